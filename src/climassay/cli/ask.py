@@ -1,0 +1,5 @@
+"""``climassay ask``."""
+
+
+def ask(question: str) -> None:
+    """Answer a question."""

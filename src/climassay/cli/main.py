@@ -1,0 +1,54 @@
+"""Entry point of the ``climassay`` command."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from climassay import __version__
+from climassay.cli import ask, corpus, evaluate, models, records
+from climassay.errors import ClimassayError
+
+app = typer.Typer(
+    name="climassay",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Measure whether a language model can be trusted on climate.",
+)
+app.add_typer(corpus.app, name="corpus")
+app.add_typer(models.app, name="models")
+app.add_typer(records.app, name="records")
+app.add_typer(evaluate.app, name="evaluate")
+app.command(name="ask")(ask.ask)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"climassay {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Measure whether a language model can be trusted on climate."""
+
+
+def main() -> None:
+    """Run the command line; a :class:`ClimassayError` becomes one sentence on stderr and its exit code."""
+    try:
+        app()
+    except ClimassayError as error:
+        typer.echo(f"climassay: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("climassay: interrupted; run the same command again to go on where it stopped.", err=True)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

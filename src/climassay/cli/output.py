@@ -1,0 +1,77 @@
+"""What the commands share: options, JSON output, progress bars. Results go to stdout, everything else to stderr."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+WorkspaceOption = Annotated[
+    Path | None,
+    typer.Option("--workspace", "-w", help="Folder of collections and records.", envvar="CLIMASSAY_WORKSPACE"),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+
+
+def stdout_console() -> "Console":
+    """Console for results."""
+    from rich.console import Console
+
+    return Console(soft_wrap=not sys.stdout.isatty())
+
+
+def stderr_console() -> "Console":
+    """Console for progress and notes."""
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def print_json(data: Any) -> None:
+    """Print one JSON document on stdout; dataclasses, paths and numpy numbers are understood; never NaN."""
+
+    def default(value: Any) -> Any:
+        if is_dataclass(value) and not isinstance(value, type):
+            return asdict(value)
+        if isinstance(value, Path):
+            return str(value)
+        if hasattr(value, "tolist"):
+            return value.tolist()
+        raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+    sys.stdout.write(json.dumps(data, default=default, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+
+
+@contextmanager
+def progress_bar(quiet: bool = False) -> Iterator["Progress"]:
+    """A rich progress display on stderr with count, rate-aware time left and time spent.
+
+    Args:
+        quiet: Show nothing (the tasks can be updated all the same).
+    """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=stderr_console(), disable=quiet) as progress:
+        yield progress

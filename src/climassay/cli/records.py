@@ -1,0 +1,5 @@
+"""``climassay records``."""
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="records")

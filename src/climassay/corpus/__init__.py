@@ -1,0 +1,1 @@
+"""Read documents, split them into passages, keep them in collections, find them again."""

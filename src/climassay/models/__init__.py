@@ -1,0 +1,1 @@
+"""What a language model can do for us, and who provides it."""

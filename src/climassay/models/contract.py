@@ -1,0 +1,242 @@
+"""What a language model can do for climassay: a ladder of three small protocols and the records they exchange.
+
+A function asks for the lowest rung it needs::
+
+    Generator      generate(requests)         -> list[Completion]     any chat API, any local model
+    OptionScorer   option_logprobs(requests)  -> list[OptionScores]   models that give log-probabilities
+    OpenWeights    harvest(requests, layers)  -> list[Activations]    models whose weights are at hand
+
+Failures are values, not exceptions: a request that fails gives a :class:`Completion` or :class:`OptionScores` whose
+``error`` says why, in its place in the list, so that it is recorded and counted. Only a model that cannot work at all
+raises :class:`~climassay.errors.ModelError`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.errors import ModelError
+
+Role = Literal["system", "user", "assistant"]
+FinishReason = Literal["stop", "length", "error"]
+ScoringMethod = Literal["exact", "top_logprobs", "generated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a chat."""
+
+    role: Role
+    """Who speaks."""
+    content: str
+    """What is said, as plain text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are drawn. Part of a request's identity."""
+
+    max_tokens: int | None = 256
+    """Upper limit of generated tokens; None means: as many as the request's schema can need, else 256."""
+    temperature: float = 0.0
+    """0 takes the most probable token (greedy)."""
+    top_p: float = 1.0
+    """Nucleus mass."""
+    seed: int = 0
+    """Seed of the draw; the same request with another seed is another request."""
+    stop: tuple[str, ...] = ()
+    """Texts at which generation ends; not part of the completion."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """A chat to be continued by the assistant."""
+
+    messages: tuple[Message, ...]
+    """The chat so far; the last message is normally the user's."""
+    sampling: Sampling = field(default_factory=Sampling)
+    """How tokens are drawn."""
+    schema: Mapping[str, Any] | None = None
+    """JSON schema that the completion must satisfy; strings and arrays carry bounds (maxLength, maxItems)."""
+    assistant_prefix: str = ""
+    """Start of the assistant's answer that the model continues; not repeated in the completion's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and money of one or many requests. Usages add up with ``+``."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    requests: int = 0
+    """Requests sent to the provider, retries included."""
+    cost: float | None = None
+    """In US dollars; None where no price is known."""
+
+    def __add__(self, other: "Usage") -> "Usage":
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.requests + other.requests,
+            sum(costs) if costs else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model answered to a :class:`GenerationRequest`, or why it did not."""
+
+    text: str
+    """The assistant's text; empty when ``error`` is set."""
+    finish_reason: FinishReason
+    """``length`` means that the token limit cut the text."""
+    usage: Usage = field(default_factory=Usage)
+    error: str | None = None
+    """One sentence; None when the request succeeded."""
+
+    @classmethod
+    def failed(cls, error: str, usage: Usage | None = None) -> "Completion":
+        """A completion that records a failure."""
+        return cls("", "error", usage or Usage(), error)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionRequest:
+    """A chat and the answers among which the model is to weigh."""
+
+    messages: tuple[Message, ...]
+    options: tuple[str, ...]
+    """Texts the assistant's answer could consist of, one token or many, for example ``("a", "b", "c", "d")``."""
+    assistant_prefix: str = ""
+    """Start of the assistant's answer, before the option, for example ``"Answer: "``."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionScores:
+    """Log-probabilities of the options of one :class:`OptionRequest`, or why there are none.
+
+    Example: for options ``("yes", "no")`` and a model that gives "yes" probability 0.6 and "no" 0.3 after the prompt,
+    ``logprobs == (-0.511, -1.204)``. They are log-probabilities of the texts, natural logarithm, and need not sum to 1.
+    """
+
+    logprobs: tuple[float, ...]
+    """log P(option | prompt), summed over the option's tokens; finite; empty when ``error`` is set."""
+    method: ScoringMethod = "exact"
+    """``exact``: from the full distribution. ``top_logprobs``: a server's list of likely tokens, options missing from
+    it at the list's floor. ``generated``: no log-probabilities at all, the generated option has 0, the others -100."""
+    usage: Usage = field(default_factory=Usage)
+    error: str | None = None
+
+    @classmethod
+    def failed(cls, error: str, usage: Usage | None = None) -> "OptionScores":
+        """Scores that record a failure."""
+        return cls((), "exact", usage or Usage(), error)
+
+    @property
+    def best(self) -> int | None:
+        """Index of the most probable option (the first of equals); None when the request failed."""
+        return None if self.error is not None else max(range(len(self.logprobs)), key=self.logprobs.__getitem__)
+
+
+@dataclass(frozen=True, slots=True)
+class Activations:
+    """Hidden states at the last token of each option of one :class:`OptionRequest`."""
+
+    states: NDArray[np.float32]
+    """Shape [options, layers, width]; layer -1 is the last one, after the final norm."""
+    logprobs: tuple[float, ...]
+    """As in :class:`OptionScores`; they come free with the states."""
+
+
+CompletionCallback = Callable[[int, Completion], None]
+ScoresCallback = Callable[[int, OptionScores], None]
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """Anything that continues chats."""
+
+    @property
+    def name(self) -> str:
+        """As the user wrote it, for example ``local:smollm2``."""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over all that decides what the model answers; part of every record's key."""
+
+    def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
+        """The prompt as the model receives it (after its chat template); part of every record's key."""
+
+    def generate(
+        self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
+    ) -> list[Completion]:
+        """Answer every request, in order.
+
+        Args:
+            requests: Any number; batched or sent concurrently as the provider does best.
+            on_result: Called with (index, completion) from the calling thread as soon as each is known, in any order.
+        """
+
+    def close(self) -> None:
+        """Give back connections and memory; the model is not used afterwards."""
+
+
+@runtime_checkable
+class OptionScorer(Generator, Protocol):
+    """A generator that also gives log-probabilities of answers."""
+
+    def option_logprobs(
+        self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
+    ) -> list[OptionScores]:
+        """Weigh every request's options, in order; prompts that several requests share are computed once."""
+
+
+@runtime_checkable
+class OpenWeights(OptionScorer, Protocol):
+    """An option scorer whose hidden states can be read."""
+
+    def harvest(self, requests: Sequence[OptionRequest], *, layers: Sequence[int] = (-1,)) -> list[Activations]:
+        """Hidden states at the last token of every option; any layer can be asked for."""
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Anything that turns texts into unit vectors whose dot product is their similarity."""
+
+    @property
+    def name(self) -> str:
+        """For example ``local:minilm``."""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over weights, tokenizer and settings; a collection remembers it."""
+
+    @property
+    def width(self) -> int:
+        """Number of dimensions."""
+
+    def encode(self, texts: Sequence[str], *, on_progress: Callable[[int], None] | None = None) -> NDArray[np.float32]:
+        """Unit vectors, shape [texts, width], rows in the order of ``texts``.
+
+        Args:
+            texts: Any number; sorted by length and batched inside.
+            on_progress: Called with the number of texts done since the last call.
+        """
+
+
+def option_array(scores: Sequence[OptionScores]) -> NDArray[np.float64]:
+    """Log-probabilities as an array of shape [requests, options].
+
+    Raises:
+        ModelError: A request failed, or the requests have different numbers of options.
+    """
+    failed = [score.error for score in scores if score.error is not None]
+    if failed:
+        raise ModelError(f"{len(failed)} of {len(scores)} scoring requests failed, the first one because: {failed[0]}")
+    if len({len(score.logprobs) for score in scores}) > 1:
+        raise ModelError("The requests have different numbers of options, so their scores do not form one array.")
+    return np.array([score.logprobs for score in scores], dtype=np.float64)

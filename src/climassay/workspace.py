@@ -1,0 +1,60 @@
+"""Where climassay keeps what it makes: the workspace (a project's data) and the cache (what can be made again)."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from climassay.errors import InputError
+
+WORKSPACE_VARIABLE = "CLIMASSAY_WORKSPACE"
+CACHE_VARIABLE = "CLIMASSAY_CACHE"
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A folder with one records database and any number of passage collections.
+
+    Attributes:
+        root: The folder; created on first use.
+    """
+
+    root: Path
+
+    @classmethod
+    def open(cls, root: str | Path | None = None) -> "Workspace":
+        """Open (and create) a workspace.
+
+        Args:
+            root: Folder; by default ``$CLIMASSAY_WORKSPACE``, else ``.climassay`` in the current folder.
+
+        Raises:
+            InputError: The folder cannot be made or is a file.
+        """
+        path = Path(root or os.environ.get(WORKSPACE_VARIABLE) or ".climassay").expanduser().absolute()
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"The workspace {path} cannot be created ({error.strerror}): choose another folder."
+            ) from error
+        return cls(path)
+
+    @property
+    def records_url(self) -> str:
+        """SQLAlchemy URL of the records database."""
+        return f"sqlite:///{self.root / 'records.sqlite'}"
+
+    @property
+    def collections(self) -> Path:
+        """Folder of the LanceDB collections."""
+        return self.root / "collections"
+
+
+def cache_folder() -> Path:
+    """Folder for what can be made again: ``$CLIMASSAY_CACHE``, else the user's cache folder of the system."""
+    from platformdirs import user_cache_path
+
+    given = os.environ.get(CACHE_VARIABLE)
+    path = Path(given).expanduser() if given else user_cache_path("climassay", appauthor=False)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
