@@ -1,1 +1,72 @@
-"""The primer room."""
+"""The bundled primer: four short books, 120 gold questions and 40 claims, written for this project.
+
+Two source books (``physical_climate``, ``aerosols_clouds``) carry the questions; one held-out book
+(``carbon_ice_past``) is on other topics; the pamphlet (``contrarian_pamphlet``) collects misleading arguments, labelled
+as such, for tests against an adversarial source.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from climassay.errors import InputError
+
+_FOLDER = Path(__file__).parent
+
+SOURCE_BOOKS = ("physical_climate", "aerosols_clouds")
+HELD_OUT_BOOKS = ("carbon_ice_past",)
+CONTRARIAN_BOOKS = ("contrarian_pamphlet",)
+VERDICTS = (
+    "incorrect",
+    "inaccurate",
+    "flawed reasoning",
+    "lacks context",
+    "misleading",
+    "unsupported",
+    "imprecise",
+    "correct but",
+    "mostly correct",
+    "mostly accurate",
+    "accurate",
+    "correct",
+)
+"""Climate Feedback's twelve verdicts, from wrong to right."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoldClaim:
+    """A claim with its verdict and the reason for it."""
+
+    id: str
+    claim: str
+    verdict: str
+    reason: str
+    document: str | None
+    """Book the reason rests on."""
+
+
+def book_names() -> tuple[str, ...]:
+    """Names of all books, source books first."""
+    return SOURCE_BOOKS + HELD_OUT_BOOKS + CONTRARIAN_BOOKS
+
+
+def book_path(name: str) -> Path:
+    """Markdown file of a book.
+
+    Raises:
+        InputError: There is no such book.
+    """
+    if name not in book_names():
+        raise InputError(f"The primer has no book {name!r}: it has {', '.join(book_names())}.")
+    return _FOLDER / "books" / f"{name}.md"
+
+
+def question_paths() -> tuple[Path, ...]:
+    """Question files of the source books, climassay's own JSONL format, 60 questions each."""
+    return tuple(_FOLDER / "questions" / f"{name}.jsonl" for name in SOURCE_BOOKS)
+
+
+def claims() -> tuple[GoldClaim, ...]:
+    """The 40 claims."""
+    lines = (_FOLDER / "claims.jsonl").read_text(encoding="utf-8").splitlines()
+    return tuple(GoldClaim(**json.loads(line)) for line in lines)

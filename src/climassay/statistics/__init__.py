@@ -1,1 +1,50 @@
-"""The statistics room."""
+"""Honest numbers: intervals, baselines, paired tests, agreement, rank correlation, power.
+
+Everything here is a pure function of arrays; random procedures take a seed.
+"""
+
+from climassay.statistics.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
+from climassay.statistics.classification import (
+    ClassificationScores,
+    classification_scores,
+    constant_baseline,
+    expected_calibration_error,
+)
+from climassay.statistics.correlation import Correlation, kendall, spearman
+from climassay.statistics.intervals import (
+    Estimate,
+    Interval,
+    bootstrap_interval,
+    mean_estimate,
+    proportion,
+    wilson_interval,
+)
+from climassay.statistics.paired import McNemar, PairedDifference, holm, mcnemar, paired_difference
+from climassay.statistics.power import accuracy_sample_size, mcnemar_power, mcnemar_sample_size
+
+__all__ = [
+    "ClassificationScores",
+    "Correlation",
+    "Estimate",
+    "Interval",
+    "McNemar",
+    "PairedDifference",
+    "accuracy_sample_size",
+    "bootstrap_interval",
+    "classification_scores",
+    "cohen_kappa",
+    "constant_baseline",
+    "expected_calibration_error",
+    "fleiss_kappa",
+    "holm",
+    "kendall",
+    "krippendorff_alpha",
+    "mcnemar",
+    "mcnemar_power",
+    "mcnemar_sample_size",
+    "mean_estimate",
+    "paired_difference",
+    "proportion",
+    "spearman",
+    "wilson_interval",
+]

@@ -1,0 +1,137 @@
+"""An evaluation as tables and as sections of a report."""
+
+from climassay.evaluation.scores import OVERALL, McqScores
+from climassay.reporting import Dot, DotPlot, Section, Table
+from climassay.reporting.html import Block
+from climassay.statistics import Estimate
+
+
+def percent(share: float) -> str:
+    """A share as per cent with one decimal."""
+    return f"{100 * share:.1f}"
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{percent(estimate.interval.low)} to {percent(estimate.interval.high)}"
+
+
+def _p_value(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def mcq_tables(scores: McqScores) -> list[Table]:
+    """Accuracy by level, paired tests, position bias; the last two only where there is something to show."""
+    tables = [_accuracy_table(scores)]
+    if scores.paired:
+        tables.append(_paired_table(scores))
+    if scores.position:
+        tables.append(_position_table(scores))
+    return tables
+
+
+def _accuracy_table(scores: McqScores) -> Table:
+    rows = [
+        (
+            row.setting,
+            row.scoring,
+            row.level,
+            str(row.accuracy.n),
+            percent(row.accuracy.value),
+            _interval(row.accuracy),
+            percent(row.baseline),
+            percent(row.chance),
+            str(row.unparsed),
+            str(row.failed),
+        )
+        for row in scores.accuracy
+    ]
+    return Table.of(
+        "Accuracy by level (%)",
+        ["setting", "scoring", "level", "n", "accuracy", "95% interval", "constant", "chance", "unparsed", "failed"],
+        rows,
+        left=3,
+        strong=[number for number, row in enumerate(scores.accuracy) if row.level == OVERALL],
+        note="constant: always the same letter. unparsed and failed answers count as wrong.",
+    )
+
+
+def _paired_table(scores: McqScores) -> Table:
+    rows = [
+        (
+            f"{row.second} - {row.first}",
+            row.scoring,
+            str(row.difference.n),
+            f"{100 * row.difference.value:+.1f}",
+            f"{100 * row.difference.interval.low:+.1f} to {100 * row.difference.interval.high:+.1f}",
+            f"{row.second_only} / {row.first_only}",
+            _p_value(row.p_value),
+            _p_value(row.p_holm),
+        )
+        for row in scores.paired
+    ]
+    tests = " and ".join(dict.fromkeys(row.test for row in scores.paired))
+    return Table.of(
+        "Settings compared on the same questions (percentage points)",
+        ["difference", "scoring", "n", "points", "95% interval", "gained / lost", "p", "p (Holm)"],
+        rows,
+        left=2,
+        note=f"Paired test: {tests}. gained / lost: questions that only the first or only the second of the two got "
+        "right, in the order of the file.",
+    )
+
+
+def _position_table(scores: McqScores) -> Table:
+    rows = [
+        (
+            row.setting,
+            row.scoring,
+            str(row.orders),
+            " / ".join(f"{100 * share:.0f}" for share in row.picked),
+            " / ".join(f"{100 * share:.0f}" for share in row.right),
+            percent(row.recall_spread),
+            _p_value(row.p_value),
+            percent(row.consistent),
+        )
+        for row in scores.position
+    ]
+    return Table.of(
+        "Position bias (%)",
+        [
+            "setting",
+            "scoring",
+            "orders",
+            "picked a / b / ...",
+            "right when at a / b / ...",
+            "spread",
+            "p",
+            "consistent",
+        ],
+        rows,
+        left=2,
+        note="spread: standard deviation over positions of the share answered right. consistent: questions with the "
+        "same choice in every order.",
+    )
+
+
+def mcq_report_sections(scores: McqScores, heading: str) -> list[Section]:
+    """Figure and tables of an evaluation as a section of a report."""
+    dots = tuple(
+        Dot(
+            label=f"{row.setting}, {row.scoring}, {row.level}"
+            if row.level != OVERALL
+            else f"{row.setting}, {row.scoring}",
+            group=row.setting,
+            value=row.accuracy.value,
+            low=row.accuracy.interval.low,
+            high=row.accuracy.interval.high,
+            reference=row.baseline,
+        )
+        for row in scores.accuracy
+    )
+    overall = tuple(dot for dot, row in zip(dots, scores.accuracy, strict=True) if row.level == OVERALL)
+    by_level = tuple(dot for dot, row in zip(dots, scores.accuracy, strict=True) if row.level != OVERALL)
+    note = "Dots: accuracy. Bars: 95% interval. Dashed tick: the best constant answer."
+    blocks: list[Block] = [DotPlot("Overall accuracy", overall, note=note)]
+    if by_level:
+        blocks.append(DotPlot("Accuracy by level", by_level, note=note))
+    return [Section(heading, (*blocks, *mcq_tables(scores)))]

@@ -1,0 +1,121 @@
+"""Loading and rendering prompt templates."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+from climassay.errors import InputError
+from climassay.models.contract import Message, Role
+
+_FOLDER = Path(__file__).parent
+_SUFFIX = ".prompt"
+_ROLE_LINE = re.compile(r"^\[(system|user|assistant)\][ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPrompt:
+    """Messages ready for a model."""
+
+    messages: tuple[Message, ...]
+    assistant_prefix: str = ""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A template of one or more messages."""
+
+    name: str
+    source: str
+    """Text of the template."""
+    origin: str
+    """``built in`` or the file it was read from."""
+
+    @property
+    def sha256(self) -> str:
+        """Of the template's text; kept with every run."""
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
+    @cached_property
+    def _parts(self) -> list[tuple[Role, Any]]:
+        from jinja2 import StrictUndefined, TemplateSyntaxError
+        from jinja2.sandbox import SandboxedEnvironment
+
+        # Templates may come from other people's folders: the sandbox keeps them from running code.
+        environment = SandboxedEnvironment(
+            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+        )
+        pieces = _ROLE_LINE.split(self.source)
+        if len(pieces) < 3 or pieces[0].strip():
+            raise InputError(f"The prompt {self.name} ({self.origin}) must begin with a line [system] or [user].")
+        try:
+            return [
+                (cast(Role, role), environment.from_string(text.strip("\n")))
+                for role, text in zip(pieces[1::2], pieces[2::2], strict=True)
+            ]
+        except TemplateSyntaxError as error:
+            raise InputError(
+                f"The prompt {self.name} ({self.origin}) is not a valid template: {error.message}."
+            ) from error
+
+    def render(self, **values: Any) -> RenderedPrompt:
+        """Fill the template in.
+
+        What is filled in can never start a message of its own: roles are split before values are inserted.
+
+        Raises:
+            InputError: The template is not valid or names a value that is not given.
+        """
+        from jinja2 import TemplateError
+
+        messages = []
+        try:
+            for role, template in self._parts:
+                messages.append(Message(role, template.render(**values)))
+        except TemplateError as error:
+            raise InputError(f"The prompt {self.name} ({self.origin}) cannot be filled in: {error}.") from error
+        if messages[-1].role == "assistant":
+            return RenderedPrompt(tuple(messages[:-1]), messages[-1].content)
+        kept = tuple(message for message in messages if message.content.strip())
+        return RenderedPrompt(kept)
+
+
+def prompt_names() -> list[str]:
+    """Names of the built-in prompts."""
+    return sorted(path.name.removesuffix(_SUFFIX) for path in _FOLDER.glob(f"*{_SUFFIX}"))
+
+
+def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
+    """Load a prompt, the user's own where the folder ``overrides`` has one of that name.
+
+    Raises:
+        InputError: There is no such prompt, or the folder does not exist.
+    """
+    file = name + _SUFFIX
+    if overrides is not None:
+        if not overrides.is_dir():
+            raise InputError(f"The prompt folder {overrides} does not exist.")
+        own = overrides / file
+        if own.is_file():
+            return Prompt(name, own.read_text(encoding="utf-8"), str(own))
+    if name not in prompt_names():
+        raise InputError(f"There is no prompt {name!r}: there are {', '.join(prompt_names())}.")
+    return Prompt(name, (_FOLDER / file).read_text(encoding="utf-8"), "built in")
+
+
+def export_prompts(folder: Path) -> list[Path]:
+    """Write every built-in prompt into a folder, leaving files that are already there alone.
+
+    Returns:
+        The files written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name in prompt_names():
+        target = folder / (name + _SUFFIX)
+        if not target.exists():
+            target.write_text((_FOLDER / target.name).read_text(encoding="utf-8"), encoding="utf-8")
+            written.append(target)
+    return written

@@ -1,0 +1,129 @@
+"""Agreement between annotators."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from climassay.errors import InputError
+
+Measurement = Literal["nominal", "ordinal", "interval"]
+
+
+def cohen_kappa(
+    first: Sequence[Hashable],
+    second: Sequence[Hashable],
+    *,
+    weights: Literal["linear", "quadratic"] | None = None,
+    order: Sequence[Hashable] | None = None,
+) -> float:
+    """Cohen's kappa of two annotators: 1 perfect, 0 chance, below 0 worse than chance.
+
+    Args:
+        first: One label an item.
+        second: Labels of the same items by the other annotator.
+        weights: None counts every disagreement alike; ``linear`` or ``quadratic`` by distance in ``order``.
+        order: The ordered labels; needed with weights.
+
+    Returns:
+        Kappa; 1.0 where both annotators use one and the same label throughout (agreement is full).
+
+    References:
+        Cohen, J. (1960), Educ. Psychol. Meas. 20, 37-46; Cohen, J. (1968), Psychol. Bull. 70, 213-220.
+    """
+    if len(first) != len(second) or not first:
+        raise InputError(f"Kappa needs two lists of equal length, got {len(first)} and {len(second)}.")
+    if weights and order is None:
+        raise InputError("Weighted kappa needs the order of the labels.")
+    labels = list(order) if order is not None else list(dict.fromkeys([*first, *second]))
+    place = {label: index for index, label in enumerate(labels)}
+    unknown = [label for label in [*first, *second] if label not in place]
+    if unknown:
+        raise InputError(f"The label {unknown[0]!r} is not in the order given.")
+    table = np.zeros((len(labels), len(labels)))
+    for a, b in zip(first, second, strict=True):
+        table[place[a], place[b]] += 1
+    distance = np.abs(np.subtract.outer(np.arange(len(labels)), np.arange(len(labels)))).astype(float)
+    cost = distance**2 if weights == "quadratic" else distance if weights == "linear" else (distance > 0).astype(float)
+    expected = np.outer(table.sum(1), table.sum(0)) / table.sum()
+    chance = float((cost * expected).sum())
+    return 1.0 if chance == 0 else 1.0 - float((cost * table).sum()) / chance
+
+
+def fleiss_kappa(counts: ArrayLike) -> float:
+    """Fleiss' kappa of many annotators.
+
+    Args:
+        counts: Shape [items, labels]: how many annotators gave the label; every row sums to the same number (>= 2).
+
+    References:
+        Fleiss, J. L. (1971), Psychol. Bull. 76, 378-382.
+    """
+    table = np.asarray(counts, dtype=np.float64)
+    if table.ndim != 2 or table.size == 0 or len(set(table.sum(1))) != 1 or table[0].sum() < 2:
+        raise InputError(
+            "Fleiss' kappa needs a table of items by labels with the same number (>= 2) of labels an item."
+        )
+    raters = table[0].sum()
+    share = table.sum(0) / table.sum()
+    observed = float((((table**2).sum(1) - raters) / (raters * (raters - 1))).mean())
+    chance = float((share**2).sum())
+    return 1.0 if chance == 1 else (observed - chance) / (1 - chance)
+
+
+def krippendorff_alpha(
+    ratings: Sequence[Sequence[Hashable | None]],
+    *,
+    measurement: Measurement = "nominal",
+    order: Sequence[Hashable] | None = None,
+) -> float:
+    """Krippendorff's alpha; annotators may miss items.
+
+    Args:
+        ratings: One row an annotator, one column an item, None where not rated.
+        measurement: ``nominal``, ``ordinal`` (labels in ``order``) or ``interval`` (numbers).
+        order: The ordered labels; needed for ordinal.
+
+    Returns:
+        Alpha; 1.0 where all values are equal.
+
+    References:
+        Krippendorff, K. (2011), Computing Krippendorff's alpha-reliability.
+    """
+    if len({len(row) for row in ratings}) != 1:
+        raise InputError("Every annotator's row needs one entry for every item.")
+    units = [[value for value in unit if value is not None] for unit in zip(*ratings, strict=True)]
+    units = [unit for unit in units if len(unit) >= 2]
+    if not units:
+        raise InputError("Alpha needs at least one item rated by two annotators.")
+    if measurement == "ordinal" and order is None:
+        raise InputError("Ordinal alpha needs the order of the labels.")
+    values = list(order) if order is not None else list(dict.fromkeys(v for unit in units for v in unit))
+    place = {value: index for index, value in enumerate(values)}
+    coincidence = np.zeros((len(values), len(values)))
+    for unit in units:
+        counts = Counter(unit)
+        for a, m in counts.items():
+            for b, n in counts.items():
+                coincidence[place[a], place[b]] += m * (n - (a == b)) / (len(unit) - 1)
+    totals = coincidence.sum(0)
+    cost = _alpha_distance(measurement, values, totals)
+    expected = float((np.outer(totals, totals) * cost).sum() / (totals.sum() - 1))
+    return 1.0 if expected == 0 else 1.0 - float((coincidence * cost).sum()) / expected
+
+
+def _alpha_distance(measurement: Measurement, values: Sequence[Hashable], totals: np.ndarray) -> np.ndarray:
+    """Squared distances between values, shape [values, values]."""
+    size = len(values)
+    if measurement == "nominal":
+        return 1.0 - np.eye(size)
+    if measurement == "interval":
+        numbers = np.array([float(value) for value in values])  # type: ignore[arg-type]  # the caller promises numbers
+        return np.asarray(np.subtract.outer(numbers, numbers) ** 2)
+    cumulative = np.concatenate([[0.0], np.cumsum(totals)])
+    between: Callable[[int, int], float] = lambda a, b: (  # noqa: E731
+        cumulative[b + 1] - cumulative[a] - (totals[a] + totals[b]) / 2
+    )
+    return np.array([[between(min(a, b), max(a, b)) ** 2 if a != b else 0.0 for b in range(size)] for a in range(size)])
