@@ -1,5 +1,114 @@
 """``climassay ask``."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-def ask(question: str) -> None:
-    """Answer a question."""
+import typer
+
+from climassay.cli.model_options import (
+    BaseUrlOption,
+    ConcurrencyOption,
+    DtypeOption,
+    ModelOption,
+    NoCacheOption,
+    PriceInOption,
+    PriceOutOption,
+    PromptsOption,
+    model_from_options,
+)
+from climassay.cli.output import JsonOption, WorkspaceOption, print_json, stdout_console, write_text
+
+if TYPE_CHECKING:
+    from climassay.grounding import GroundedAnswer
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="Your question, in quotes.")],
+    collection: Annotated[list[str], typer.Option("--collection", "-c", help="Where to look; repeat for several.")],
+    model: ModelOption = "local:smollm2",
+    passages: Annotated[int, typer.Option("--passages", "-k", min=1, help="Passages put before the model.")] = 4,
+    threshold: Annotated[
+        float | None, typer.Option(min=-1, max=1, help="Similarity below which a passage is not relevant.")
+    ] = None,
+    sentences: Annotated[int, typer.Option(min=1, help="Sentences asked for, at most.")] = 3,
+    html: Annotated[Path | None, typer.Option(help="Write the answer as a self-contained HTML page.")] = None,
+    prompts: PromptsOption = None,
+    base_url: BaseUrlOption = None,
+    concurrency: ConcurrencyOption = None,
+    dtype: DtypeOption = None,
+    price_in: PriceInOption = None,
+    price_out: PriceOutOption = None,
+    no_cache: NoCacheOption = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question from your collections, with numbered citations, or say that they do not hold the answer."""
+    from climassay.errors import ModelError
+    from climassay.grounding import answer_question, answer_report, open_collections
+    from climassay.prompts import load_prompt
+    from climassay.records import RecordedModel, Records
+    from climassay.workspace import Workspace
+
+    place = Workspace.open(workspace)
+    group = open_collections(place, tuple(collection))
+    prompt = load_prompt("ask", prompts)
+    loaded = model_from_options(model, base_url, concurrency, dtype, price_in, price_out, quiet=as_json)
+    config = {
+        "question": question,
+        "collections": collection,
+        "model": model,
+        "passages": passages,
+        "threshold": threshold,
+        "prompt_sha256": prompt.sha256,
+    }
+    try:
+        with Records(place.records_url) as store, store.run(command="ask", config=config) as run:
+            answer = answer_question(
+                question,
+                group,
+                RecordedModel(loaded, store, run, use_cache=not no_cache),
+                k=passages,
+                min_cosine=threshold,
+                sentences=sentences,
+                prompt=prompt,
+            )
+            run.save_results("answer", [_as_data(answer)])
+    finally:
+        loaded.close()
+    if html:
+        write_text(html, answer_report(answer).to_html())
+    if as_json:
+        print_json(_as_data(answer))
+    else:
+        _show(answer)
+    if answer.error is not None:
+        raise ModelError(f"The model gave no answer: {answer.error}")
+
+
+def _as_data(answer: "GroundedAnswer") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    data = asdict(answer)
+    data["text"] = answer.text
+    for source, entry in zip(answer.sources, data["sources"], strict=True):
+        entry["citation"] = source.citation
+    return data
+
+
+def _show(answer: "GroundedAnswer") -> None:
+    from rich.text import Text
+
+    console = stdout_console()
+    if answer.error is not None:
+        return
+    console.print(Text(answer.text))
+    if not answer.enough_information:
+        reason = "the passages found do not answer it" if answer.sources else "no passage is relevant"
+        console.print(Text(f"({reason}; nothing was made up)", style="dim"))
+    if answer.sources:
+        console.print()
+    for source in answer.sources:
+        similarity = "" if source.cosine is None else f"  ({source.cosine:.2f})"
+        console.print(Text(f"[{source.number}] {source.citation}{similarity}", style="dim"))
+    if answer.removed_citations:
+        console.print(Text(f"{answer.removed_citations} citations of passages that do not exist were removed.", style="dim"))

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from climassay.errors import InputError
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
@@ -48,6 +50,19 @@ def print_json(data: Any) -> None:
         raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
     sys.stdout.write(json.dumps(data, default=default, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file the user asked for, making its folder.
+
+    Raises:
+        InputError: The place cannot be written to.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error.strerror}): choose another place.") from error
 
 
 @contextmanager

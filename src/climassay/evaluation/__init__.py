@@ -2,7 +2,7 @@
 
 from climassay.evaluation.experiment import McqEvaluation, evaluate_mcq
 from climassay.evaluation.mcq import Prediction, Scoring, ask_mcq, option_orders, parse_letter
-from climassay.evaluation.presentation import mcq_report_sections, mcq_tables
+from climassay.evaluation.presentation import mcq_report, mcq_report_sections, mcq_tables
 from climassay.evaluation.scores import AccuracyRow, McqScores, PairedRow, PositionRow, score_mcq
 from climassay.evaluation.settings import Prepared, Retriever, Setting, parse_setting
 
@@ -19,6 +19,7 @@ __all__ = [
     "Setting",
     "ask_mcq",
     "evaluate_mcq",
+    "mcq_report",
     "mcq_report_sections",
     "mcq_tables",
     "option_orders",

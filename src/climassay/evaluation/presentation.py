@@ -1,7 +1,8 @@
 """An evaluation as tables and as sections of a report."""
 
+from climassay.evaluation.experiment import McqEvaluation
 from climassay.evaluation.scores import OVERALL, McqScores
-from climassay.reporting import Dot, DotPlot, Section, Table
+from climassay.reporting import Dot, DotPlot, Report, Section, Table
 from climassay.reporting.html import Block
 from climassay.statistics import Estimate
 
@@ -75,8 +76,8 @@ def _paired_table(scores: McqScores) -> Table:
         ["difference", "scoring", "n", "points", "95% interval", "gained / lost", "p", "p (Holm)"],
         rows,
         left=2,
-        note=f"Paired test: {tests}. gained / lost: questions that only the first or only the second of the two got "
-        "right, in the order of the file.",
+        note=f"Paired test: {tests}. gained / lost: questions that only the setting named first, or only the one named "
+        "second, got right, in the option order of the file.",
     )
 
 
@@ -135,3 +136,25 @@ def mcq_report_sections(scores: McqScores, heading: str) -> list[Section]:
     if by_level:
         blocks.append(DotPlot("Accuracy by level", by_level, note=note))
     return [Section(heading, (*blocks, *mcq_tables(scores)))]
+
+
+def mcq_report(result: McqEvaluation) -> Report:
+    """An evaluation as a self-contained HTML report."""
+    usage = result.tally.usage
+    return Report(
+        title=f"{result.model} on {result.questions}",
+        lead=f"{result.n} multiple-choice questions in the settings {', '.join(result.settings)}; "
+        f"{result.orders} option order{'s' if result.orders > 1 else ''} a question.",
+        sections=tuple(mcq_report_sections(result.scores, "Accuracy")),
+        facts=(
+            ("Run", result.run),
+            ("Model fingerprint", result.fingerprint),
+            ("Questions (SHA-256)", result.questions_sha256),
+            ("Seed", str(result.seed)),
+            (
+                "Answers",
+                f"{result.tally.hits} from the records, {result.tally.asked} asked, {result.tally.failed} failed",
+            ),
+            ("Tokens", f"{usage.prompt_tokens} prompt, {usage.completion_tokens} completion"),
+        ),
+    )

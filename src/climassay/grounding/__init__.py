@@ -1,1 +1,23 @@
-"""The grounding room."""
+"""Answers that rest on retrieved passages: citations that exist, in-house knowledge marked, or an honest no."""
+
+from climassay.grounding.answer import (
+    IN_HOUSE_MARK,
+    AnswerSentence,
+    GroundedAnswer,
+    Source,
+    answer_question,
+)
+from climassay.grounding.presentation import answer_card, answer_report
+from climassay.grounding.retrieval import CollectionGroup, open_collections
+
+__all__ = [
+    "IN_HOUSE_MARK",
+    "AnswerSentence",
+    "CollectionGroup",
+    "GroundedAnswer",
+    "Source",
+    "answer_card",
+    "answer_question",
+    "answer_report",
+    "open_collections",
+]

@@ -1,0 +1,44 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Each sets up .venv by itself and reuses it afterwards.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# One thread a test process: two OpenMP threads on two busy cores run slower than one.
+TEST_ENVIRONMENT := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
+
+.PHONY: demo test test-slow lint format bench clean
+
+demo: $(READY)
+	$(BIN)/climassay demo --output demo/report.html
+
+test: $(READY)
+	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+
+lint: $(READY)
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run_all.py
+
+# torch goes first and alone, at the pinned version, so that nothing else can pull in another build of it.
+$(READY): pyproject.toml requirements/constraints.txt requirements/bundled.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "climassay needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c requirements/constraints.txt torch
+	$(BIN)/python -m pip install -q -c requirements/constraints.txt -e '.[local,dev]'
+	$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements/bundled.txt
+	touch $@
+
+clean:
+	rm -rf $(VENV) demo .climassay .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,55 @@
+"""Options that every command with a model shares."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from climassay.cli.output import stderr_console
+
+if TYPE_CHECKING:
+    from climassay.models.contract import Generator
+
+ModelOption = Annotated[
+    str,
+    typer.Option("--model", "-m", help="local:smollm2, local:FOLDER_OR_HUB_ID or openai:MODEL (see --base-url)."),
+]
+BaseUrlOption = Annotated[
+    str | None,
+    typer.Option(help="Address of an OpenAI-compatible server, for openai: models.", envvar="OPENAI_BASE_URL"),
+]
+ConcurrencyOption = Annotated[int | None, typer.Option(min=1, help="Most requests at a time, for openai: models.")]
+DtypeOption = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16, for local: models.")]
+PriceInOption = Annotated[float | None, typer.Option(min=0, help="US dollars per million prompt tokens.")]
+PriceOutOption = Annotated[float | None, typer.Option(min=0, help="US dollars per million completion tokens.")]
+PromptsOption = Annotated[
+    Path | None, typer.Option(help="Folder of your own prompt templates (see climassay prompts export).")
+]
+NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Ask everything afresh.")]
+
+
+def model_from_options(
+    name: str,
+    base_url: str | None,
+    concurrency: int | None,
+    dtype: str | None,
+    price_in: float | None,
+    price_out: float | None,
+    *,
+    quiet: bool,
+) -> "Generator":
+    """Load the model that the shared options name, telling the user while it loads."""
+    from climassay.models import load_model
+
+    with stderr_console().status(f"Loading {name} ...") if not quiet else _Silent():
+        return load_model(
+            name, base_url=base_url, concurrency=concurrency, dtype=dtype, price_in=price_in, price_out=price_out
+        )
+
+
+class _Silent:
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None

@@ -1,0 +1,31 @@
+"""A grounded answer as part of a report."""
+
+from climassay.grounding.answer import GroundedAnswer
+from climassay.reporting import AnswerCard, Report, Section
+
+
+def answer_card(answer: GroundedAnswer) -> AnswerCard:
+    """The answer with its sources, ready for a report."""
+    sentences = (
+        tuple((sentence.text, sentence.citations, sentence.in_house) for sentence in answer.sentences)
+        if answer.sentences
+        else ((answer.text, (), False),)
+    )
+    notes = []
+    attributed = sum(sentence.origin == "attributed" for sentence in answer.sentences)
+    if attributed:
+        notes.append(f"{attributed} of {len(answer.sentences)} citations were found by comparing sentence and passage.")
+    if answer.removed_citations:
+        notes.append(f"{answer.removed_citations} citations of passages that do not exist were removed.")
+    sources = tuple((source.number, source.citation, source.passage.text) for source in answer.sources)
+    return AnswerCard(answer.question, sentences, sources, " ".join(notes))
+
+
+def answer_report(answer: GroundedAnswer) -> Report:
+    """A page with one answer."""
+    return Report(
+        title="A cited answer",
+        lead=f"Written by {answer.model} from the passages below; unfold a source to read it.",
+        sections=(Section("Answer", (answer_card(answer),)),),
+        facts=(("Model fingerprint", answer.fingerprint),),
+    )

@@ -1,0 +1,222 @@
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from climassay.errors import InputError, ModelError
+from climassay.evaluation import Prepared, Setting, ask_mcq, option_orders, parse_letter, parse_setting, score_mcq
+from climassay.models.contract import Completion, OptionScores
+from climassay.prompts import load_prompt
+from climassay.questions import Question
+
+DEFAULT = Setting("default", lambda questions: [Prepared() for _ in questions])
+
+
+def question(number: int, correct: int = 0, level: str | None = "base", k: int = 4) -> Question:
+    options = tuple(f"option {number}.{index}" for index in range(k))
+    return Question(
+        id=f"q{number}",
+        kind="mcq",
+        question=f"Question {number}?",
+        answer=options[correct],
+        level=level,
+        options=options,
+        correct=correct,
+    )
+
+
+class Oracle:
+    """Knows the right option of the questions in ``known``; elsewhere it takes the first position."""
+
+    name = "oracle"
+    fingerprint = "0" * 64
+
+    def __init__(self, questions: Sequence[Question], known: set[str], failing: set[str] = frozenset()):
+        self._questions = questions
+        self._known = known
+        self._failing = failing
+
+    def _position(self, messages) -> int | None:
+        asked = next(q for q in self._questions if q.question in messages[-1].content)
+        if asked.id in self._failing:
+            return None
+        if asked.id not in self._known:
+            return 0
+        shown = messages[-1].content.splitlines()
+        letter = next(line[0] for line in shown if line.endswith(") " + asked.answer))
+        return ord(letter) - ord("a")
+
+    def render(self, messages, assistant_prefix=""):
+        return repr((messages, assistant_prefix))
+
+    def generate(self, requests, *, on_result=None):
+        answers = []
+        for request in requests:
+            place = self._position(request.messages)
+            answers.append(Completion.failed("down") if place is None else Completion(f" {chr(97 + place)})", "stop"))
+        return answers
+
+    def option_logprobs(self, requests, *, on_result=None):
+        scores = []
+        for request in requests:
+            place = self._position(request.messages)
+            if place is None:
+                scores.append(OptionScores.failed("down"))
+                continue
+            assert request.options[place] == f" {chr(97 + place)}"
+            scores.append(OptionScores(tuple(-0.1 if i == place else -3.0 for i in range(len(request.options)))))
+        return scores
+
+    def close(self):
+        pass
+
+
+def test_rotations_put_every_option_everywhere_once():
+    orders = option_orders(5, 5, seed=0)
+    assert orders[0] == (0, 1, 2, 3, 4)
+    for position in range(5):
+        assert {order[position] for order in orders} == set(range(5))
+    more = option_orders(4, 9, seed=3)
+    assert len(set(more)) == 9
+    assert more == option_orders(4, 9, seed=3)
+    assert len(option_orders(3, 99, seed=0)) == math.factorial(3)
+    with pytest.raises(InputError):
+        option_orders(4, 0, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("b", 1),
+        (" C)", 2),
+        ("(d) because", 3),
+        ("**a**", 0),
+        ("Answer: b", 1),
+        ("The answer is (c).", 2),
+        ("The correct option is D", 3),
+        ("b. Warmer water", 1),
+        ("a warmer ocean", None),
+        ("I think a warmer ocean expands", None),
+        ("e", None),
+        ("", None),
+        ("Because it is warm", None),
+        ("Cooling dominates", None),
+        ("[b]", 1),
+        ("a\nBecause", 0),
+    ],
+)
+def test_letters_are_read_and_articles_are_not(text, position):
+    assert parse_letter(text, 4) == position
+
+
+@pytest.mark.parametrize("scoring", ["likelihood", "letter"])
+def test_choices_are_mapped_back_from_permuted_options(scoring):
+    questions = [question(n, correct=n % 4) for n in range(6)]
+    model = Oracle(questions, {q.id for q in questions})
+    predictions = ask_mcq(questions, model, [DEFAULT], load_prompt("mcq"), scorings=[scoring], orders=4)
+    assert len(predictions) == 24
+    assert all(p.correct and p.chosen == questions[int(p.question[1:])].correct for p in predictions)
+
+
+def test_failures_and_unparsed_are_counted_and_wrong():
+    questions = [question(n, correct=1) for n in range(10)]
+    model = Oracle(questions, {"q0", "q1", "q2"}, failing={"q9"})
+    scores = score_mcq(
+        questions,
+        ask_mcq(questions, model, [DEFAULT], load_prompt("mcq"), scorings=["likelihood", "letter"]),
+    )
+    overall = [row for row in scores.accuracy if row.level == "overall"]
+    assert [row.scoring for row in overall] == ["likelihood", "letter"]
+    for row in overall:
+        assert row.accuracy.n == 10
+        assert row.accuracy.value == pytest.approx(0.3)
+        assert row.failed == 1
+        assert row.baseline == 1.0
+        assert row.chance == 0.25
+
+
+def test_levels_and_paired_test():
+    questions = [question(n, correct=1, level="base" if n < 8 else "reasoning") for n in range(12)]
+    weak = Oracle(questions, {"q0"})
+    strong = Setting("context", lambda asked: [Prepared(("a passage",)) for _ in asked])
+
+    class Reader(Oracle):
+        def _position(self, messages):
+            self._known = {q.id for q in questions} if "a passage" in messages[-1].content else {"q0"}
+            return super()._position(messages)
+
+    model = Reader(questions, weak._known)
+    scores = score_mcq(questions, ask_mcq(questions, model, [DEFAULT, strong], load_prompt("mcq")))
+    by_key = {(row.setting, row.level): row for row in scores.accuracy}
+    assert by_key["default", "base"].accuracy.n == 8
+    assert by_key["default", "reasoning"].accuracy.n == 4
+    assert ("default", "hypothetical") not in by_key
+    assert by_key["context", "overall"].accuracy.value == 1.0
+    (paired,) = scores.paired
+    assert (paired.first, paired.second) == ("default", "context")
+    assert (paired.first_only, paired.second_only) == (0, 11)
+    assert paired.p_value == pytest.approx(2 / 2**11)
+    assert paired.test.startswith("McNemar")
+
+
+def test_position_bias_is_seen():
+    questions = [question(n, correct=n % 4) for n in range(8)]
+    biased = Oracle(questions, known=set())
+    scores = score_mcq(questions, ask_mcq(questions, biased, [DEFAULT], load_prompt("mcq"), orders=4))
+    (row,) = scores.position
+    assert row.picked == (1.0, 0.0, 0.0, 0.0)
+    assert row.right == (1.0, 0.0, 0.0, 0.0)
+    assert row.consistent == 0.0
+    assert row.p_value < 0.001
+    assert row.recall_spread == pytest.approx(math.sqrt(3) / 4)
+    fair = Oracle(questions, {q.id for q in questions})
+    (row,) = score_mcq(questions, ask_mcq(questions, fair, [DEFAULT], load_prompt("mcq"), orders=4)).position
+    assert row.consistent == 1.0
+    assert row.recall_spread == 0.0
+    assert row.p_value == pytest.approx(1.0)
+
+
+def test_interval_speaks_of_questions_not_of_permutations():
+    questions = [question(n, correct=n % 4) for n in range(20)]
+    model = Oracle(questions, {f"q{n}" for n in range(10)})
+    (row,) = [
+        row
+        for row in score_mcq(questions, ask_mcq(questions, model, [DEFAULT], load_prompt("mcq"), orders=4)).accuracy
+        if row.level == "overall"
+    ]
+    assert row.accuracy.n == 20
+    assert row.accuracy.interval.high - row.accuracy.interval.low > 0.25
+
+
+def test_likelihood_needs_log_probabilities():
+    class Talker:
+        name = "talker"
+        fingerprint = "1"
+
+        def render(self, messages, assistant_prefix=""):
+            return ""
+
+        def generate(self, requests, *, on_result=None):
+            return []
+
+        def close(self):
+            pass
+
+    with pytest.raises(ModelError, match="letter"):
+        ask_mcq([question(1)], Talker(), [DEFAULT], load_prompt("mcq"))
+
+
+def test_settings_are_named_and_refused_clearly():
+    def no_collections(names):
+        raise AssertionError("not needed")
+
+    assert parse_setting("default", no_collections).prepare([question(1)]) == [Prepared()]
+    with pytest.raises(InputError, match="context"):
+        parse_setting("context", no_collections).prepare([question(1)])
+    with pytest.raises(InputError, match="no setting"):
+        parse_setting("rags", no_collections)
+    with pytest.raises(InputError, match="name of a collection"):
+        parse_setting("rag:", no_collections)
+    seen = []
+    parse_setting("rag:a+b", lambda names: seen.append(names))
+    assert seen == [("a", "b")]

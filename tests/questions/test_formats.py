@@ -1,0 +1,151 @@
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from climassay.errors import InputError
+from climassay.questions import read_questions
+
+DASHES = "-" * 20
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+
+
+def climaqa_rows():
+    return [
+        {
+            "Question": "Which gas is the main greenhouse gas in Earth's atmosphere?",
+            "Options": f"a) Argon\n{DASHES}\nb) Water vapour\n{DASHES}\nc) Oxygen\n{DASHES}\nd) Nitrogen",
+            "Answer": "b",
+            "Context": "Water vapour absorbs most.",
+            "Complexity": "BASE",
+            "Validation": "VALID",
+        },
+        {
+            "Question": "And if it doubled?",
+            "Options": "a) Cooler\nb) Warmer",
+            "Answer": "b) Warmer",
+            "Context": "",
+            "Complexity": "Hypothetical",
+            "Validation": "",
+        },
+        {
+            "Question": "Rejected by experts?",
+            "Options": "a) x\nb) y",
+            "Answer": "a",
+            "Context": "",
+            "Complexity": "BASE",
+            "Validation": "INVALID",
+        },
+    ]
+
+
+def write_csv(path, rows):
+    import csv
+
+    with path.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.DictWriter(out, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def test_climaqa_table_as_csv_jsonl_parquet_and_gzip(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = climaqa_rows()
+    files = [write_csv(tmp_path / "q.csv", rows)]
+    files.append(tmp_path / "q.jsonl")
+    files[-1].write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    files.append(tmp_path / "q.json")
+    files[-1].write_text(json.dumps(rows), encoding="utf-8")
+    files.append(tmp_path / "q.parquet")
+    pq.write_table(pa.Table.from_pylist(rows), files[-1])
+    files.append(tmp_path / "q.csv.gz")
+    files[-1].write_bytes(gzip.compress(files[0].read_bytes()))
+    sets = [read_questions(file) for file in files]
+    for found in sets:
+        assert found.questions == sets[0].questions
+        first, second = found.questions
+        assert first.kind == "mcq"
+        assert first.options == ("Argon", "Water vapour", "Oxygen", "Nitrogen")
+        assert (first.correct, first.answer, first.level) == (1, "Water vapour", "base")
+        assert (second.correct, second.level, second.context) == (1, "hypothetical", None)
+        assert len(found.skipped) == 1
+        assert "row 3" in found.skipped[0]
+
+
+def test_climaqa_freeform_and_cloze(tmp_path):
+    rows = [
+        {"Question": "What warms?", "Answer": "The air does.", "Context": "c", "Complexity": "REASONING"},
+        {"Question": "The <blank> layer shields.", "Answer": "ozone", "Context": "c", "Complexity": ""},
+        {"Question": "Two <MASK> and <mask>.", "Answer": "gaps", "Context": "c", "Complexity": ""},
+    ]
+    found = read_questions(write_csv(tmp_path / "q.csv", rows))
+    assert [question.kind for question in found.questions] == ["freeform", "cloze"]
+    assert found.questions[0].level == "reasoning"
+    assert found.questions[1].question == "The <MASK> layer shields."
+    assert "exactly one" in found.skipped[0]
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data folder is absent")
+def test_pira_has_five_options_and_its_letter_names_the_correct_text():
+    import csv
+
+    found = read_questions(SHARED / "pira_mcq.csv")
+    with (SHARED / "pira_mcq.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(found.questions) == len(rows) == 225
+    assert {len(question.options) for question in found.questions} == {5}
+    agreeing = [
+        question.answer == " ".join(row["correct"].split()) for question, row in zip(found.questions, rows, strict=True)
+    ]
+    assert sum(agreeing) >= 224
+    assert all(question.context for question in found.questions)
+    assert len({question.id for question in found.questions}) == 225
+
+
+def test_own_format_checks_each_row(tmp_path):
+    rows = [
+        {"id": "a", "kind": "mcq", "question": "Q?", "options": ["x", "y"], "answer": "b", "level": "base"},
+        {"id": "a", "kind": "mcq", "question": "Q2?", "options": {"a": "x", "b": "y"}, "answer": "x"},
+        {"id": "c", "kind": "mcq", "question": "Q?", "options": ["x", "X"], "answer": "a"},
+        {"id": "d", "kind": "mcq", "question": "Q?", "options": ["x", "y"], "answer": "e"},
+        {"id": "e", "kind": "mcq", "question": "Q?", "options": ["x"], "answer": "a"},
+        {"id": "f", "kind": "essay", "question": "Q?", "answer": "a"},
+        {"id": "g", "kind": "freeform", "question": "", "answer": "a"},
+        {"id": "h", "kind": "freeform", "question": "Q?", "answer": "a", "level": "expert"},
+    ]
+    file = tmp_path / "q.jsonl"
+    file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    found = read_questions(file)
+    assert [question.id for question in found.questions] == ["a", "a-2"]
+    assert [question.correct for question in found.questions] == [1, 0]
+    reasons = " ".join(found.skipped)
+    for word in ("twice", "none of the 2 options", "at least two", "essay", "empty", "expert"):
+        assert word in reasons
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "word"),
+    [
+        ("missing.csv", None, "no question file"),
+        ("empty.csv", b"", "no rows"),
+        ("other.csv", b"x,y\n1,2\n", "none of the known"),
+        ("broken.jsonl", b'{"question": "Q?"\n', "not valid JSON"),
+        ("list.json", b"[1, 2]", "not an object"),
+        ("latin.csv", "Question,Answer\nWärme?,ja\n".encode("latin-1"), "UTF-8"),
+        ("cut.parquet", b"PAR1 and nothing else", "Parquet"),
+        ("cut.csv.gz", gzip.compress(b"Question,Answer\na,b\n" * 50)[:-20], "cannot be read"),
+        ("bad.csv", b"Question,Options,Answer\nQ?,a) x,a\n", "no usable question"),
+    ],
+)
+def test_bad_files_give_one_sentence(tmp_path, name, content, word):
+    file = tmp_path / name
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_questions(file)
+    assert word in str(caught.value)
+    assert "\n" not in str(caught.value)

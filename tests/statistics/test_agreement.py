@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.errors import InputError
+from climassay.statistics import cohen_kappa, fleiss_kappa, kendall, krippendorff_alpha, spearman
+
+
+def test_cohen_textbook_example():
+    # 20 yes/yes, 5 yes/no, 10 no/yes, 15 no/no: observed 0.7, expected 0.5, kappa 0.4.
+    first = ["y"] * 25 + ["n"] * 25
+    second = ["y"] * 20 + ["n"] * 5 + ["y"] * 10 + ["n"] * 15
+    assert cohen_kappa(first, second) == pytest.approx(0.4)
+
+
+def test_weighted_kappa_agrees_with_sklearn():
+    from sklearn.metrics import cohen_kappa_score
+
+    generator = np.random.default_rng(3)
+    first = generator.integers(0, 5, 100).tolist()
+    second = np.clip(np.array(first) + generator.integers(-1, 2, 100), 0, 4).tolist()
+    for weights in ("linear", "quadratic"):
+        ours = cohen_kappa(first, second, weights=weights, order=range(5))
+        assert ours == pytest.approx(cohen_kappa_score(first, second, weights=weights, labels=range(5)))
+
+
+def test_fleiss_published_example():
+    # Fleiss (1971) as worked in the standard presentation: ten subjects, fourteen raters, five labels, kappa 0.210.
+    counts = [
+        [0, 0, 0, 0, 14],
+        [0, 2, 6, 4, 2],
+        [0, 0, 3, 5, 6],
+        [0, 3, 9, 2, 0],
+        [2, 2, 8, 1, 1],
+        [7, 7, 0, 0, 0],
+        [3, 2, 6, 3, 0],
+        [2, 5, 3, 2, 2],
+        [6, 5, 2, 1, 0],
+        [0, 2, 2, 3, 7],
+    ]
+    assert fleiss_kappa(counts) == pytest.approx(0.210, abs=5e-4)
+
+
+def test_krippendorff_published_example():
+    # Krippendorff (2011), section C: four observers, twelve units, missing data.
+    none = None
+    ratings = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, none, none, none],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, none, 3],
+        [none, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, none],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, none],
+    ]
+    assert krippendorff_alpha(ratings) == pytest.approx(0.743, abs=5e-4)
+    assert krippendorff_alpha(ratings, measurement="ordinal", order=[1, 2, 3, 4, 5]) == pytest.approx(0.815, abs=5e-4)
+    assert krippendorff_alpha(ratings, measurement="interval") == pytest.approx(0.849, abs=5e-4)
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=2, max_size=20))
+def test_full_agreement_is_one(labels):
+    assert cohen_kappa(labels, labels) == pytest.approx(1.0)
+    assert krippendorff_alpha([labels, labels]) == pytest.approx(1.0)
+
+
+def test_agreement_refuses_what_it_cannot_compare():
+    with pytest.raises(InputError):
+        cohen_kappa(["a"], ["a", "b"])
+    with pytest.raises(InputError):
+        fleiss_kappa([[1, 2], [3, 3]])
+    with pytest.raises(InputError):
+        krippendorff_alpha([["a", None], [None, "b"]])
+
+
+def test_rank_correlation_with_interval():
+    first = np.arange(30.0)
+    result = spearman(first, first[::-1])
+    assert result.value == pytest.approx(-1)
+    noisy = first + np.random.default_rng(2).normal(0, 8, 30)
+    rho, tau = spearman(first, noisy), kendall(first, noisy)
+    assert rho.interval.low < rho.value < rho.interval.high
+    assert tau.interval.low < tau.value < tau.interval.high
+    assert tau.value < rho.value
+    with pytest.raises(InputError):
+        spearman([1, 1, 1], [1, 2, 3])
