@@ -111,4 +111,6 @@ def _show(answer: "GroundedAnswer") -> None:
         similarity = "" if source.cosine is None else f"  ({source.cosine:.2f})"
         console.print(Text(f"[{source.number}] {source.citation}{similarity}", style="dim"))
     if answer.removed_citations:
-        console.print(Text(f"{answer.removed_citations} citations of passages that do not exist were removed.", style="dim"))
+        console.print(
+            Text(f"{answer.removed_citations} citations of passages that do not exist were removed.", style="dim")
+        )

@@ -35,7 +35,7 @@ Measured on the primer's 30 freeform reference answers with the bundled encoder:
 """
 
 _CITATION = re.compile(r"\s*\[\s*(\d+(?:\s*[,;&-]\s*\d+)*)\s*\]")
-_MARK = re.compile(r"\(?\s*in-house knowledge\s*\)?\.?", re.IGNORECASE)
+_MARK = re.compile(r"\(?\s*in-house knowledge\s*\)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

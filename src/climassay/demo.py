@@ -1,0 +1,119 @@
+"""The main job on the bundled models and primer: index, ask, evaluate, report."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from climassay import primer
+from climassay.evaluation import McqEvaluation, evaluate_mcq, mcq_report_sections, parse_setting
+from climassay.grounding import GroundedAnswer, answer_card, answer_question, open_collections
+from climassay.records import RecordedModel, Records
+from climassay.reporting import Prose, Report, Section
+from climassay.workspace import Workspace
+
+if TYPE_CHECKING:
+    from climassay.corpus.collection_adding import AddProgress
+    from climassay.models.contract import Encoder, Generator
+
+QUESTION = "Why does the upper stratosphere cool when carbon dioxide increases?"
+OFF_TOPIC = "How long should I boil an egg?"
+COLLECTION = "primer-source"
+PASSAGE_SIZE = 1000
+PASSAGE_OVERLAP = 100
+PASSAGES = 2
+"""Smaller and fewer passages than the defaults: the demo is to end within minutes on two cores."""
+
+Step = Callable[[str, int], Callable[[int], None]]
+"""Called with a step's name and size; gives the function that is told of its progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoResult:
+    """What the demo did."""
+
+    documents: int
+    passages: int
+    answers: tuple[GroundedAnswer, ...]
+    evaluation: McqEvaluation
+    report: Path
+
+
+def run_demo(workspace: Workspace, output: Path, model: "Generator", encoder: "Encoder", on_step: Step) -> DemoResult:
+    """Index the primer's source books, ask two questions, evaluate the gold questions, and write the report.
+
+    Args:
+        workspace: Where collection and records are kept; what is there already is used.
+        output: HTML file to write.
+        model: An option scorer.
+        encoder: For the collection.
+        on_step: Shows progress.
+    """
+    documents, passages = _index(workspace, encoder, on_step)
+    group = open_collections(workspace, (COLLECTION,), encoder=encoder)
+    with Records(workspace.records_url) as store:
+        tell = on_step("Asking", 2)
+        answers = []
+        with store.run(command="demo", config={"questions": [QUESTION, OFF_TOPIC], "model": model.name}) as run:
+            recorded = RecordedModel(model, store, run)
+            for question in (QUESTION, OFF_TOPIC):
+                answers.append(answer_question(question, group, recorded, k=3))
+                tell(1)
+        questions = primer.gold_questions()
+        settings = [parse_setting(name, lambda _: group, k=PASSAGES) for name in ("default", f"rag:{COLLECTION}")]
+        evaluation = evaluate_mcq(
+            questions,
+            model,
+            settings,
+            store,
+            on_progress=on_step("Evaluating", len(questions.of_kind("mcq")) * len(settings)),
+        )
+    report = _report(answers, evaluation, documents, passages).write(output)
+    return DemoResult(documents, passages, tuple(answers), evaluation, report)
+
+
+def _index(workspace: Workspace, encoder: "Encoder", on_step: Step) -> tuple[int, int]:
+    from climassay.corpus import Collection, read, split_passages
+
+    documents = [document for name in primer.SOURCE_BOOKS for document in read(primer.book_path(name)).documents]
+    collection = Collection.create(
+        workspace, COLLECTION, encoder, passage_size=PASSAGE_SIZE, passage_overlap=PASSAGE_OVERLAP
+    )
+    expected = sum(len(split_passages(document, size=PASSAGE_SIZE, overlap=PASSAGE_OVERLAP)) for document in documents)
+    tell = on_step("Indexing", expected)
+    done = 0
+
+    def on_progress(progress: "AddProgress") -> None:
+        nonlocal done
+        tell(progress.passages_done - done)
+        done = progress.passages_done
+
+    collection.add(documents, on_progress=on_progress)
+    tell(expected - done)
+    return len(collection.documents()), len(collection)
+
+
+def _report(answers: list[GroundedAnswer], evaluation: McqEvaluation, documents: int, passages: int) -> Report:
+    return Report(
+        title="climassay: can I trust what this model says about climate?",
+        lead=f"{evaluation.model} answers from {documents} books ({passages} passages) and takes "
+        f"{evaluation.n} multiple-choice questions on them, without and with retrieval.",
+        sections=(
+            Section(
+                "Cited answers",
+                (
+                    Prose(
+                        "Every sentence names the passages it rests on or is marked as in-house knowledge. Where no "
+                        "passage is relevant the model is not asked at all."
+                    ),
+                    *(answer_card(answer) for answer in answers),
+                ),
+            ),
+            *mcq_report_sections(evaluation.scores, "Multiple choice"),
+        ),
+        facts=(
+            ("Run", evaluation.run),
+            ("Model fingerprint", evaluation.fingerprint),
+            ("Questions (SHA-256)", evaluation.questions_sha256),
+        ),
+    )

@@ -1,0 +1,81 @@
+"""Searching several collections as one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from climassay.corpus.collection import Collection
+from climassay.corpus.documents import Hit
+from climassay.errors import InputError
+from climassay.models.contract import Encoder
+from climassay.workspace import Workspace
+
+RANK_CONSTANT = 60
+"""Of reciprocal rank fusion (Cormack, Clarke and Buettcher 2009)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionGroup:
+    """One or several collections; each may have an encoder of its own."""
+
+    collections: tuple[Collection, ...]
+
+    @property
+    def encoder(self) -> Encoder:
+        """The first collection's encoder; what else has to be compared is compared with it."""
+        return self.collections[0].encoder
+
+    def search(self, query: str, *, k: int, min_cosine: float | None = None) -> list[Hit]:
+        """The best passages for one query; see :meth:`search_many`."""
+        return self.search_many([query], k=k, min_cosine=min_cosine)[0]
+
+    def search_many(self, queries: Sequence[str], *, k: int, min_cosine: float | None = None) -> list[list[Hit]]:
+        """The best passages for many queries, by hybrid search.
+
+        Rankings of several collections are fused by reciprocal rank: their scores need not be comparable.
+
+        Args:
+            queries: Texts to search for.
+            k: Passages a query, over all collections.
+            min_cosine: Leave out passages less similar than this; None keeps all.
+        """
+        rankings = [collection.search_many(queries, k=k, min_cosine=min_cosine) for collection in self.collections]
+        if len(rankings) == 1:
+            return rankings[0]
+        return [_fuse(lists, k) for lists in zip(*rankings, strict=True)]
+
+
+def _fuse(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
+    """Best hits of several rankings; equals by similarity, then by id, so that the order is always the same."""
+    scored = [(1 / (RANK_CONSTANT + hit.rank), hit) for hits in rankings for hit in hits]
+    scored.sort(key=lambda pair: (-pair[0], -(pair[1].cosine or 0.0), pair[1].passage.id))
+    return [replace(hit, rank=rank, score=score) for rank, (score, hit) in enumerate(scored[:k], start=1)]
+
+
+def open_collections(workspace: Workspace, names: Sequence[str], *, encoder: Encoder | None = None) -> CollectionGroup:
+    """Open collections by name.
+
+    Encoders are loaded once, however many collections share them.
+
+    Args:
+        workspace: Where they are.
+        names: One or more; each once.
+        encoder: The encoder of all of them, where it is loaded already.
+
+    Raises:
+        InputError: No name, a name twice, or no such collection.
+    """
+    if not names:
+        raise InputError("Name at least one collection (--collection NAME).")
+    if len(set(names)) < len(names):
+        raise InputError(f"Every collection can be named once, got {', '.join(names)}.")
+    encoders = {encoder.name: encoder} if encoder else {}
+    opened = []
+    for name in names:
+        collection = Collection.open(workspace, name)
+        made_with = collection.settings.encoder
+        if made_with in encoders:
+            collection = Collection.open(workspace, name, encoders[made_with])
+        else:
+            encoders[made_with] = collection.encoder
+        opened.append(collection)
+    return CollectionGroup(tuple(opened))

@@ -1,0 +1,153 @@
+import numpy as np
+import pytest
+
+from climassay.corpus.documents import Hit, Passage
+from climassay.errors import InputError
+from climassay.grounding import IN_HOUSE_MARK, answer_question
+from climassay.models.contract import Completion
+
+OCEAN = "The ocean takes up most of the excess heat. Warm water expands and the sea level rises."
+CLOUD = "Low clouds reflect sunlight. High thin clouds trap infrared radiation."
+
+
+class WordEncoder:
+    """Bag-of-words vectors: similarity is shared words, which a reader can check by eye."""
+
+    name = "words"
+    fingerprint = "w"
+    width = 4096
+
+    def encode(self, texts, *, role="passage", on_progress=None):
+        import re
+        import zlib
+
+        out = np.zeros((len(texts), self.width), dtype=np.float32)
+        for row, text in zip(out, texts, strict=True):
+            for word in re.findall(r"\w+", text.lower()):
+                row[zlib.crc32(word.encode()) % self.width] = 1
+            row /= np.linalg.norm(row) or 1
+        return out
+
+
+class Shelf:
+    """Two passages, found when a query shares a word with them."""
+
+    encoder = WordEncoder()
+
+    def __init__(self):
+        self.passages = [
+            Passage("o-0", OCEAN, "o", "Ocean book", "ocean.md", 0, headings=("Heat",), first_page=3, last_page=4),
+            Passage("c-0", CLOUD, "c", "Cloud book", "cloud.md", 0, url="https://example.org/cloud"),
+        ]
+
+    def search(self, query, *, k, min_cosine=None):
+        vectors = self.encoder.encode([query, *[p.text for p in self.passages]])
+        cosines = vectors[1:] @ vectors[0]
+        found = sorted(zip(cosines, self.passages, strict=True), key=lambda pair: -pair[0])
+        limit = 0.05 if min_cosine is None else min_cosine
+        kept = [(c, p) for c, p in found if c >= limit][:k]
+        return [Hit(p, n, float(c), float(c)) for n, (c, p) in enumerate(kept, start=1)]
+
+
+class Scripted:
+    name = "scripted"
+    fingerprint = "s"
+
+    def __init__(self, text, finish="stop", error=None):
+        self.asked = []
+        self._completion = Completion.failed(error) if error else Completion(text, finish)
+
+    def render(self, messages, assistant_prefix=""):
+        return repr(messages)
+
+    def generate(self, requests, *, on_result=None):
+        self.asked += requests
+        return [self._completion for _ in requests]
+
+    def close(self):
+        pass
+
+
+def answered(text, question="Why does the ocean and sea level rise with low clouds?", **options):
+    return answer_question(question, Shelf(), Scripted(text, **options))
+
+
+def test_citations_exist_or_are_removed_and_counted():
+    answer = answered("Water expands when it warms [1][7]. Clouds reflect sunlight [2, 9].")
+    assert [sentence.citations for sentence in answer.sentences] == [(1,), (2,)]
+    assert answer.removed_citations == 2
+    assert "[7]" not in answer.text
+    assert "[9]" not in answer.text
+    numbers = {source.number for source in answer.sources}
+    assert all(number in numbers for sentence in answer.sentences for number in sentence.citations)
+
+
+def test_citation_behind_the_full_stop_belongs_to_its_sentence():
+    answer = answered("Water expands. [1] Clouds reflect sunlight. [2]")
+    assert [(s.text, s.citations) for s in answer.sentences] == [
+        ("Water expands.", (1,)),
+        ("Clouds reflect sunlight.", (2,)),
+    ]
+
+
+def test_uncited_sentences_are_attributed_or_marked():
+    answer = answered("Low clouds reflect sunlight. Penguins enjoy skating on weekends.")
+    first, second = answer.sentences
+    cloud = next(source.number for source in answer.sources if source.passage.id == "c-0")
+    assert (first.origin, first.citations, first.in_house) == ("attributed", (cloud,), False)
+    assert first.support == pytest.approx(1.0, abs=1e-5)
+    assert (second.origin, second.citations, second.in_house) == ("none", (), True)
+    assert answer.text.endswith(IN_HOUSE_MARK)
+
+
+def test_the_models_own_mark_is_kept_out_of_the_text_but_honoured():
+    answer = answered("Low clouds reflect sunlight (In-house knowledge).")
+    (sentence,) = answer.sentences
+    assert sentence.text == "Low clouds reflect sunlight."
+    assert sentence.in_house
+    assert answer.text == f"Low clouds reflect sunlight. {IN_HOUSE_MARK}"
+
+
+def test_nothing_relevant_means_no_model_is_asked():
+    model = Scripted("I would make something up.")
+    answer = answer_question("Boil eggs?", Shelf(), model)
+    assert not answer.enough_information
+    assert answer.text == "Not enough information."
+    assert model.asked == []
+
+
+@pytest.mark.parametrize(
+    "text", ["NOT ENOUGH INFORMATION", "Not enough information.", "**Not enough information**", ""]
+)
+def test_refusals_are_first_class(text):
+    answer = answered(text)
+    assert not answer.enough_information
+    assert answer.sentences == ()
+    assert answer.sources
+
+
+def test_a_cut_sentence_is_dropped_and_repeats_are_told_once():
+    answer = answered("Clouds reflect sunlight [2]. Clouds reflect sunlight [2]. The sea lev", finish="length")
+    assert [sentence.text for sentence in answer.sentences] == ["Clouds reflect sunlight."]
+
+
+def test_failed_call_is_told_not_hidden():
+    answer = answered("", error="The server did not answer within 60 s.")
+    assert answer.error == "The server did not answer within 60 s."
+    assert "No answer" in answer.text
+    assert answer.sources
+
+
+def test_passages_are_numbered_in_the_prompt_and_named_by_what_the_source_has():
+    model = Scripted("Water expands [1].")
+    answer = answer_question("Why does the ocean and low clouds matter?", Shelf(), model)
+    prompt = model.asked[0].messages[-1].content
+    for source in answer.sources:
+        assert f"[{source.number}] {source.citation}" in prompt
+    citations = {source.citation for source in answer.sources}
+    assert citations == {"Ocean book, Heat, pp. 3-4", "Cloud book, https://example.org/cloud"}
+
+
+def test_empty_question_is_refused():
+    with pytest.raises(InputError):
+        answered("x", question="  ")
