@@ -5,11 +5,16 @@ Two source books (``physical_climate``, ``aerosols_clouds``) carry the questions
 as such, for tests against an adversarial source.
 """
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from climassay.errors import InputError
+
+if TYPE_CHECKING:
+    from climassay.questions import QuestionSet
 
 _FOLDER = Path(__file__).parent
 
@@ -64,6 +69,19 @@ def book_path(name: str) -> Path:
 def question_paths() -> tuple[Path, ...]:
     """Question files of the source books, climassay's own JSONL format, 60 questions each."""
     return tuple(_FOLDER / "questions" / f"{name}.jsonl" for name in SOURCE_BOOKS)
+
+
+def gold_questions() -> "QuestionSet":
+    """All 120 questions as one set named ``primer``."""
+    from climassay.questions import QuestionSet, read_questions
+
+    sets = [read_questions(path) for path in question_paths()]
+    return QuestionSet(
+        name="primer",
+        questions=tuple(question for part in sets for question in part.questions),
+        skipped=tuple(reason for part in sets for reason in part.skipped),
+        sha256=hashlib.sha256("".join(part.sha256 for part in sets).encode()).hexdigest(),
+    )
 
 
 def claims() -> tuple[GoldClaim, ...]:
