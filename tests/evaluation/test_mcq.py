@@ -4,9 +4,17 @@ from collections.abc import Sequence
 import pytest
 
 from climassay.errors import InputError, ModelError
-from climassay.evaluation import Prepared, Setting, ask_mcq, option_orders, parse_letter, parse_setting, score_mcq
+from climassay.evaluation import (
+    McqPrompts,
+    Prepared,
+    Setting,
+    ask_mcq,
+    option_orders,
+    parse_letter,
+    parse_setting,
+    score_mcq,
+)
 from climassay.models.contract import Completion, OptionScores
-from climassay.prompts import load_prompt
 from climassay.questions import Question
 
 DEFAULT = Setting("default", lambda questions: [Prepared() for _ in questions])
@@ -113,7 +121,7 @@ def test_letters_are_read_and_articles_are_not(text, position):
 def test_choices_are_mapped_back_from_permuted_options(scoring):
     questions = [question(n, correct=n % 4) for n in range(6)]
     model = Oracle(questions, {q.id for q in questions})
-    predictions = ask_mcq(questions, model, [DEFAULT], load_prompt("mcq"), scorings=[scoring], orders=4)
+    predictions = ask_mcq(questions, model, [DEFAULT], McqPrompts.load(), scorings=[scoring], orders=4)
     assert len(predictions) == 24
     assert all(p.correct and p.chosen == questions[int(p.question[1:])].correct for p in predictions)
 
@@ -123,7 +131,7 @@ def test_failures_and_unparsed_are_counted_and_wrong():
     model = Oracle(questions, {"q0", "q1", "q2"}, failing={"q9"})
     scores = score_mcq(
         questions,
-        ask_mcq(questions, model, [DEFAULT], load_prompt("mcq"), scorings=["likelihood", "letter"]),
+        ask_mcq(questions, model, [DEFAULT], McqPrompts.load(), scorings=["likelihood", "letter"]),
     )
     overall = [row for row in scores.accuracy if row.level == "overall"]
     assert [row.scoring for row in overall] == ["likelihood", "letter"]
@@ -146,7 +154,7 @@ def test_levels_and_paired_test():
             return super()._position(messages)
 
     model = Reader(questions, weak._known)
-    scores = score_mcq(questions, ask_mcq(questions, model, [DEFAULT, strong], load_prompt("mcq")))
+    scores = score_mcq(questions, ask_mcq(questions, model, [DEFAULT, strong], McqPrompts.load()))
     by_key = {(row.setting, row.level): row for row in scores.accuracy}
     assert by_key["default", "base"].accuracy.n == 8
     assert by_key["default", "reasoning"].accuracy.n == 4
@@ -162,7 +170,7 @@ def test_levels_and_paired_test():
 def test_position_bias_is_seen():
     questions = [question(n, correct=n % 4) for n in range(8)]
     biased = Oracle(questions, known=set())
-    scores = score_mcq(questions, ask_mcq(questions, biased, [DEFAULT], load_prompt("mcq"), orders=4))
+    scores = score_mcq(questions, ask_mcq(questions, biased, [DEFAULT], McqPrompts.load(), orders=4))
     (row,) = scores.position
     assert row.picked == (1.0, 0.0, 0.0, 0.0)
     assert row.right == (1.0, 0.0, 0.0, 0.0)
@@ -170,10 +178,34 @@ def test_position_bias_is_seen():
     assert row.p_value < 0.001
     assert row.recall_spread == pytest.approx(math.sqrt(3) / 4)
     fair = Oracle(questions, {q.id for q in questions})
-    (row,) = score_mcq(questions, ask_mcq(questions, fair, [DEFAULT], load_prompt("mcq"), orders=4)).position
+    (row,) = score_mcq(questions, ask_mcq(questions, fair, [DEFAULT], McqPrompts.load(), orders=4)).position
     assert row.consistent == 1.0
+    assert row.averaged.value == 1.0
     assert row.recall_spread == 0.0
     assert row.p_value == pytest.approx(1.0)
+
+
+def test_averaging_over_orders_takes_a_constant_position_bias_out():
+    questions = [question(n, correct=n % 4) for n in range(8)]
+
+    class Biased(Oracle):
+        """Knows the answer faintly and loves the second position."""
+
+        def option_logprobs(self, requests, *, on_result=None):
+            scores = super().option_logprobs(requests)
+            return [
+                OptionScores(
+                    tuple(0.1 * value + (1.0 if place == 1 else 0.0) for place, value in enumerate(s.logprobs))
+                )
+                for s in scores
+            ]
+
+    model = Biased(questions, {q.id for q in questions})
+    scores = score_mcq(questions, ask_mcq(questions, model, [DEFAULT], McqPrompts.load(), orders=4))
+    (row,) = scores.position
+    assert row.picked[1] == 1.0
+    assert row.averaged.value == 1.0
+    assert row.averaged.n == 8
 
 
 def test_interval_speaks_of_questions_not_of_permutations():
@@ -181,11 +213,28 @@ def test_interval_speaks_of_questions_not_of_permutations():
     model = Oracle(questions, {f"q{n}" for n in range(10)})
     (row,) = [
         row
-        for row in score_mcq(questions, ask_mcq(questions, model, [DEFAULT], load_prompt("mcq"), orders=4)).accuracy
+        for row in score_mcq(questions, ask_mcq(questions, model, [DEFAULT], McqPrompts.load(), orders=4)).accuracy
         if row.level == "overall"
     ]
     assert row.accuracy.n == 20
     assert row.accuracy.interval.high - row.accuracy.interval.low > 0.25
+
+
+def test_text_scoring_shows_no_options_and_weighs_them_by_character():
+    short = Question(
+        "s", "mcq", "Which?", "a much longer option text", options=("brief", "a much longer option text"), correct=1
+    )
+
+    class Length(Oracle):
+        def option_logprobs(self, requests, *, on_result=None):
+            (request,) = requests
+            assert "brief" not in request.messages[-1].content
+            assert request.options == (" brief", " a much longer option text")
+            return [OptionScores((-5.0, -10.0))]
+
+    (prediction,) = ask_mcq([short], Length([short], set()), [DEFAULT], McqPrompts.load(), scorings=["text"], orders=2)
+    assert prediction.correct
+    assert prediction.permutation == 0
 
 
 def test_likelihood_needs_log_probabilities():
@@ -203,7 +252,7 @@ def test_likelihood_needs_log_probabilities():
             pass
 
     with pytest.raises(ModelError, match="letter"):
-        ask_mcq([question(1)], Talker(), [DEFAULT], load_prompt("mcq"))
+        ask_mcq([question(1)], Talker(), [DEFAULT], McqPrompts.load())
 
 
 def test_settings_are_named_and_refused_clearly():

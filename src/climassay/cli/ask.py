@@ -52,7 +52,16 @@ def ask(
     place = Workspace.open(workspace)
     group = open_collections(place, tuple(collection))
     prompt = load_prompt("ask", prompts)
-    loaded = model_from_options(model, base_url, concurrency, dtype, price_in, price_out, quiet=as_json)
+    loaded = model_from_options(
+        model,
+        place,
+        base_url=base_url,
+        concurrency=concurrency,
+        dtype=dtype,
+        price_in=price_in,
+        price_out=price_out,
+        quiet=as_json,
+    )
     config = {
         "question": question,
         "collections": collection,

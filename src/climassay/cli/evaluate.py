@@ -31,6 +31,7 @@ class ScoringChoice(StrEnum):
 
     likelihood = "likelihood"
     letter = "letter"
+    text = "text"
 
 
 @app.callback()
@@ -50,7 +51,10 @@ def mcq(
         typer.Option("--setting", "-s", help="default, rag:COLLECTION (rag:A+B for several) or context; repeat."),
     ] = None,
     scoring: Annotated[
-        list[ScoringChoice] | None, typer.Option(help="likelihood (of the letters) or letter (generated); repeat.")
+        list[ScoringChoice] | None,
+        typer.Option(
+            help="likelihood (of the letters), letter (generated) or text (likelihood of the options' words); repeat."
+        ),
     ] = None,
     permutations: Annotated[
         int, typer.Option(min=1, help="Option orders a question; above 1, position bias is measured.")
@@ -73,9 +77,8 @@ def mcq(
     as_json: JsonOption = False,
 ) -> None:
     """Accuracy on multiple-choice questions, by level and setting, with intervals, baselines and paired tests."""
-    from climassay.evaluation import evaluate_mcq, parse_setting
+    from climassay.evaluation import McqPrompts, evaluate_mcq, parse_setting
     from climassay.grounding import open_collections
-    from climassay.prompts import load_prompt
     from climassay.records import Records
     from climassay.workspace import Workspace
 
@@ -84,9 +87,19 @@ def mcq(
     names = setting or ["default"]
     settings = [parse_setting(name, lambda wanted: open_collections(place, wanted), k=passages) for name in names]
     scorings = [choice.value for choice in scoring or [ScoringChoice.likelihood]]
-    prompt = load_prompt("mcq", prompts)
-    loaded = model_from_options(model, base_url, concurrency, dtype, price_in, price_out, quiet=as_json)
-    asked = len(question_set.of_kind("mcq")) * permutations * len(settings) * len(scorings)
+    templates = McqPrompts.load(prompts)
+    loaded = model_from_options(
+        model,
+        place,
+        base_url=base_url,
+        concurrency=concurrency,
+        dtype=dtype,
+        price_in=price_in,
+        price_out=price_out,
+        quiet=as_json,
+    )
+    orders = sum(1 if choice == "text" else permutations for choice in scorings)
+    asked = len(question_set.of_kind("mcq")) * len(settings) * orders
     try:
         with Records(place.records_url) as store, progress_bar(as_json) as progress:
             task = progress.add_task(f"Asking {model}", total=asked)
@@ -98,7 +111,7 @@ def mcq(
                 scorings=scorings,  # type: ignore[arg-type]  # the enum has the same values as the literal
                 orders=permutations,
                 seed=seed,
-                prompt=prompt,
+                prompts=templates,
                 use_cache=not no_cache,
                 on_progress=lambda count: progress.advance(task, count),
             )

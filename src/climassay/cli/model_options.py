@@ -9,6 +9,7 @@ from climassay.cli.output import stderr_console
 
 if TYPE_CHECKING:
     from climassay.models.contract import Generator
+    from climassay.workspace import Workspace
 
 ModelOption = Annotated[
     str,
@@ -16,7 +17,7 @@ ModelOption = Annotated[
 ]
 BaseUrlOption = Annotated[
     str | None,
-    typer.Option(help="Address of an OpenAI-compatible server, for openai: models.", envvar="OPENAI_BASE_URL"),
+    typer.Option(help="Address of an OpenAI-compatible server, for openai: models (or $OPENAI_BASE_URL)."),
 ]
 ConcurrencyOption = Annotated[int | None, typer.Option(min=1, help="Most requests at a time, for openai: models.")]
 DtypeOption = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16, for local: models.")]
@@ -30,26 +31,23 @@ NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Ask everything 
 
 def model_from_options(
     name: str,
+    workspace: "Workspace",
+    *,
     base_url: str | None,
     concurrency: int | None,
     dtype: str | None,
     price_in: float | None,
     price_out: float | None,
-    *,
     quiet: bool,
 ) -> "Generator":
     """Load the model that the shared options name, telling the user while it loads."""
+    from contextlib import nullcontext
+
     from climassay.models import load_model
+    from climassay.models.openai_prices import find_price, price_from_options
 
-    with stderr_console().status(f"Loading {name} ...") if not quiet else _Silent():
-        return load_model(
-            name, base_url=base_url, concurrency=concurrency, dtype=dtype, price_in=price_in, price_out=price_out
-        )
-
-
-class _Silent:
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        return None
+    price = price_from_options(price_in, price_out)
+    if price is None and name.startswith("openai:"):
+        price = find_price(name, workspace.root)
+    with nullcontext() if quiet else stderr_console().status(f"Loading {name} ..."):
+        return load_model(name, base_url=base_url, concurrency=concurrency, dtype=dtype, price=price)

@@ -1,6 +1,7 @@
 """What the commands share: options, JSON output, progress bars. Results go to stdout, everything else to stderr."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,14 +21,17 @@ WorkspaceOption = Annotated[
     Path | None,
     typer.Option("--workspace", "-w", help="Folder of collections and records.", envvar="CLIMASSAY_WORKSPACE"),
 ]
+WIDE = 160
+"""Columns of tables that go to a file or a pipe."""
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
 
 def stdout_console() -> "Console":
-    """Console for results."""
+    """Console for results; wide where nobody's screen limits it, so that tables in files and pipes are whole."""
     from rich.console import Console
 
-    return Console(soft_wrap=not sys.stdout.isatty())
+    unlimited = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(soft_wrap=not sys.stdout.isatty(), width=WIDE if unlimited else None)
 
 
 def stderr_console() -> "Console":

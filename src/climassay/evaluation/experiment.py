@@ -5,11 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from climassay.errors import InputError
-from climassay.evaluation.mcq import Prediction, Scoring, ask_mcq
+from climassay.evaluation.mcq import McqPrompts, Prediction, Scoring, ask_mcq
 from climassay.evaluation.scores import McqScores, score_mcq
 from climassay.evaluation.settings import Setting
 from climassay.models.contract import Generator
-from climassay.prompts import Prompt, load_prompt
 from climassay.questions import QuestionSet
 from climassay.records import RecordedModel, Records, Tally
 
@@ -48,7 +47,7 @@ def evaluate_mcq(
     scorings: Sequence[Scoring] = ("likelihood",),
     orders: int = 1,
     seed: int = 0,
-    prompt: Prompt | None = None,
+    prompts: McqPrompts | None = None,
     use_cache: bool = True,
     on_progress: Callable[[int], None] | None = None,
 ) -> McqEvaluation:
@@ -58,13 +57,13 @@ def evaluate_mcq(
 
     Args:
         question_set: Questions; those that are not multiple choice are left out.
-        model: Any generator; ``likelihood`` scoring needs log-probabilities.
+        model: Any generator; ``likelihood`` and ``text`` scoring need log-probabilities.
         settings: See :func:`~climassay.evaluation.settings.parse_setting`.
         store: Where requests, answers and results are kept.
-        scorings: ``likelihood``, ``letter`` or both.
+        scorings: ``likelihood``, ``letter``, ``text``; see :mod:`climassay.evaluation.mcq`.
         orders: Option orders a question, to measure position bias.
         seed: Seed of orders and resampling.
-        prompt: Template; the built-in ``mcq`` by default.
+        prompts: Templates; the built-in ones by default.
         use_cache: False asks everything afresh.
         on_progress: Called with the number of answers that came in, stored ones included.
 
@@ -77,7 +76,8 @@ def evaluate_mcq(
     names = tuple(setting.name for setting in settings)
     if len(set(names)) < len(names):
         raise InputError(f"Every setting can be named once, got {', '.join(names)}.")
-    template = prompt or load_prompt("mcq")
+    templates = prompts or McqPrompts.load()
+    used = [templates.of(scoring) for scoring in scorings]
     config: dict[str, Any] = {
         "questions": question_set.name,
         "questions_sha256": question_set.sha256,
@@ -87,8 +87,7 @@ def evaluate_mcq(
         "settings": list(names),
         "scorings": list(scorings),
         "orders": orders,
-        "prompt_sha256": template.sha256,
-        "prompt_origin": template.origin,
+        "prompts": {prompt.name: {"sha256": prompt.sha256, "origin": prompt.origin} for prompt in used},
         "use_cache": use_cache,
     }
     with store.run(command="evaluate mcq", config=config, seeds={"orders": seed, "resampling": seed}) as run:
@@ -97,7 +96,7 @@ def evaluate_mcq(
             questions,
             recorded,
             settings,
-            template,
+            templates,
             scorings=scorings,
             orders=orders,
             seed=seed,

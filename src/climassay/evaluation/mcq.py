@@ -1,14 +1,25 @@
 """Multiple choice: asking a model and keeping what it chose.
 
-Two ways of scoring. ``likelihood`` compares the model's log-probabilities of the option letters, so that there is
-always a choice. ``letter`` lets the model write and takes the first option letter it wrote; an answer without one is
-*unparsed* and counts as wrong, as does a failed request. Both are reported beside the number of each.
+Three ways of scoring:
+
+``likelihood``
+    The model sees the lettered options; the letter with the highest log-probability is its choice, so that there always
+    is one. This is what the published benchmark does.
+``letter``
+    The model sees the lettered options and writes; the letter it gives is its choice. Works with any chat API. An
+    answer without a letter is *unparsed* and counts as wrong.
+``text``
+    The model sees the question only; the option whose text has the highest log-probability a character is its choice.
+    Small models that cannot yet handle letters show here what they know. Has no option order.
+
+A failed request counts as wrong too; both are reported beside the accuracy.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice, permutations
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -24,12 +35,31 @@ from climassay.models.contract import (
     OptionScores,
     Sampling,
 )
-from climassay.prompts import Prompt, RenderedPrompt
+from climassay.prompts import Prompt, RenderedPrompt, load_prompt
 from climassay.questions import Question, option_letter
 
-Scoring = Literal["likelihood", "letter"]
+Scoring = Literal["likelihood", "letter", "text"]
 LETTER_TOKENS = 8
 """Tokens a model may write in ``letter`` scoring: room for ``The answer is (c)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class McqPrompts:
+    """The two templates of multiple choice."""
+
+    lettered: Prompt
+    """With ``question``, ``options`` (``letter``, ``text``) and ``passages``."""
+    bare: Prompt
+    """With ``question`` and ``passages``; for ``text`` scoring."""
+
+    @classmethod
+    def load(cls, overrides: Path | None = None) -> "McqPrompts":
+        """The built-in templates ``mcq`` and ``mcq_text``, or the user's own of these names."""
+        return cls(load_prompt("mcq", overrides), load_prompt("mcq_text", overrides))
+
+    def of(self, scoring: Scoring) -> Prompt:
+        """The template that a scoring uses."""
+        return self.bare if scoring == "text" else self.lettered
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +82,7 @@ class Prediction:
     correct: bool
     correct_position: int
     logprobs: tuple[float, ...] = ()
-    """Of the letters, by position (``likelihood`` only)."""
+    """Of the letters or texts, by position (``likelihood``, ``text``)."""
     text: str = ""
     """What the model wrote (``letter`` only)."""
     method: str = ""
@@ -102,7 +132,7 @@ def ask_mcq(
     questions: Sequence[Question],
     model: Generator,
     settings: Sequence[Setting],
-    prompt: Prompt,
+    prompts: McqPrompts,
     *,
     scorings: Sequence[Scoring] = ("likelihood",),
     orders: int = 1,
@@ -113,11 +143,11 @@ def ask_mcq(
 
     Args:
         questions: Multiple-choice questions with options and a correct one.
-        model: Any generator; ``likelihood`` needs an option scorer.
+        model: Any generator; ``likelihood`` and ``text`` need an option scorer.
         settings: What the model is given besides the question.
-        prompt: Template with ``question``, ``options`` (``letter``, ``text``) and ``passages``.
-        scorings: ``likelihood``, ``letter`` or both.
-        orders: Option orders a question, see :func:`option_orders`.
+        prompts: Templates.
+        scorings: One or more, see the module.
+        orders: Option orders a question, see :func:`option_orders`; ``text`` has one only.
         seed: Seed of the orders beyond rotations.
         on_progress: Called with the number of answers that came in.
 
@@ -125,22 +155,23 @@ def ask_mcq(
         Predictions, ordered by setting, scoring, question and order.
 
     Raises:
-        ModelError: The model gives no log-probabilities and ``likelihood`` is asked for.
+        ModelError: The model gives no log-probabilities, which the scoring needs.
     """
-    if "likelihood" in scorings and not isinstance(model, OptionScorer):
+    if any(scoring != "letter" for scoring in scorings) and not isinstance(model, OptionScorer):
         raise ModelError(f"{model.name} gives no log-probabilities: use letter scoring (--scoring letter).")
     predictions: list[Prediction] = []
     for setting in settings:
         prepared = setting.prepare(questions)
-        askings = [
-            _Asking(question, setting.name, number, order, given)
-            for question, given in zip(questions, prepared, strict=True)
-            for number, order in enumerate(option_orders(len(question.options), orders, seed))
-        ]
-        rendered = [_render(asking, prompt) for asking in askings]
         for scoring in scorings:
-            ask = _ask_likelihood if scoring == "likelihood" else _ask_letter
-            predictions += ask(askings, rendered, model, on_progress)
+            askings = [
+                _Asking(question, setting.name, number, order, given)
+                for question, given in zip(questions, prepared, strict=True)
+                for number, order in enumerate(
+                    option_orders(len(question.options), 1 if scoring == "text" else orders, seed)
+                )
+            ]
+            rendered = [_render(asking, prompts.of(scoring)) for asking in askings]
+            predictions += _ask(scoring, askings, rendered, model, on_progress)
     return predictions
 
 
@@ -150,25 +181,30 @@ def _render(asking: _Asking, prompt: Prompt) -> RenderedPrompt:
     return prompt.render(question=asking.question.question, options=options, passages=asking.prepared.passages)
 
 
-def _ask_likelihood(
+def _ask(
+    scoring: Scoring,
     askings: Sequence[_Asking],
     rendered: Sequence[RenderedPrompt],
     model: Generator,
     on_progress: Callable[[int], None] | None,
 ) -> list[Prediction]:
+    if scoring == "letter":
+        return _ask_letter(askings, rendered, model, on_progress)
     assert isinstance(model, OptionScorer)
     requests = [
-        OptionRequest(prompt.messages, _letters(len(asking.order), prompt.assistant_prefix), prompt.assistant_prefix)
+        OptionRequest(prompt.messages, _answers(scoring, asking, prompt.assistant_prefix), prompt.assistant_prefix)
         for asking, prompt in zip(askings, rendered, strict=True)
     ]
     scores = model.option_logprobs(requests, on_result=_counting(on_progress))
-    return [_from_scores(asking, score) for asking, score in zip(askings, scores, strict=True)]
+    return [_from_scores(scoring, asking, score) for asking, score in zip(askings, scores, strict=True)]
 
 
-def _letters(count: int, prefix: str) -> tuple[str, ...]:
-    """Option letters as the model would write them after the prefix (``Answer:`` is followed by a space)."""
+def _answers(scoring: Scoring, asking: _Asking, prefix: str) -> tuple[str, ...]:
+    """Option letters or texts as the model would write them after the prefix (``Answer:`` is followed by a space)."""
     gap = " " if prefix and not prefix[-1].isspace() else ""
-    return tuple(gap + option_letter(place) for place in range(count))
+    shown = asking.question.arranged(asking.order)
+    texts = shown if scoring == "text" else tuple(option_letter(place) for place in range(len(shown)))
+    return tuple(gap + text for text in texts)
 
 
 def _ask_letter(
@@ -189,11 +225,15 @@ def _counting(on_progress: Callable[[int], None] | None) -> Callable[[int, objec
     return None if on_progress is None else lambda _index, _result: on_progress(1)
 
 
-def _from_scores(asking: _Asking, score: OptionScores) -> Prediction:
+def _from_scores(scoring: Scoring, asking: _Asking, score: OptionScores) -> Prediction:
+    position = score.best
+    if scoring == "text" and position is not None:
+        shown = asking.question.arranged(asking.order)
+        position = int(np.argmax([total / len(text) for total, text in zip(score.logprobs, shown, strict=True)]))
     return _predict(
         asking,
-        "likelihood",
-        position=score.best,
+        scoring,
+        position=position,
         logprobs=score.logprobs,
         method="" if score.error else score.method,
         error=score.error,

@@ -13,7 +13,7 @@ def percent(share: float) -> str:
 
 
 def _interval(estimate: Estimate) -> str:
-    return f"{percent(estimate.interval.low)} to {percent(estimate.interval.high)}"
+    return f"{percent(estimate.interval.low)}-{percent(estimate.interval.high)}"
 
 
 def _p_value(value: float) -> str:
@@ -48,11 +48,12 @@ def _accuracy_table(scores: McqScores) -> Table:
     ]
     return Table.of(
         "Accuracy by level (%)",
-        ["setting", "scoring", "level", "n", "accuracy", "95% interval", "constant", "chance", "unparsed", "failed"],
+        ["setting", "scoring", "level", "n", "accuracy", "95% interval", "const.", "chance", "unparsed", "failed"],
         rows,
         left=3,
+        grouped=2,
         strong=[number for number, row in enumerate(scores.accuracy) if row.level == OVERALL],
-        note="constant: always the same letter. unparsed and failed answers count as wrong.",
+        note="const.: always the same letter. unparsed and failed answers count as wrong.",
     )
 
 
@@ -73,7 +74,7 @@ def _paired_table(scores: McqScores) -> Table:
     tests = " and ".join(dict.fromkeys(row.test for row in scores.paired))
     return Table.of(
         "Settings compared on the same questions (percentage points)",
-        ["difference", "scoring", "n", "points", "95% interval", "gained / lost", "p", "p (Holm)"],
+        ["difference", "scoring", "n", "points", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
         rows,
         left=2,
         note=f"Paired test: {tests}. gained / lost: questions that only the setting named first, or only the one named "
@@ -87,11 +88,12 @@ def _position_table(scores: McqScores) -> Table:
             row.setting,
             row.scoring,
             str(row.orders),
-            " / ".join(f"{100 * share:.0f}" for share in row.picked),
-            " / ".join(f"{100 * share:.0f}" for share in row.right),
+            "/".join(f"{100 * share:.0f}" for share in row.picked),
+            "/".join(f"{100 * share:.0f}" for share in row.right),
             percent(row.recall_spread),
             _p_value(row.p_value),
             percent(row.consistent),
+            "-" if row.averaged is None else f"{percent(row.averaged.value)} ({_interval(row.averaged)})",
         )
         for row in scores.position
     ]
@@ -101,16 +103,19 @@ def _position_table(scores: McqScores) -> Table:
             "setting",
             "scoring",
             "orders",
-            "picked a / b / ...",
-            "right when at a / b / ...",
+            "picked\na/b/...",
+            "right at\na/b/...",
             "spread",
             "p",
-            "consistent",
+            "same\nchoice",
+            "averaged (95%)",
         ],
         rows,
         left=2,
-        note="spread: standard deviation over positions of the share answered right. consistent: questions with the "
-        "same choice in every order.",
+        grouped=2,
+        note="picked: share of choices at each position. right: share answered right when the correct option stood "
+        "there; spread: its standard deviation. same choice: questions with one choice in all orders. averaged: accuracy when "
+        "log-probabilities are averaged over the orders.",
     )
 
 

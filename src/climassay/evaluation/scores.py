@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from climassay.evaluation.mcq import Prediction
 from climassay.questions import Question
@@ -70,6 +71,9 @@ class PositionRow:
     """Chi-square test that choices spread over positions as the correct options do."""
     consistent: float
     """Share of questions with the same choice in every order."""
+    averaged: Estimate | None
+    """Accuracy when each option's log-probability is averaged over the orders, which takes the position's own share
+    out where every option stood everywhere (orders >= options); None without log-probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,4 +194,26 @@ def _position_row(key: tuple[str, str], rows: Sequence[Prediction]) -> PositionR
         recall_spread=float(recall[stood > 0].std()),
         p_value=p_value,
         consistent=float(np.mean([len(chosen) == 1 and None not in chosen for chosen in choices.values()])),
+        averaged=_averaged(rows),
     )
+
+
+def _averaged(rows: Sequence[Prediction]) -> Estimate | None:
+    """Accuracy of the option with the highest log-probability, averaged over orders; a failed order counts as wrong."""
+    if not any(row.logprobs for row in rows):
+        return None
+    totals: dict[str, NDArray[np.float64] | None] = {}
+    correct: dict[str, int] = {}
+    for row in rows:
+        correct[row.question] = row.order[row.correct_position]
+        before = totals.get(row.question, np.zeros(len(row.order)))
+        if before is None or not row.logprobs:
+            totals[row.question] = None
+            continue
+        # Normalised over the options first, so that an order with a confident model weighs no more than another.
+        shares = np.array(row.logprobs) - np.logaddexp.reduce(row.logprobs)
+        placed = np.zeros(len(row.order))
+        placed[list(row.order)] = shares
+        totals[row.question] = before + placed
+    right = sum(total is not None and int(total.argmax()) == correct[question] for question, total in totals.items())
+    return proportion(right, len(totals))

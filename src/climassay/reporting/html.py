@@ -1,6 +1,5 @@
 """Self-contained HTML reports: one file, no request to anywhere, light and dark, made for reading and printing."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -88,8 +87,3 @@ def _template() -> Any:
         lstrip_blocks=True,
     )
     return environment.get_template("report.html.j2")
-
-
-def joined(*sections: Sequence[Section]) -> tuple[Section, ...]:
-    """Sections of several results as one tuple."""
-    return tuple(section for group in sections for section in group)

@@ -17,7 +17,13 @@ class Column:
     """A column: its heading and how its cells stand."""
 
     heading: str
+    """May have a line break, which only the terminal shows."""
     align: Align = "left"
+
+    @property
+    def label(self) -> str:
+        """The heading on one line."""
+        return self.heading.replace("\n", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,8 @@ class Table:
     """What a reader must know to read the table, in one or two sentences."""
     strong: frozenset[int] = field(default_factory=frozenset)
     """Numbers of rows to be set off, for example totals."""
+    grouped: int = 0
+    """So many leading columns name a group; the terminal shows them once, above the group's rows."""
 
     @classmethod
     def of(
@@ -42,10 +50,11 @@ class Table:
         note: str = "",
         left: int = 1,
         strong: Sequence[int] = (),
+        grouped: int = 0,
     ) -> "Table":
         """A table whose first ``left`` columns are words and whose other columns are numbers."""
         columns = tuple(Column(heading, "left" if index < left else "right") for index, heading in enumerate(headings))
-        return cls(title, columns, tuple(tuple(row) for row in rows), note, frozenset(strong))
+        return cls(title, columns, tuple(tuple(row) for row in rows), note, frozenset(strong), grouped)
 
 
 def as_markdown(table: Table) -> str:
@@ -55,7 +64,7 @@ def as_markdown(table: Table) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
     rule = ["---:" if column.align == "right" else "---" for column in table.columns]
-    lines = [f"### {table.title}", "", line([column.heading for column in table.columns]), line(rule)]
+    lines = [f"### {table.title}", "", line([column.label for column in table.columns]), line(rule)]
     lines += [line(row) for row in table.rows]
     if table.note:
         lines += ["", table.note]
@@ -66,7 +75,7 @@ def as_csv(table: Table) -> str:
     """Comma-separated values with a heading row, no title."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([column.heading for column in table.columns])
+    writer.writerow([column.label for column in table.columns])
     writer.writerows(table.rows)
     return out.getvalue()
 
@@ -84,9 +93,18 @@ def as_rich(table: Table) -> "RichTable":
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
+        padding=(0, 1),
+        collapse_padding=True,
     )
-    for column in table.columns:
-        shown.add_column(Text(column.heading), justify=column.align, no_wrap=column.align == "right")
+    for column in table.columns[table.grouped :]:
+        shown.add_column(Text(column.heading), justify=column.align, no_wrap=column.align == "right", overflow="fold")
+    group: tuple[str, ...] = ()
     for number, row in enumerate(table.rows):
-        shown.add_row(*[Text(cell) for cell in row], style="bold" if number in table.strong else None)
+        if row[: table.grouped] != group:
+            group = row[: table.grouped]
+            shown.add_row(Text(", ".join(group), style="bold", justify="left"))
+        cells = [Text(cell) for cell in row[table.grouped :]]
+        if table.grouped:
+            cells[0].pad_left(2)
+        shown.add_row(*cells, style="bold" if number in table.strong else None)
     return shown

@@ -1,0 +1,57 @@
+import subprocess
+import sys
+
+import pytest
+
+from climassay import __version__
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "climassay.cli.main", *arguments], capture_output=True, text=True, check=False, **options
+    )
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; sys.argv = ['climassay', '--help']\n"
+        "from climassay.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'torch', 'transformers', 'lancedb', 'openai', 'numpy', 'sqlalchemy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    for command in ("ask", "corpus", "models", "records", "evaluate", "demo", "prompts"):
+        assert command in result.stdout
+
+
+def test_version():
+    assert run("--version").stdout == f"climassay {__version__}\n"
+
+
+def test_completion_can_be_shown():
+    result = run("--show-completion", "bash")
+    assert "_CLIMASSAY_COMPLETE" in result.stdout or result.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["evaluate", "mcq", "missing.csv"], "no question file"),
+        (["evaluate", "mcq", "primer", "--setting", "magic"], "no setting"),
+        (["evaluate", "mcq", "primer", "--setting", "rag:nowhere"], "no collection"),
+        (["evaluate", "mcq", "primer", "--model", "magic:beans"], "magic"),
+        (["evaluate", "mcq", "primer", "--prompts", "nowhere"], "does not exist"),
+        (["ask", "Why?", "--collection", "nowhere"], "no collection"),
+        (["ask", " ", "--collection", "nowhere"], "collection"),
+        (["prompts", "show", "nothing"], "no prompt"),
+    ],
+)
+def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path, arguments, word):
+    result = run(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert word in result.stderr
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert result.stdout == ""
