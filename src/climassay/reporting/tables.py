@@ -96,8 +96,10 @@ def as_rich(table: Table) -> "RichTable":
         padding=(0, 1),
         collapse_padding=True,
     )
-    for column in table.columns[table.grouped :]:
-        shown.add_column(Text(column.heading), justify=column.align, no_wrap=column.align == "right", overflow="fold")
+    for place, column in enumerate(table.columns[table.grouped :]):
+        # Numbers stay whole; words, and the names of groups above the first column, may take several lines.
+        whole = column.align == "right" and not (table.grouped and place == 0)
+        shown.add_column(Text(column.heading), justify=column.align, no_wrap=whole, overflow="fold")
     group: tuple[str, ...] = ()
     for number, row in enumerate(table.rows):
         if row[: table.grouped] != group:
