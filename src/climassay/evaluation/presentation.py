@@ -114,8 +114,8 @@ def _position_table(scores: McqScores) -> Table:
         left=2,
         grouped=2,
         note="picked: share of choices at each position. right: share answered right when the correct option stood "
-        "there; spread: its standard deviation. same choice: questions with one choice in all orders. averaged: accuracy "
-        "when log-probabilities are averaged over the orders.",
+        "there; spread: its standard deviation. same choice: questions with one choice in all orders. averaged: "
+        "accuracy when log-probabilities are averaged over the orders.",
     )
 
 
