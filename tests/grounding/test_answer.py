@@ -116,9 +116,7 @@ def test_nothing_relevant_means_no_model_is_asked():
     assert model.asked == []
 
 
-@pytest.mark.parametrize(
-    "text", ["NOT ENOUGH INFORMATION", "Not enough information.", "**Not enough information**", ""]
-)
+@pytest.mark.parametrize("text", ["NOT ENOUGH INFORMATION", "Not enough information.", "**Not enough information**"])
 def test_refusals_are_first_class(text):
     answer = answered(text)
     assert not answer.enough_information
@@ -129,6 +127,15 @@ def test_refusals_are_first_class(text):
 def test_a_cut_sentence_is_dropped_and_repeats_are_told_once():
     answer = answered("Clouds reflect sunlight [2]. Clouds reflect sunlight [2]. The sea lev", finish="length")
     assert [sentence.text for sentence in answer.sentences] == ["Clouds reflect sunlight."]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "...", "The answer is that the answer is that the answer is that the answer is that."]
+)
+def test_an_unusable_answer_is_a_failure_not_a_refusal(text):
+    answer = answered(text)
+    assert answer.error is not None
+    assert answer.sentences == ()
 
 
 def test_failed_call_is_told_not_hidden():
@@ -143,7 +150,7 @@ def test_passages_are_numbered_in_the_prompt_and_named_by_what_the_source_has():
     answer = answer_question("Why does the ocean and low clouds matter?", Shelf(), model)
     prompt = model.asked[0].messages[-1].content
     for source in answer.sources:
-        assert f"[{source.number}] {source.citation}" in prompt
+        assert f"[{source.number}] {source.passage.text}" in prompt
     citations = {source.citation for source in answer.sources}
     assert citations == {"Ocean book, Heat, pp. 3-4", "Cloud book, https://example.org/cloud"}
 

@@ -3,11 +3,13 @@
 1. Passages are retrieved. Where none is relevant the answer is "not enough information", and no model is asked.
 2. The model writes a few sentences, each with the numbers of the passages it rests on.
 3. Numbers of passages that were not retrieved are removed and counted.
-4. A sentence without a citation gets one where a passage says nearly the same (``attributed``), measured by the
+4. A sentence in which the model repeats itself over and over is taken out, as is one that it could not finish.
+5. A sentence without a citation gets one where a passage says nearly the same (``attributed``), measured by the
    similarity of their sentences; otherwise it is marked as in-house knowledge.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -150,27 +152,34 @@ def answer_question(
     if completion.error is not None:
         return told
     written, removed = _ground(completion.text, completion.finish_reason == "length", sources, collections.encoder)
+    refused = _is_refusal(completion.text)
     return GroundedAnswer(
         question=question,
-        enough_information=bool(written),
+        enough_information=not refused,
         sentences=written,
         sources=sources,
         model=model.name,
         fingerprint=model.fingerprint,
         removed_citations=removed,
         usage=completion.usage,
+        error=None if written or refused else "it wrote no sentence that can be used (empty, or caught in a loop).",
     )
+
+
+def _is_refusal(text: str) -> bool:
+    return bool(re.match(rf"[\W_]*{NOT_ENOUGH}\b", text, re.IGNORECASE))
 
 
 def _ground(
     text: str, cut: bool, sources: Sequence[Source], encoder: Encoder
 ) -> tuple[tuple[AnswerSentence, ...], int]:
     """Sentences with citations that exist, and the number of those removed; no sentences for a refusal."""
-    if re.match(rf"[\W_]*{NOT_ENOUGH}\b", text, re.IGNORECASE):
+    if _is_refusal(text):
         return (), 0
     pieces = _pieces(text)
     if cut and len(pieces) > 1:
         pieces = pieces[:-1]
+    pieces = [piece for piece in pieces if not _is_loop(piece.text)]
     known = {source.number for source in sources}
     removed = sum(number not in known for piece in pieces for number in piece.numbers)
     if not pieces:
@@ -207,6 +216,13 @@ def _pieces(text: str) -> list[_Piece]:
     return list(found.values())
 
 
+def _is_loop(text: str) -> bool:
+    """Whether a run of four words occurs three times: small models get caught in such loops, writers do not."""
+    words = re.findall(r"\w+", text.lower())
+    runs = Counter(zip(words, words[1:], words[2:], words[3:], strict=False))
+    return max(runs.values(), default=0) >= 3
+
+
 def _support(texts: Sequence[str], sources: Sequence[Source], encoder: Encoder) -> np.ndarray:
     """Similarity of each text to the nearest sentence of each source, shape [texts, sources]."""
     parts = [split_sentences(source.passage.text) or [source.passage.text] for source in sources]
@@ -215,7 +231,7 @@ def _support(texts: Sequence[str], sources: Sequence[Source], encoder: Encoder) 
     borders = np.cumsum([0, *[len(sentences) for sentences in parts]])
     similar = own @ others.T
     columns = [similar[:, low:high].max(axis=1) for low, high in pairwise(borders)]
-    return np.clip(np.stack(columns, axis=1), 0.0, 1.0)
+    return np.asarray(np.clip(np.stack(columns, axis=1), 0.0, 1.0))
 
 
 def _attribute(piece: _Piece, support: np.ndarray, sources: Sequence[Source]) -> AnswerSentence:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Hit
+from climassay.corpus.relevance import RELEVANCE_COSINE
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
 from climassay.workspace import Workspace
@@ -25,8 +26,19 @@ class CollectionGroup:
         return self.collections[0].encoder
 
     def search(self, query: str, *, k: int, min_cosine: float | None = None) -> list[Hit]:
-        """The best passages for one query; see :meth:`search_many`."""
-        return self.search_many([query], k=k, min_cosine=min_cosine)[0]
+        """The passages that are relevant to one query, best first; none where nothing is.
+
+        Args:
+            query: A question or statement.
+            k: Passages, over all collections.
+            min_cosine: Similarity below which a passage is not relevant; None takes the threshold measured for each
+                collection's encoder (``climassay.corpus.RELEVANCE_COSINE``), or none where it was not measured.
+        """
+        rankings = []
+        for collection in self.collections:
+            limit = RELEVANCE_COSINE.get(collection.settings.encoder) if min_cosine is None else min_cosine
+            rankings.append(collection.search(query, k=k, min_cosine=limit))
+        return _fuse(rankings, k)
 
     def search_many(self, queries: Sequence[str], *, k: int, min_cosine: float | None = None) -> list[list[Hit]]:
         """The best passages for many queries, by hybrid search.
@@ -39,13 +51,13 @@ class CollectionGroup:
             min_cosine: Leave out passages less similar than this; None keeps all.
         """
         rankings = [collection.search_many(queries, k=k, min_cosine=min_cosine) for collection in self.collections]
-        if len(rankings) == 1:
-            return rankings[0]
         return [_fuse(lists, k) for lists in zip(*rankings, strict=True)]
 
 
 def _fuse(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
-    """Best hits of several rankings; equals by similarity, then by id, so that the order is always the same."""
+    """Best hits of several rankings, one ranking as it is; equals by similarity, then by id."""
+    if len(rankings) == 1:
+        return list(rankings[0])
     scored = [(1 / (RANK_CONSTANT + hit.rank), hit) for hits in rankings for hit in hits]
     scored.sort(key=lambda pair: (-pair[0], -(pair[1].cosine or 0.0), pair[1].passage.id))
     return [replace(hit, rank=rank, score=score) for rank, (score, hit) in enumerate(scored[:k], start=1)]
