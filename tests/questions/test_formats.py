@@ -63,7 +63,7 @@ def test_climaqa_table_as_csv_jsonl_parquet_and_gzip(tmp_path):
     files.append(tmp_path / "q.parquet")
     pq.write_table(pa.Table.from_pylist(rows), files[-1])
     files.append(tmp_path / "q.csv.gz")
-    files[-1].write_bytes(gzip.compress(files[0].read_bytes()))
+    files[-1].write_bytes(gzip.compress(files[0].read_bytes(), mtime=0))
     sets = [read_questions(file) for file in files]
     for found in sets:
         assert found.questions == sets[0].questions
@@ -137,7 +137,7 @@ def test_own_format_checks_each_row(tmp_path):
         ("list.json", b"[1, 2]", "not an object"),
         ("latin.csv", "Question,Answer\nWärme?,ja\n".encode("latin-1"), "UTF-8"),
         ("cut.parquet", b"PAR1 and nothing else", "Parquet"),
-        ("cut.csv.gz", gzip.compress(b"Question,Answer\na,b\n" * 50)[:-20], "cannot be read"),
+        ("cut.csv.gz", gzip.compress(b"Question,Answer\na,b\n" * 50, mtime=0)[:-20], "cannot be read"),
         ("bad.csv", b"Question,Options,Answer\nQ?,a) x,a\n", "no usable question"),
     ],
 )

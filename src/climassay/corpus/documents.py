@@ -10,7 +10,9 @@ class Block:
     text: str
     """Plain text of one paragraph, cleaned, without line breaks."""
     page: int | None = None
-    """Page number in the file, from 1."""
+    """Page number in the file, from 1, on which the paragraph begins."""
+    last_page: int | None = None
+    """Page on which it ends, where that is another one."""
     headings: tuple[str, ...] = ()
     """Headings above the paragraph, outermost first."""
     paragraph_id: str | None = None
@@ -103,6 +105,6 @@ class Hit:
     rank: int
     """From 1."""
     score: float
-    """What the list is sorted by: cosine (dense), BM25, or the fused reciprocal rank (hybrid)."""
+    """What the list is sorted by: cosine (dense), BM25, their weighted sum (hybrid), or fused ranks (rrf)."""
     cosine: float | None = None
     """Cosine similarity between query and passage, where it was computed."""

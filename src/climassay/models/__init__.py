@@ -1,1 +1,36 @@
 """What a language model can do for us, and who provides it."""
+
+from climassay.models.contract import (
+    Activations,
+    Completion,
+    Encoder,
+    GenerationRequest,
+    Generator,
+    Message,
+    OpenWeights,
+    OptionRequest,
+    OptionScorer,
+    OptionScores,
+    Sampling,
+    Usage,
+    option_array,
+)
+from climassay.models.registry import DEFAULT_MODEL, load_model
+
+__all__ = [
+    "DEFAULT_MODEL",
+    "Activations",
+    "Completion",
+    "Encoder",
+    "GenerationRequest",
+    "Generator",
+    "Message",
+    "OpenWeights",
+    "OptionRequest",
+    "OptionScorer",
+    "OptionScores",
+    "Sampling",
+    "Usage",
+    "load_model",
+    "option_array",
+]

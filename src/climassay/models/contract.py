@@ -23,6 +23,7 @@ from climassay.errors import ModelError
 Role = Literal["system", "user", "assistant"]
 FinishReason = Literal["stop", "length", "error"]
 ScoringMethod = Literal["exact", "top_logprobs", "generated"]
+EncoderRole = Literal["passage", "query"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,11 +220,18 @@ class Encoder(Protocol):
     def width(self) -> int:
         """Number of dimensions."""
 
-    def encode(self, texts: Sequence[str], *, on_progress: Callable[[int], None] | None = None) -> NDArray[np.float32]:
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        role: EncoderRole = "passage",
+        on_progress: Callable[[int], None] | None = None,
+    ) -> NDArray[np.float32]:
         """Unit vectors, shape [texts, width], rows in the order of ``texts``.
 
         Args:
             texts: Any number; sorted by length and batched inside.
+            role: What the texts are: some models put another prompt before queries than before passages.
             on_progress: Called with the number of texts done since the last call.
         """
 

@@ -1,1 +1,7 @@
-"""The records room."""
+"""Durable store of requests, runs and results: kill the process anywhere, and only what is missing is asked again."""
+
+from climassay.records.recorded import RecordedModel, Tally
+from climassay.records.runs import Run
+from climassay.records.store import Records
+
+__all__ = ["RecordedModel", "Records", "Run", "Tally"]

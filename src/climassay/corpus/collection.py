@@ -1,0 +1,309 @@
+"""Collections: passages of documents, embedded and indexed, in a folder or an object store."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from climassay.corpus.collection_adding import AddReport, ProgressCallback, add_documents
+from climassay.corpus.collection_documents import StoredDocument, stored_documents
+from climassay.corpus.collection_lock import write_lock
+from climassay.corpus.collection_rows import PASSAGE_COLUMNS, CollectionSettings, quoted, read_settings, to_passage
+from climassay.corpus.collection_store import CollectionStore, Location, check_name
+from climassay.corpus.collection_text_index import refresh_text_index
+from climassay.corpus.documents import Document, Hit, Passage
+from climassay.corpus.passages import split_passages
+from climassay.corpus.relevance import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, RELEVANCE_COSINE
+from climassay.corpus.search import Searcher, SearchMode
+from climassay.errors import InputError
+from climassay.models.contract import Encoder
+from climassay.models.encoder import BUNDLED_ENCODER, load_encoder
+
+DEFAULT_PASSAGE_SIZE = 2000
+"""Characters."""
+DEFAULT_PASSAGE_OVERLAP = 200
+"""Characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionSummary:
+    """One line of the list of collections."""
+
+    name: str
+    documents: int
+    incomplete: int
+    """Documents whose adding was interrupted."""
+    passages: int
+    settings: CollectionSettings
+
+
+class Collection:
+    """A named set of passages that can be searched.
+
+    Several processes may read and add at the same time. The collection remembers the encoder its vectors come from
+    and refuses any other one. What is added by one process is found by the next search of every other.
+    """
+
+    def __init__(self, store: CollectionStore, name: str, table: Any, encoder: Encoder | None = None) -> None:
+        """Use :meth:`open` or :meth:`create`."""
+        self.name = name
+        self.settings = read_settings(table.schema, name)
+        self._store = store
+        self._table = table
+        self._given_encoder = encoder
+        if encoder is not None:
+            self._check_encoder(encoder)
+
+    @classmethod
+    def open(cls, location: Location, name: str, encoder: Encoder | None = None) -> "Collection":
+        """Open a collection that is there.
+
+        Args:
+            location: Workspace, folder, or address of an object store that LanceDB understands.
+            name: Of the collection.
+            encoder: The encoder it was made with; by default that is loaded by its name when first needed.
+
+        Raises:
+            InputError: There is no such collection, or the encoder is another one.
+        """
+        store = CollectionStore.at(location)
+        return cls(store, name, store.open(name), encoder)
+
+    @classmethod
+    def create(
+        cls,
+        location: Location,
+        name: str,
+        encoder: Encoder,
+        *,
+        passage_size: int = DEFAULT_PASSAGE_SIZE,
+        passage_overlap: int = DEFAULT_PASSAGE_OVERLAP,
+    ) -> "Collection":
+        """Open a collection, making it when it is not there.
+
+        Args:
+            location: Workspace, folder, or address of an object store that LanceDB understands.
+            name: Letters, digits, hyphens and underscores.
+            encoder: Makes its vectors.
+            passage_size: Characters of a passage.
+            passage_overlap: Most characters that neighbours share.
+
+        Raises:
+            InputError: The name is none, the sizes do not fit, or the collection is there with other settings.
+        """
+        _check_sizes(passage_size, passage_overlap)
+        store = CollectionStore.at(location)
+        wanted = CollectionSettings(encoder.name, encoder.fingerprint, encoder.width, passage_size, passage_overlap)
+        collection = cls(store, name, store.create(name, wanted), encoder)
+        there = collection.settings
+        if (there.passage_size, there.passage_overlap) != (passage_size, passage_overlap):
+            raise InputError(
+                f"The collection {name!r} has passages of {there.passage_size} characters with {there.passage_overlap} "
+                f"overlapping, not {passage_size} and {passage_overlap}: use its own values or another collection."
+            )
+        return collection
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder of the collection's vectors.
+
+        Raises:
+            ModelError: It cannot be found.
+            InputError: What has its name now is another model than the one the collection was made with.
+        """
+        if self._given_encoder is None:
+            encoder = load_encoder(self.settings.encoder)
+            self._check_encoder(encoder)
+            self._given_encoder = encoder
+        return self._given_encoder
+
+    @property
+    def relevance_threshold(self) -> float | None:
+        """Cosine below which a passage is not about the query; None where it was not measured for the encoder."""
+        return RELEVANCE_COSINE.get(self.settings.encoder)
+
+    def add(
+        self,
+        documents: Iterable[Document],
+        *,
+        replace: bool = False,
+        on_progress: ProgressCallback | None = None,
+    ) -> AddReport:
+        """Add documents; one that is there already changes nothing.
+
+        Passages are embedded and stored in chunks. When the process dies in between, the same call goes on where it
+        stopped and embeds only what is missing. Another process may add to the same collection meanwhile.
+
+        Args:
+            documents: Read one after the other; at most a chunk of passages and one document are in memory.
+            replace: Take out older versions (same source and title, other content) of the documents added.
+            on_progress: Called after each embedded batch and each document.
+        """
+        return add_documents(
+            self._store,
+            self.name,
+            self._table,
+            self.settings,
+            documents,
+            self.encoder,
+            replace=replace,
+            on_progress=on_progress,
+        )
+
+    def remove(self, document: str) -> tuple[StoredDocument, ...]:
+        """Take out a document.
+
+        Args:
+            document: Its id or its title; all documents of that title go.
+
+        Raises:
+            InputError: There is none of that id or title.
+        """
+        gone = tuple(stored for stored in self.documents() if document in (stored.id, stored.title))
+        if not gone:
+            raise InputError(
+                f"The collection {self.name!r} has no document with the id or title {document!r}: "
+                f"see `climassay corpus show {self.name}`."
+            )
+        ids = ", ".join(quoted(stored.id) for stored in gone)
+        with write_lock(self._store.lock_file(self.name)):
+            self._table.delete(f"document_id IN ({ids})")
+            refresh_text_index(self._table)
+        return gone
+
+    def documents(self) -> list[StoredDocument]:
+        """All documents by title, those whose adding was interrupted among them."""
+        return stored_documents(self._table)
+
+    def passage(self, passage_id: str) -> Passage:
+        """A passage by its id.
+
+        Raises:
+            InputError: There is none of that id.
+        """
+        query = self._table.search().where(f"id = {quoted(passage_id)}").select(list(PASSAGE_COLUMNS)).limit(1)
+        rows = query.to_arrow().to_pylist()
+        if not rows:
+            raise InputError(f"The collection {self.name!r} has no passage {passage_id!r}.")
+        return to_passage(rows[0])
+
+    def texts(self, batch: int = 1024) -> Iterator[list[str]]:
+        """The texts of all passages, in batches, so that a large collection does not have to fit into memory."""
+        reader = self._table.search().select(["text"]).limit(None).to_batches(batch)
+        for rows in reader:
+            yield rows["text"].to_pylist()
+
+    def __len__(self) -> int:
+        """Number of passages stored."""
+        return int(self._table.count_rows())
+
+    def summary(self) -> CollectionSummary:
+        """What the collection holds, in numbers."""
+        documents = self.documents()
+        incomplete = sum(not document.complete for document in documents)
+        passages = sum(document.passages for document in documents)
+        return CollectionSummary(self.name, len(documents), incomplete, passages, self.settings)
+
+    def search(
+        self, query: str, *, k: int = 8, mode: SearchMode = "hybrid", min_cosine: float | None = None
+    ) -> list[Hit]:
+        """The passages that fit a query best; see :meth:`search_many`."""
+        return self.search_many([query], k=k, mode=mode, min_cosine=min_cosine)[0]
+
+    def search_many(
+        self, queries: Sequence[str], *, k: int = 8, mode: SearchMode = "hybrid", min_cosine: float | None = None
+    ) -> list[list[Hit]]:
+        """The passages that fit each query best.
+
+        Args:
+            queries: Questions or statements; encoded together.
+            k: Most hits a query.
+            mode: ``hybrid`` (weighted sum of cosine and BM25), ``dense`` (cosine), ``bm25`` (words), or ``rrf``
+                (reciprocal rank fusion of both).
+            min_cosine: Leave out passages whose cosine to the query is lower, whatever their rank; None keeps all.
+
+        Returns:
+            Hits of every query, best first, the same at every call: equals are ordered by passage id.
+
+        Raises:
+            InputError: A query is empty, or ``k`` or ``min_cosine`` makes no sense.
+        """
+        return self._searcher.search(queries, lambda: self.encoder, k=k, mode=mode, min_cosine=min_cosine)
+
+    @cached_property
+    def _searcher(self) -> Searcher:
+        weight = DENSE_WEIGHT.get(self.settings.encoder, DEFAULT_DENSE_WEIGHT)
+        return Searcher(self._table, self.settings.width, dense_weight=weight)
+
+    def _check_encoder(self, encoder: Encoder) -> None:
+        made = self.settings
+        if encoder.fingerprint == made.encoder_fingerprint:
+            return
+        if encoder.name == made.encoder:
+            raise InputError(
+                f"The collection {self.name!r} was made with an encoder named {made.encoder} that had other weights or "
+                "settings than the one of this name now: remove the collection and add its documents again."
+            )
+        raise InputError(
+            f"The collection {self.name!r} was made with the encoder {made.encoder}, not with {encoder.name}: "
+            "use that one, or another collection."
+        )
+
+
+def open_or_create(
+    location: Location,
+    name: str,
+    *,
+    encoder: str | None = None,
+    passage_size: int | None = None,
+    passage_overlap: int | None = None,
+) -> Collection:
+    """Open a collection with what it remembers, or make it; what is given must agree with what it remembers.
+
+    Args:
+        location: Workspace, folder, or address of an object store.
+        name: Of the collection.
+        encoder: Name of an encoder; by default the collection's own, for a new one :data:`BUNDLED_ENCODER`.
+        passage_size: Characters; by default the collection's own, for a new one :data:`DEFAULT_PASSAGE_SIZE`.
+        passage_overlap: Characters; likewise.
+
+    Raises:
+        InputError: The name is none, or the collection is there with other settings.
+        ModelError: The encoder cannot be found.
+    """
+    store = CollectionStore.at(location)
+    check_name(name)
+    made = read_settings(store.open(name).schema, name) if name in store.names() else None
+    if passage_size is None:
+        passage_size = made.passage_size if made else DEFAULT_PASSAGE_SIZE
+    if passage_overlap is None:
+        passage_overlap = made.passage_overlap if made else min(DEFAULT_PASSAGE_OVERLAP, passage_size // 2)
+    model = load_encoder(encoder or (made.encoder if made else BUNDLED_ENCODER))
+    return Collection.create(location, name, model, passage_size=passage_size, passage_overlap=passage_overlap)
+
+
+def list_collections(location: Location) -> list[CollectionSummary]:
+    """All collections of a place, by name; tables that are none of climassay's are left out."""
+    store = CollectionStore.at(location)
+    summaries = []
+    for name in store.names():
+        table = store.open(name)
+        try:
+            summaries.append(Collection(store, name, table).summary())
+        except InputError:
+            continue
+    return summaries
+
+
+def remove_collection(location: Location, name: str) -> None:
+    """Delete a collection with all that is in it.
+
+    Raises:
+        InputError: There is none of that name.
+    """
+    CollectionStore.at(location).drop(name)
+
+
+def _check_sizes(size: int, overlap: int) -> None:
+    """Let the splitter say what does not fit, before anything is made."""
+    split_passages(Document("", "", "", ()), size=size, overlap=overlap)

@@ -1,0 +1,35 @@
+"""The full-text (BM25) index of a collection."""
+
+import logging
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+TEXT_INDEX = "text_idx"
+"""Name that LanceDB gives to the index of the column ``text``."""
+
+
+def has_text_index(table: Any) -> bool:
+    """Whether the table can be searched by words."""
+    return any(index.name == TEXT_INDEX for index in table.list_indices())
+
+
+def create_text_index(table: Any) -> None:
+    """Index the words of all passages: English stems, no stop words, accents folded."""
+    from lancedb.index import FTS
+
+    table.create_index("text", config=FTS(language="English", stem=True, remove_stop_words=True, ascii_folding=True))
+
+
+def refresh_text_index(table: Any) -> None:
+    """Take passages that were stored since into the index, and join small files.
+
+    Passages outside the index are found as well, only more slowly: LanceDB scans them. So when another process is at
+    the same work, nothing is lost by leaving it to that one.
+    """
+    if not has_text_index(table):
+        create_text_index(table)
+    try:
+        table.optimize()
+    except RuntimeError as error:
+        logger.info("The index of %s was left as it is: %s", table.name, error)

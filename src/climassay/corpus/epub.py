@@ -1,0 +1,118 @@
+"""Read EPUB books: a zip of web pages in the order its package file gives."""
+
+import io
+import posixpath
+import xml.etree.ElementTree as ET
+import zipfile
+import zlib
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from selectolax.lexbor import LexborHTMLParser
+
+from climassay.corpus.cleaning import clean, document_id
+from climassay.corpus.documents import Block, Document, Skipped
+from climassay.corpus.html import html_blocks
+from climassay.corpus.options import ReadOptions, ReadResult
+from climassay.errors import DocumentError
+
+_CONTAINER = "META-INF/container.xml"
+_ENCRYPTION = "META-INF/encryption.xml"
+_PAGE_TYPES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
+MOST_PAGES = 20_000
+
+
+class _Package(NamedTuple):
+    pages: list[str]
+    fields: dict[str, str]
+
+
+def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
+    """Read a book.
+
+    Raises:
+        DocumentError: Not an EPUB, damaged, copy-protected, without text, or larger than allowed when unpacked.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as book:
+            if sum(entry.file_size for entry in book.infolist()) > options.max_bytes:
+                raise DocumentError(f"{source} unpacks to more than the limit of {options.max_bytes >> 20} MB.")
+            package = _package(book, source)
+            locked = _encrypted(book, source)
+            if locked & set(package.pages):
+                raise DocumentError(f"{source} is copy-protected (its pages are encrypted) and cannot be read.")
+            blocks, skipped = _read_pages(book, package, source)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError):
+        raise DocumentError(f"{source} is not a readable EPUB file (damaged, truncated or encrypted).") from None
+    if not blocks:
+        raise DocumentError(f"{source} has no text in its pages.")
+    fields = package.fields
+    document = Document(
+        id=document_id(source, data),
+        title=options.title or fields.get("title") or source.rsplit(".", 1)[0],
+        source=source,
+        blocks=tuple(blocks),
+        date=(fields.get("date") or "")[:10] or None,
+        licence=fields.get("rights"),
+        media="epub",
+    )
+    return ReadResult(source, (document,), tuple(skipped))
+
+
+def _xml(book: zipfile.ZipFile, name: str, source: str) -> ET.Element:
+    try:
+        content = book.read(name)
+        if b"<!ENTITY" in content:
+            raise DocumentError(
+                f"{source} was not read: its {name} defines XML entities, as attacks do and books do not."
+            )
+        return ET.fromstring(content)
+    except (KeyError, ET.ParseError):
+        raise DocumentError(f"{source} is not an EPUB file (no readable {name} in it).") from None
+
+
+def _package(book: zipfile.ZipFile, source: str) -> _Package:
+    """Pages in reading order, and the Dublin Core fields."""
+    rootfile = _xml(book, _CONTAINER, source).find(".//{*}rootfile")
+    if rootfile is None or not (path := rootfile.get("full-path")):
+        raise DocumentError(f"{source} is not an EPUB file (its container names no package).")
+    package = _xml(book, path, source)
+    folder = posixpath.dirname(path)
+    items = {
+        item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+        for item in package.findall(".//{*}item")
+        if item.get("media-type") in _PAGE_TYPES and "nav" not in (item.get("properties") or "").split()
+    }
+    pages = [items[ref.get("idref")] for ref in package.findall(".//{*}itemref") if ref.get("idref") in items]
+    fields: dict[str, str] = {}
+    for element in package.iter():
+        namespace, _, name = element.tag.rpartition("}")
+        if namespace.endswith("purl.org/dc/elements/1.1/") and element.text and (text := clean(element.text)):
+            fields.setdefault(name, text)
+    return _Package(pages[:MOST_PAGES], fields)
+
+
+def _encrypted(book: zipfile.ZipFile, source: str) -> set[str]:
+    """Names of encrypted files (fonts are often obfuscated, which does no harm)."""
+    if _ENCRYPTION not in book.namelist():
+        return set()
+    references = _xml(book, _ENCRYPTION, source).findall(".//{*}CipherReference")
+    return {unquote(reference.get("URI", "")) for reference in references}
+
+
+def _read_pages(book: zipfile.ZipFile, package: _Package, source: str) -> tuple[list[Block], list[Skipped]]:
+    blocks: list[Block] = []
+    skipped: list[Skipped] = []
+    chapter: tuple[str, ...] = ()
+    for name in package.pages:
+        try:
+            content = book.read(name)
+        except KeyError:
+            skipped.append(Skipped(source, f"{source} names a page {name} that is not in it."))
+            continue
+        found = html_blocks(LexborHTMLParser(content.decode("utf-8", "replace")))
+        for block in found:
+            # A page without a heading of its own goes on with the chapter of the page before.
+            chapter = block.headings[:1] or chapter
+            blocks.append(Block(text=block.text, headings=block.headings or chapter))
+    return blocks, skipped

@@ -1,0 +1,106 @@
+"""Bring a file's bytes into memory within bounds, and find out of what kind it is."""
+
+import gzip
+import io
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+from climassay.errors import DocumentError
+
+KINDS: dict[str, str] = {
+    ".pdf": "pdf",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".mdown": "markdown",
+    ".txt": "text",
+    ".text": "text",
+    ".epub": "epub",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+"""Kind of file by the ending of its name; each also with ``.gz`` after it."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_STEP = 1 << 20
+
+
+class Opened(NamedTuple):
+    """The content of a file."""
+
+    source: str
+    """File name without folder."""
+    kind: str
+    data: bytes
+
+
+def kind_of(path: Path) -> str | None:
+    """The kind a file's name claims, or None."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    return KINDS.get(suffixes[-1]) if suffixes else None
+
+
+def open_file(path: Path, max_bytes: int) -> Opened:
+    """Read a file, unpacking gzip.
+
+    Raises:
+        DocumentError: No such file, a folder, unreadable, of unknown kind, empty, larger than ``max_bytes`` (after
+            unpacking, too), or damaged gzip.
+    """
+    source = path.name
+    if not path.exists():
+        raise DocumentError(f"There is no file {path}.")
+    if path.is_dir():
+        raise DocumentError(f"{path} is a folder, not a file.")
+    kind = kind_of(path)
+    try:
+        size = path.stat().st_size
+        if size > max_bytes:
+            raise DocumentError(f"{source} is larger than the limit of {_megabytes(max_bytes)}.")
+        data = path.read_bytes()
+    except OSError as error:
+        raise DocumentError(f"{source} cannot be read ({(error.strerror or type(error).__name__).lower()}).") from None
+    if not data:
+        raise DocumentError(f"{source} is empty.")
+    if kind is None and not data.startswith(b"%PDF-"):
+        listed = " ".join(sorted(KINDS))
+        raise DocumentError(
+            f"{source} is of no known kind; names must end in one of {listed} (each may have .gz after it)."
+        )
+    if data.startswith(_GZIP_MAGIC) and kind != "parquet":
+        data = _gunzip(data, source, max_bytes)
+    elif path.suffix.lower() == ".gz":
+        raise DocumentError(f"{source} is not a gzip file although its name ends in .gz.")
+    return Opened(source, kind or "pdf", data)
+
+
+def _gunzip(data: bytes, source: str, max_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    total = 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+            while part := stream.read(_STEP):
+                total += len(part)
+                if total > max_bytes:
+                    raise DocumentError(f"{source} unpacks to more than the limit of {_megabytes(max_bytes)}.")
+                parts.append(part)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise DocumentError(f"{source} is a damaged or truncated gzip file.") from None
+    if not total:
+        raise DocumentError(f"{source} is empty.")
+    return b"".join(parts)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / (1 << 20):.0f} MB" if size >= 1 << 20 else f"{size} bytes"

@@ -1,0 +1,170 @@
+"""Cut documents into passages of whole sentences, with what the source says about their place."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from climassay.corpus.documents import Block, Document, Passage
+from climassay.corpus.sentences import sentence_spans
+from climassay.errors import InputError
+
+SMALLEST_SIZE = 100
+SHORT_TAIL = 0.2
+"""A last piece of a section shorter than this part of ``size`` joins the passage before it ..."""
+STRETCH = 1.2
+"""... which may then be longer than ``size`` by this factor."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A sentence, or a part of a very long one, and the block it stands in."""
+
+    text: str
+    block: int
+
+
+def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) -> list[Passage]:
+    """Cut a document into passages of about ``size`` characters that end at sentences.
+
+    A passage never crosses a chapter, and ends early where a new section begins once it is half full. Within a section
+    neighbours share the last whole sentences of the first, up to ``overlap`` characters.
+
+    Args:
+        document: What was read.
+        size: Characters of a passage; none is longer than 1.2 times this. A sentence longer than ``size`` is cut
+            between words.
+        overlap: Most characters that two neighbours share.
+
+    Returns:
+        Passages in reading order. The same document and settings give the same passages with the same ids.
+
+    Raises:
+        InputError: A size below 100, or an overlap that is negative or more than half the size.
+    """
+    if size < SMALLEST_SIZE:
+        raise InputError(f"A passage size of {size} characters is too small: take at least {SMALLEST_SIZE}.")
+    if not 0 <= overlap <= size // 2:
+        raise InputError(f"An overlap of {overlap} characters does not fit passages of {size}: take 0 to {size // 2}.")
+    passages: list[Passage] = []
+    for run in _runs(document, size):
+        for pieces in _fill(run, size, overlap):
+            passages.append(_passage(document, pieces, len(passages)))
+    return passages
+
+
+def _runs(document: Document, size: int) -> Iterator[list[_Piece]]:
+    """Stretches of pieces that may share passages: cut at chapters, and at sections once half a passage is there."""
+    run: list[_Piece] = []
+    length = 0
+    last: Block | None = None
+    for number, block in enumerate(document.blocks):
+        pieces = [_Piece(text, number) for text in _sentences(block.text, size)]
+        if not pieces:
+            continue
+        if run and last is not None and _breaks(last, block, length, size):
+            yield run
+            run, length = [], 0
+        run.extend(pieces)
+        length += len(block.text) + 1
+        last = block
+    if run:
+        yield run
+
+
+def _breaks(last: Block, block: Block, length: int, size: int) -> bool:
+    if last.chapter != block.chapter or last.headings[:1] != block.headings[:1]:
+        return True
+    return last.headings != block.headings and length >= size // 2
+
+
+def _sentences(text: str, size: int) -> Iterator[str]:
+    """The sentences of a paragraph, none longer than ``size``."""
+    for start, end in sentence_spans(text):
+        sentence = text[start:end].strip()
+        while len(sentence) > size:
+            cut = sentence.rfind(" ", size // 2, size + 1)
+            cut = cut if cut > 0 else size
+            yield sentence[:cut].rstrip()
+            sentence = sentence[cut:].lstrip()
+        if sentence:
+            yield sentence
+
+
+def _joint(before: _Piece, after: _Piece) -> str:
+    return " " if before.block == after.block else "\n"
+
+
+def _fill(run: list[_Piece], size: int, overlap: int) -> list[list[_Piece]]:
+    """Share out the pieces of a run; every piece is in at least one passage."""
+    filled: list[list[_Piece]] = []
+    current: list[_Piece] = []
+    length = 0
+    fresh = 0  # pieces of `current` that no earlier passage has
+    for piece in run:
+        if current and length + 1 + len(piece.text) > size:
+            filled.append(current)
+            current = _tail(current, min(overlap, size - len(piece.text) - 1))
+            length = _length(current)
+            fresh = 0
+        current = [*current, piece]
+        length += len(piece.text) + (len(current) > 1)
+        fresh += 1
+    tail = current[-fresh:]
+    if filled and _length(tail) < SHORT_TAIL * size and _length(filled[-1]) + 1 + _length(tail) <= STRETCH * size:
+        filled[-1] = filled[-1] + tail
+    else:
+        filled.append(current)
+    return filled
+
+
+def _length(pieces: list[_Piece]) -> int:
+    return sum(len(piece.text) for piece in pieces) + max(0, len(pieces) - 1)
+
+
+def _tail(pieces: list[_Piece], room: int) -> list[_Piece]:
+    """The last whole pieces that fit into ``room`` characters, never all of them."""
+    kept = 0
+    used = 0
+    for piece in reversed(pieces[1:]):
+        used += len(piece.text) + (kept > 0)
+        if used > room:
+            break
+        kept += 1
+    return pieces[len(pieces) - kept :]
+
+
+def _passage(document: Document, pieces: list[_Piece], position: int) -> Passage:
+    numbers = dict.fromkeys(piece.block for piece in pieces)
+    blocks = [document.blocks[number] for number in numbers]
+    parts = [pieces[0].text]
+    for before, after in pairwise(pieces):
+        parts += (_joint(before, after), after.text)
+    pages = [page for block in blocks for page in (block.page, block.last_page) if page is not None]
+    urls = {block.url for block in blocks}
+    return Passage(
+        id=f"{document.id}-{position}",
+        text="".join(parts),
+        document_id=document.id,
+        document=document.title,
+        source=document.source,
+        position=position,
+        headings=_common_prefix([block.headings for block in blocks]),
+        first_page=min(pages, default=None),
+        last_page=max(pages, default=None),
+        url=blocks[0].url if len(urls) == 1 and blocks[0].url else document.url or blocks[0].url,
+        report=document.report,
+        chapter=blocks[0].chapter,
+        paragraph_ids=tuple(dict.fromkeys(block.paragraph_id for block in blocks if block.paragraph_id)),
+        date=document.date,
+        edition=document.edition,
+        licence=document.licence,
+    )
+
+
+def _common_prefix(headings: list[tuple[str, ...]]) -> tuple[str, ...]:
+    prefix: list[str] = []
+    for level in zip(*headings, strict=False):
+        if len(set(level)) > 1:
+            break
+        prefix.append(level[0])
+    return tuple(prefix)

@@ -1,0 +1,92 @@
+"""Read files of any supported kind into documents; a bad file never stops the others."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from climassay.corpus.documents import Document, Skipped
+from climassay.corpus.opening import Opened, kind_of, open_file
+from climassay.corpus.options import ReadOptions, ReadResult, TableColumns
+from climassay.errors import DocumentError
+
+__all__ = ["ReadOptions", "ReadResult", "TableColumns", "find_files", "read", "read_all"]
+
+
+def read(path: str | Path, options: ReadOptions | None = None) -> ReadResult:
+    """Read one file.
+
+    Args:
+        path: PDF, HTML, Markdown, plain text, EPUB, or a table (CSV, TSV, JSON, JSONL, Parquet); gzip of any of these.
+        options: Columns of tables, and what to put in place of what the file says of itself.
+
+    Returns:
+        The documents in the file (tables may hold many) and, each in one sentence, what could not be read. A file that
+        cannot be read at all gives no document and its reason; nothing is raised for bad content.
+    """
+    options = options or ReadOptions()
+    path = Path(path)
+    try:
+        result = _dispatch(open_file(path, options.max_bytes), options)
+    except DocumentError as error:
+        return ReadResult(path.name, (), (Skipped(path.name, str(error)),))
+    documents = tuple(_override(document, options) for document in result.documents)
+    return dataclasses.replace(result, documents=documents)
+
+
+def find_files(paths: Iterable[str | Path]) -> list[Path]:
+    """Files to read, each once: a file as named; of a folder, all files of known kinds below it in name order.
+
+    Hidden files and folders, and files of unknown kinds, are left out unless they are named themselves.
+    """
+    found: dict[Path, None] = {}
+    for path in map(Path, paths):
+        if path.is_dir():
+            below = (file for file in sorted(path.rglob("*")) if file.is_file() and kind_of(file))
+            visible = (file for file in below if not any(part.startswith(".") for part in file.relative_to(path).parts))
+            found.update(dict.fromkeys(visible))
+        else:
+            found[path] = None
+    return list(found)
+
+
+def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) -> Iterator[ReadResult]:
+    """Read files and folders one after the other; see :func:`read` and :func:`find_files`."""
+    for path in find_files(paths):
+        yield read(path, options)
+
+
+def _dispatch(opened: Opened, options: ReadOptions) -> ReadResult:
+    """Hand the content to the reader of its kind; the readers are imported here because some are heavy."""
+    source, kind, data = opened
+    match kind:
+        case "pdf":
+            from climassay.corpus.pdf import read_pdf
+
+            return read_pdf(data, source, options)
+        case "epub":
+            from climassay.corpus.epub import read_epub
+
+            return read_epub(data, source, options)
+        case "html":
+            from climassay.corpus.html import read_html
+
+            document = read_html(data, source, options)
+        case "markdown":
+            from climassay.corpus.markdown import read_markdown
+
+            document = read_markdown(data, source, options)
+        case "text":
+            from climassay.corpus.text import read_text
+
+            document = read_text(data, source, options)
+        case _:
+            from climassay.corpus.tables import read_table
+
+            return read_table(data, kind, source, options)
+    return ReadResult(source, (document,))
+
+
+def _override(document: Document, options: ReadOptions) -> Document:
+    overrides: dict[str, Any] = dict(options.overrides)
+    return dataclasses.replace(document, **overrides)

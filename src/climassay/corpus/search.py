@@ -1,0 +1,288 @@
+"""Finding passages: by exact cosine, by BM25, and by both.
+
+``hybrid`` adds the two scores, each divided by its greatest value for the query: ``weight`` times the cosine and
+``1 - weight`` times BM25. ``rrf`` is reciprocal rank fusion of the two lists. On questions about climate texts and the
+bundled encoder BM25 alone is far better than the cosine alone; ranks hide by how much, so that reciprocal rank fusion
+falls behind BM25, while the weighted sum does not (figures: ``benchmarks/search.py``).
+
+Notes:
+    The vectors of a collection are kept in memory up to :data:`MEMORY_BUDGET` and compared with the query one by one:
+    on 12,000 passages that takes less than a millisecond and, unlike an approximate index, misses nothing. Beyond the
+    budget LanceDB scans them on disk.
+
+References:
+    Bruch, Gai and Ingber (2023), An analysis of fusion functions for hybrid retrieval, ACM Trans. Inf. Syst. 42 (1).
+    Cormack, Clarke and Büttcher (2009), Reciprocal rank fusion outperforms Condorcet and individual rank learning
+    methods, SIGIR, doi:10.1145/1571941.1572114.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.corpus.collection_rows import PASSAGE_COLUMNS, quoted, to_matrix, to_passage
+from climassay.corpus.collection_text_index import create_text_index, has_text_index
+from climassay.corpus.documents import Hit, Passage
+from climassay.errors import InputError
+from climassay.models.contract import Encoder
+
+SearchMode = Literal["hybrid", "dense", "bm25", "rrf"]
+SEARCH_MODES: tuple[SearchMode, ...] = get_args(SearchMode)
+
+RRF_CONSTANT = 60
+"""The k of reciprocal rank fusion, as in its paper."""
+CANDIDATES = 50
+"""Length of the dense and BM25 lists that are fused; longer where more hits are asked for."""
+MEMORY_BUDGET = 1 << 30
+"""Most bytes of vectors that a searcher keeps in memory."""
+LARGEST_K = 1000
+_DIGITS = 6
+"""Scores are compared to so many digits, so that the last bits of a sum decide no order."""
+_QUERY_BLOCK = 64
+"""Queries multiplied with all vectors at once."""
+
+Scores = dict[str, float]
+"""Score by passage id, best first."""
+
+
+def fuse(*rankings: Iterable[str], constant: int = RRF_CONSTANT) -> Scores:
+    """Reciprocal rank fusion.
+
+    Args:
+        rankings: Ids, best first.
+        constant: Added to every rank; the larger, the less the first ranks count.
+
+    Returns:
+        Sum over rankings of 1 / (constant + rank), ranks from 1; best first, equals by id.
+    """
+    scores: dict[str, float] = {}
+    for ranking in rankings:
+        for rank, item in enumerate(ranking, start=1):
+            scores[item] = scores.get(item, 0.0) + 1.0 / (constant + rank)
+    return _ordered(scores)
+
+
+def weighted_sum(cosines: Mapping[str, float], words: Mapping[str, float], weight: float) -> Scores:
+    """Fusion of scores: each list is divided by its greatest score, so that its best has 1, and the two are added.
+
+    Args:
+        cosines: Cosine of every candidate, by id; those below zero count as zero.
+        words: BM25 score of the candidates that share words with the query; the others count as zero.
+        weight: Of the cosines, from 0 to 1; BM25 has the rest.
+
+    Returns:
+        Scores from 0 to 1; best first, equals by id.
+    """
+    nearest = max((cosine for cosine in cosines.values() if cosine > 0), default=1.0)
+    likest = max((score for score in words.values() if score > 0), default=1.0)
+    return _ordered(
+        {
+            item: round(
+                weight * max(cosines.get(item, 0.0), 0.0) / nearest + (1 - weight) * words.get(item, 0.0) / likest,
+                _DIGITS,
+            )
+            for item in {**cosines, **words}
+        }
+    )
+
+
+def check_mode(mode: str) -> SearchMode:
+    """Return a search mode when it is one.
+
+    Raises:
+        InputError: It is none; the message names them.
+    """
+    for known in SEARCH_MODES:
+        if mode == known:
+            return known
+    raise InputError(f"There is no search mode {mode!r}: take {', '.join(SEARCH_MODES)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Vectors:
+    """All vectors of a table at one version of it."""
+
+    version: int
+    ids: tuple[str, ...]
+    rows: Mapping[str, int]
+    matrix: NDArray[np.float32]
+
+
+class Searcher:
+    """Searches the table of a collection; what other processes add to it is found by the next search."""
+
+    def __init__(
+        self, table: Any, width: int, *, dense_weight: float = 0.5, memory_budget: int = MEMORY_BUDGET
+    ) -> None:
+        """Prepare to search; vectors are loaded when first needed.
+
+        Args:
+            table: A LanceDB table with the columns of :func:`climassay.corpus.collection_rows.table_schema`.
+            width: Dimensions of its vectors.
+            dense_weight: Weight of the cosine in hybrid search, from 0 to 1.
+            memory_budget: Bytes of vectors up to which they are kept in memory.
+        """
+        self._table = table
+        self._width = width
+        self._dense_weight = dense_weight
+        self._budget = memory_budget
+        self._vectors: _Vectors | None = None
+
+    def search(
+        self,
+        queries: Sequence[str],
+        encoder: Callable[[], Encoder],
+        *,
+        k: int = 8,
+        mode: SearchMode = "hybrid",
+        min_cosine: float | None = None,
+    ) -> list[list[Hit]]:
+        """Hits of every query; see :meth:`climassay.corpus.collection.Collection.search_many`.
+
+        Args:
+            queries: None of them empty.
+            encoder: Called only when vectors are needed, so that a search by words loads no model.
+            k: Most hits a query.
+            mode: What the list is sorted by.
+            min_cosine: Least cosine of a hit.
+        """
+        _check(queries, k, mode, min_cosine)
+        if not queries:
+            return []
+        depth = max(CANDIDATES, 2 * k)
+        vectors = None
+        if mode != "bm25" or min_cosine is not None:
+            vectors = encoder().encode(queries, role="query")
+        near: list[Scores] = [{} for _ in queries] if vectors is None or mode == "bm25" else self._dense(vectors, depth)
+        found: list[tuple[Scores, Scores]] = []
+        for number, query in enumerate(queries):
+            words = self._by_words(query, depth) if mode != "dense" else {}
+            cosines = near[number]
+            if vectors is not None:
+                cosines = self._cosines({**near[number], **words}, near[number], vectors[number])
+            scores = self._scores(mode, near[number], words, cosines)
+            if min_cosine is not None:
+                scores = {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= min_cosine}
+            found.append((_first(scores, k), cosines))
+        return self._hits(found)
+
+    def _scores(self, mode: SearchMode, near: Scores, words: Scores, cosines: Scores) -> Scores:
+        """What the hits are sorted by."""
+        match mode:
+            case "dense":
+                return near
+            case "bm25":
+                return words
+            case "rrf":
+                return fuse(near, words)
+            case "hybrid":
+                return weighted_sum(cosines, words, self._dense_weight)
+
+    def _dense(self, queries: NDArray[np.float32], depth: int) -> list[Scores]:
+        """The ``depth`` passages of greatest cosine to each query."""
+        held = self._held()
+        if held is None:
+            return [self._dense_on_disk(query, depth) for query in queries]
+        results = []
+        for start in range(0, len(queries), _QUERY_BLOCK):
+            block = np.round(queries[start : start + _QUERY_BLOCK] @ held.matrix.T, _DIGITS)
+            results += [_best(row, held.ids, depth) for row in block]
+        return results
+
+    def _dense_on_disk(self, query: NDArray[np.float32], depth: int) -> Scores:
+        # Twice the depth: among equals at the end of the list LanceDB's order is not ours.
+        found = self._table.search(query, vector_column_name="vector").distance_type("dot").select(["id", "_distance"])
+        rows = found.limit(2 * depth).to_arrow()
+        cosines = 1.0 - rows["_distance"].to_numpy()
+        ids = rows["id"].to_pylist()
+        scores = {item: round(float(cosine), _DIGITS) for item, cosine in zip(ids, cosines, strict=True)}
+        return _first(_ordered(scores), depth)
+
+    def _by_words(self, query: str, depth: int) -> Scores:
+        """The ``depth`` passages of greatest BM25 score; passages that are not in the index yet are scanned."""
+        if not has_text_index(self._table):
+            create_text_index(self._table)
+        found = self._table.search(query, query_type="fts", fts_columns="text").select(["id", "_score"])
+        rows = found.limit(2 * depth).to_arrow().to_pylist()
+        return _first(_ordered({row["id"]: round(row["_score"], _DIGITS) for row in rows}), depth)
+
+    def _cosines(self, wanted: Iterable[str], known: Scores, query: NDArray[np.float32]) -> Scores:
+        """Cosines of passages to one query; those that the dense list has are not computed again."""
+        missing = [item for item in wanted if item not in known]
+        cosines = dict(known)
+        held = self._held() if missing else None
+        if held is not None:
+            there = [item for item in missing if item in held.rows]
+            products = held.matrix[[held.rows[item] for item in there]] @ query
+            cosines |= {item: round(float(cosine), _DIGITS) for item, cosine in zip(there, products, strict=True)}
+            missing = [item for item in missing if item not in held.rows]
+        if missing:
+            rows = self._rows(missing, ["id", "vector"])
+            products = to_matrix(rows["vector"], self._width) @ query
+            ids = rows["id"].to_pylist()
+            cosines |= {item: round(float(cosine), _DIGITS) for item, cosine in zip(ids, products, strict=True)}
+        return cosines
+
+    def _hits(self, found: Sequence[tuple[Scores, Scores]]) -> list[list[Hit]]:
+        """Hits with their passages, which are read from the table once for all queries."""
+        passages = self._passages({item for scores, _ in found for item in scores})
+        results = []
+        for scores, cosines in found:
+            there = [item for item in scores if item in passages]
+            results.append(
+                [Hit(passages[item], rank, scores[item], cosines.get(item)) for rank, item in enumerate(there, start=1)]
+            )
+        return results
+
+    def _passages(self, ids: Iterable[str]) -> dict[str, Passage]:
+        rows = self._rows(sorted(ids), list(PASSAGE_COLUMNS)).to_pylist()
+        return {row["id"]: to_passage(row) for row in rows}
+
+    def _rows(self, ids: Sequence[str], columns: list[str]) -> Any:
+        listed = ", ".join(quoted(item) for item in ids) or "''"
+        return self._table.search().where(f"id IN ({listed})").select(columns).limit(None).to_arrow()
+
+    def _held(self) -> _Vectors | None:
+        """All vectors, read again when the table has changed; None when they are too many for memory."""
+        if self._table.count_rows() * self._width * 4 > self._budget:
+            return None
+        version = self._table.version
+        if self._vectors is None or self._vectors.version != version:
+            rows = self._table.search().select(["id", "vector"]).limit(None).to_arrow()
+            ids = tuple(rows["id"].to_pylist())
+            matrix = to_matrix(rows["vector"], self._width)
+            self._vectors = _Vectors(version, ids, {item: row for row, item in enumerate(ids)}, matrix)
+        return self._vectors
+
+
+def _check(queries: Sequence[str], k: int, mode: str, min_cosine: float | None) -> None:
+    if isinstance(queries, str):
+        raise InputError("search_many takes several queries; use search for one.")
+    if any(not query.strip() for query in queries):
+        raise InputError("The query is empty: say what to look for.")
+    if not 1 <= k <= LARGEST_K:
+        raise InputError(f"{k} hits cannot be asked for: take 1 to {LARGEST_K}.")
+    check_mode(mode)
+    if min_cosine is not None and not -1 <= min_cosine <= 1:
+        raise InputError(f"A cosine is never {min_cosine}: take a threshold from -1 to 1.")
+
+
+def _best(cosines: NDArray[np.float32], ids: Sequence[str], depth: int) -> Scores:
+    """The ``depth`` greatest, equals at the end of the list by id like everywhere."""
+    if len(cosines) > depth:
+        least = np.partition(cosines, -depth)[-depth]
+        chosen = np.flatnonzero(cosines >= least)
+    else:
+        chosen = np.arange(len(cosines))
+    return _first(_ordered({ids[row]: round(float(cosines[row]), _DIGITS) for row in chosen.tolist()}), depth)
+
+
+def _ordered(scores: Mapping[str, float]) -> Scores:
+    return dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _first(scores: Scores, count: int) -> Scores:
+    return dict(list(scores.items())[:count])

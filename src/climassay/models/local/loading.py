@@ -1,0 +1,253 @@
+"""Find a local model by name and load it: bundled, from a folder, or from the Hugging Face hub."""
+
+import gc
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from climassay.errors import MissingExtraError, ModelError
+from climassay.models.bundled import BUNDLED, bundled_path
+from climassay.models.local.fingerprint import model_fingerprint
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+DTYPES = ("float32", "bfloat16", "float16")
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model", "*.tiktoken", "README.md"]
+_ADAPTER_SEPARATOR = "+adapter="
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model in memory, ready to be asked."""
+
+    model: "PreTrainedModel"
+    tokenizer: "PreTrainedTokenizerBase"
+    folder: Path
+    fingerprint: str
+    device: str
+    dtype: str
+    licence: str | None
+    """As its authors state it; None where they do not."""
+    seconds: float
+    """Time it took to load."""
+
+
+def load_local(name: str, *, device: str | None = None, dtype: str | None = None, adapter: str | None = None) -> Loaded:
+    """Load a model and its tokenizer.
+
+    Code that comes with a model is never run, and weights are read from safetensors only, never from pickles.
+
+    Args:
+        name: Bundled name, folder or hub id, without ``local:``; ``+adapter=FOLDER`` at its end names an adapter.
+        device: As torch names it (``cpu``, ``cuda``, ``cuda:1``), or ``auto`` to spread a model over several GPUs; by
+            default a GPU when there is one.
+        dtype: One of :data:`DTYPES`; by default bfloat16 on a GPU (float16 where it has none) and float32 elsewhere.
+        adapter: Folder of a PEFT adapter; its weights are merged into the model.
+
+    Raises:
+        ModelError: The model cannot be found, verified or loaded.
+        MissingExtraError: The packages for local models are not installed.
+    """
+    with _collector_paused():
+        return _load(name, device, dtype, adapter)
+
+
+def _load(name: str, device: str | None, dtype: str | None, adapter: str | None) -> Loaded:
+    started = time.perf_counter()
+    _require_packages()
+    name, adapter_folder = _split_adapter(name, adapter)
+    folder = find_folder(name)
+    device = device or _default_device()
+    dtype = _check_dtype(dtype) if dtype else _default_dtype(device)
+    tokenizer = _load_tokenizer(folder, name)
+    model = _load_model(folder, name, device, dtype)
+    if adapter_folder is not None:
+        model = _merge_adapter(model, adapter_folder)
+    model.eval().requires_grad_(False)
+    template = tokenizer.chat_template
+    return Loaded(
+        model=model,
+        tokenizer=tokenizer,
+        folder=folder,
+        fingerprint=model_fingerprint(
+            folder, adapter=adapter_folder, chat_template=template if template is None else str(template), dtype=dtype
+        ),
+        device=str(model.device),
+        dtype=dtype,
+        licence=BUNDLED[name].licence if name in BUNDLED else stated_licence(folder),
+        seconds=time.perf_counter() - started,
+    )
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Importing torch and transformers makes millions of objects that stay; looking for garbage there costs 1 s."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
+
+
+def find_folder(name: str) -> Path:
+    """Folder of a model, fetched from the hub when the name is neither bundled nor a folder.
+
+    Raises:
+        ModelError: There is no such model.
+    """
+    if name in BUNDLED:
+        if BUNDLED[name].kind != "generator":
+            raise ModelError(f"The bundled model {name} is an encoder and cannot generate: use local:smollm2.")
+        return bundled_path(name)
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return _check_folder(folder.absolute())
+    if not _HUB_ID.fullmatch(name) or folder.exists():
+        raise ModelError(f"There is no model at {name}: give a bundled name, a folder with a model, or a hub id.")
+    return _fetch(name)
+
+
+def stated_licence(folder: Path) -> str | None:
+    """Licence named at the head of the model's README, None when there is none."""
+    try:
+        head = (folder / "README.md").read_text(encoding="utf-8", errors="replace")[:4000]
+    except OSError:
+        return None
+    match = re.search(r"\A---\s.*?^license(?:_name)?:\s*['\"]?([^'\"\n]+)", head, re.DOTALL | re.MULTILINE)
+    return match.group(1).strip() if match else None
+
+
+def _require_packages() -> None:
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Local models need the package {error.name}: install it with `pip install 'climassay[local]'`."
+        ) from error
+    del torch
+    transformers.utils.logging.disable_progress_bar()
+
+
+def _split_adapter(name: str, adapter: str | None) -> tuple[str, Path | None]:
+    name, separator, in_name = name.partition(_ADAPTER_SEPARATOR)
+    if separator and adapter:
+        raise ModelError(f"Two adapters are given, {in_name} in the model's name and {adapter}: give one of them.")
+    chosen = in_name or adapter
+    if not chosen:
+        return name, None
+    folder = Path(chosen).expanduser().absolute()
+    if not (folder / "adapter_config.json").is_file():
+        raise ModelError(f"There is no adapter in {folder}: it has no adapter_config.json.")
+    if not (folder / "adapter_model.safetensors").is_file():
+        raise ModelError(f"The adapter in {folder} has no adapter_model.safetensors: save it in that format.")
+    return name, folder
+
+
+def _check_folder(folder: Path) -> Path:
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"There is no model in {folder}: it has no config.json.")
+    if not any(folder.glob("*.safetensors")):
+        raise ModelError(
+            f"The model in {folder} has no safetensors weights: save it again with `save_pretrained` (other formats "
+            "can run code when they are read, and are not read)."
+        )
+    return folder
+
+
+def _fetch(name: str) -> Path:
+    """Download a model from the hub, or find it among those downloaded before."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+
+    try:
+        folder = snapshot_download(name, allow_patterns=_HUB_FILES, ignore_patterns=["*/*"])
+    except RepositoryNotFoundError as error:
+        raise ModelError(
+            f"The hub has no public model named {name}: check the name, or log in if it is gated."
+        ) from error
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        raise ModelError(
+            f"The model {name} is neither a bundled name ({', '.join(sorted(BUNDLED))}) nor a folder, and the hub "
+            "could not be reached to look for it there."
+        ) from error
+    return _check_folder(Path(folder))
+
+
+def _default_device() -> str:
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _default_dtype(device: str) -> str:
+    import torch
+
+    if device == "cpu":
+        return "float32"
+    if device == "mps":
+        return "float16"
+    return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
+
+
+def _check_dtype(dtype: str) -> str:
+    if dtype not in DTYPES:
+        raise ModelError(f"There is no dtype {dtype!r} for a model: use one of {', '.join(DTYPES)}.")
+    return dtype
+
+
+def _torch_dtype(dtype: str) -> "torch.dtype":
+    import torch
+
+    return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[dtype]
+
+
+def _load_tokenizer(folder: Path, name: str) -> "PreTrainedTokenizerBase":
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+    except Exception as error:
+        raise _cannot_load("tokenizer", name, error) from error
+
+
+def _load_model(folder: Path, name: str, device: str, dtype: str) -> "PreTrainedModel":
+    """Whatever the parts of transformers raise on a bad folder is told as one sentence."""
+    from transformers import AutoModelForCausalLM
+
+    options: dict[str, Any] = {"dtype": _torch_dtype(dtype), "trust_remote_code": False, "use_safetensors": True}
+    if device != "cpu":
+        options["device_map"] = "auto" if device == "auto" else {"": device}
+    try:
+        return AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True, **options)
+    except Exception as error:
+        raise _cannot_load("model", name, error) from error
+
+
+def _merge_adapter(model: "PreTrainedModel", folder: Path) -> "PreTrainedModel":
+    try:
+        from peft import PeftModel
+    except ImportError as error:
+        raise MissingExtraError(
+            "A model with an adapter needs the package peft: install it with `pip install 'climassay[local]'`."
+        ) from error
+    try:
+        return PeftModel.from_pretrained(model, str(folder)).merge_and_unload()
+    except Exception as error:
+        raise _cannot_load("adapter", str(folder), error) from error
+
+
+def _cannot_load(part: str, name: str, error: Exception) -> ModelError:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return ModelError(f"The {part} {name} cannot be loaded: {lines[0].strip().rstrip('.')}.")

@@ -1,0 +1,199 @@
+"""A language model whose weights are on this machine."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from climassay.errors import ModelError
+from climassay.models.contract import (
+    Activations,
+    Completion,
+    CompletionCallback,
+    GenerationRequest,
+    Message,
+    OptionRequest,
+    OptionScores,
+    ScoresCallback,
+    Usage,
+)
+from climassay.models.local.generation import Generation
+from climassay.models.local.loading import load_local
+from climassay.models.local.network import Network
+from climassay.models.local.prompts import PromptFormat
+from climassay.models.local.reading import Reader
+from climassay.models.local.scoring import OptionReadings, TokenisedOptions, read_options, tokenise_options
+from climassay.models.threads import choose_threads
+
+_BLOCK = 512
+"""Requests that are tokenised and planned together; sorted by their text before, so little sharing is lost."""
+
+
+class LocalModel:
+    """Generates, weighs options and gives hidden states (the contract's ``OpenWeights``)."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        device: str | None = None,
+        dtype: str | None = None,
+        adapter: str | None = None,
+        concurrency: int | None = None,
+    ) -> None:
+        """Load a model.
+
+        Args:
+            name: ``local:`` and a bundled name, a folder or a hub id; ``+adapter=FOLDER`` may follow.
+            device: As torch names it; by default a GPU when there is one.
+            dtype: ``float32``, ``bfloat16`` or ``float16``; by default bfloat16 on a GPU and float32 on a CPU.
+            adapter: Folder of a PEFT adapter.
+            concurrency: Sequences generated side by side; by default as many as pay and fit into memory.
+
+        Raises:
+            ModelError: The model cannot be found, verified or loaded.
+            MissingExtraError: The packages for local models are not installed.
+        """
+        self._name = name
+        loaded = load_local(name.removeprefix("local:"), device=device, dtype=dtype, adapter=adapter)
+        self.device, self.dtype = loaded.device, loaded.dtype
+        self.licence, self.folder = loaded.licence, loaded.folder
+        self._fingerprint = loaded.fingerprint
+        self.prompts = PromptFormat(loaded.tokenizer)
+        self.network = Network(loaded.model)
+        self.reader = Reader(self.network)
+        self.threads = self._settle_threads()
+        self._generation = Generation(self.network, self.reader, self.prompts, rows=concurrency)
+        self.load_seconds = loaded.seconds
+
+    @property
+    def name(self) -> str:
+        """As the user wrote it."""
+        return self._name
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over weights, settings, tokenizer, chat template, adapter and dtype."""
+        return self._fingerprint
+
+    def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
+        """The prompt as the model receives it.
+
+        Raises:
+            ModelError: The model's chat template does not accept these messages.
+        """
+        return self.prompts.render(messages, assistant_prefix)
+
+    def generate(
+        self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
+    ) -> list[Completion]:
+        """Answer every request, in order; see the contract."""
+        return self._generation.run(requests, on_result=on_result)
+
+    def option_logprobs(
+        self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
+    ) -> list[OptionScores]:
+        """Weigh every request's options, in order; beginnings that any of them share are computed once."""
+        results: dict[int, OptionScores] = {}
+
+        def keep(index: int, scores: OptionScores) -> None:
+            results[index] = scores
+            if on_result is not None:
+                on_result(index, scores)
+
+        for block in self._blocks(requests):
+            tokenised = self._tokenise(requests, block, lambda index, why: keep(index, OptionScores.failed(why)))
+            indices = list(tokenised)
+            read_options(
+                self.reader,
+                list(tokenised.values()),
+                on_done=lambda place, known, indices=indices, tokenised=tokenised: keep(  # type: ignore[misc]
+                    indices[place], _scores(known, tokenised[indices[place]])
+                ),
+            )
+        return [results[index] for index in range(len(requests))]
+
+    def harvest(self, requests: Sequence[OptionRequest], *, layers: Sequence[int] = (-1,)) -> list[Activations]:
+        """Hidden states at the last token of every option, float32 [options, layers, width].
+
+        Args:
+            requests: What to compute; shared beginnings are computed once.
+            layers: Numbered as transformers does: 0 are the embeddings, 1 the first layer's output, and -1 the last
+                layer's after the final norm.
+
+        Raises:
+            ModelError: A layer does not exist, or a request cannot be computed.
+        """
+        for layer in layers:
+            if not -self.network.layers - 1 <= layer <= self.network.layers:
+                raise ModelError(f"{self.name} has no layer {layer}: its hidden states are 0 to {self.network.layers}.")
+        results: dict[int, Activations] = {}
+        for block in self._blocks(requests):
+            tokenised = self._tokenise(requests, block, _refuse)
+            indices = list(tokenised)
+
+            def keep(place: int, known: OptionReadings, indices: list[int] = indices) -> None:
+                assert known.states is not None
+                results[indices[place]] = Activations(known.states, tuple(known.logprobs))
+
+            read_options(self.reader, list(tokenised.values()), layers=layers, on_done=keep)
+        return [results[index] for index in range(len(requests))]
+
+    def close(self) -> None:
+        """Give back the memory."""
+        self.reader.release()
+        if self.network.device.type == "cuda":
+            import torch
+
+            torch.cuda.empty_cache()
+
+    def _settle_threads(self) -> int:
+        """Choose the number of threads by a few tokens' work; on a GPU the CPU's threads hardly matter."""
+        import torch
+
+        if self.network.device.type != "cpu":
+            return torch.get_num_threads()
+        tokens = [number % self.network.vocabulary for number in range(16)]
+        return choose_threads(lambda: self.network.whole(tokens, [15]))
+
+    def _blocks(self, requests: Sequence[OptionRequest]) -> Iterator[list[int]]:
+        """Indices of requests in the order of their texts, so that equal beginnings come together."""
+        order = sorted(
+            range(len(requests)),
+            key=lambda index: (*(turn.content for turn in requests[index].messages), requests[index].assistant_prefix),
+        )
+        for start in range(0, len(order), _BLOCK):
+            yield order[start : start + _BLOCK]
+
+    def _tokenise(
+        self, requests: Sequence[OptionRequest], block: Sequence[int], on_failure: Callable[[int, str], None]
+    ) -> dict[int, TokenisedOptions]:
+        """Tokenised requests by index; those that cannot be computed are reported and left out."""
+        tokenised = {}
+        for index in block:
+            request = requests[index]
+            try:
+                prompt = self.render(request.messages, request.assistant_prefix)
+                options = tokenise_options(self.prompts, prompt, request.options)
+            except (ModelError, ValueError) as error:
+                on_failure(index, str(error))
+                continue
+            longest = max(map(len, options.sequences))
+            if longest > self.network.context:
+                on_failure(
+                    index,
+                    f"The prompt with its longest option has {longest} tokens, the model takes {self.network.context}.",
+                )
+                continue
+            tokenised[index] = options
+        return tokenised
+
+
+def _scores(known: OptionReadings, request: TokenisedOptions) -> OptionScores:
+    usage = Usage(prompt_tokens=request.tokens, requests=1)
+    if not np.isfinite(known.logprobs).all():
+        return OptionScores.failed("The model gave a log-probability that is not a finite number.", usage)
+    return OptionScores(tuple(known.logprobs), usage=usage)
+
+
+def _refuse(index: int, why: str) -> None:
+    raise ModelError(f"The hidden states of request {index} cannot be computed: {why}")

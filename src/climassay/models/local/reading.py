@@ -1,0 +1,168 @@
+"""Read logits and hidden states at chosen places of many sequences; what they share is computed once.
+
+Everything that a local model does with given text stands on :meth:`Reader.read`: scoring options, harvesting hidden
+states, and computing the prompts of a generation.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from climassay.models.local.caches import PathCache
+from climassay.models.local.forest import Forest, Segment, Step
+from climassay.models.local.network import Network, Output
+
+_LONGEST_RUN = 4096
+_PACK_ON_CPU = 384
+_PACK_ON_GPU = 4096
+"""Tokens packed into one step: enough to keep the machine busy, while attention between strangers is wasted work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a sequence that was read, and the row of the reading in which its result stands."""
+
+    sequence: int
+    position: int
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Results of one step."""
+
+    places: tuple[Place, ...]
+    """Several places share a row when their sequences are the same up to there."""
+    logits: Tensor
+    """float32 [rows, vocabulary]: of the token after the place."""
+    states: Tensor | None
+    """float32 [rows, layers, width]."""
+    step: Step | None
+    """None when the model was computed without sharing."""
+
+
+class Reader:
+    """Computes token sequences on a network.
+
+    A model whose layers are all (full or sliding) attention is computed with shared beginnings, after a check on a
+    few tokens that this gives what the plain computation gives; every other model one sequence at a time.
+    """
+
+    def __init__(self, network: Network, *, pack: int | None = None) -> None:
+        self.network = network
+        self.pack = pack or (_PACK_ON_CPU if network.device.type == "cpu" else _PACK_ON_GPU)
+        self._cache = PathCache(network.layers)
+        self._shares: bool | None = None
+
+    @property
+    def shares(self) -> bool:
+        """Whether beginnings are shared; found out at first use."""
+        if self._shares is None:
+            self._shares = self.network.attention is not None and _agrees(self.network)
+        return self._shares
+
+    @property
+    def cache(self) -> PathCache:
+        """Keys and values of the path and of the last step."""
+        return self._cache
+
+    def release(self) -> None:
+        """Give back the memory of the cache; it is made anew when needed."""
+        self._cache = PathCache(self.network.layers)
+
+    def read(
+        self,
+        sequences: Sequence[Sequence[int]],
+        wanted: Sequence[Sequence[int]],
+        *,
+        layers: Sequence[int] | None = None,
+    ) -> Iterator[Reading]:
+        """Compute sequences and give the results at the wanted places.
+
+        Args:
+            sequences: Token ids, none empty.
+            wanted: For each sequence the positions at which results are wanted, from 0; at least one for each.
+            layers: Hidden states wanted beside the logits, numbered as transformers does.
+
+        Yields:
+            A reading for each step, before the next one is computed. Every wanted place is in exactly one of them.
+        """
+        if not sequences:
+            return
+        if not self.shares:
+            yield from self._read_plainly(sequences, wanted, layers)
+            return
+        first = min(min(positions) for positions in wanted)
+        forest = Forest(sequences, held=self._cache.tokens[:first])
+        wanted_sets = [frozenset(positions) for positions in wanted]
+        for step in forest.steps(pack=self.pack, longest=_LONGEST_RUN):
+            indices, places = _places(step, wanted_sets)
+            output = self._compute(step, indices, layers)
+            if places:
+                yield Reading(tuple(places), output.logits, output.states, step)
+
+    def _compute(self, step: Step, indices: Sequence[int], layers: Sequence[int] | None) -> Output:
+        self._cache.keep(step.kept)
+        output = self.network.step(step, self._cache, indices, layers)
+        if len(step.segments) == 1:
+            self._cache.tokens += step.segments[0].tokens
+        return output
+
+    def _read_plainly(
+        self, sequences: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]], layers: Sequence[int] | None
+    ) -> Iterator[Reading]:
+        for index, (tokens, positions) in enumerate(zip(sequences, wanted, strict=True)):
+            output = self.network.whole(tokens, positions, layers)
+            places = (Place(index, position, row) for row, position in enumerate(positions))
+            yield Reading(tuple(places), output.logits, output.states, None)
+
+
+def columns(step: Step, segment: Segment) -> list[int]:
+    """Columns of the path cache, after a step, that hold a segment and all that comes before it, in order."""
+    starts = [step.kept]
+    for other in step.segments:
+        starts.append(starts[-1] + len(other.tokens))
+    runs: list[range] = []
+    index: int | None = step.segments.index(segment)
+    while index is not None:
+        runs.append(range(starts[index], starts[index + 1]))
+        index = step.segments[index].parent
+    return [*range(step.kept), *(column for run in reversed(runs) for column in run)]
+
+
+def _places(step: Step, wanted: Sequence[frozenset[int]]) -> tuple[list[int], list[Place]]:
+    """Packed indices to read in a step, each once, and the places that they answer."""
+    indices: list[int] = []
+    places: list[Place] = []
+    offset = 0
+    for segment in step.segments:
+        rows: dict[int, int] = {}
+        for sequence in segment.sequences:
+            for position in wanted[sequence]:
+                if segment.start <= position < segment.end:
+                    if position not in rows:
+                        rows[position] = len(indices)
+                        indices.append(offset + position - segment.start)
+                    places.append(Place(sequence, position, rows[position]))
+        offset += len(segment.tokens)
+    return indices, places
+
+
+def _agrees(network: Network) -> bool:
+    """Compare shared with plain computation on a few short sequences; an architecture may do more than attend."""
+    ids = [(7919 * number + 13) % network.vocabulary for number in range(24)]
+    sequences = [ids[:12], [*ids[:12], *ids[20:24]], [*ids[:8], *ids[14:20]], [*ids[:8], *ids[14:17], *ids[2:5]]]
+    reader = Reader(network, pack=8)
+    reader._shares = True
+    try:
+        shared = torch.empty(len(sequences), network.vocabulary)
+        for reading in reader.read(sequences, [[len(tokens) - 1] for tokens in sequences]):
+            for place in reading.places:
+                shared[place.sequence] = reading.logits[place.row].cpu()
+        plain = torch.cat([network.whole(tokens, [len(tokens) - 1]).logits.cpu() for tokens in sequences])
+    except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError):
+        return False
+    difference = (shared.log_softmax(-1).exp() - plain.log_softmax(-1).exp()).abs().max()
+    return bool(difference < (1e-4 if network.dtype == torch.float32 else 0.1))

@@ -1,0 +1,306 @@
+"""From a JSON schema to a grammar that a model cannot leave and that is bound to end.
+
+Constrained decoding forbids every token that the grammar does not allow. A weak model, however, can fill a string
+without end, so each string and array must carry a bound, and numbers get one of their own. From the bounds follows the
+greatest number of bytes that an answer can have, and so (a token is at least one byte) of tokens.
+
+The JSON is written as Python's ``json.dumps`` writes it: one space after ``:`` and ``,``, no other whitespace. Strings
+hold any character but control characters; a line break is written as an escape, and no other escapes are needed.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from climassay.errors import ModelError
+
+MAX_INTEGER_DIGITS = 15
+"""Digits before the point of a number without bounds: such numbers are exact in double precision."""
+MIN_DECIMALS = 4
+"""Digits after the point that a number may have; more where its bounds have more."""
+
+_CHARACTER = r"[ !#-\[\]-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]"
+_ESCAPE = r'"\\" ["\\n]'
+_CHARACTER_BYTES = 4
+_POINT = '"."'
+_ANNOTATIONS = frozenset(
+    {"title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "definitions", "deprecated"}
+)
+_KNOWN = {
+    "object": frozenset({"properties", "required", "additionalProperties"}),
+    "array": frozenset({"items", "minItems", "maxItems"}),
+    "string": frozenset({"minLength", "maxLength"}),
+    "integer": frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}),
+    "number": frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}),
+    "boolean": frozenset[str](),
+    "null": frozenset[str](),
+}
+
+
+class Piece(NamedTuple):
+    """An expression of the grammar and the most bytes that it can match."""
+
+    expression: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaGrammar:
+    """A grammar in xgrammar's EBNF."""
+
+    text: str
+    max_bytes: int
+    """Bytes of the longest answer."""
+    closed: bool
+    """The last character says that the answer is complete (a number's does not)."""
+
+
+def schema_grammar(schema: Mapping[str, Any], *, longest_string: int | None = None) -> SchemaGrammar:
+    """Translate a schema.
+
+    Args:
+        schema: Made of ``type``, ``properties``, ``required``, ``items``, ``enum``, ``const``, ``anyOf``, ``$ref`` to
+            ``$defs`` (not recursive), and bounds. Properties come in the order in which they are listed; others than
+            these are never written, whatever ``additionalProperties`` says.
+        longest_string: Lower every ``maxLength`` to this (but not below ``minLength``), to make the longest answer fit.
+
+    Raises:
+        ModelError: A string or array has no bound, or the schema uses what cannot be enforced; names the place.
+    """
+    builder = _Builder(schema, longest_string)
+    root = builder.value(schema, "$")
+    lines = [f"root ::= {root.expression}", *builder.rules, f"char ::= {_CHARACTER} | {_ESCAPE}"]
+    closed = root.expression.startswith(('("{"', '("["'))
+    return SchemaGrammar("\n".join(lines) + "\n", root.size, closed)
+
+
+@dataclass
+class _Builder:
+    schema: Mapping[str, Any]
+    longest_string: int | None
+    rules: list[str] = field(default_factory=list)
+    open_references: list[str] = field(default_factory=list)
+
+    def value(self, schema: Any, place: str) -> Piece:
+        """Any schema."""
+        if not isinstance(schema, Mapping) or not schema:
+            raise ModelError(f"The schema at {place} allows anything, so it cannot be enforced: give it a type.")
+        if "$ref" in schema:
+            return self._reference(schema, place)
+        if "enum" in schema or "const" in schema:
+            return self._literals(schema, place)
+        if "anyOf" in schema:
+            self._check_known(schema, frozenset({"anyOf"}), place)
+            return _either([self.value(option, f"{place}.anyOf[{i}]") for i, option in enumerate(schema["anyOf"])])
+        kind = schema.get("type")
+        if isinstance(kind, Sequence) and not isinstance(kind, str) and kind:
+            return _either([self.value(_only(schema, one), place) for one in kind])
+        if kind not in _KNOWN:
+            raise ModelError(f"The schema at {place} has no type that can be enforced (it says {kind!r}).")
+        self._check_known(schema, _KNOWN[kind] | {"type"}, place)
+        return self._typed(kind, schema, place)
+
+    def _typed(self, kind: str, schema: Mapping[str, Any], place: str) -> Piece:
+        if kind == "object":
+            return self._object(schema, place)
+        if kind == "array":
+            return self._array(schema, place)
+        if kind == "string":
+            return self._string(schema, place)
+        if kind == "boolean":
+            return Piece('("true" | "false")', 5)
+        if kind == "null":
+            return Piece('"null"', 4)
+        return _number(schema, place, whole=kind == "integer")
+
+    def _check_known(self, schema: Mapping[str, Any], known: frozenset[str], place: str) -> None:
+        unknown = sorted(set(schema) - known - _ANNOTATIONS)
+        if unknown:
+            raise ModelError(f"The schema at {place} uses {unknown[0]!r}, which cannot be enforced: leave it out.")
+
+    def _reference(self, schema: Mapping[str, Any], place: str) -> Piece:
+        reference = schema["$ref"]
+        self._check_known(schema, frozenset({"$ref"}), place)
+        match = re.fullmatch(r"#/(\$defs|definitions)/([^/]+)", str(reference))
+        target = self.schema.get(match[1], {}).get(match[2]) if match else None
+        if target is None:
+            raise ModelError(f"The schema at {place} refers to {reference!r}, which is not among its $defs.")
+        if reference in self.open_references:
+            raise ModelError(f"The schema at {place} contains itself, so an answer to it need not end.")
+        self.open_references.append(reference)
+        piece = self.value(target, place)
+        self.open_references.pop()
+        return piece
+
+    def _literals(self, schema: Mapping[str, Any], place: str) -> Piece:
+        self._check_known(schema, frozenset({"enum", "const", "type"}), place)
+        values = schema["enum"] if "enum" in schema else [schema["const"]]
+        if not values:
+            raise ModelError(f"The schema at {place} has an empty enum.")
+        texts = dict.fromkeys(json.dumps(value, ensure_ascii=False) for value in values)
+        return _either([Piece(_quoted(text), len(text.encode())) for text in texts])
+
+    def _string(self, schema: Mapping[str, Any], place: str) -> Piece:
+        low = int(schema.get("minLength", 0))
+        high = schema.get("maxLength")
+        if high is None:
+            raise ModelError(f"The string at {place} has no maxLength: give it one, so that an answer is bound to end.")
+        high = int(high) if self.longest_string is None else max(low, min(int(high), self.longest_string))
+        _check_order(low, high, place)
+        return Piece(f'("\\"" char{{{low},{high}}} "\\"")', 2 + _CHARACTER_BYTES * high)
+
+    def _array(self, schema: Mapping[str, Any], place: str) -> Piece:
+        low, high = int(schema.get("minItems", 0)), schema.get("maxItems")
+        if high is None:
+            raise ModelError(f"The array at {place} has no maxItems: give it one, so that an answer is bound to end.")
+        high = int(high)
+        _check_order(low, high, place)
+        if high == 0:
+            return Piece('"[]"', 2)
+        item = self.value(schema.get("items"), f"{place}[]")
+        name = self._rule("item", item.expression)
+        rest = f'{name} (", " {name}){{{max(low - 1, 0)},{high - 1}}}'
+        inside = rest if low else f"({rest})?"
+        return Piece(f'("[" {inside} "]")', 2 + high * item.size + 2 * (high - 1))
+
+    def _object(self, schema: Mapping[str, Any], place: str) -> Piece:
+        properties: Mapping[str, Any] = schema.get("properties") or {}
+        required = set(schema.get("required") or ())
+        missing = sorted(required - set(properties))
+        if missing:
+            raise ModelError(f"The schema at {place} requires {missing[0]!r} without describing it.")
+        if isinstance(schema.get("additionalProperties"), Mapping):
+            raise ModelError(f"The schema at {place} leaves property names open, so it has no bound: list them.")
+        pairs = [self._pair(name, value, f"{place}.{name}") for name, value in properties.items()]
+        needed = [name in required for name in properties]
+        size = 2 + sum(pair.size for pair in pairs) + 2 * max(len(pairs) - 1, 0)
+        return Piece(f'("{{" {self._members(pairs, needed)} "}}")', size)
+
+    def _pair(self, name: str, schema: Any, place: str) -> Piece:
+        key = json.dumps(name, ensure_ascii=False) + ": "
+        value = self.value(schema, place)
+        return Piece(self._rule("pair", f"{_quoted(key)} {value.expression}"), len(key.encode()) + value.size)
+
+    def _members(self, pairs: Sequence[Piece], needed: Sequence[bool]) -> str:
+        """Chain the members from the last to the first: what may follow when something, or nothing, came before."""
+        after_some, after_none = '""', '""'
+        for pair, must in zip(reversed(pairs), reversed(needed), strict=True):
+            follows = self._rule("rest", after_some)
+            with_comma, alone = f'", " {pair.expression} {follows}', f"{pair.expression} {follows}"
+            skipped = after_none
+            after_some = with_comma if must else f"({with_comma} | {follows})"
+            after_none = alone if must else f"({alone} | {self._rule('rest', skipped)})"
+        return after_none
+
+    def _rule(self, kind: str, expression: str) -> str:
+        name = f"{kind}{len(self.rules)}"
+        self.rules.append(f"{name} ::= {expression}")
+        return name
+
+
+def _only(schema: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """One of several types, with the keywords that belong to it."""
+    others = frozenset[str]().union(*(words for name, words in _KNOWN.items() if name != kind)) - _KNOWN.get(
+        kind, frozenset()
+    )
+    return {key: value for key, value in schema.items() if key not in others} | {"type": kind}
+
+
+def _either(pieces: Sequence[Piece]) -> Piece:
+    unique = dict.fromkeys(piece.expression for piece in pieces)
+    return Piece(f"({' | '.join(unique)})", max(piece.size for piece in pieces))
+
+
+def _quoted(text: str) -> str:
+    """A literal of the grammar."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _check_order(low: int, high: int, place: str) -> None:
+    if low < 0 or high < low:
+        raise ModelError(f"The bounds of the schema at {place} leave nothing: {low} to {high}.")
+
+
+def _number(schema: Mapping[str, Any], place: str, *, whole: bool) -> Piece:
+    """Numbers between bounds, written without exponent; decimals only up to a fixed number of digits."""
+    limit = Decimal(10) ** MAX_INTEGER_DIGITS
+    low, low_open = _bound(schema, "minimum", "exclusiveMinimum", -limit)
+    high, high_open = _bound(schema, "maximum", "exclusiveMaximum", limit)
+    most = 0 if whole else max(MIN_DECIMALS, _decimals(low), _decimals(high))
+    patterns: list[str] = []
+    size = 0
+    for decimals in range(most + 1):
+        scale = Decimal(10) ** decimals
+        first, last = _ceiling(low * scale, low_open), _floor(high * scale, high_open)
+        if first <= last:
+            patterns += _signed_range(first, last, decimals)
+            size = max(size, len(str(max(abs(first), abs(last)))) + decimals + 3)
+    if not patterns:
+        raise ModelError(f"The bounds of the number at {place} leave nothing: {low} to {high}.")
+    return Piece(f"({' | '.join(patterns)})", size)
+
+
+def _bound(schema: Mapping[str, Any], closed: str, opened: str, default: Decimal) -> tuple[Decimal, bool]:
+    """The tighter one of an inclusive and an exclusive bound, and whether it is exclusive (as the default is)."""
+    sign = 1 if closed == "minimum" else -1
+    given = [(Decimal(str(schema[name])), name == opened) for name in (closed, opened) if name in schema]
+    return max(given, key=lambda bound: (sign * bound[0], bound[1])) if given else (default, True)
+
+
+def _decimals(value: Decimal) -> int:
+    exponent = value.normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def _ceiling(value: Decimal, is_open: bool) -> int:
+    whole = int(value.to_integral_value(rounding="ROUND_CEILING"))
+    return whole + 1 if is_open and whole == value else whole
+
+
+def _floor(value: Decimal, is_open: bool) -> int:
+    whole = int(value.to_integral_value(rounding="ROUND_FLOOR"))
+    return whole - 1 if is_open and whole == value else whole
+
+
+def _signed_range(low: int, high: int, decimals: int) -> list[str]:
+    """Patterns for the integers low..high read as multiples of 10^-decimals."""
+    patterns = _range(max(low, 0), high, decimals) if high >= 0 else []
+    if low < 0:
+        patterns += [f'"-" {pattern}' for pattern in _range(max(1, -high), -low, decimals)]
+    return patterns
+
+
+def _range(low: int, high: int, decimals: int) -> list[str]:
+    """The same for numbers that are not negative: one pattern for each number of digits."""
+    patterns = []
+    digits = decimals + 1
+    while low <= high:
+        last = min(high, 10**digits - 1)
+        if low <= last:
+            patterns.append(_digits(str(low).zfill(digits), str(last).zfill(digits), decimals))
+            low = last + 1
+        digits += 1
+    return patterns
+
+
+def _digits(low: str, high: str, decimals: int) -> str:
+    """Digit strings of one length from low to high, with a point before the last ``decimals`` digits."""
+    if not low:
+        return '""'
+    point = f"{_POINT} " if len(low) == decimals else ""
+    rest = len(low) - 1
+    if set(low) == {"0"} and set(high) == {"9"}:
+        before = len(low) - decimals if len(low) > decimals else 0
+        whole = f"[0-9]{{{before}}} {_POINT if decimals else ''}" if before else point
+        return f"{whole} [0-9]{{{len(low) - before}}}" if before < len(low) else whole
+    if low[0] == high[0]:
+        return f'{point}"{low[0]}" {_digits(low[1:], high[1:], decimals)}'
+    options = [f'"{low[0]}" {_digits(low[1:], "9" * rest, decimals)}']
+    if int(high[0]) - int(low[0]) > 1:
+        between = f"[{int(low[0]) + 1}-{int(high[0]) - 1}]"
+        options.append(f"{between} {_digits('0' * rest, '9' * rest, decimals)}")
+    options.append(f'"{high[0]}" {_digits("0" * rest, high[1:], decimals)}')
+    return f"{point}({' | '.join(options)})"

@@ -1,0 +1,320 @@
+"""One server: an event loop in its own thread, connections that are reused, and attempts until there is an answer."""
+
+import asyncio
+import json
+import queue
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from climassay.errors import ModelError
+from climassay.models.openai_limits import AdaptiveLimit, Slot
+from climassay.models.openai_replies import BadReplyError, Reply, error_message, parse_reply
+from climassay.models.openai_retry import Clock, RetryPolicy, parse_retry_after
+
+if TYPE_CHECKING:
+    import httpx2
+
+OVERLOADED = frozenset({429, 503, 529})
+RETRYABLE = frozenset({408, 409, 425, 429})
+HOPELESS = ("insufficient_quota", "billing")
+"""Words in a 429 that no waiting cures."""
+HOPELESS_STATUS = frozenset({401, 403, 404})
+"""Wrong key, address or model: no request will do better, unless one has been answered before."""
+REFUSED_ATTEMPTS = 3
+CANCEL_SECONDS = 10.0
+WAKE_SECONDS = 0.5
+GATHER_SECONDS = 0.005
+"""Results are handed to the calling thread in bundles: waking it for each one costs more than the result."""
+
+I = TypeVar("I")  # noqa: E741
+O = TypeVar("O")  # noqa: E741
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one request after all its attempts: a reply, or an error."""
+
+    attempts: int
+    reply: Reply | None = None
+    error: str | None = None
+    status: int | None = None
+    """HTTP status of a refusal that no retry cures; None else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What became of one attempt."""
+
+    reply: Reply | None = None
+    error: str = ""
+    status: int | None = None
+    retryable: bool = False
+    overloaded: bool = False
+    retry_after: float | None = None
+    refused: bool = False
+    """There was not even a connection."""
+
+
+class Connection:
+    """The way to one server.
+
+    Args:
+        base_url: Where the server's ``chat/completions`` is.
+        api_key: Sent as a bearer token and shown nowhere; None sends none.
+        concurrency: Ceiling of requests at once.
+        policy: Attempts and deadlines.
+        clock: Time, for tests.
+    """
+
+    def __init__(self, base_url: str, api_key: str | None, concurrency: int, policy: RetryPolicy, clock: Clock) -> None:
+        self._base_url = base_url
+        self._api_key = api_key
+        self._policy = policy
+        self._clock = clock
+        self.limit = AdaptiveLimit(concurrency, clock)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._client: Any = None
+        self._options: dict[str, Any] = {}
+        self._proven = False
+        self._starting = threading.Lock()
+
+    def map(self, work: Callable[[I], Awaitable[O]], items: Sequence[I], on_result: Callable[[int, O], None]) -> None:
+        """Do asynchronous work on items, as many at once as the ceiling allows; results go to the calling thread.
+
+        Whatever ends the call early (Ctrl-C, an error of ``on_result``) cancels what is under way, after which what
+        had been answered by then is still handed on.
+
+        Args:
+            work: Run in the event loop, once for each item.
+            items: What to work on.
+            on_result: Called in the calling thread with (index, result), in the order of completion.
+        """
+        results: queue.SimpleQueue[list[tuple[int, O]] | BaseException | None] = queue.SimpleQueue()
+        future = asyncio.run_coroutine_threadsafe(self._work_all(work, items, results), self._running_loop())
+        known: deque[tuple[int, O]] = deque()
+        try:
+            while (bundle := _next(results)) is not None:
+                if isinstance(bundle, BaseException):
+                    raise bundle
+                known.extend(bundle)
+                while known:
+                    on_result(*known.popleft())
+        except KeyboardInterrupt:
+            future.cancel()
+            with suppress(queue.Empty):
+                while isinstance(bundle := results.get(timeout=CANCEL_SECONDS), list):
+                    known.extend(bundle)
+            while known:
+                on_result(*known.popleft())
+            raise
+        finally:
+            future.cancel()
+
+    async def ask(self, payload: dict[str, Any]) -> Outcome:
+        """Send one request until it is answered, refused for good, out of attempts or out of time."""
+        body = json.dumps(payload).encode()
+        policy, clock = self._policy, self._clock
+        started: float | None = None
+        attempts = 0
+        error = ""
+        while True:
+            slot = await self.limit.acquire(self._time_left(started))
+            if slot is None:
+                return Outcome(attempts, error=self._asked_to_wait(attempts, error))
+            started = clock.now() if started is None else started
+            left = self._time_left(started)
+            if left <= 0:
+                self.limit.release(slot, succeeded=False, overloaded=False)
+                return Outcome(attempts, error=self._out_of_time(attempts, error))
+            attempt = await self._attempt_in(slot, body, min(left, policy.attempt_timeout))
+            attempts += 1
+            if attempt.reply is not None:
+                self._proven = True
+                return Outcome(attempts, attempt.reply)
+            error = attempt.error
+            self._raise_if_hopeless(attempt, attempts)
+            if not attempt.retryable:
+                return Outcome(attempts, error=error, status=attempt.status)
+            if attempts >= policy.max_attempts:
+                return Outcome(attempts, error=f"No answer after {attempts} attempts; the last one: {error}")
+            if attempt.retry_after:
+                self.limit.pause(attempt.retry_after)
+            else:
+                await clock.sleep(policy.backoff(attempts, clock))
+
+    def close(self) -> None:
+        """Close connections and end the event loop; called again it does nothing."""
+        loop, self._loop = self._loop, None
+        if loop is None:
+            return
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(self._hang_up(loop), loop).result(timeout=CANCEL_SECONDS)
+        loop.call_soon_threadsafe(loop.stop)
+        self._thread.join(timeout=CANCEL_SECONDS)
+        if not self._thread.is_alive():
+            loop.close()
+
+    async def _hang_up(self, loop: asyncio.AbstractEventLoop) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+        await loop.shutdown_default_executor()
+
+    def _without_secrets(self, text: str) -> str:
+        """The text with the API key blanked."""
+        return text.replace(self._api_key, "***") if self._api_key else text
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="climassay-api", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    async def _work_all(
+        self,
+        work: Callable[[I], Awaitable[O]],
+        items: Sequence[I],
+        results: "queue.SimpleQueue[list[tuple[int, O]] | BaseException | None]",
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        remaining = iter(enumerate(items))
+        bundle: list[tuple[int, O]] = []
+
+        def hand_over() -> None:
+            if bundle:
+                results.put(bundle.copy())
+                bundle.clear()
+
+        async def worker() -> None:
+            for index, item in remaining:
+                result = await work(item)
+                bundle.append((index, result))
+                if len(bundle) == 1:
+                    loop.call_later(GATHER_SECONDS, hand_over)
+
+        last: BaseException | None = None
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self.limit.ceiling, len(items))):
+                    group.create_task(worker())
+        except ExceptionGroup as failures:
+            last = failures.exceptions[0]
+        finally:
+            hand_over()
+            results.put(last)
+
+    def _time_left(self, started: float | None) -> float:
+        """Seconds until the deadline of a request that was first sent at that time, if it was."""
+        return self._policy.deadline - (0.0 if started is None else self._clock.now() - started)
+
+    async def _attempt_in(self, slot: Slot, body: bytes, timeout: float) -> Attempt:
+        attempt = Attempt(error="cancelled")
+        try:
+            attempt = await self._attempt(body, timeout)
+        finally:
+            self.limit.release(slot, succeeded=attempt.reply is not None, overloaded=attempt.overloaded)
+        return attempt
+
+    async def _attempt(self, body: bytes, timeout: float) -> Attempt:
+        import httpx2
+        from aiohttp import ClientConnectorError
+        from openai import APIConnectionError, APIStatusError, Omit
+
+        if self._client is None:
+            self._client = self._make_client()
+            # The client insists on a key; a server without keys is to see none.
+            self._options = {} if self._api_key else {"headers": {"Authorization": Omit()}}
+        try:
+            async with asyncio.timeout(timeout):
+                # A raw response instead of the client's models, which cost more than the rest of the request.
+                response = await self._client.post(
+                    "/chat/completions", cast_to=httpx2.Response, content=body, options=self._options
+                )
+        except TimeoutError:
+            error = f"The server did not answer within {timeout:.3g} s."
+            return Attempt(error=error, retryable=True, overloaded=True)
+        except APIStatusError as failure:
+            return self._status_attempt(failure.response)
+        except (APIConnectionError, httpx2.HTTPError, OSError) as failure:
+            refused = any(isinstance(cause, ClientConnectorError) for cause in _causes(failure))
+            return Attempt(error=self._connection_error(failure), retryable=True, refused=refused)
+        try:
+            return Attempt(parse_reply(self._clean(response.content)))
+        except BadReplyError as problem:
+            return Attempt(error=str(problem), retryable=True)
+
+    def _status_attempt(self, response: "httpx2.Response") -> Attempt:
+        status, headers = response.status_code, response.headers
+        message = error_message(self._clean(response.content)) or response.reason_phrase
+        error = f"The server answered {status}: {message}"
+        error += "" if error.endswith((".", "!", "?")) else "."
+        told = headers.get("x-should-retry")
+        hopeless = status == 429 and any(word in response.text for word in HOPELESS)
+        retryable = (status in RETRYABLE or status >= 500) and not hopeless
+        retryable = told == "true" if told in ("true", "false") else retryable
+        after = parse_retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), self._clock.wall())
+        return Attempt(None, error, status, retryable, status in OVERLOADED, after if retryable else None)
+
+    def _connection_error(self, failure: BaseException) -> str:
+        *_, cause = _causes(failure)
+        reason = " ".join(str(cause).split()).rstrip(".") or type(cause).__name__
+        return self._without_secrets(f"The connection to {self._base_url} failed: {reason}.")
+
+    def _clean(self, body: bytes) -> bytes:
+        """The body without the API key, should a server echo it."""
+        secret = self._api_key.encode() if self._api_key else b""
+        return body.replace(secret, b"***") if secret and secret in body else body
+
+    def _asked_to_wait(self, attempts: int, error: str) -> str:
+        pause = self.limit.paused_until - self._clock.now()
+        sent = f"{attempts} attempts; the last one: {error}" if attempts else "not sent"
+        return f"The server asks to wait {pause:.0f} s, longer than the deadline of a request allows ({sent})."
+
+    def _out_of_time(self, attempts: int, error: str) -> str:
+        return f"No answer within {self._policy.deadline:g} s and {attempts} attempts; the last one: {error}"
+
+    def _raise_if_hopeless(self, attempt: Attempt, attempts: int) -> None:
+        """End everything where no request can succeed, instead of failing one after the other."""
+        if self._proven:
+            return
+        if attempt.status in HOPELESS_STATUS:
+            raise ModelError(f"{attempt.error} Check the model's name, the base URL {self._base_url} and the API key.")
+        if attempt.refused and attempts >= REFUSED_ATTEMPTS:
+            raise ModelError(f"{attempt.error} Start the server, or correct --base-url.")
+
+    def _make_client(self) -> Any:
+        import httpx2
+        from openai import AsyncOpenAI, DefaultAioHttpClient
+
+        connections = self.limit.ceiling
+        return AsyncOpenAI(
+            base_url=self._base_url,
+            api_key=self._api_key or "none",
+            max_retries=0,
+            timeout=httpx2.Timeout(None, connect=30.0),
+            http_client=DefaultAioHttpClient(
+                limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
+                timeout=httpx2.Timeout(None, connect=30.0),
+            ),
+        )
+
+
+def _next(results: "queue.SimpleQueue[I]") -> I:
+    """The next item; wakes now and then, since a Ctrl-C that comes just before a wait does not end the wait."""
+    while True:
+        with suppress(queue.Empty):
+            return results.get(timeout=WAKE_SECONDS)
+
+
+def _causes(failure: BaseException) -> Iterator[BaseException]:
+    """An exception and what caused it, down to the first cause."""
+    cause: BaseException | None = failure
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__

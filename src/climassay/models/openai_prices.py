@@ -1,0 +1,94 @@
+"""What tokens cost. An unknown price is None, never 0."""
+
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from climassay.errors import InputError
+
+PRICE_FILES = ("prices.toml", "prices.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens."""
+
+    prompt: float
+    completion: float
+
+    def __post_init__(self) -> None:
+        for name, value in (("prompt", self.prompt), ("completion", self.completion)):
+            if not 0 <= value < float("inf"):
+                raise InputError(
+                    f"The price of {name} tokens is {value}: give US dollars per million tokens, 0 or more."
+                )
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """US dollars for so many tokens."""
+        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
+
+
+def price_from_options(prompt: float | None, completion: float | None) -> Price | None:
+    """The price given on the command line.
+
+    Returns:
+        None where neither is given.
+
+    Raises:
+        InputError: Only one of them is given.
+    """
+    if prompt is None and completion is None:
+        return None
+    if prompt is None or completion is None:
+        raise InputError("Only one of --price-in and --price-out is given: the cost needs both.")
+    return Price(prompt, completion)
+
+
+def find_price(model: str, folder: Path) -> Price | None:
+    """The price of a model from ``prices.toml`` or ``prices.json`` in a folder (the workspace).
+
+    Args:
+        model: Name at the provider, with or without ``openai:``.
+        folder: Where the file may be.
+
+    Returns:
+        None where there is no such file or it does not name the model.
+
+    Raises:
+        InputError: The file cannot be read.
+
+    Example:
+        ``prices.toml``, in US dollars per million tokens::
+
+            ["gpt-4o-mini"]
+            prompt = 0.15
+            completion = 0.60
+    """
+    for name in PRICE_FILES:
+        path = folder / name
+        if not path.is_file():
+            continue
+        table = _read(path)
+        entry = table.get(model, table.get(model.removeprefix("openai:")))
+        if entry is None:
+            return None
+        try:
+            return Price(float(entry["prompt"]), float(entry["completion"]))
+        except (KeyError, TypeError, ValueError):
+            raise InputError(
+                f"The price of {model} in {path} cannot be read: it needs numbers named prompt and completion."
+            ) from None
+    return None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        table = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except (OSError, ValueError) as error:
+        raise InputError(f"The price table {path} cannot be read: {error}.") from None
+    if not isinstance(table, dict):
+        raise InputError(f"The price table {path} cannot be read: it needs one entry for each model.")
+    return table

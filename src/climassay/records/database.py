@@ -1,0 +1,206 @@
+"""Opening the records database, on SQLite or PostgreSQL, and its transactions."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from climassay.errors import MissingExtraError, RecordsError
+from climassay.records import tables
+
+BUSY_SECONDS = 60
+"""How long one process waits for another's transaction."""
+POSTGRES_SCHEMA = "climassay"
+"""PostgreSQL schema of the tables, so that they may share a database with others."""
+ADVISORY_LOCK = 0x636C696D
+"""Number of the PostgreSQL lock under which the tables are made."""
+ATTEMPTS = 5
+"""How often a transaction is tried that lost against another one (deadlock, lock time-out)."""
+
+
+T = TypeVar("T")
+
+
+class Database:
+    """One records database: an engine whose schema has been made or checked.
+
+    Args:
+        url: SQLAlchemy URL, ``sqlite:///path`` or ``postgresql://user@host/name``.
+
+    Raises:
+        RecordsError: The URL names no such database, the file is corrupt or not a records database, or it was written
+            by a newer climassay.
+        MissingExtraError: PostgreSQL without its driver.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = _parse_url(url)
+        self.shown_url = self.url.render_as_string(hide_password=True)
+        self._engine = _make_engine(self.url)
+        self._check_or_create()
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether the database is a file of this machine."""
+        return self.url.get_backend_name() == "sqlite"
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """A connection in one read transaction: everything seen belongs to one moment."""
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise self._in_words(error) from None
+
+    def write(self, work: Callable[[sa.Connection], T]) -> T:
+        """Do ``work`` in one write transaction and commit it; on SQLite there is no other writer until then.
+
+        A transaction that loses against another process's is done again, so ``work`` must bear being called twice.
+        """
+        writer = self._engine.execution_options(climassay_write=True)
+        for attempt in range(ATTEMPTS):
+            try:
+                with writer.begin() as connection:
+                    return work(connection)
+            except DBAPIError as error:
+                if attempt == ATTEMPTS - 1 or not lost_to_another(error):
+                    raise self._in_words(error) from None
+        raise AssertionError("unreachable")
+
+    def insert_new(self, connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+        """Insert those rows whose primary key is not there yet.
+
+        Rows are sorted by key, so that two processes that insert the same rows wait for each other in one order.
+        """
+        if not rows:
+            return
+        columns = [column.name for column in table.primary_key.columns]
+        unique = {tuple(row[name] for name in columns): row for row in rows}
+        insert = sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
+        statement = insert.on_conflict_do_nothing(index_elements=columns)
+        connection.execute(statement, [unique[key] for key in sorted(unique)])
+
+    def close(self) -> None:
+        """Give back all connections; SQLite then folds its write-ahead log into the file."""
+        self._engine.dispose()
+
+    def _in_words(self, error: DBAPIError) -> RecordsError:
+        return RecordsError(f"The records database {self.shown_url} {_explain(error)}")
+
+    def _check_or_create(self) -> None:
+        if self._stored_version() is None:
+            self.write(self._create)
+        version = self._stored_version()
+        if version != tables.SCHEMA_VERSION:
+            newer = version is not None and version > tables.SCHEMA_VERSION
+            advice = "update climassay" if newer else "use another workspace"
+            raise RecordsError(
+                f"The records database {self.shown_url} has schema version {version}, "
+                f"this climassay reads version {tables.SCHEMA_VERSION}: {advice}."
+            )
+
+    def _stored_version(self) -> int | None:
+        """The database's schema version; None where there are no tables at all yet."""
+        with self.read() as connection:
+            inspector = sa.inspect(connection)
+            names = set(inspector.get_table_names(schema=None if self.is_sqlite else POSTGRES_SCHEMA))
+            if not names:
+                return None
+            if tables.meta.name in names:
+                query = sa.select(tables.meta.c.value).where(tables.meta.c.name == "schema_version")
+                value = connection.execute(query).scalar_one_or_none()
+                if value is not None and value.isdigit():
+                    return int(value)
+        raise RecordsError(
+            f"{self.shown_url} is a database, but not one of climassay's records: choose another workspace or URL."
+        )
+
+    def _create(self, connection: sa.Connection) -> None:
+        if not self.is_sqlite:
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(ADVISORY_LOCK)))
+            connection.execute(sa.schema.CreateSchema(POSTGRES_SCHEMA, if_not_exists=True))
+        tables.metadata.create_all(connection, checkfirst=True)
+        self.insert_new(connection, tables.meta, [{"name": "schema_version", "value": str(tables.SCHEMA_VERSION)}])
+
+
+def _parse_url(text: str) -> sa.URL:
+    try:
+        url = sa.make_url(text)
+    except ArgumentError:
+        raise RecordsError(
+            "The records URL cannot be read: it should look like sqlite:///path or postgresql://user@host/name."
+        ) from None
+    backend = url.get_backend_name()
+    if backend == "postgresql":
+        return url.set(drivername="postgresql+psycopg")
+    if backend != "sqlite":
+        raise RecordsError(f"Records are kept in SQLite or PostgreSQL, not in {backend}: give such a URL.")
+    if url.database in (None, "", ":memory:"):
+        raise RecordsError("Records in memory would be lost: give a file, for example sqlite:///records.sqlite.")
+    return url
+
+
+def _make_engine(url: sa.URL) -> sa.Engine:
+    if url.get_backend_name() == "sqlite":
+        folder = Path(str(url.database)).parent
+        if not folder.is_dir():
+            raise RecordsError(f"The folder {folder} of the records database does not exist: create it first.")
+        engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False})
+        sa.event.listen(engine, "connect", _prepare_sqlite)
+        sa.event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    try:
+        engine = sa.create_engine(url, pool_pre_ping=True)
+    except (ModuleNotFoundError, NoSuchModuleError):
+        raise MissingExtraError(
+            "Records in PostgreSQL need its driver: install it with pip install 'climassay[postgres]'."
+        ) from None
+    return engine.execution_options(schema_translate_map={None: POSTGRES_SCHEMA})
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
+    """Set up a fresh connection: write-ahead log, every commit on the disk, transactions begun by us."""
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    # A deferred transaction that turns into a writer fails at once when another process wrote in between;
+    # an immediate one waits for its turn.
+    writes = connection.get_execution_options().get("climassay_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def lost_to_another(error: DBAPIError) -> bool:
+    """Whether the transaction merely lost against another one."""
+    text = str(error.orig).lower()
+    return any(word in text for word in ("database is locked", "deadlock detected", "could not serialize"))
+
+
+def _explain(error: DBAPIError) -> str:
+    """Why the database does not work and what to do, as the end of a sentence that begins with its name."""
+    reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
+    text = reason.lower()
+    if "not a database" in text or "malformed" in text:
+        return f"is corrupt ({reason}): restore it from a copy or move it away."
+    if "unable to open" in text:
+        return "cannot be opened: check that its folder can be read and written."
+    if "readonly" in text or "read-only" in text:
+        return "cannot be written: check its permissions."
+    if "disk is full" in text or "no space" in text:
+        return "cannot grow because the disk is full: make room and run the command again."
+    if lost_to_another(error):
+        return f"stayed locked by another process for {BUSY_SECONDS} s: wait for it or stop it, then try again."
+    return f"does not work ({reason})."

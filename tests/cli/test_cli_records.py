@@ -1,0 +1,137 @@
+"""``climassay records`` as it is typed."""
+
+import json
+
+import pytest
+
+from climassay.cli.main import main
+from climassay.models.contract import Completion, GenerationRequest, Message, Usage
+from climassay.records import RecordedModel, Records
+
+
+class Model:
+    name, fingerprint = "openai:[test]", "ab" * 32
+
+    def render(self, messages, assistant_prefix=""):
+        return messages[-1].content
+
+    def generate(self, requests, *, on_result=None):
+        for index, request in enumerate(requests):
+            text = request.messages[-1].content
+            failed = Completion.failed("The server answered 400: no.", Usage(requests=1))
+            on_result(index, failed if text == "fail" else Completion("[bold]fine[/bold]", "stop", Usage(10, 2, 1)))
+
+    def close(self):
+        """Nothing to give back."""
+
+
+@pytest.fixture
+def climassay(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("CLIMASSAY_RECORDS", raising=False)
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["climassay", "records", *arguments, "--workspace", str(tmp_path)])
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+        out = capsys.readouterr()
+        return code, out.out, out.err
+
+    return run
+
+
+@pytest.fixture
+def run_id(tmp_path):
+    with Records(f"sqlite:///{tmp_path}/records.sqlite") as store, store.run("evaluate mcq", {"file": "q.csv"}) as run:
+        requests = [GenerationRequest((Message("user", text),)) for text in ("what?", "fail")]
+        RecordedModel(Model(), store, run).generate(requests)
+        run.save_results("scores", [{"level": f"level {n}", "accuracy": n / 30} for n in range(30)])
+    return run.id
+
+
+def test_an_empty_workspace_says_that_it_is_empty(climassay, tmp_path):
+    for command in ("runs", "usage"):
+        code, out, err = climassay(command)
+        assert (code, out) == (0, "")
+        assert "yet in sqlite:" in err
+        assert json.loads(climassay(command, "--json")[1]) == []
+
+
+def test_runs(climassay, run_id):
+    code, out, _ = climassay("runs")
+    assert code == 0
+    line = next(line for line in out.splitlines() if run_id in line)
+    assert line.split()[:4] == [run_id, "evaluate", "mcq", "done"]
+    assert line.split()[-4:] == ["2", "1", "0", "unknown"]
+    (run,) = json.loads(climassay("runs", "--json")[1])
+    assert (run["id"], run["asked"], run["failed"], run["cost"]) == (run_id, 2, 1, None)
+
+
+def test_usage(climassay, run_id):
+    code, out, _ = climassay("usage", "--run", run_id)
+    assert code == 0
+    assert out.splitlines()[1].split() == ["openai:[test]", "ab" * 6, "2", "1", "2", "10", "2", "unknown"]
+    (usage,) = json.loads(climassay("usage", "--json")[1])
+    assert (usage["prompt_tokens"], usage["failed"], usage["unpriced"]) == (10, 1, 1)
+
+
+def test_show_a_run(climassay, run_id):
+    code, out, _ = climassay("show", run_id)
+    assert code == 0
+    assert f"run {run_id}: evaluate mcq, done" in out
+    assert 'configuration: {"file": "q.csv"}' in out
+    assert "level 19" in out
+    assert "level 20" not in out
+    assert "10 more rows" in out
+    details = json.loads(climassay("show", run_id, "--json")[1])
+    assert len(details["results"]["scores"]) == 30
+
+
+def test_show_a_request(climassay, run_id, tmp_path):
+    climassay("export", str(tmp_path / "all.jsonl"))
+    rows = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
+    fine, failed = rows
+    code, out, _ = climassay("show", fine["key"][:10])
+    assert code == 0
+    assert "prompt:\nwhat?" in out
+    assert "[bold]fine[/bold]" in out
+    assert "failed: The server answered 400: no." in climassay("show", failed["key"])[1]
+    (answer,) = json.loads(climassay("show", failed["key"], "--json")[1])
+    assert answer["error"] == "The server answered 400: no."
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_export(climassay, run_id, tmp_path, ending):
+    file = tmp_path / f"out.{ending}"
+    code, out, err = climassay("export", str(file), "--run", run_id)
+    assert (code, out) == (0, "")
+    assert "2 answers written" in " ".join(err.split())
+    assert file.stat().st_size > 100
+    assert json.loads(climassay("export", str(file), "--json")[1]) == {"file": str(file), "answers": 2}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("show", "r12345678"), "There is no run r12345678"),
+        (("show", "zz"), "neither a run"),
+        (("usage", "--run", "nope"), "There is no run nope"),
+        (("export", "out.doc"), "does not end in"),
+        (("export", "out.csv", "--run", "nope"), "There is no run nope"),
+        (("runs", "--records", "mysql://host/x"), "not in mysql"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_exit_code_two(climassay, run_id, arguments, sentence):
+    code, out, err = climassay(*arguments)
+    assert (code, out) == (2, "")
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("climassay: ")
+    assert sentence in last
+
+
+def test_another_database_can_be_named(climassay, run_id, tmp_path):
+    other = f"sqlite:///{tmp_path}/other.sqlite"
+    assert json.loads(climassay("runs", "--records", other, "--json")[1]) == []

@@ -1,0 +1,169 @@
+"""Passages: bounds, overlap, borders, and what they carry."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.corpus.documents import Block, Document, Passage
+from climassay.corpus.passages import STRETCH, split_passages
+from climassay.corpus.sentences import split_sentences
+from climassay.errors import InputError
+
+
+def sentence(number: int, length: int) -> str:
+    """A sentence of so many characters that says its number."""
+    return f"Sentence {number} ".ljust(length - 1, "x") + "."
+
+
+def document(*blocks: Block, **fields: str) -> Document:
+    return Document(id="d1", title="Ice", source="ice.md", blocks=blocks, **fields)
+
+
+class TestCutting:
+    def test_hand_worked(self) -> None:
+        sentences = [sentence(number, 40) for number in range(7)]
+        assert {len(text) for text in sentences} == {40}
+        passages = split_passages(document(Block(" ".join(sentences))), size=130, overlap=45)
+        # Three sentences and two spaces are 122 characters; each next passage begins with the last sentence before.
+        assert [passage.text for passage in passages] == [
+            " ".join(sentences[0:3]),
+            " ".join(sentences[2:5]),
+            " ".join(sentences[4:7]),
+        ]
+        assert [passage.id for passage in passages] == ["d1-0", "d1-1", "d1-2"]
+        assert [passage.position for passage in passages] == [0, 1, 2]
+
+    def test_without_overlap_nothing_comes_twice(self) -> None:
+        sentences = [sentence(number, 40) for number in range(6)]
+        passages = split_passages(document(Block(" ".join(sentences))), size=130, overlap=0)
+        assert [passage.text for passage in passages] == [" ".join(sentences[:3]), " ".join(sentences[3:])]
+
+    def test_a_short_tail_joins_the_passage_before(self) -> None:
+        text = " ".join([*(sentence(number, 60) for number in range(3)), "That is all."])
+        passages = split_passages(document(Block(text)), size=190, overlap=20)
+        assert [passage.text for passage in passages] == [text]
+        assert 190 < len(text) <= STRETCH * 190
+
+    def test_a_sentence_longer_than_the_size_is_cut_between_words(self) -> None:
+        text = "ice " * 200 + "end."
+        passages = split_passages(document(Block(text)), size=100, overlap=0)
+        assert " ".join(passage.text for passage in passages) == text
+        assert all(len(passage.text) <= STRETCH * 100 for passage in passages)
+
+    def test_a_word_longer_than_the_size_is_cut_too(self) -> None:
+        passages = split_passages(document(Block("x" * 350)), size=100, overlap=10)
+        assert "".join(passage.text for passage in passages) == "x" * 350
+
+    def test_paragraphs_keep_their_line(self) -> None:
+        passages = split_passages(document(Block("One is short."), Block("Two is short.")))
+        assert [passage.text for passage in passages] == ["One is short.\nTwo is short."]
+
+    def test_no_text_gives_no_passages(self) -> None:
+        assert split_passages(document()) == []
+        assert split_passages(document(Block("  "))) == []
+
+    @pytest.mark.parametrize(("size", "overlap"), [(10, 0), (1000, -1), (1000, 501)])
+    def test_unfit_sizes_are_refused(self, size: int, overlap: int) -> None:
+        with pytest.raises(InputError, match="take"):
+            split_passages(document(Block("Text.")), size=size, overlap=overlap)
+
+
+class TestBorders:
+    def test_never_across_chapters(self) -> None:
+        blocks = (Block("First.", chapter="1"), Block("Second.", chapter="1"), Block("Third.", chapter="2"))
+        assert [passage.text for passage in split_passages(document(*blocks))] == ["First.\nSecond.", "Third."]
+
+    def test_never_across_top_headings(self) -> None:
+        blocks = (
+            Block("First.", headings=("A", "x")),
+            Block("Second.", headings=("A", "y")),
+            Block("3.", headings=("B",)),
+        )
+        passages = split_passages(document(*blocks))
+        assert [passage.text for passage in passages] == ["First.\nSecond.", "3."]
+        assert [passage.headings for passage in passages] == [("A",), ("B",)]
+
+    def test_a_new_section_begins_a_passage_once_the_last_is_half_full(self) -> None:
+        half = " ".join(sentence(number, 50) for number in range(2))
+        blocks = (Block(half, headings=("A", "x")), Block(half, headings=("A", "y")))
+        assert len(split_passages(document(*blocks), size=210, overlap=0)) == 1
+        assert len(split_passages(document(*blocks), size=200, overlap=0)) == 2
+
+    def test_no_overlap_across_a_border(self) -> None:
+        blocks = (Block("First part ends here.", chapter="1"), Block("Second part begins.", chapter="2"))
+        passages = split_passages(document(*blocks), overlap=200)
+        assert [passage.text for passage in passages] == ["First part ends here.", "Second part begins."]
+
+
+class TestWhatTheyCarry:
+    def test_place_and_document(self) -> None:
+        blocks = (
+            Block("First.", page=3, paragraph_id="p1", headings=("A", "x"), chapter="Chapter 1"),
+            Block("Second.", page=3, last_page=4, paragraph_id="p2", headings=("A", "x", "deep"), chapter="Chapter 1"),
+        )
+        fields = {"url": "https://e.org", "report": "AR6 WG1", "date": "2021", "edition": "2", "licence": "CC0"}
+        assert split_passages(document(*blocks, **fields)) == [
+            Passage(
+                id="d1-0",
+                text="First.\nSecond.",
+                document_id="d1",
+                document="Ice",
+                source="ice.md",
+                position=0,
+                headings=("A", "x"),
+                first_page=3,
+                last_page=4,
+                url="https://e.org",
+                report="AR6 WG1",
+                chapter="Chapter 1",
+                paragraph_ids=("p1", "p2"),
+                date="2021",
+                edition="2",
+                licence="CC0",
+            )
+        ]
+
+    def test_the_paragraphs_own_address_goes_before_the_documents(self) -> None:
+        blocks = (Block("First.", url="https://e.org/1"), Block("Second.", url="https://e.org/1"))
+        assert split_passages(document(*blocks, url="https://e.org"))[0].url == "https://e.org/1"
+        mixed = (blocks[0], Block("Second.", url="https://e.org/2"))
+        assert split_passages(document(*mixed, url="https://e.org"))[0].url == "https://e.org"
+
+
+WORDS = st.sampled_from(
+    ["ice", "melts", "et al.", "Fig.", "rises", "1.5", "°C", "cloud", "(high", "confidence).", "x" * 70]
+)
+SENTENCES = st.lists(WORDS, min_size=1, max_size=40).map(lambda words: "The " + " ".join(words) + ".")
+BLOCKS = st.lists(
+    st.builds(
+        Block,
+        text=st.lists(SENTENCES, min_size=1, max_size=6).map(" ".join),
+        headings=st.sampled_from([(), ("A",), ("A", "x"), ("B",)]),
+        chapter=st.sampled_from([None, "1"]),
+    ),
+    max_size=6,
+).map(lambda blocks: [dataclasses.replace(block, paragraph_id=str(n)) for n, block in enumerate(blocks)])
+
+
+@given(BLOCKS, st.integers(100, 600), st.floats(0, 0.5))
+def test_bounds_coverage_and_borders(blocks: list[Block], size: int, share: float) -> None:
+    work = document(*blocks)
+    passages = split_passages(work, size=size, overlap=int(share * size))
+    assert passages == split_passages(work, size=size, overlap=int(share * size))
+    assert len({passage.id for passage in passages}) == len(passages)
+    assert all(0 < len(passage.text) <= STRETCH * size for passage in passages)
+    sentences = [text for block in blocks for text in split_sentences(block.text)]
+    for block in blocks:
+        carrying = [passage.text for passage in passages if str(block.paragraph_id) in passage.paragraph_ids]
+        for text in split_sentences(block.text):
+            assert len(text) > size or any(text in passage for passage in carrying)
+    for passage in passages:
+        carried = [blocks[int(number)] for number in passage.paragraph_ids]
+        assert {(block.chapter, block.headings[:1]) for block in carried} == {
+            (passage.chapter, carried[0].headings[:1])
+        }
+        assert all(block.headings[: len(passage.headings)] == passage.headings for block in carried)
+        if all(len(text) <= size for text in sentences):
+            assert any(passage.text.endswith(text) for text in sentences)

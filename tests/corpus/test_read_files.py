@@ -1,0 +1,221 @@
+"""Plain text, the cleaning of characters, and reading many files of which some are bad."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.corpus.cleaning import LINE_END_HYPHEN, clean, count_words, join_hyphens
+from climassay.corpus.reading import ReadOptions, find_files, read, read_all
+from climassay.corpus.text import paragraphs
+
+
+def write(folder: Path, name: str, data: bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+class TestPlainText:
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
+    def test_encodings(self, tmp_path: Path, encoding: str) -> None:
+        text = "La température – à 2 m – a augmenté. It’s warmer by half a degree now."
+        (document,) = read(write(tmp_path, "t.txt", text.encode(encoding))).documents
+        assert document.blocks[0].text == text
+
+    def test_hard_wrapped_lines_are_rejoined(self) -> None:
+        wrapped = (
+            "Sea ice has declined in every month of the year, and its vol-\n"
+            "ume has fallen faster than its extent because the older and\n"
+            "thicker ice goes first.\n\n"
+            "The next paragraph begins here and is wrapped at the same mea-\n"
+            "sure as the first."
+        )
+        assert paragraphs(wrapped) == [
+            "Sea ice has declined in every month of the year, and its volume has fallen faster than its extent because "
+            "the older and thicker ice goes first.",
+            "The next paragraph begins here and is wrapped at the same measure as the first.",
+        ]
+
+    def test_long_lines_are_paragraphs(self) -> None:
+        first, second = "Ice melts. " * 20, "Snow falls. " * 20
+        assert paragraphs(f"{first}\n{second}") == [first.strip(), second.strip()]
+
+    def test_list_items_stay_apart(self) -> None:
+        assert paragraphs("Three things:\n- ice\n- snow\n- and the\n  long rain\n1. first") == [
+            "Three things:",
+            "- ice",
+            "- snow",
+            "- and the long rain",
+            "1. first",
+        ]
+
+    def test_form_feeds_number_pages_and_running_lines_go(self, tmp_path: Path) -> None:
+        bodies = [
+            "The first page ends in the middle",
+            "of a sentence. Then more.",
+            "Third page text.",
+            "Fourth page text.",
+        ]
+        pages = [f"Climate Report\n\n{body}\n\n{number}\n" for number, body in enumerate(bodies, start=5)]
+        (document,) = read(write(tmp_path, "t.txt", "\f".join(pages).encode())).documents
+        assert [(block.text, block.page, block.last_page) for block in document.blocks] == [
+            ("The first page ends in the middle of a sentence. Then more.", 1, 2),
+            ("Third page text.", 3, None),
+            ("Fourth page text.", 4, None),
+        ]
+
+    def test_numbers_alone_and_contents_go(self, tmp_path: Path) -> None:
+        text = "Contents\n\nI. Ice ............... 4\n\n17\n\n(a)\n\nIce melts when it is warm.\n"
+        (document,) = read(write(tmp_path, "t.txt", text.encode())).documents
+        assert [block.text for block in document.blocks] == ["Contents", "Ice melts when it is warm."]
+
+    @pytest.mark.parametrize(
+        ("data", "reason"),
+        [
+            (b"", "t.txt is empty."),
+            (b" \n\n ", "t.txt is empty."),
+            (b"\x7fELF\x00\x01\x02" * 50, "t.txt is not a text file (it holds binary data)."),
+            (b"\xff\xfea\x00b", "t.txt begins as utf-16 text but is damaged or truncated."),
+        ],
+    )
+    def test_bad_text(self, tmp_path: Path, data: bytes, reason: str) -> None:
+        assert read(write(tmp_path, "t.txt", data)).skipped[0].reason == reason
+
+
+class TestCharacters:
+    @pytest.mark.parametrize(
+        ("raw", "cleaned"),
+        [
+            ("a\u00a0b\u2009c\u3000d", "a b c d"),
+            ("soft\u00adhyphen zero\u200bwidth", "softhyphen zerowidth"),
+            ("e\u0301", "é"),
+            ("ﬁne eﬀect oﬃce", "fine effect office"),
+            ("di\x0berent e\x0ecient", "different efficient"),
+            ("W m⁻² CO₂ x²", "W m⁻² CO₂ x²"),
+            ("bell\x07 and null\x00", "bell and null"),
+            ("\uf0b7 item", "• item"),
+            ("  two\n\tlines ", "two lines"),
+        ],
+    )
+    def test_clean(self, raw: str, cleaned: str) -> None:
+        assert clean(raw) == cleaned
+
+    @given(st.text())
+    def test_clean_twice_is_clean_once(self, text: str) -> None:
+        once = clean(text)
+        assert clean(once) == once
+        assert "\n" not in once
+        assert once == once.strip()
+
+    @pytest.mark.parametrize(
+        ("broken", "vocabulary", "joined"),
+        [
+            ("prob|lems", {}, "problems"),
+            ("short|lived", {"short-lived": 2}, "short-lived"),
+            ("short|lived", {"short": 3, "lived": 1}, "short-lived"),
+            ("under|standing", {"under": 9, "standing": 2, "understanding": 1}, "understanding"),
+            ("in|troduce", {"in": 9}, "introduce"),
+            ("non|CO2", {}, "non-CO2"),
+            ("Cross|Chapter", {}, "Cross-Chapter"),
+            ("human|in-the-loop", {"human-in-the-loop": 1, "human": 1}, "human-in-the-loop"),
+            ("INSTRUC|TION", {}, "INSTRUCTION"),
+            ("1850|1900", {}, "1850-1900"),
+            ("tem|pera|ture rises", {}, "temperature rises"),
+        ],
+    )
+    def test_hyphens(self, broken: str, vocabulary: dict[str, int], joined: str) -> None:
+        assert join_hyphens(broken.replace("|", LINE_END_HYPHEN), Counter(vocabulary)) == joined
+
+    def test_halves_of_broken_words_are_no_words(self) -> None:
+        counts = count_words([f"con{LINE_END_HYPHEN}founding short-lived gas", "Gas"])
+        assert counts == {"short-lived": 1, "short": 1, "lived": 1, "gas": 2}
+
+
+class TestManyFiles:
+    def test_a_bad_file_does_not_stop_the_others(self, tmp_path: Path) -> None:
+        good = [write(tmp_path, "a.txt", b"Ice melts."), write(tmp_path, "z.md", b"Snow falls.")]
+        bad = [
+            write(tmp_path, "broken.pdf", b"%PDF-1.4 broken"),
+            write(tmp_path, "empty.html", b""),
+            write(tmp_path, "what.xyz", b"?"),
+            tmp_path / "absent.pdf",
+        ]
+        results = list(read_all([good[0], *bad, good[1]]))
+        assert [len(result.documents) for result in results] == [1, 0, 0, 0, 0, 1]
+        reasons = [skipped.reason for result in results for skipped in result.skipped]
+        assert reasons[0] == "broken.pdf is damaged or truncated; fetch it again."
+        assert reasons[1] == "empty.html is empty."
+        assert reasons[2].startswith("what.xyz is of no known kind; names must end in one of .csv ")
+        assert reasons[3] == f"There is no file {tmp_path / 'absent.pdf'}."
+
+    def test_an_unreadable_file_is_told(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = write(tmp_path, "a.txt", b"Ice.")
+
+        def refuse(self: Path) -> bytes:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(Path, "read_bytes", refuse)
+        assert read(path).skipped[0].reason == "a.txt cannot be read (permission denied)."
+
+    def test_folders_are_walked_in_order(self, tmp_path: Path) -> None:
+        for name in ("b/2.txt", "b/1.md", "a.csv.gz", "pic.png", ".hidden/x.txt", "c/.secret.txt"):
+            write(tmp_path, name, b"x")
+        found = find_files([tmp_path, tmp_path / "b" / "2.txt", tmp_path / "pic.png"])
+        assert [str(path.relative_to(tmp_path)) for path in found] == ["a.csv.gz", "b/1.md", "b/2.txt", "pic.png"]
+
+    def test_too_large_a_file_is_not_read(self, tmp_path: Path) -> None:
+        path = write(tmp_path, "a.txt", b"x" * 3000)
+        assert (
+            read(path, ReadOptions(max_bytes=2000)).skipped[0].reason == "a.txt is larger than the limit of 2000 bytes."
+        )
+
+    def test_a_pdf_is_known_by_its_content(self, tmp_path: Path) -> None:
+        from pdf_building import build_pdf, column
+
+        text = "Snow reflects most of the sunlight that falls on it, whereas open water absorbs almost all of it."
+        path = write(tmp_path, "download", build_pdf([column(text, 50, 700, 480)]))
+        assert read(path).documents[0].blocks[0].text == text
+
+
+DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the shared data folder is absent")
+class TestRealReports:
+    def test_summary_for_policymakers(self) -> None:
+        result = read(DATA / "pdf" / "ipcc_ar6_wg1_spm.pdf")
+        (document,) = result.documents
+        assert document.title == "Summary for Policymakers"
+        tops = list(dict.fromkeys(block.headings[0] for block in document.blocks if block.headings))
+        assert [top for top in tops if top[1] == "."] == [
+            "A. The Current State of the Climate",
+            "B. Possible Climate Futures",
+            "C. Climate Information for Risk Assessment and Regional Adaptation",
+            "D. Limiting Future Climate Change",
+        ]
+        statement = next(block for block in document.blocks if block.text.startswith("A.1.7 "))
+        assert statement.page == 5
+        assert "3.7 [3.2 to 4.2] mm yr⁻¹ between 2006 and 2018 (high confidence)" in statement.text
+        assert statement.text.endswith("{2.3, 3.5, 9.6, Cross-Chapter Box 9.1, Box TS.4}")
+        across = next(block for block in document.blocks if block.text.startswith("B.2.3 "))
+        assert (across.page, across.last_page) == (15, 16)
+
+    def test_two_column_chapter(self) -> None:
+        (document,) = read(DATA / "pdf" / "ipcc_ar6_wg3_ch07_agriculture.pdf").documents
+        joined = "\n".join(block.text for block in document.blocks)
+        assert "It is likely that the NGHIs and FAOSTAT implicitly cover some part of this sink" in joined
+        assert "Model results and atmospheric observations concur that, when combining both anthropogenic" in joined
+        assert "Coordinating Lead" not in joined
+        assert not any(block.text.startswith("Figure 7.4 |") for block in document.blocks)
+
+    @pytest.mark.parametrize("name", ["nasa_climate_strategy_2023.txt", "unfccc_cma2025_08.txt"])
+    def test_long_plain_documents(self, name: str) -> None:
+        result = read(DATA / name)
+        (document,) = result.documents
+        assert not result.skipped
+        assert len(document.blocks) > 150
+        assert max(block.page or 0 for block in document.blocks) > 10

@@ -1,0 +1,322 @@
+"""PDF reading, on files written here: layout, cleaning, and every way a file can be bad."""
+
+import io
+from pathlib import Path
+
+import pypdf
+import pytest
+
+from climassay.corpus.documents import Document
+from climassay.corpus.pdf_lines import LineReader
+from climassay.corpus.reading import ReadOptions, ReadResult, read
+from pdf_building import Text, build_pdf, column
+
+LEFT = (
+    "Snow reflects most of the sunlight that falls on it, whereas open water absorbs almost all of it. When sea ice "
+    "retreats in spring the ocean therefore takes up heat that it gives back to the air in autumn, and the delay makes "
+    "the warming of the far north strongest in the cold season. Models agree on the sign of this feedback but differ "
+    "in how much of the observed change it explains, because clouds, moisture and the transport of heat from lower "
+    "latitudes act at the same time and cannot be told apart by"
+)
+RIGHT = (
+    "observations of the surface alone. Satellites measure the balance at the top of the atmosphere. They show that "
+    "the region has darkened by several watts per square metre since the record began, which is more than most early "
+    "models had projected for the same extent of ice. A second line of evidence comes from buoys that drift with the "
+    "floes and record the temperature of the ice and the snow above it throughout the year."
+)
+OTHER = (
+    "Glaciers on land answer more slowly than sea ice. Their length today still reflects the climate of decades ago, "
+    "so that they would go on shrinking for a long time even if temperatures stayed where they are now. The smallest "
+    "of them follow within ten years, the largest ice caps need several centuries to come into balance."
+)
+LATER = (
+    "The permafrost thaws from above. Where the ground holds much ice it then sinks unevenly, lakes form and drain "
+    "again, and the carbon that was frozen in for thousands of years begins to decay. How fast this happens depends "
+    "on the depth of the winter snow, which keeps the cold of the air from reaching the soil."
+)
+
+
+def read_bytes(tmp_path: Path, data: bytes, name: str = "paper.pdf", options: ReadOptions | None = None) -> ReadResult:
+    path = tmp_path / name
+    path.write_bytes(data)
+    return read(path, options)
+
+
+def only_document(result: ReadResult) -> Document:
+    assert not result.skipped
+    assert len(result.documents) == 1
+    return result.documents[0]
+
+
+def texts(document: Document) -> list[str]:
+    return [block.text for block in document.blocks]
+
+
+def running(number: int) -> list[Text]:
+    head = f"Chapter 3   Polar Regions   {number}" if number % 2 else f"{number}   Report on the Cryosphere"
+    return [Text(60, 760, head, 8), Text(300, 30, str(number), 8)]
+
+
+class TestLayout:
+    @pytest.mark.parametrize("row_by_row", [False, True], ids=["column by column", "row by row"])
+    def test_two_columns_are_read_one_after_the_other(self, tmp_path: Path, row_by_row: bool) -> None:
+        lines = column(LEFT, 50, 700, 240) + column(RIGHT, 322, 700, 240)
+        if row_by_row:
+            lines.sort(key=lambda line: (-line.y, line.x))
+        document = only_document(read_bytes(tmp_path, build_pdf([lines])))
+        assert texts(document) == [f"{LEFT} {RIGHT}"]
+
+    def test_a_title_across_both_columns_divides_them(self, tmp_path: Path) -> None:
+        upper = column(OTHER, 50, 720, 240) + column(OTHER, 322, 720, 240)
+        title = [Text(50, 470, "7.2 Changes of sea ice over the satellite record", 14, "F2")]
+        lower = column(RIGHT, 50, 440, 240) + column(RIGHT, 322, 440, 240)
+        document = only_document(read_bytes(tmp_path, build_pdf([lower + title + upper], title="The Frozen World")))
+        assert texts(document) == [OTHER, OTHER, RIGHT, RIGHT]
+        assert [block.headings for block in document.blocks] == [
+            (),
+            (),
+            ("7.2 Changes of sea ice over the satellite record",),
+            ("7.2 Changes of sea ice over the satellite record",),
+        ]
+
+    def test_a_table_below_does_not_hide_the_columns_above_it(self, tmp_path: Path) -> None:
+        upper = [*column(OTHER, 50, 720, 240), *column(LATER, 50, 596, 240), *column(RIGHT, 322, 720, 240)]
+        caption = column("Table 3.1 | Options and what each of them costs. " + OTHER, 50, 480, 512, size=8)
+        rows = [
+            Text(x, 400 - 14 * row, cell, 8)
+            for row in range(6)
+            for x, cell in ((50, f"Kind {row} of cold measure"), (230, "Sectoral estimate"), (400, "0.6 (0.01 to 8.3)"))
+        ]
+        document = only_document(read_bytes(tmp_path, build_pdf([[*upper, *caption, *rows]])))
+        assert texts(document) == [OTHER, LATER, RIGHT]
+
+    def test_sentence_goes_on_over_the_page_break(self, tmp_path: Path) -> None:
+        pages = [column(LEFT, 50, 700, 480), column(RIGHT, 50, 700, 480)]
+        document = only_document(read_bytes(tmp_path, build_pdf(pages)))
+        assert texts(document) == [f"{LEFT} {RIGHT}"]
+        assert (document.blocks[0].page, document.blocks[0].last_page) == (1, 2)
+
+    def test_paragraphs_are_divided_by_distance_and_by_indent(self, tmp_path: Path) -> None:
+        spaced = column(OTHER, 50, 700, 480) + column(LATER, 50, 630, 480)
+        first, *rest = column(LATER, 50, 488, 462)
+        indented = [*column(OTHER, 50, 548, 480), first._replace(x=68), *rest]
+        document = only_document(read_bytes(tmp_path, build_pdf([spaced + indented])))
+        assert texts(document) == [OTHER, LATER, OTHER, LATER]
+
+    def test_headings_form_a_path(self, tmp_path: Path) -> None:
+        page = [
+            Text(50, 720, "Chapter 3", 20, "F2"),
+            Text(50, 690, "Polar Regions", 20, "F2"),
+            Text(50, 650, "3.1 Sea ice", 14, "F2"),
+            *column(OTHER, 50, 630, 480),
+            Text(50, 540, "3.1.1 Extent", 12, "F2"),
+            *column(RIGHT, 50, 520, 480),
+            Text(50, 420, "3.2 Glaciers", 14, "F2"),
+            *column(OTHER, 50, 400, 480),
+        ]
+        document = only_document(read_bytes(tmp_path, build_pdf([page], title="The Frozen World")))
+        assert document.title == "The Frozen World"
+        assert [block.headings for block in document.blocks] == [
+            ("Chapter 3: Polar Regions", "3.1 Sea ice"),
+            ("Chapter 3: Polar Regions", "3.1 Sea ice", "3.1.1 Extent"),
+            ("Chapter 3: Polar Regions", "3.2 Glaciers"),
+        ]
+
+    def test_title_is_the_largest_type_of_the_first_page_when_metadata_has_none(self, tmp_path: Path) -> None:
+        page = [Text(50, 720, "Ice and Light", 24, "F2"), *column(OTHER, 50, 680, 480)]
+        for useless in (None, "untitled", "Microsoft Word - draft.docx"):
+            document = only_document(read_bytes(tmp_path, build_pdf([page], title=useless)))
+            assert document.title == "Ice and Light"
+
+    def test_a_page_written_sideways_is_read(self, tmp_path: Path) -> None:
+        page = [line._replace(turned=True) for line in column(OTHER, 50, 700, 480)]
+        page.append(Text(300, 100, "axis title", 8))
+        assert texts(only_document(read_bytes(tmp_path, build_pdf([page])))) == [OTHER]
+
+
+class TestCleaning:
+    def test_running_heads_and_page_numbers_go(self, tmp_path: Path) -> None:
+        pages = [
+            running(n) + column(text, 50, 700, 480) for n, text in enumerate([OTHER, RIGHT, OTHER, RIGHT], start=11)
+        ]
+        document = only_document(read_bytes(tmp_path, build_pdf(pages)))
+        assert texts(document) == [OTHER, RIGHT, OTHER, RIGHT]
+        assert [block.page for block in document.blocks] == [1, 2, 3, 4]
+
+    def test_heads_that_change_with_the_section_go_by_their_page_number(self, tmp_path: Path) -> None:
+        sections = ["Introduction", "Observations", "Theory", "Projections"]
+        pages = [
+            [Text(60, 760, f"{n} {section} {20 + n}", 8), *column(text, 50, 700, 480)]
+            for n, (section, text) in enumerate(zip(sections, [OTHER, LATER, OTHER, LATER], strict=True), start=1)
+        ]
+        assert texts(only_document(read_bytes(tmp_path, build_pdf(pages)))) == [OTHER, LATER, OTHER, LATER]
+
+    def test_words_are_joined_as_the_document_itself_spells_them(self, tmp_path: Path) -> None:
+        known = "A short-lived gas is removed within days. Projections of temperature follow from emissions and models."
+        lines = [
+            "The warming by short-",
+            "lived gases shows in temp-",
+            "erature within a year, and in the pre-",
+            "industrial state in climate projec-",
+            "tions of the non-",
+            "CO2 gases that this part of the text goes on about.",
+        ]
+        page = column(known, 50, 700, 480) + [Text(50, 640 - 12 * n, line) for n, line in enumerate(lines)]
+        document = only_document(read_bytes(tmp_path, build_pdf([page])))
+        assert texts(document)[1] == (
+            "The warming by short-lived gases shows in temperature within a year, and in the preindustrial state in "
+            "climate projections of the non-CO2 gases that this part of the text goes on about."
+        )
+
+    def test_note_marks_go_exponents_stay(self, tmp_path: Path) -> None:
+        page = [
+            *column(OTHER, 50, 700, 480),
+            Text(50, 600, "The balance is 340 W m"),
+            Text(182, 600, "-2", 6, rise=4),
+            Text(193, 600, "in the mean."),
+            Text(265, 600, "3", 6, rise=4),
+            Text(272, 600, "It covers 510 million km"),
+            Text(416, 600, "2", 6, rise=4),
+            Text(423, 600, "of CO"),
+            Text(453, 600, "2", 6, rise=-2),
+            Text(460, 600, "rich air."),
+            Text(50, 100, "3 Averaged over day and night and all seasons of the year.", 7),
+        ]
+        document = only_document(read_bytes(tmp_path, build_pdf([page])))
+        assert texts(document)[1:] == [
+            "The balance is 340 W m⁻² in the mean. It covers 510 million km² of CO2 rich air.",
+            "Averaged over day and night and all seasons of the year.",
+        ]
+
+    def test_footnotes_follow_the_paragraph_that_the_page_break_cut(self, tmp_path: Path) -> None:
+        note = "1 Only the area of more than fifteen per cent ice is counted here."
+        pages = [[*column(LEFT, 50, 700, 480), Text(50, 90, note, 7)], column(RIGHT, 50, 700, 480)]
+        document = only_document(read_bytes(tmp_path, build_pdf(pages)))
+        assert texts(document) == [f"{LEFT} {RIGHT}", note[2:]]
+
+    def test_figure_residue_and_captions_go_or_stay_on_request(self, tmp_path: Path) -> None:
+        labels = [Text(80 + 60 * n, 300, str(1900 + 20 * n), 7, "F3") for n in range(6)]
+        labels += [Text(60, 320 + 25 * n, f"{n / 2:.1f}", 7, "F3") for n in range(6)]
+        labels += [Text(200, 400, "observed", 7, "F3"), Text(300, 420, "simulated, natural only", 7, "F3")]
+        caption = "Figure 3.1 | Extent of sea ice in September since the satellite record began."
+        pages = [[*column(OTHER, 50, 700, 480), *labels, *column(caption, 50, 270, 480, size=8, leading=10)]]
+        data = build_pdf(pages)
+        assert texts(only_document(read_bytes(tmp_path, data))) == [OTHER]
+        kept = only_document(read_bytes(tmp_path, data, options=ReadOptions(captions=True)))
+        assert texts(kept) == [OTHER, caption]
+
+    def test_a_sentence_that_begins_with_a_figure_number_is_no_caption(self, tmp_path: Path) -> None:
+        text = f"Figure 3.1 shows the extent. {OTHER}"
+        assert texts(only_document(read_bytes(tmp_path, build_pdf([column(text, 50, 700, 480)])))) == [text]
+
+    def test_table_rows_go(self, tmp_path: Path) -> None:
+        rows = [
+            Text(60 + 90 * i, 500 - 14 * row, cell)
+            for row in range(4)
+            for i, cell in enumerate(["SSP1-1.9", "1.5", "1.6", "1.4"])
+        ]
+        page = [*column(OTHER, 50, 700, 480), *rows, *column(RIGHT, 50, 400, 480)]
+        assert texts(only_document(read_bytes(tmp_path, build_pdf([page])))) == [OTHER, RIGHT]
+
+    def test_contents_and_references_go(self, tmp_path: Path) -> None:
+        contents = [Text(50, 700, "Contents", 14, "F2")]
+        contents += [Text(50, 670 - 14 * n, f"3.{n} Part {n} of it {'.' * 40} {n + 3}") for n in range(8)]
+        references = [Text(50, 560, "References", 14, "F2")]
+        references += column(
+            "Able, B. (2019) On the ice of the north. Journal of Cold 12, 3-14. doi 10.1/2.", 50, 530, 480
+        )
+        pages = [contents, [*column(OTHER, 50, 700, 480), *references]]
+        data = build_pdf(pages)
+        assert texts(only_document(read_bytes(tmp_path, data))) == [OTHER]
+        kept = only_document(read_bytes(tmp_path, data, options=ReadOptions(references=True)))
+        assert len(kept.blocks) == 2
+        assert kept.blocks[1].headings == ("References",)
+
+
+class TestBadFiles:
+    def reason(self, result: ReadResult) -> str:
+        assert result.documents == ()
+        assert len(result.skipped) == 1
+        assert result.skipped[0].reason.count("\n") == 0
+        assert result.skipped[0].source == "paper.pdf"
+        return result.skipped[0].reason
+
+    def test_encrypted(self, tmp_path: Path) -> None:
+        writer = pypdf.PdfWriter(clone_from=io.BytesIO(build_pdf([column(OTHER, 50, 700, 480)])))
+        writer.encrypt("secret", algorithm="RC4-128")
+        buffer = io.BytesIO()
+        writer.write(buffer)
+        assert "is encrypted" in self.reason(read_bytes(tmp_path, buffer.getvalue()))
+
+    def test_a_file_that_only_forbids_printing_is_read(self, tmp_path: Path) -> None:
+        writer = pypdf.PdfWriter(clone_from=io.BytesIO(build_pdf([column(OTHER, 50, 700, 480)])))
+        writer.encrypt(user_password="", owner_password="owner", algorithm="RC4-128")
+        buffer = io.BytesIO()
+        writer.write(buffer)
+        assert texts(only_document(read_bytes(tmp_path, buffer.getvalue()))) == [OTHER]
+
+    def test_truncated_beyond_reading(self, tmp_path: Path) -> None:
+        data = build_pdf([column(OTHER, 50, 700, 480)])
+        assert "damaged or truncated" in self.reason(read_bytes(tmp_path, data[:400]))
+
+    def test_truncated_but_partly_readable_is_told(self, tmp_path: Path) -> None:
+        data = build_pdf([column(OTHER, 50, 700, 480)])
+        result = read_bytes(tmp_path, data.removesuffix(b"%%EOF\n"))
+        assert texts(result.documents[0]) == [OTHER]
+        assert "seems truncated" in result.skipped[0].reason
+
+    def test_images_only(self, tmp_path: Path) -> None:
+        reason = self.reason(read_bytes(tmp_path, build_pdf([[], []], image_pages=[0, 1])))
+        assert "images of pages without text" in reason
+
+    def test_pages_of_images_between_others_are_listed(self, tmp_path: Path) -> None:
+        result = read_bytes(tmp_path, build_pdf([column(OTHER, 50, 700, 480), [], []], image_pages=[1, 2]))
+        assert texts(result.documents[0]) == [OTHER]
+        assert [skipped.reason for skipped in result.skipped] == [
+            "Left out of paper.pdf, because there are only images: pages 2, 3."
+        ]
+
+    def test_empty_pages(self, tmp_path: Path) -> None:
+        assert "no text on its pages" in self.reason(read_bytes(tmp_path, build_pdf([[]])))
+
+    def test_another_kind_of_file(self, tmp_path: Path) -> None:
+        assert "is not a PDF file; by its content it is a web page" in self.reason(
+            read_bytes(tmp_path, b"<!DOCTYPE html><html><body>Not found</body></html>")
+        )
+        assert "is not a PDF file" in self.reason(read_bytes(tmp_path, b"PK\x03\x04" + bytes(100)))
+
+    def test_empty(self, tmp_path: Path) -> None:
+        assert self.reason(read_bytes(tmp_path, b"")) == "paper.pdf is empty."
+
+
+class TestIdentity:
+    def test_same_name_and_content_give_the_same_id_in_any_folder(self, tmp_path: Path) -> None:
+        data = build_pdf([column(OTHER, 50, 700, 480)])
+        (tmp_path / "a").mkdir()
+        (tmp_path / "b").mkdir()
+        one, same = (only_document(read_bytes(tmp_path / folder, data)).id for folder in "ab")
+        other_name = only_document(read_bytes(tmp_path, data, "other.pdf")).id
+        other_text = only_document(read_bytes(tmp_path, build_pdf([column(RIGHT, 50, 700, 480)]))).id
+        assert one == same
+        assert len({one, other_name, other_text}) == 3
+
+    def test_overrides(self, tmp_path: Path) -> None:
+        options = ReadOptions(title="Chosen", licence="CC BY 4.0", date="2020", url="https://example.org/p")
+        data = build_pdf([column(OTHER, 50, 700, 480)], title="Own")
+        document = only_document(read_bytes(tmp_path, data, options=options))
+        assert (document.title, document.licence, document.date) == ("Chosen", "CC BY 4.0", "2020")
+        assert document.url == "https://example.org/p"
+        assert document.media == "pdf"
+
+
+def test_lines_carry_their_geometry() -> None:
+    import pypdfium2
+
+    page = [Text(50, 700, "Snow reflects sunlight", 10), Text(300, 650, "in bold", 14, "F2")]
+    pdf = pypdfium2.PdfDocument(build_pdf([page]))
+    text_page = pdf[0].get_textpage()
+    plain, bold = LineReader().read(text_page.raw, 1, 612)
+    assert (plain.text, plain.size, plain.y, plain.bold) == ("Snow reflects sunlight", pytest.approx(10), 700, False)
+    assert plain.x0 == pytest.approx(50)
+    assert plain.x1 == pytest.approx(50 + 22 * 6, abs=1)
+    assert (bold.text, bold.size, bold.bold, bold.family) == ("in bold", pytest.approx(14), True, "Courier")

@@ -1,0 +1,181 @@
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from climassay.models.contract import Completion, GenerationRequest, Message, Sampling
+from climassay.models.local.model import LocalModel
+from climassay.models.local.sampling import Draw, draw_tokens
+from tiny_models import save_tiny, smollm2
+
+PROMPTS = (
+    "Name a greenhouse gas.",
+    "What is the capital of France?",
+    "Explain in two sentences why the ocean becomes more acid when it takes up carbon dioxide from the air.",
+    "Count from one to ten.",
+    "hi",
+)
+
+
+def ask(text: str, prefix: str = "", schema: dict | None = None, **sampling) -> GenerationRequest:
+    return GenerationRequest((Message("user", text),), Sampling(**sampling), schema, prefix)
+
+
+def texts(completions: list[Completion]) -> list[str]:
+    assert [completion.error for completion in completions] == [None] * len(completions)
+    return [completion.text for completion in completions]
+
+
+def test_a_batch_gives_what_each_prompt_gives_alone_and_what_transformers_generates() -> None:
+    model = smollm2()
+    requests = [ask(prompt, max_tokens=16 + 4 * number) for number, prompt in enumerate(PROMPTS)]
+    together = texts(model.generate(requests))
+    assert together == [texts(model.generate([request]))[0] for request in requests]
+    tokenizer = model.prompts.tokenizer
+    for request, text in zip(requests[:3], together, strict=False):
+        tokens = torch.tensor([model.prompts.encode(model.render(request.messages))])
+        mask = torch.ones_like(tokens)
+        made = model.network.model.generate(
+            tokens, attention_mask=mask, max_new_tokens=request.sampling.max_tokens, do_sample=False
+        )
+        assert text == tokenizer.decode(made[0, tokens.shape[1] :], skip_special_tokens=True)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> LocalModel:
+    return LocalModel(f"local:{save_tiny(tmp_path_factory.mktemp('tiny'))}", concurrency=3)
+
+
+def word_requests(count: int, **sampling) -> list[GenerationRequest]:
+    chance = random.Random(4)
+    words = ["".join(chance.choices("abcdefgh ", k=chance.randint(1, 90))) for _ in range(count)]
+    return [ask(word, max_tokens=1 + number % 7, **sampling) for number, word in enumerate(words)]
+
+
+def test_rows_that_finish_are_replaced_without_changing_anything(tiny: LocalModel) -> None:
+    requests = word_requests(20)
+    together = tiny.generate(requests)
+    assert together == [tiny.generate([request])[0] for request in requests]
+    assert [completion.usage.completion_tokens for completion in together] == [1 + number % 7 for number in range(20)]
+    assert {completion.finish_reason for completion in together} == {"length"}
+
+
+def test_a_seed_decides_what_is_drawn_whatever_else_is_in_the_batch(tiny: LocalModel) -> None:
+    requests = word_requests(9, temperature=1.0, top_p=0.9, seed=11)
+    together = texts(tiny.generate(requests))
+    assert together == texts(tiny.generate(list(reversed(requests))))[::-1]
+    assert together == [texts(tiny.generate([request]))[0] for request in requests]
+    others = texts(tiny.generate(word_requests(9, temperature=1.0, top_p=0.9, seed=12)))
+    assert sum(first != second for first, second in zip(together, others, strict=True)) >= 6
+
+
+def test_equal_requests_with_different_seeds_differ_and_with_equal_ones_agree(tiny: LocalModel) -> None:
+    same = [ask("abc", max_tokens=8, temperature=1.0, seed=seed) for seed in (1, 1, 2, 3, 4)]
+    made = texts(tiny.generate(same))
+    assert made[0] == made[1]
+    assert len(set(made)) >= 4
+
+
+def test_results_are_reported_as_rows_finish(tiny: LocalModel) -> None:
+    order: list[int] = []
+    requests = [ask("ab", max_tokens=9), ask("ab", max_tokens=2), ask("ab", max_tokens=5)]
+    results = tiny.generate(requests, on_result=lambda index, completion: order.append(index))
+    assert order == [1, 2, 0]
+    assert [completion.usage.completion_tokens for completion in results] == [9, 2, 5]
+
+
+def test_generation_ends_before_a_stop_text_even_across_tokens() -> None:
+    model = smollm2()
+    (whole,) = texts(model.generate([ask("Count from one to ten.", max_tokens=40)]))
+    middle = len(whole) // 2
+    stop = whole[middle : middle + 3]
+    (cut,) = model.generate([ask("Count from one to ten.", max_tokens=40, stop=("never said", stop))])
+    assert cut.text == whole[: whole.index(stop)]
+    assert cut.finish_reason == "stop"
+
+
+def test_an_end_token_stops_and_the_limit_cuts() -> None:
+    model = smollm2()
+    ended, cut = model.generate(
+        [ask("What is the capital of France?"), ask("What is the capital of France?", max_tokens=3)]
+    )
+    assert ended.finish_reason == "stop"
+    assert ended.text == "The capital of France is Paris."
+    assert cut.finish_reason == "length"
+    assert cut.text == "The capital of"
+    assert (
+        ended.usage.prompt_tokens
+        == cut.usage.prompt_tokens
+        == len(model.prompts.encode(model.render((Message("user", "What is the capital of France?"),))))
+    )
+
+
+def test_an_assistant_prefix_is_continued_and_not_repeated() -> None:
+    model = smollm2()
+    with_space, without = texts(
+        model.generate(
+            [
+                ask("Capital of France?", "The capital is ", max_tokens=2),
+                ask("Capital of France?", "The capital is", max_tokens=2),
+            ]
+        )
+    )
+    assert without == f" {with_space}"
+    assert "Paris" in with_space
+
+
+def test_what_cannot_be_generated_fails_in_its_place(tiny: LocalModel) -> None:
+    long, good, none, unbounded = tiny.generate(
+        [
+            ask("word " * 400),
+            ask("ab", max_tokens=2),
+            ask("ab", max_tokens=0),
+            ask("ab", schema={"type": "object", "properties": {"why": {"type": "string"}}}),
+        ]
+    )
+    assert "the model takes 1 to 255" in (long.error or "")
+    assert good.error is None
+    assert "max_tokens is 0" in (none.error or "")
+    assert "$.why has no maxLength" in (unbounded.error or "")
+
+
+def test_an_answer_is_no_longer_than_the_context_window(tiny: LocalModel) -> None:
+    (completion,) = tiny.generate([ask("ab" * 60, max_tokens=500)])
+    assert completion.usage.prompt_tokens + completion.usage.completion_tokens == 256
+    assert completion.finish_reason == "length"
+
+
+def test_a_base_model_stops_where_it_begins_the_next_turn(tmp_path: Path) -> None:
+    model = LocalModel(f"local:{save_tiny(tmp_path)}")
+    assert "\nuser:\n" in model.prompts.stops
+    assert smollm2().prompts.stops == ()
+
+
+def draws(count: int, **sampling) -> list[Draw]:
+    return [Draw(Sampling(**sampling, seed=seed), [1, 2]) for seed in range(count)]
+
+
+def test_draws_have_the_frequencies_of_the_distribution() -> None:
+    probabilities = torch.tensor([0.5, 0.3, 0.15, 0.05])
+    logits = probabilities.log().repeat(4000, 1)
+    tokens = torch.tensor(draw_tokens(logits, draws(4000, temperature=1.0)))
+    counts = tokens.bincount(minlength=4) / 4000
+    # Four standard errors of the largest share are 0.032.
+    torch.testing.assert_close(counts, probabilities, atol=0.032, rtol=0)
+
+
+def test_a_nucleus_leaves_out_the_tail_and_temperature_sharpens() -> None:
+    logits = torch.tensor([0.5, 0.3, 0.15, 0.05]).log().repeat(500, 1)
+    # Before the third token lie 0.8 of the mass, so it is out; before the second 0.5, so it is in.
+    assert set(draw_tokens(logits, draws(500, temperature=1.0, top_p=0.79))) == {0, 1}
+    assert set(draw_tokens(logits, draws(500, temperature=1.0, top_p=0.0))) == {0}
+    cold = draw_tokens(logits, draws(500, temperature=0.2))
+    assert cold.count(0) > 450
+    assert set(draw_tokens(logits, draws(500, temperature=0.0))) == {0}
+
+
+def test_forbidden_tokens_are_never_drawn() -> None:
+    logits = torch.full((300, 5), float("-inf"))
+    logits[:, 3] = -40.0
+    assert set(draw_tokens(logits, draws(300, temperature=2.0))) == {3}

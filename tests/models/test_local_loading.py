@@ -1,0 +1,183 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from climassay.errors import InputError, ModelError
+from climassay.models import load_model
+from climassay.models.local import loading
+from climassay.models.local.loading import load_local, stated_licence
+from climassay.models.local.model import LocalModel
+from climassay.models.threads import _candidates, choose_threads
+from tiny_models import save_tiny, smollm2
+
+
+def test_a_model_that_is_only_a_pickle_is_refused_unread(tmp_path: Path) -> None:
+    folder = save_tiny(tmp_path)
+    (folder / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="has no safetensors weights"):
+        load_local(str(folder))
+
+
+def test_code_that_comes_with_a_model_is_not_run(tmp_path: Path) -> None:
+    folder = save_tiny(tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        load_local(str(folder))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_folders_without_a_model_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"has no config\.json"):
+        load_local(str(tmp_path))
+    with pytest.raises(ModelError, match="There is no model at /nowhere/at/all"):
+        load_local("/nowhere/at/all")
+    with pytest.raises(ModelError, match="is an encoder"):
+        load_local("minilm")
+
+
+def test_truncated_weights_are_one_sentence(tmp_path: Path) -> None:
+    folder = save_tiny(tmp_path)
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:5000])
+    with pytest.raises(ModelError, match=r"^The model .* cannot be loaded: .*\.$"):
+        load_local(str(folder))
+
+
+def test_a_hub_that_cannot_be_reached_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    def unreachable(*_: object, **__: object) -> str:
+        raise LocalEntryNotFoundError("no connection")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
+    with pytest.raises(ModelError, match=r"neither a bundled name .* nor a folder, and the hub could not be reached"):
+        load_local("somebody/some-model")
+
+
+def test_from_the_hub_only_what_is_needed_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    folder = save_tiny(tmp_path)
+    asked: list[tuple[str, list[str]]] = []
+
+    def fetched(name: str, *, allow_patterns: list[str], ignore_patterns: list[str]) -> str:
+        asked.append((name, allow_patterns))
+        assert ignore_patterns == ["*/*"]
+        return str(folder)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetched)
+    assert load_local("somebody/some-model").fingerprint == load_local(str(folder)).fingerprint
+    ((name, patterns),) = asked
+    assert name == "somebody/some-model"
+    assert not any(pattern.endswith((".bin", ".pt", ".py", ".pth")) for pattern in patterns)
+
+
+def test_an_adapter_must_be_there_and_no_pickle(tmp_path: Path) -> None:
+    folder = save_tiny(tmp_path / "model")
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    with pytest.raises(ModelError, match=r"has no adapter_config\.json"):
+        load_local(str(folder), adapter=str(adapter))
+    (adapter / "adapter_config.json").write_text("{}")
+    (adapter / "adapter_model.bin").write_bytes(b"")
+    with pytest.raises(ModelError, match=r"has no adapter_model\.safetensors"):
+        load_local(f"{folder}+adapter={adapter}")
+    with pytest.raises(ModelError, match="Two adapters"):
+        load_local(f"{folder}+adapter=x", adapter="y")
+
+
+def test_an_unknown_dtype_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="float32, bfloat16, float16"):
+        load_local(str(save_tiny(tmp_path)), dtype="int3")
+
+
+@pytest.mark.parametrize(
+    ("readme", "licence"),
+    [
+        ("---\nlanguage: en\nlicense: apache-2.0\n---\n# Model\n", "apache-2.0"),
+        ("---\nlicense_name: 'gemma'\n---\n", "gemma"),
+        ("# Model\nlicense: of no account\n", None),
+        (None, None),
+    ],
+)
+def test_the_licence_is_what_the_readme_states(tmp_path: Path, readme: str | None, licence: str | None) -> None:
+    if readme is not None:
+        (tmp_path / "README.md").write_text(readme)
+    assert stated_licence(tmp_path) == licence
+
+
+def test_names_and_options_of_the_registry() -> None:
+    for name in ("gpt-4o", "magic:x", "local:", "openai:"):
+        with pytest.raises(InputError, match="is not understood"):
+            load_model(name)
+    with pytest.raises(InputError, match="--base-url does not go with local: models"):
+        load_model("local:smollm2", base_url="http://127.0.0.1:1")
+    with pytest.raises(InputError, match="--dtype does not go with openai: models"):
+        load_model("openai:x", dtype="float32")
+
+
+def test_a_bundled_name_may_stand_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = save_tiny(tmp_path)
+    monkeypatch.setattr(loading, "bundled_path", lambda name: folder)
+    model = load_model("smollm2")
+    assert isinstance(model, LocalModel)
+    assert (model.name, model.licence, model.device, model.dtype) == ("local:smollm2", "Apache-2.0", "cpu", "float32")
+    model.close()
+    assert model.reader.cache.tokens == ()
+
+
+def test_the_bundled_model_knows_paris() -> None:
+    assert smollm2().licence == "Apache-2.0"
+    assert smollm2().network.context == 8192
+
+
+@pytest.fixture
+def no_threads_chosen(monkeypatch: pytest.MonkeyPatch):
+    import torch
+
+    before = torch.get_num_threads()
+    monkeypatch.setattr("climassay.models.threads._chosen", None)
+    monkeypatch.delenv("CLIMASSAY_THREADS", raising=False)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("no_threads_chosen")
+@pytest.mark.parametrize(("seconds", "best"), [({1: 1.0, 2: 7.0, 4: 0.1}, 1), ({1: 1.0, 2: 0.6, 4: 0.5, 6: 0.7}, 4)])
+def test_the_fastest_number_of_threads_is_chosen_once(
+    monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float], best: int
+) -> None:
+    import torch
+
+    tried: list[int] = []
+
+    def measured(work: object) -> float:
+        tried.append(torch.get_num_threads())
+        return seconds[tried[-1]]
+
+    monkeypatch.setattr("climassay.models.threads._cores", lambda: 6)
+    monkeypatch.setattr("climassay.models.threads._seconds", measured)
+    assert choose_threads(lambda: None) == best == torch.get_num_threads()
+    count = len(tried)
+    assert choose_threads(lambda: None) == best
+    assert len(tried) == count
+
+
+@pytest.mark.usefixtures("no_threads_chosen")
+def test_the_environment_decides_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLIMASSAY_THREADS", "many")
+    with pytest.raises(InputError, match="CLIMASSAY_THREADS is 'many'"):
+        choose_threads(lambda: None)
+    monkeypatch.setenv("CLIMASSAY_THREADS", "3")
+    assert choose_threads(lambda: 1 / 0) == 3
+
+
+def test_numbers_of_threads_tried() -> None:
+    assert _candidates(1) == [1]
+    assert _candidates(6) == [1, 2, 4, 6]
+    assert _candidates(16) == [1, 2, 4, 8, 16]

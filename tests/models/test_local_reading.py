@@ -1,0 +1,152 @@
+"""Shared computation gives what the plain one gives: one whole sequence at a time, straight from transformers."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from climassay.models.local.network import Network
+from climassay.models.local.reading import Reader
+from climassay.models.local.rows import PlainRows, SharedRows, rows_for
+from climassay.models.local.scoring import OptionReadings, TokenisedOptions, read_options
+from tiny_models import ARCHITECTURES, tiny, tiny_recurrent
+
+LAYERS = (0, 1, -2, -1)
+
+
+def plain(model, request: TokenisedOptions):
+    """Log-probabilities and hidden states, each sequence by itself."""
+    logprobs, states = [], []
+    for sequence in request.sequences:
+        with torch.no_grad():
+            out = model(torch.tensor([sequence]), output_hidden_states=True)
+        steps = out.logits[0].log_softmax(-1)
+        logprobs.append(sum(steps[i - 1, sequence[i]].item() for i in range(request.start, len(sequence))))
+        states.append(torch.stack([out.hidden_states[layer][0, -1] for layer in LAYERS]))
+    return logprobs, torch.stack(states).numpy()
+
+
+def random_requests(seed: int, count: int = 14) -> list[TokenisedOptions]:
+    """Prompts of very different lengths, half of them with one of two long beginnings, options of 1 to 6 tokens."""
+    chance = random.Random(seed)
+
+    def words(least: int, most: int) -> tuple[int, ...]:
+        return tuple(chance.randrange(2, 300) for _ in range(chance.randint(least, most)))
+
+    contexts = [words(60, 90), words(30, 40), ()]
+    requests = []
+    for number in range(count):
+        prompt = contexts[number % 3] + words(1, 25)
+        common = words(0, 2)
+        options = [prompt + common + words(1, 4) for _ in range(chance.randint(2, 5))]
+        requests.append(TokenisedOptions(tuple(options), len(prompt)))
+    return requests
+
+
+def computed(reader: Reader, requests: list[TokenisedOptions], layers=None) -> list[OptionReadings]:
+    results: dict[int, OptionReadings] = {}
+
+    def keep(index: int, readings: OptionReadings) -> None:
+        assert index not in results
+        results[index] = readings
+
+    read_options(reader, requests, layers=layers, on_done=keep)
+    return [results[index] for index in range(len(requests))]
+
+
+@pytest.mark.parametrize("pack", [16, 64, 1000])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_shared_log_probabilities_equal_plain_ones(architecture: str, pack: int) -> None:
+    model = tiny(architecture)
+    requests = random_requests(seed=pack)
+    reader = Reader(Network(model), pack=pack)
+    assert reader.shares
+    for request, readings in zip(requests, computed(reader, requests), strict=True):
+        assert readings.logprobs == pytest.approx(plain(model, request)[0], abs=1e-4)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_shared_hidden_states_equal_plain_ones(architecture: str) -> None:
+    model = tiny(architecture)
+    requests = random_requests(seed=5, count=7)
+    for request, readings in zip(requests, computed(Reader(Network(model), pack=48), requests, LAYERS), strict=True):
+        logprobs, states = plain(model, request)
+        assert readings.logprobs == pytest.approx(logprobs, abs=1e-4)
+        assert readings.states is not None
+        np.testing.assert_allclose(readings.states, states, atol=1e-4)
+
+
+def test_a_path_kept_from_the_call_before_changes_nothing() -> None:
+    model = tiny("qwen2-sliding")
+    reader = Reader(Network(model), pack=16)
+    for seed in (1, 1, 2):
+        for request in random_requests(seed, count=4):
+            (readings,) = computed(reader, [request])
+            assert readings.logprobs == pytest.approx(plain(model, request)[0], abs=1e-4)
+
+
+def test_a_shared_context_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny("llama")
+    network = Network(model)
+    reader = Reader(network, pack=64)
+    assert reader.shares
+    context = tuple(range(2, 202))
+    requests = [
+        TokenisedOptions(tuple((*context, 250 + question, 260 + option, 7) for option in range(4)), 201)
+        for question in range(5)
+    ]
+    tokens = []
+    step = network.step
+    monkeypatch.setattr(network, "step", lambda work, *rest: tokens.append(work.size) or step(work, *rest))
+    computed(reader, requests)
+    # The context; then for each question one token and for each option one (its last token need not be computed).
+    assert sum(tokens) == 200 + 5 * (1 + 4)
+
+
+def test_a_model_without_attention_is_computed_plainly_and_right() -> None:
+    model = tiny_recurrent()
+    reader = Reader(Network(model))
+    assert not reader.shares
+    requests = random_requests(seed=3, count=4)
+    for request, readings in zip(requests, computed(reader, requests), strict=True):
+        assert readings.logprobs == pytest.approx(plain(model, request)[0], abs=1e-4)
+
+
+def test_a_wrong_mask_is_noticed_by_the_check_before_sharing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("climassay.models.local.network._same_branch", lambda segments: torch.tensor(True))
+    assert not Reader(Network(tiny("llama"))).shares
+
+
+@pytest.mark.parametrize("architecture", [*ARCHITECTURES, "recurrent"])
+def test_rows_continue_like_plain_sequences_while_others_come_and_go(architecture: str) -> None:
+    model = tiny_recurrent() if architecture == "recurrent" else tiny(architecture)
+    network = Network(model)
+    rows = rows_for(network, Reader(network, pack=32))
+    assert isinstance(rows, PlainRows if architecture == "recurrent" else SharedRows)
+    chance = random.Random(0)
+    texts: list[list[int]] = []
+
+    def admit(lengths: list[int]) -> None:
+        prompts = [[chance.randrange(2, 300) for _ in range(length)] for length in lengths]
+        for admitted in rows.admit(prompts):
+            texts.append(list(prompts[admitted.prompt]))
+            check(admitted.logits[None], texts[-1:])
+
+    def check(logits: torch.Tensor, sequences: list[list[int]]) -> None:
+        for row, sequence in zip(logits, sequences, strict=True):
+            with torch.no_grad():
+                expected = model(torch.tensor([sequence])).logits[0, -1]
+            torch.testing.assert_close(row.log_softmax(-1), expected.log_softmax(-1), atol=1e-4, rtol=0)
+
+    admit([9, 3, 17, 1])
+    for turn in range(12):
+        new = [chance.randrange(2, 300) for _ in texts]
+        texts = [[*text, token] for text, token in zip(texts, new, strict=True)]
+        check(rows.advance(new), texts)
+        if turn in (3, 5):
+            rows.drop(1)
+            texts[1] = texts[-1]
+            texts.pop()
+        if turn == 6:
+            admit([4, 30])

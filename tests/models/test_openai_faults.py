@@ -1,0 +1,381 @@
+"""The client against a real server that delays, refuses, drops, cuts off and lies."""
+
+import asyncio
+import signal
+import socket
+import threading
+from email.utils import formatdate
+
+import pytest
+
+from api_server import ApiServer, Behaviour, Connection
+from climassay.errors import ModelError
+from climassay.models.contract import Completion, GenerationRequest, Generator, Message, OptionScorer, Sampling, Usage
+from climassay.models.openai_api import OpenAIModel
+from climassay.models.openai_prices import Price
+from climassay.models.openai_retry import Clock, RetryPolicy
+
+AT_ONCE = RetryPolicy(base=0.0, max_attempts=4)
+
+
+def request(text, **sampling):
+    return GenerationRequest((Message("user", text),), Sampling(**sampling))
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ApiServer() as running:
+        yield running
+
+
+@pytest.fixture
+def model(server):
+    client = OpenAIModel("test", base_url=server.url, policy=AT_ONCE)
+    yield client
+    client.close()
+
+
+class Time:
+    """A clock on which sleeping takes no time but counts."""
+
+    def __init__(self, wall=1_700_000_000.0):
+        self.seconds = 0.0
+        self.slept = []
+        self.wall = wall
+
+    async def sleep(self, seconds):
+        self.slept.append(seconds)
+        self.seconds += seconds
+        await asyncio.sleep(0)
+
+    def clock(self):
+        return Clock(lambda: self.seconds, lambda: self.wall + self.seconds, self.sleep, lambda: 0.5)
+
+
+def ask_on(time, server, text, policy=None):
+    client = OpenAIModel("test", base_url=server.url, policy=policy or RetryPolicy(), clock=time.clock())
+    try:
+        return client.generate([request(text)])[0]
+    finally:
+        client.close()
+
+
+def test_it_is_a_generator_and_an_option_scorer(model):
+    assert isinstance(model, Generator)
+    assert isinstance(model, OptionScorer)
+
+
+def test_answers_come_in_the_order_of_the_requests_and_each_is_told_once(model):
+    told = []
+    texts = [f"[[say answer {number}]]" for number in range(200)]
+    completions = model.generate([request(text) for text in texts], on_result=lambda i, c: told.append((i, c)))
+    assert [completion.text for completion in completions] == [f"answer {number}" for number in range(200)]
+    assert dict(told) == dict(enumerate(completions))
+    assert len(told) == 200
+
+
+def test_results_are_told_in_the_calling_thread(model):
+    threads = set()
+    model.generate([request("one"), request("two")], on_result=lambda *_: threads.add(threading.current_thread()))
+    assert threads == {threading.current_thread()}
+
+
+def test_no_requests_give_no_answers(model):
+    assert model.generate([]) == []
+    assert model.option_logprobs([]) == []
+
+
+def test_what_is_sent(server, model):
+    messages = (Message("system", "Be brief."), Message("user", "What is sent?"))
+    model.generate(
+        [GenerationRequest(messages, Sampling(max_tokens=7, temperature=0.5, top_p=0.9, seed=3, stop=("\n",)))]
+    )
+    body = next(asked.body for asked in server.asked if "What is sent?" in asked.content)
+    assert body == {
+        "model": "test",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What is sent?"}],
+        "max_tokens": 7,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "seed": 3,
+        "stop": ["\n"],
+    }
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "500",
+        "502",
+        "503",
+        "529",
+        "408",
+        "409",
+        "429",
+        "drop",
+        "drop-in-body",
+        "truncate",
+        "malformed",
+        "empty-choices",
+        "wrong-shape",
+    ],
+)
+def test_a_passing_fault_is_survived(model, fault):
+    completion = model.generate([request(f"[[say fine]] after two of [[{fault} x2]]")])[0]
+    assert (completion.text, completion.error) == ("fine", None)
+    assert completion.usage.requests == 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        ("500 Overheated.", "No answer after 4 attempts; the last one: The server answered 500: Overheated."),
+        (
+            "malformed",
+            "No answer after 4 attempts; the last one: The server's answer is not JSON (cut off or malformed).",
+        ),
+        (
+            "truncate",
+            "No answer after 4 attempts; the last one: The server's answer is not JSON (cut off or malformed).",
+        ),
+        ("empty-choices", "No answer after 4 attempts; the last one: The server's answer has no choices."),
+        (
+            "wrong-shape",
+            "No answer after 4 attempts; the last one: The server's answer is JSON, but not a chat completion.",
+        ),
+    ],
+)
+def test_a_lasting_fault_is_a_value_that_says_why(model, fault, sentence):
+    failed, fine = model.generate([request(f"for good [[{fault}]]"), request("[[say beside it]]")])
+    assert failed == Completion.failed(sentence, Usage(requests=4))
+    assert fine.text == "beside it"
+
+
+@pytest.mark.parametrize("fault", ["drop", "drop-in-body"])
+def test_a_connection_that_is_always_dropped_is_a_value_too(server, model, fault):
+    failed = model.generate([request(f"for good [[{fault}]]")])[0]
+    assert failed.usage.requests == 4
+    assert failed.error.startswith(f"No answer after 4 attempts; the last one: The connection to {server.url} failed: ")
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_what_the_server_refuses_for_good_fails_at_once_in_its_words(model, status):
+    message = "This model's maximum context length is 4096 tokens"
+    failed = model.generate([request(f"[[{status} {message}]]")])[0]
+    assert failed.error == f"The server answered {status}: {message}."
+    assert failed.usage.requests == 1
+
+
+def test_a_server_that_never_answers_is_asked_again_and_then_given_up(server):
+    policy = RetryPolicy(base=0.0, attempt_timeout=0.1, max_attempts=2)
+    client = OpenAIModel("test", base_url=server.url, policy=policy)
+    once, always = client.generate([request("[[hang x1]] [[say late]]"), request("[[hang]]")])
+    client.close()
+    assert (once.text, once.usage.requests) == ("late", 2)
+    assert always.error == "No answer after 2 attempts; the last one: The server did not answer within 0.1 s."
+
+
+def test_a_request_ends_at_its_deadline(server):
+    time = Time()
+    failed = ask_on(time, server, "[[500]]", RetryPolicy(deadline=20.0, base=4.0, cap=8.0, max_attempts=100))
+    # Half of 4, 8, 8, 8 ... seconds: after six attempts 2 + 4 + 4 + 4 + 4 + 4 = 22 s have passed.
+    assert time.slept == [2.0, 4.0, 4.0, 4.0, 4.0, 4.0]
+    assert failed.error == "No answer within 20 s and 6 attempts; the last one: The server answered 500: status 500."
+
+
+def test_backoff_doubles_where_the_server_names_no_time(server):
+    time = Time()
+    assert ask_on(time, server, "[[503 x3]] [[say up]]").text == "up"
+    assert time.slept == [0.25, 0.5, 1.0]
+
+
+@pytest.mark.parametrize(("after", "wait"), [("17", 17.0), ("2.5", 2.5)])
+def test_retry_after_in_seconds_is_honoured(server, after, wait):
+    time = Time()
+    assert ask_on(time, server, f"[[429 after={after} x1]] [[say back]] {after}").text == "back"
+    assert time.slept == [wait]
+
+
+def test_retry_after_as_a_date_is_honoured(server):
+    time = Time()
+    date = formatdate(time.wall + 40, usegmt=True)
+    assert ask_on(time, server, f"[[503 after={date} x1]] [[say back]]").text == "back"
+    assert time.slept == [40.0]
+
+
+def test_a_retry_after_beyond_the_deadline_ends_all_requests_without_sending_them(server):
+    time = Time()
+    client = OpenAIModel("test", base_url=server.url, concurrency=1, clock=time.clock())
+    before = len(server.asked)
+    first, second = client.generate([request("[[429 after=3600]]"), request("not sent")])
+    client.close()
+    assert first.error.startswith(
+        "The server asks to wait 3600 s, longer than the deadline of a request allows (1 attempts"
+    )
+    assert second.error == "The server asks to wait 3600 s, longer than the deadline of a request allows (not sent)."
+    assert (first.usage.requests, second.usage.requests) == (1, 0)
+    assert len(server.asked) == before + 1
+    assert time.slept == []
+
+
+def test_a_used_up_quota_is_not_waited_for(model):
+    failed = model.generate([request("[[429 insufficient_quota: check your plan]]")])[0]
+    assert failed.usage.requests == 1
+
+
+def test_no_more_than_the_concurrency_is_under_way():
+    with ApiServer(Behaviour(latency=0.01)) as slow:
+        client = OpenAIModel("test", base_url=slow.url, concurrency=7)
+        client.generate([request(f"number {number}") for number in range(60)])
+        client.close()
+        assert slow.most_in_flight == 7
+        assert slow.connections <= 7, "connections are reused"
+
+
+def test_it_settles_where_the_server_can_follow():
+    with ApiServer(Behaviour(latency=0.005, capacity=6)) as small:
+        policy = RetryPolicy(base=0.002, max_attempts=1000)
+        client = OpenAIModel("test", base_url=small.url, concurrency=64, policy=policy)
+        completions = client.generate([request(f"number {number}") for number in range(300)])
+        client.close()
+    assert all(completion.error is None for completion in completions)
+    refused = sum(completion.usage.requests for completion in completions) - len(completions)
+    # The first 32 at once are refused together; later on only the probing steps are.
+    assert refused < len(completions)
+
+
+def test_tokens_add_up_and_a_price_gives_a_cost(server):
+    client = OpenAIModel("test", base_url=server.url, price=Price(2.0, 10.0))
+    completion = client.generate([request("[[say one two three]]")])[0]
+    client.close()
+    assert completion.usage == Usage(4, 3, 1, pytest.approx((4 * 2.0 + 3 * 10.0) / 1e6))
+
+
+def test_without_a_price_the_cost_is_unknown(model):
+    assert model.generate([request("how much?")])[0].usage.cost is None
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_model_that_cannot_answer_at_all_is_one_error_instead_of_many_failures(status):
+    with ApiServer() as strict:
+        client = OpenAIModel("test", base_url=strict.url, policy=AT_ONCE)
+        with pytest.raises(ModelError, match=f"answered {status}: no entry. Check the model's name"):
+            client.generate([request(f"[[{status} no entry]] {number}") for number in range(50)])
+        client.close()
+        assert len(strict.asked) <= 64
+
+
+def test_once_it_has_answered_the_same_refusal_is_a_value(model):
+    model.generate([request("hello")])
+    assert model.generate([request("[[403 not this one]]")])[0].error == "The server answered 403: not this one."
+
+
+def test_an_address_where_nothing_listens_is_one_error():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    client = OpenAIModel("test", base_url=url, policy=AT_ONCE)
+    with pytest.raises(ModelError, match=rf"The connection to {url} failed: .*\. Start the server"):
+        client.generate([request(str(number)) for number in range(10)])
+    client.close()
+
+
+def test_an_error_of_the_listener_ends_the_call(model):
+    def listener(index, completion):
+        raise RuntimeError("the disk is full")
+
+    with pytest.raises(RuntimeError, match="the disk is full"):
+        model.generate([request(str(number)) for number in range(10)], on_result=listener)
+    assert model.generate([request("[[say still there]]")])[0].text == "still there"
+
+
+def test_ctrl_c_cancels_what_is_under_way_and_leaves_the_client_usable(server, model):
+    told = []
+    first_told = threading.Event()
+
+    def tell(index, _completion):
+        told.append(index)
+        first_told.set()
+
+    def interrupt():
+        first_told.wait()
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.generate([request("[[hang]]"), request("answered"), request("[[hang]] too")], on_result=tell)
+    interrupter.join()
+    assert told == [1]
+    assert model.generate([request("[[say still there]]")])[0].text == "still there"
+    assert server.in_flight == 0, "the hanging requests were given up"
+
+
+def test_a_parameter_that_the_model_does_not_know_is_left_out_from_then_on():
+    with ApiServer(Behaviour(refused=("max_tokens", "seed", "temperature"))) as server:
+        client = OpenAIModel("test", base_url=server.url, concurrency=1)
+        first, second = client.generate([request("[[say one]]"), request("[[say two]]")])
+        fallbacks = dict(client.fallbacks)
+        client.close()
+        assert (first.text, second.text) == ("one", "two")
+        assert second.usage.requests == 1
+        last = server.asked[-1].body
+    assert set(last) == {"model", "messages", "max_completion_tokens"}
+    assert fallbacks == {"seed": 1, "temperature": 1}
+
+
+def test_a_prefix_becomes_an_instruction_and_is_not_repeated(server, model):
+    chat = (Message("user", "[[say Answer: b]]"),)
+    completion = model.generate([GenerationRequest(chat, assistant_prefix="Answer:")])[0]
+    assert completion.text == "b"
+    assert server.asked[-1].content.endswith('Your answer already begins with "Answer:"; write only what follows it.')
+    assert model.render(chat) != model.render(chat, "Answer:")
+
+
+@pytest.mark.parametrize(
+    ("message", "finish", "expected"),
+    [
+        ({"content": None, "refusal": "I cannot."}, "stop", (None, "The model refused: I cannot.")),
+        ({"content": "half"}, "content_filter", (None, "The server's content filter withheld the answer.")),
+        ({"content": [{"type": "text", "text": "in "}, {"type": "text", "text": "parts"}]}, "stop", ("in parts", None)),
+        ({"content": None}, "length", ("", None)),
+        ({"content": "cut"}, "length", ("cut", None)),
+    ],
+)
+def test_unusual_messages(monkeypatch, message, finish, expected):
+    usual = Connection.completion
+
+    def completion(self, asked):
+        data = usual(self, asked)
+        data["choices"][0] |= {"message": message, "finish_reason": finish}
+        return data
+
+    monkeypatch.setattr(Connection, "completion", completion)
+    with ApiServer() as server:
+        client = OpenAIModel("test", base_url=server.url, policy=AT_ONCE)
+        answer = client.generate([request("unusual")])[0]
+        client.close()
+    assert (None if answer.error else answer.text, answer.error) == expected
+    assert answer.finish_reason == ("error" if answer.error else finish)
+
+
+def test_requests_of_two_threads_share_one_client(model):
+    results = {}
+
+    def work(name):
+        results[name] = [c.text for c in model.generate([request(f"[[say {name}{n}]]") for n in range(30)])]
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "xy"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {name: [f"{name}{n}" for n in range(30)] for name in "xy"}
+
+
+def test_a_closed_client_can_be_closed_again_and_even_used(server):
+    client = OpenAIModel("test", base_url=server.url)
+    client.close()
+    client.generate([request("again")])
+    client.close()
+    client.close()

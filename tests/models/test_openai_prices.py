@@ -1,0 +1,53 @@
+"""Prices: from options, from a table in the workspace, or unknown."""
+
+import pytest
+
+from climassay.errors import InputError
+from climassay.models.openai_prices import Price, find_price, price_from_options
+
+
+def test_a_cost_is_worked_out_by_hand():
+    # 1000 prompt tokens at $0.15 and 200 completion tokens at $0.60 per million.
+    assert Price(0.15, 0.60).cost(1000, 200) == pytest.approx(0.00015 + 0.00012)
+
+
+def test_prices_from_options():
+    assert price_from_options(None, None) is None
+    assert price_from_options(0.0, 2.0) == Price(0.0, 2.0)
+    with pytest.raises(InputError, match="needs both"):
+        price_from_options(1.0, None)
+
+
+@pytest.mark.parametrize("price", [-1.0, float("nan"), float("inf")])
+def test_a_price_is_a_number_of_dollars(price):
+    with pytest.raises(InputError, match="US dollars per million"):
+        Price(1.0, price)
+
+
+def test_a_table_in_the_workspace(tmp_path):
+    assert find_price("openai:gpt-4o-mini", tmp_path) is None
+    (tmp_path / "prices.toml").write_text('["gpt-4o-mini"]\nprompt = 0.15\ncompletion = 0.6\n')
+    assert find_price("openai:gpt-4o-mini", tmp_path) == Price(0.15, 0.6)
+    assert find_price("gpt-4o-mini", tmp_path) == Price(0.15, 0.6)
+    assert find_price("other", tmp_path) is None
+
+
+def test_a_table_in_json(tmp_path):
+    (tmp_path / "prices.json").write_text('{"openai:m": {"prompt": 1, "completion": 2}}')
+    assert find_price("openai:m", tmp_path) == Price(1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("prices.toml", "not toml ["),
+        ("prices.json", "[]"),
+        ("prices.json", '{"m": {"prompt": 1}}'),
+        ("prices.json", '{"m": {"prompt": "cheap", "completion": 1}}'),
+        ("prices.json", '{"m": 3}'),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_one_sentence(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match="cannot be read"):
+        find_price("m", tmp_path)

@@ -1,0 +1,101 @@
+"""Write small PDF files for tests: text at given places in the standard fonts, no library between."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+WIDTH, HEIGHT = 612, 792
+ADVANCE = 0.6
+"""Every character of Courier is this part of the type size wide, so lines can be set to measure."""
+
+
+class Text(NamedTuple):
+    """One line of text with its baseline at (x, y)."""
+
+    x: float
+    y: float
+    text: str
+    size: float = 10
+    font: str = "F1"
+    rise: float = 0
+    turned: bool = False
+    """Written upwards: the page is meant to be looked at from the right."""
+
+
+def wrap(text: str, width: float, size: float = 10) -> list[str]:
+    """Break text into lines that fit a width."""
+    room = int(width / (ADVANCE * size))
+    lines: list[str] = []
+    for word in text.split():
+        if lines and len(lines[-1]) + 1 + len(word) <= room:
+            lines[-1] += " " + word
+        else:
+            lines.append(word)
+    return lines
+
+
+def column(text: str, x: float, top: float, width: float, size: float = 10, leading: float = 12) -> list[Text]:
+    """A paragraph set into a column."""
+    return [Text(x, top - leading * number, line, size) for number, line in enumerate(wrap(text, width, size))]
+
+
+def build_pdf(pages: Sequence[Sequence[Text]], title: str | None = None, image_pages: Sequence[int] = ()) -> bytes:
+    """A PDF file. F1 is Courier, F2 Courier-Bold, F3 Helvetica.
+
+    Args:
+        pages: The texts of each page, in the order they go into the file.
+        title: Goes into the file's metadata.
+        image_pages: Numbers (from 0) of pages that also show an image.
+    """
+    objects: list[bytes] = [b"", b""]  # catalogue and page tree come last, when they are known
+    fonts = []
+    for name in ("Courier", "Courier-Bold", "Helvetica"):
+        font = f"<< /Type /Font /Subtype /Type1 /BaseFont /{name} /Encoding /WinAnsiEncoding >>"
+        objects.append(font.encode())
+        fonts.append(len(objects))
+    objects.append(
+        b"<< /Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8 /Length 1 >>"
+        b"\nstream\n\x80\nendstream"
+    )
+    image = len(objects)
+    kids = []
+    for number, texts in enumerate(pages):
+        parts = [_show(text) for text in texts]
+        if number in image_pages:
+            parts.append(b"q 500 0 0 600 50 100 cm /Im Do Q")
+        stream = b"\n".join(parts)
+        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream))
+        content = len(objects)
+        resources = " ".join(f"/F{i} {font} 0 R" for i, font in enumerate(fonts, start=1))
+        page = (
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {WIDTH} {HEIGHT}] /Contents {content} 0 R "
+            f"/Resources << /Font << {resources} >> /XObject << /Im {image} 0 R >> >> >>"
+        )
+        objects.append(page.encode())
+        kids.append(len(objects))
+    objects[0] = b"<< /Type /Catalog /Pages 2 0 R >>"
+    objects[1] = f"<< /Type /Pages /Count {len(kids)} /Kids [{' '.join(f'{kid} 0 R' for kid in kids)}] >>".encode()
+    info = ""
+    if title is not None:
+        objects.append(b"<< /Title (%s) >>" % title.encode("latin-1"))
+        info = f"/Info {len(objects)} 0 R"
+    return _file(objects, info)
+
+
+def _show(text: Text) -> bytes:
+    escaped = text.text.encode("cp1252").replace(b"\\", rb"\\").replace(b"(", rb"\(").replace(b")", rb"\)")
+    matrix = f"0 1 -1 0 {HEIGHT - text.y} {text.x}" if text.turned else f"1 0 0 1 {text.x} {text.y}"
+    place = f"BT /{text.font} {text.size} Tf {text.rise} Ts {matrix} Tm ".encode()
+    return place + b"(" + escaped + b") Tj ET"
+
+
+def _file(objects: Sequence[bytes], info: str) -> bytes:
+    data = bytearray(b"%PDF-1.4\n")
+    places = []
+    for number, content in enumerate(objects, start=1):
+        places.append(len(data))
+        data += b"%d 0 obj\n%s\nendobj\n" % (number, content)
+    table = len(data)
+    data += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n".encode()
+    data += b"".join(b"%010d 00000 n \n" % place for place in places)
+    data += f"trailer << /Size {len(objects) + 1} /Root 1 0 R {info} >>\nstartxref\n{table}\n%%EOF\n".encode()
+    return bytes(data)

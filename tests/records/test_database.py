@@ -1,0 +1,168 @@
+"""Opening databases that are fine, broken, foreign, newer or busy."""
+
+import sqlite3
+
+import pytest
+from writing_process import Shout, ask, write_at_once
+
+from climassay.errors import RecordsError
+from climassay.records import RecordedModel, Records
+from climassay.records.database import Database
+from climassay.records.queries import iterate_answers, list_runs
+
+
+def url_of(path):
+    return f"sqlite:///{path}"
+
+
+def fill(url, count=50):
+    with Records(url) as store, store.run("fill", {"note": "x" * 5000}) as run:
+        recorded = RecordedModel(Shout(), store, run)
+        recorded.generate(ask(*(f"{n} " + "long " * 200 for n in range(count))))
+
+
+def test_a_new_file_uses_the_write_ahead_log_and_every_commit_reaches_the_disk(tmp_path):
+    with Records(url_of(tmp_path / "r.sqlite")) as store, store.database.read() as connection:
+        pragmas = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")
+        }
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2}
+
+
+def test_opening_changes_nothing_in_a_database_that_is_there(tmp_path):
+    fill(url_of(tmp_path / "r.sqlite"))
+    before = (tmp_path / "r.sqlite").read_bytes()
+    Records(url_of(tmp_path / "r.sqlite")).close()
+    assert (tmp_path / "r.sqlite").read_bytes() == before
+
+
+def test_an_empty_file_is_a_new_database(tmp_path):
+    """A process killed between making the file and making the tables leaves one."""
+    (tmp_path / "r.sqlite").touch()
+    fill(url_of(tmp_path / "r.sqlite"), 1)
+
+
+@pytest.mark.parametrize("damage", ["not a database", "cut", "overwritten"])
+def test_a_damaged_file_is_one_sentence_and_stays_as_it_is(tmp_path, damage):
+    path = tmp_path / "r.sqlite"
+    fill(url_of(path))
+    content = path.read_bytes()
+    damaged = {
+        "not a database": b"These are the notes of my last field campaign. " * 100,
+        "cut": content[: len(content) // 2],
+        "overwritten": content[:4096] + b"\xff" * (len(content) - 4096),
+    }[damage]
+    path.write_bytes(damaged)
+    with pytest.raises(RecordsError, match=r"r\.sqlite is corrupt \(.+\): restore it from a copy or move it away\.$"):
+        Records(url_of(path))
+    assert path.read_bytes() == damaged
+
+
+def test_damage_that_is_met_later_is_the_same_sentence(tmp_path):
+    path = tmp_path / "r.sqlite"
+    fill(url_of(path), 500)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 : -4096] = b"\x07" * (len(content) - 4096 - len(content) // 2)
+    path.write_bytes(content)
+    with pytest.raises(RecordsError, match="is corrupt"), Records(url_of(path)) as store:
+        list(iterate_answers(store.database))
+
+
+def test_a_database_of_a_newer_climassay_is_refused(tmp_path):
+    path = tmp_path / "r.sqlite"
+    fill(url_of(path), 1)
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE meta SET value = '999' WHERE name = 'schema_version'")
+    other.close()
+    with pytest.raises(RecordsError, match=r"has schema version 999, .* reads version 1: update climassay\.$"):
+        Records(url_of(path))
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["CREATE TABLE birds (name TEXT)"],
+        ["CREATE TABLE meta (name TEXT, value TEXT)"],
+        ["CREATE TABLE meta (name TEXT, value TEXT)", "INSERT INTO meta VALUES ('schema_version', 'first')"],
+    ],
+)
+def test_a_database_of_something_else_is_refused_and_left_alone(tmp_path, statements):
+    path = tmp_path / "r.sqlite"
+    with sqlite3.connect(path) as other:
+        for statement in statements:
+            other.execute(statement)
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(RecordsError, match="not one of climassay's records"):
+        Records(url_of(path))
+    assert path.read_bytes()[100:] == before[100:], "only the header may say that there is a write-ahead log"
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("records.sqlite", "cannot be read"),
+        ("mysql://host/name", "not in mysql"),
+        ("sqlite://", "in memory would be lost"),
+        ("sqlite:///:memory:", "in memory would be lost"),
+        ("sqlite:////no/such/folder/r.sqlite", "does not exist"),
+    ],
+)
+def test_urls_that_cannot_be_used_are_one_sentence(url, sentence):
+    with pytest.raises(RecordsError, match=sentence) as caught:
+        Records(url)
+    assert str(caught.value).count("\n") == 0
+
+
+def test_a_folder_in_the_place_of_the_file_is_one_sentence(tmp_path):
+    with pytest.raises(RecordsError, match="cannot be opened"):
+        Records(url_of(tmp_path))
+
+
+def test_a_password_is_not_shown():
+    with pytest.raises(RecordsError) as caught:
+        Records("postgresql://user:open-sesame@127.0.0.1:1/none")
+    assert "open-sesame" not in str(caught.value)
+    assert "user:***@127.0.0.1:1/none" in str(caught.value)
+
+
+def test_a_transaction_that_loses_is_done_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("climassay.records.database.BUSY_SECONDS", 0)
+    path = tmp_path / "r.sqlite"
+    database = Database(url_of(path))
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    attempts = []
+
+    def release_in_the_third(*_):
+        attempts.append(1)
+        if len(attempts) == 2:
+            other.execute("COMMIT")
+
+    from sqlalchemy import event
+
+    event.listen(database._engine, "handle_error", release_in_the_third)
+    assert database.write(lambda connection: "done") == "done"
+    assert len(attempts) == 2
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(RecordsError, match="stayed locked by another process"):
+        database.write(lambda connection: "never")
+    other.close()
+    database.close()
+
+
+def test_processes_that_make_the_database_at_once_make_one(tmp_path):
+    url = url_of(tmp_path / "r.sqlite")
+    write_at_once(url, [0, 0, 0, 0], 0)
+    with Records(url) as store:
+        assert len(list_runs(store.database)) == 4
+
+
+def test_two_processes_that_write_the_same_at_once_lose_nothing(tmp_path):
+    url = url_of(tmp_path / "r.sqlite")
+    write_at_once(url, [0, 50], 20)
+    with Records(url) as store:
+        answers = [answer for bundle in iterate_answers(store.database) for answer in bundle]
+    assert {answer.prompt for answer in answers} == {f"text {n}" for n in range(260)}
+    assert len(answers) == 2 * 20 * 20
+    assert all(answer.text == answer.prompt.upper() for answer in answers)

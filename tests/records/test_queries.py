@@ -1,0 +1,155 @@
+"""Usage, look-up and export, counted by hand."""
+
+import csv
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from climassay.errors import InputError, RecordsError
+from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
+from climassay.records import RecordedModel, Records
+from climassay.records.export import export_answers
+from climassay.records.queries import answers_to, count_answers, iterate_answers, list_runs, usage_by_model
+
+
+class Priced:
+    """Answers whose usage follows from the prompt: ``cost tokens``; the word ``fail`` fails."""
+
+    def __init__(self, name):
+        self.name = name
+        self.fingerprint = name.ljust(64, "0")
+
+    def render(self, messages, assistant_prefix=""):
+        return messages[-1].content + assistant_prefix
+
+    def generate(self, requests, *, on_result=None):
+        for index, request in enumerate(requests):
+            words = request.messages[-1].content.split()
+            if words[0] == "fail":
+                on_result(index, Completion.failed("No luck.", Usage(requests=3)))
+            else:
+                cost = None if words[0] == "free" else float(words[0])
+                on_result(index, Completion('an "answer",\nof two lines', "stop", Usage(int(words[1]), 2, 1, cost)))
+
+    def option_logprobs(self, requests, *, on_result=None):
+        for index, _ in enumerate(requests):
+            on_result(index, OptionScores((-0.5, -1.25), "exact", Usage(7, 0, 1)))
+
+    def close(self):
+        """Nothing to give back."""
+
+
+def ask(*texts):
+    return [GenerationRequest((Message("user", text),)) for text in texts]
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Two runs: the first asks four, of which one fails; the second is served two and asks three."""
+    with Records(f"sqlite:///{tmp_path}/records.sqlite") as opened:
+        with opened.run("first", {}) as run:
+            RecordedModel(Priced("openai:a"), opened, run).generate(ask("0.5 10", "0.25 20", "fail"))
+            RecordedModel(Priced("openai:b"), opened, run).generate(ask("free 5"))
+        with opened.run("second", {}) as run:
+            RecordedModel(Priced("openai:a"), opened, run).generate(ask("0.5 10", "0.25 20", "fail", "free 1"))
+            options = OptionRequest((Message("user", "which?"),), ("yes", "no"))
+            RecordedModel(Priced("openai:b"), opened, run).option_logprobs([options])
+        yield opened
+
+
+def test_runs_are_listed_with_what_they_asked_and_were_served(store):
+    first, second = list_runs(store.database)
+    assert (first.asked, first.failed, first.served, first.cost) == (4, 1, 0, 0.75)
+    assert (second.asked, second.failed, second.served, second.cost) == (3, 1, 2, None)
+
+
+def test_usage_adds_up_by_model_and_an_unknown_price_is_unknown(store):
+    a, b = usage_by_model(store.database)
+    assert (a.model, a.answers, a.failed, a.attempts) == ("openai:a", 5, 2, 9)
+    assert (a.prompt_tokens, a.completion_tokens, a.cost, a.unpriced) == (31, 6, 0.75, 1)
+    assert (b.model, b.answers, b.failed, b.prompt_tokens, b.cost, b.unpriced) == ("openai:b", 2, 0, 12, None, 2)
+
+
+def test_usage_of_one_run_is_what_it_asked(store):
+    _, second = list_runs(store.database)
+    a, b = usage_by_model(store.database, second.id)
+    assert (a.answers, a.failed, a.attempts, a.cost, a.unpriced) == (2, 1, 4, None, 1)
+    assert (b.answers, b.prompt_tokens) == (1, 7)
+    with pytest.raises(RecordsError, match="There is no run r00000000"):
+        usage_by_model(store.database, "r00000000")
+
+
+def test_a_request_is_found_by_the_start_of_its_key_with_all_its_answers(store):
+    failed = next(a for bundle in iterate_answers(store.database) for a in bundle if a.error)
+    for digits in (4, 5, 63, 64):
+        first, second = answers_to(store.database, failed.key[:digits].upper())
+        assert (first.key, second.key, first.prompt) == (failed.key, failed.key, "fail")
+    assert first.run != second.run
+
+
+@pytest.mark.parametrize(
+    ("prefix", "sentence"), [("abc", "neither"), ("xyzw", "neither"), ("a" * 65, "neither"), ("0" * 40, "0 requests")]
+)
+def test_a_prefix_that_finds_nothing_says_so(store, prefix, sentence):
+    with pytest.raises(RecordsError, match=sentence):
+        answers_to(store.database, prefix)
+
+
+def test_jsonl_has_every_answer_in_full(store, tmp_path):
+    told = []
+    assert export_answers(store.database, tmp_path / "all.jsonl", on_progress=told.append) == 7 == sum(told)
+    rows = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [row["prompt"] for row in rows][:4] == ["0.5 10", "0.25 20", "fail", "free 5"]
+    assert rows[0]["text"] == 'an "answer",\nof two lines'
+    assert rows[0]["settings"]["sampling"]["max_tokens"] == 256
+    assert (rows[2]["outcome"], rows[2]["error"], rows[2]["text"]) == ("error", "No luck.", None)
+    assert (rows[-1]["kind"], rows[-1]["logprobs"], rows[-1]["outcome"]) == ("options", [-0.5, -1.25], "exact")
+    assert rows[-1]["settings"] == {"options": ["yes", "no"]}
+
+
+def test_csv_and_parquet_hold_the_same(store, tmp_path):
+    for ending in ("csv", "parquet"):
+        assert export_answers(store.database, tmp_path / f"all.{ending}") == 7
+    with (tmp_path / "all.csv").open(encoding="utf-8", newline="") as file:
+        from_csv = list(csv.DictReader(file))
+    from_parquet = pq.read_table(tmp_path / "all.parquet").to_pylist()
+    assert [row["key"] for row in from_csv] == [row["key"] for row in from_parquet]
+    assert from_csv[0]["text"] == from_parquet[0]["text"] == 'an "answer",\nof two lines'
+    assert (from_csv[0]["cost"], from_parquet[0]["cost"], from_csv[3]["cost"], from_parquet[3]["cost"]) == (
+        "0.5",
+        0.5,
+        "",
+        None,
+    )
+    assert json.loads(from_csv[-1]["logprobs"]) == from_parquet[-1]["logprobs"] == [-0.5, -1.25]
+    assert json.loads(from_parquet[-1]["settings"]) == {"options": ["yes", "no"]}
+
+
+def test_the_export_of_a_run_has_what_it_asked_and_what_it_was_served(store, tmp_path):
+    _, second = list_runs(store.database)
+    assert count_answers(store.database, second.id) == 5
+    assert export_answers(store.database, tmp_path / "run.jsonl", second.id) == 5
+    rows = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert sorted(row["prompt"] for row in rows) == ["0.25 20", "0.5 10", "fail", "free 1", "which?"]
+
+
+def test_a_file_is_written_whole_or_not_at_all(store, tmp_path, monkeypatch):
+    target = tmp_path / "out.jsonl"
+    target.write_text("what was there")
+
+    def broken(*_):
+        yield next(iterate_answers(store.database))
+        raise RecordsError("The database is gone.")
+
+    monkeypatch.setattr("climassay.records.export.iterate_answers", broken)
+    with pytest.raises(RecordsError, match="is gone"):
+        export_answers(store.database, target)
+    assert target.read_text() == "what was there"
+    assert not list(tmp_path.glob("*.partial")) + list(tmp_path.glob(".*partial"))
+
+
+@pytest.mark.parametrize("name", ["out.xlsx", "out", "no/folder/out.csv"])
+def test_a_file_that_cannot_be_written_is_one_sentence(store, tmp_path, name):
+    with pytest.raises(InputError, match=r"choose"):
+        export_answers(store.database, tmp_path / name)

@@ -1,0 +1,386 @@
+"""A recorded model asks what is missing, stores before it hands on, and counts."""
+
+import hashlib
+import json
+import math
+import sqlite3
+import threading
+
+import pytest
+
+from climassay.errors import ModelError, RecordsError
+from climassay.models.contract import (
+    Completion,
+    GenerationRequest,
+    Generator,
+    Message,
+    OptionRequest,
+    OptionScorer,
+    OptionScores,
+    Sampling,
+    Usage,
+)
+from climassay.records import RecordedModel, Records, Tally
+from climassay.records.queries import iterate_answers, list_runs
+
+
+class Echo:
+    """A model whose every part can be chosen; it notes what it was asked. What is tested is not the model."""
+
+    def __init__(self, fingerprint="f" * 64, name="local:echo", answer=None):
+        self.name = name
+        self.fingerprint = fingerprint
+        self.asked = []
+        self.answer = answer or (lambda text: Completion(f"echo of {text}", "stop", Usage(3, 5, 1, 0.25)))
+        self.closed = False
+
+    def render(self, messages, assistant_prefix=""):
+        return "".join(f"<{m.role}>{m.content}" for m in messages) + f"<assistant>{assistant_prefix}"
+
+    def generate(self, requests, *, on_result=None):
+        answers = []
+        for index, request in enumerate(requests):
+            self.asked.append(request.messages[-1].content)
+            answers.append(self.answer(request.messages[-1].content))
+            if on_result is not None:
+                on_result(index, answers[-1])
+        return answers
+
+    def close(self):
+        self.closed = True
+
+
+class Scorer(Echo):
+    def option_logprobs(self, requests, *, on_result=None):
+        answers = []
+        for index, request in enumerate(requests):
+            self.asked.append(request.messages[-1].content)
+            digest = hashlib.sha256(repr(request).encode()).digest()
+            scores = tuple(-0.1 - byte / 7 for byte in digest[: len(request.options)])
+            answers.append(OptionScores(scores, "exact", Usage(2, 0, 1)))
+            if on_result is not None:
+                on_result(index, answers[-1])
+        return answers
+
+
+def ask(text, **sampling):
+    return GenerationRequest((Message("user", text),), Sampling(**sampling))
+
+
+def weigh(text, options=("a", "b")):
+    return OptionRequest((Message("user", text),), options)
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/records.sqlite"
+
+
+@pytest.fixture
+def store(url):
+    with Records(url) as opened:
+        yield opened
+
+
+def answers_of(store):
+    return [answer for bundle in iterate_answers(store.database) for answer in bundle]
+
+
+def test_it_has_the_methods_of_the_model_it_wraps(store):
+    with store.run("test", {}) as run:
+        recorded = RecordedModel(Scorer(), store, run)
+        assert isinstance(recorded, Generator)
+        assert isinstance(recorded, OptionScorer)
+        assert (recorded.name, recorded.fingerprint) == ("local:echo", "f" * 64)
+        assert recorded.render((Message("user", "x"),), "y") == "<user>x<assistant>y"
+
+
+def test_an_answer_is_asked_once_and_served_from_then_on(url):
+    model = Echo()
+    for _ in range(2):
+        with Records(url) as store, store.run("test", {}) as run:
+            recorded = RecordedModel(model, store, run)
+            answers = recorded.generate([ask("one"), ask("two")])
+            assert [answer.text for answer in answers] == ["echo of one", "echo of two"]
+            assert answers[0].usage == Usage(3, 5, 1, 0.25), "a stored answer carries what it cost when it was asked"
+    assert model.asked == ["one", "two"]
+    assert recorded.tally == Tally(hits=2)
+
+
+def test_scores_come_back_as_they_were_to_the_last_bit(url):
+    requests = [weigh(str(number), tuple("abcd")) for number in range(20)]
+    with Records(url) as store, store.run("test", {}) as run:
+        first = RecordedModel(Scorer(), store, run).option_logprobs(requests)
+    with Records(url) as store, store.run("test", {}) as run:
+        model = Scorer()
+        assert RecordedModel(model, store, run).option_logprobs(requests) == first
+        assert model.asked == []
+
+
+def test_only_what_is_missing_is_asked_and_every_answer_is_in_its_place(store):
+    model = Echo()
+    with store.run("test", {}) as run:
+        recorded = RecordedModel(model, store, run)
+        recorded.generate([ask("b"), ask("d")])
+        told = []
+        answers = recorded.generate([ask(text) for text in "abcde"], on_result=lambda i, c: told.append((i, c.text)))
+    assert [answer.text for answer in answers] == [f"echo of {text}" for text in "abcde"]
+    assert model.asked == ["b", "d", "a", "c", "e"]
+    assert sorted(told) == [(i, f"echo of {text}") for i, text in enumerate("abcde")]
+    assert (recorded.tally.hits, recorded.tally.asked, recorded.tally.failed) == (2, 5, 0)
+    assert recorded.tally.usage == Usage(15, 25, 5, 1.25)
+
+
+def test_equal_requests_of_one_call_are_asked_once(store):
+    model = Echo()
+    told = []
+    with store.run("test", {}) as run:
+        recorded = RecordedModel(model, store, run, use_cache=False)
+        answers = recorded.generate([ask("x"), ask("y"), ask("x")], on_result=lambda index, _: told.append(index))
+    assert [answer.text for answer in answers] == ["echo of x", "echo of y", "echo of x"]
+    assert model.asked == ["x", "y"]
+    assert sorted(told) == [0, 1, 2]
+
+
+def test_an_answer_is_in_the_database_when_it_is_handed_on(store, tmp_path):
+    """Looked up through a connection of its own, as another process would."""
+    missing = []
+
+    def on_result(index, completion):
+        with sqlite3.connect(tmp_path / "records.sqlite") as other:
+            found = other.execute("SELECT count(*) FROM answers WHERE text = ?", (completion.text,)).fetchone()
+        missing.extend([completion.text] * (found[0] != 1))
+
+    with store.run("test", {}) as run:
+        RecordedModel(Echo(), store, run).generate([ask(str(n)) for n in range(100)], on_result=on_result)
+    assert missing == []
+
+
+def test_results_are_told_in_the_calling_thread(store):
+    threads = set()
+    with store.run("test", {}) as run:
+        recorded = RecordedModel(Echo(), store, run)
+        recorded.generate([ask("x")], on_result=lambda *_: threads.add(threading.get_ident()))
+        recorded.generate([ask("x"), ask("y")], on_result=lambda *_: threads.add(threading.get_ident()))
+    assert threads == {threading.get_ident()}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ask("text", max_tokens=7),
+        ask("text", temperature=0.5),
+        ask("text", top_p=0.5),
+        ask("text", seed=1),
+        ask("text", stop=("\n",)),
+        GenerationRequest((Message("user", "text"),), schema={"type": "string"}),
+        GenerationRequest((Message("user", "text"),), assistant_prefix="So"),
+        GenerationRequest((Message("system", "text"),)),
+    ],
+)
+def test_whatever_changes_a_request_makes_it_another_one(store, other):
+    model = Echo()
+    with store.run("test", {}) as run:
+        RecordedModel(model, store, run).generate([ask("text"), other, ask("text"), other])
+    assert len(model.asked) == 2
+
+
+def test_options_and_generations_of_one_prompt_are_different_requests(store):
+    model = Scorer()
+    with store.run("test", {}) as run:
+        recorded = RecordedModel(model, store, run)
+        recorded.generate([ask("text")])
+        recorded.option_logprobs([weigh("text"), weigh("text", ("b", "a"))])
+    assert len(model.asked) == 3
+
+
+def test_the_order_of_keys_in_a_schema_does_not_matter(store):
+    model = Echo()
+    chat = (Message("user", "text"),)
+    schemas = [{"type": "string", "maxLength": 3}, {"maxLength": 3, "type": "string"}]
+    with store.run("test", {}) as run:
+        RecordedModel(model, store, run).generate([GenerationRequest(chat, schema=schema) for schema in schemas])
+    assert len(model.asked) == 1
+
+
+def test_the_same_name_with_another_fingerprint_is_another_model(store):
+    one, other = Echo("1" * 64), Echo("2" * 64)
+    with store.run("test", {}) as run:
+        RecordedModel(one, store, run).generate([ask("text")])
+        RecordedModel(other, store, run).generate([ask("text")])
+    assert (one.asked, other.asked) == (["text"], ["text"])
+
+
+def test_another_name_with_the_same_fingerprint_is_the_same_model(store):
+    one, other = Echo(name="local:folder"), Echo(name="local:link-to-folder")
+    with store.run("test", {}) as run:
+        RecordedModel(one, store, run).generate([ask("text")])
+        RecordedModel(other, store, run).generate([ask("text")])
+    assert other.asked == []
+
+
+def test_a_failed_request_is_stored_counted_and_asked_again(url):
+    answers = iter(
+        [Completion.failed("It was raining.", Usage(requests=4)), Completion("sunny", "stop", Usage(1, 1, 1))]
+    )
+    model = Echo(answer=lambda text: next(answers))
+    with Records(url) as store:
+        with store.run("first", {}) as run:
+            recorded = RecordedModel(model, store, run)
+            assert recorded.generate([ask("weather?")])[0].error == "It was raining."
+            assert (recorded.tally.asked, recorded.tally.failed) == (1, 1)
+        with store.run("second", {}) as run:
+            assert RecordedModel(model, store, run).generate([ask("weather?")])[0].text == "sunny"
+        with store.run("third", {}) as run:
+            assert RecordedModel(model, store, run).generate([ask("weather?")])[0].text == "sunny"
+        kept = answers_of(store)
+        runs = list_runs(store.database)
+    assert [(answer.outcome, answer.error, answer.text, answer.attempts) for answer in kept] == [
+        ("error", "It was raining.", None, 4),
+        ("stop", None, "sunny", 1),
+    ]
+    assert [(run.asked, run.failed, run.served) for run in runs] == [(1, 1, 0), (1, 0, 0), (0, 0, 1)]
+
+
+def test_asking_afresh_stores_a_new_answer_that_is_served_from_then_on(store):
+    numbers = iter(range(10))
+    model = Echo(answer=lambda text: Completion(f"answer {next(numbers)}", "stop"))
+    with store.run("test", {}) as run:
+        cached, fresh = RecordedModel(model, store, run), RecordedModel(model, store, run, use_cache=False)
+        texts = [one.generate([ask("x")])[0].text for one in (cached, cached, fresh, cached)]
+    assert texts == ["answer 0", "answer 0", "answer 1", "answer 1"]
+
+
+def test_a_score_that_is_not_a_number_is_a_failure(store):
+    class Broken(Scorer):
+        def option_logprobs(self, requests, *, on_result=None):
+            on_result(0, OptionScores((math.nan, -1.0), "exact", Usage(1, 0, 1)))
+            on_result(1, OptionScores((-math.inf, -1.0), "exact", Usage(1, 0, 1)))
+
+    with store.run("test", {}) as run:
+        scores = RecordedModel(Broken(), store, run).option_logprobs([weigh("one"), weigh("two")])
+    assert {score.error for score in scores} == {"The model returned a log-probability that is not a finite number."}
+    assert [answer.outcome for answer in answers_of(store)] == ["error", "error"]
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "half of a pair \ud83d", "whole \U0001f600", "", "µ²\u2028"])
+def test_texts_that_databases_cannot_hold_are_handed_on_as_they_are_stored(url, text):
+    model = Echo(answer=lambda asked: Completion(text, "stop"))
+    answers = []
+    for _ in range(2):
+        with Records(url) as store, store.run("test", {}) as run:
+            answers += RecordedModel(model, store, run).generate([ask("prompt " + text)])
+    assert answers[0] == answers[1]
+    assert answers[0].text == text.replace("\x00", "\ufffd").replace("\ud83d", "\ufffd")
+    assert len(model.asked) == 1
+
+
+def test_two_lone_surrogates_that_make_a_pair_stay_readable(store):
+    model = Echo(answer=lambda asked: Completion("\ud83d" + "\ude00", "stop"))
+    with store.run("test", {}) as run:
+        assert RecordedModel(model, store, run).generate([ask("x")])[0].text == "\U0001f600"
+
+
+def test_a_model_that_breaks_leaves_what_it_answered(url):
+    def answer(text):
+        if text == "c":
+            raise ModelError("The model is gone.")
+        return Completion(text.upper(), "stop")
+
+    model = Echo(answer=answer)
+    with Records(url) as store, pytest.raises(ModelError, match="is gone"), store.run("test", {}) as run:
+        RecordedModel(model, store, run).generate([ask(text) for text in "abcd"])
+    with Records(url) as store:
+        assert [answer.text for answer in answers_of(store)] == ["A", "B"]
+        assert [run.status for run in list_runs(store.database)] == ["failed"]
+
+
+def test_an_interrupted_call_leaves_what_was_answered(url):
+    def answer(text):
+        if text == "c":
+            raise KeyboardInterrupt
+        return Completion(text.upper(), "stop")
+
+    with Records(url) as store, pytest.raises(KeyboardInterrupt), store.run("test", {}) as run:
+        RecordedModel(Echo(answer=answer), store, run).generate([ask(text) for text in "abcd"])
+    with Records(url) as store:
+        assert [answer.text for answer in answers_of(store)] == ["A", "B"]
+        assert [run.status for run in list_runs(store.database)] == ["interrupted"]
+
+
+def test_a_model_that_forgets_a_request_is_an_error(store):
+    class Forgetful(Echo):
+        def generate(self, requests, *, on_result=None):
+            on_result(0, Completion("only this", "stop"))
+            return []
+
+    with store.run("test", {}) as run, pytest.raises(ModelError, match="no answer at all to 1 of 2 requests"):
+        RecordedModel(Forgetful(), store, run).generate([ask("one"), ask("two")])
+
+
+def test_a_model_without_log_probabilities_says_so(store):
+    with store.run("test", {}) as run, pytest.raises(ModelError, match="cannot weigh options"):
+        RecordedModel(Echo(), store, run).option_logprobs([weigh("x")])
+
+
+def test_nothing_is_handed_on_that_could_not_be_stored(store, tmp_path):
+    """The table of answers is taken away while the model answers."""
+    told = []
+
+    def answer(text):
+        with sqlite3.connect(tmp_path / "records.sqlite") as other:
+            other.execute("DROP TABLE IF EXISTS answers")
+        return Completion("lost", "stop")
+
+    with store.run("test", {}) as run:
+        recorded = RecordedModel(Echo(answer=answer), store, run, use_cache=False)
+        with pytest.raises(RecordsError, match="no such table"):
+            recorded.generate([ask("x")], on_result=lambda *_: told.append(1))
+    assert told == []
+
+
+def test_answers_belong_to_an_open_run(store):
+    with store.run("test", {}) as run:
+        recorded = RecordedModel(Echo(), store, run)
+    with pytest.raises(RecordsError, match="is not open"):
+        recorded.generate([ask("x")])
+
+
+def test_closing_it_closes_the_model_and_not_the_records(store):
+    model = Echo()
+    with store.run("test", {}) as run:
+        RecordedModel(model, store, run).close()
+    assert model.closed
+    assert len(list_runs(store.database)) == 1
+
+
+def test_thousands_of_requests_are_looked_up_and_prompts_are_kept_once(url, tmp_path):
+    requests = [ask(f"a prompt that is long enough to weigh something {n}") for n in range(3000)]
+    for expected in (3000, 0):
+        with Records(url) as store, store.run("test", {}) as run:
+            recorded = RecordedModel(Echo(), store, run)
+            recorded.generate(requests)
+            assert recorded.tally.asked == expected
+    with Records(url) as store, store.run("test", {}) as run:
+        RecordedModel(Echo(), store, run, use_cache=False).generate(requests)
+    with sqlite3.connect(tmp_path / "records.sqlite") as other:
+        counts = {
+            table: other.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in ("texts", "requests", "answers", "uses")
+        }
+    # One text for each prompt and one for the sampling settings that all share.
+    assert counts == {"texts": 3001, "requests": 3000, "answers": 6000, "uses": 3000}
+
+
+def test_the_key_is_the_hash_of_what_it_says(store):
+    model = Echo()
+    with store.run("test", {}) as run:
+        RecordedModel(model, store, run).generate([ask("text")])
+    (kept,) = answers_of(store)
+    settings = {
+        "sampling": {"max_tokens": 256, "seed": 0, "stop": [], "temperature": 0.0, "top_p": 1.0},
+        "schema": None,
+    }
+    settings = json.dumps(settings, sort_keys=True, separators=(",", ":"))
+    identity = ["generate", "f" * 64, "<user>text<assistant>", settings]
+    assert kept.key == hashlib.sha256(json.dumps(identity, separators=(",", ":")).encode()).hexdigest()
