@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from climassay import primer
-from climassay.evaluation import McqEvaluation, evaluate_mcq, mcq_report_sections, parse_setting
+from climassay.evaluation import McqEvaluation, Scoring, evaluate_mcq, mcq_report_sections, parse_setting
 from climassay.grounding import GroundedAnswer, answer_card, answer_question, open_collections
 from climassay.records import RecordedModel, Records
 from climassay.reporting import Prose, Report, Section
@@ -23,6 +23,9 @@ PASSAGE_SIZE = 1000
 PASSAGE_OVERLAP = 100
 PASSAGES = 2
 """Smaller and fewer passages than the defaults: the demo is to end within minutes on two cores."""
+
+SCORINGS: tuple[Scoring, ...] = ("likelihood", "text")
+"""A model of 135M parameters cannot handle option letters; the texts show what it knows."""
 
 Step = Callable[[str, int], Callable[[int], None]]
 """Called with a step's name and size; gives the function that is told of its progress."""
@@ -66,7 +69,8 @@ def run_demo(workspace: Workspace, output: Path, model: "Generator", encoder: "E
             model,
             settings,
             store,
-            on_progress=on_step("Evaluating", len(questions.of_kind("mcq")) * len(settings)),
+            scorings=SCORINGS,
+            on_progress=on_step("Evaluating", len(questions.of_kind("mcq")) * len(settings) * len(SCORINGS)),
         )
     report = _report(answers, evaluation, documents, passages).write(output)
     return DemoResult(documents, passages, tuple(answers), evaluation, report)
@@ -109,7 +113,13 @@ def _report(answers: list[GroundedAnswer], evaluation: McqEvaluation, documents:
                     *(answer_card(answer) for answer in answers),
                 ),
             ),
-            *mcq_report_sections(evaluation.scores, "Multiple choice"),
+            *mcq_report_sections(
+                evaluation.scores,
+                "Multiple choice",
+                "likelihood: the model sees the lettered options, and its most probable letter counts. text: it sees "
+                "the question only, and the option whose words it finds most probable counts. The distractors are common "
+                "misconceptions, so a model that has only read much and understood little scores below chance.",
+            ),
         ),
         facts=(
             ("Run", evaluation.run),

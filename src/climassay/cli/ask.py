@@ -8,6 +8,7 @@ import typer
 from climassay.cli.model_options import (
     BaseUrlOption,
     ConcurrencyOption,
+    DeadlineOption,
     DtypeOption,
     ModelOption,
     NoCacheOption,
@@ -35,6 +36,7 @@ def ask(
     prompts: PromptsOption = None,
     base_url: BaseUrlOption = None,
     concurrency: ConcurrencyOption = None,
+    deadline: DeadlineOption = None,
     dtype: DtypeOption = None,
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
@@ -60,6 +62,7 @@ def ask(
         dtype=dtype,
         price_in=price_in,
         price_out=price_out,
+        deadline=deadline,
         quiet=as_json,
     )
     config = {

@@ -9,6 +9,7 @@ import typer
 from climassay.cli.model_options import (
     BaseUrlOption,
     ConcurrencyOption,
+    DeadlineOption,
     DtypeOption,
     ModelOption,
     NoCacheOption,
@@ -69,6 +70,7 @@ def mcq(
     prompts: PromptsOption = None,
     base_url: BaseUrlOption = None,
     concurrency: ConcurrencyOption = None,
+    deadline: DeadlineOption = None,
     dtype: DtypeOption = None,
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
@@ -96,6 +98,7 @@ def mcq(
         dtype=dtype,
         price_in=price_in,
         price_out=price_out,
+        deadline=deadline,
         quiet=as_json,
     )
     orders = sum(1 if choice == "text" else permutations for choice in scorings)

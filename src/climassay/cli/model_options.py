@@ -21,6 +21,10 @@ BaseUrlOption = Annotated[
 ]
 ConcurrencyOption = Annotated[int | None, typer.Option(min=1, help="Most requests at a time, for openai: models.")]
 DtypeOption = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16, for local: models.")]
+DeadlineOption = Annotated[
+    float | None,
+    typer.Option(min=1, help="Seconds after which a request to an openai: model has failed, retries included."),
+]
 PriceInOption = Annotated[float | None, typer.Option(min=0, help="US dollars per million prompt tokens.")]
 PriceOutOption = Annotated[float | None, typer.Option(min=0, help="US dollars per million completion tokens.")]
 PromptsOption = Annotated[
@@ -38,6 +42,7 @@ def model_from_options(
     dtype: str | None,
     price_in: float | None,
     price_out: float | None,
+    deadline: float | None,
     quiet: bool,
 ) -> "Generator":
     """Load the model that the shared options name, telling the user while it loads."""
@@ -45,9 +50,17 @@ def model_from_options(
 
     from climassay.models import load_model
     from climassay.models.openai_prices import find_price, price_from_options
+    from climassay.models.openai_retry import RetryPolicy
 
     price = price_from_options(price_in, price_out)
     if price is None and name.startswith("openai:"):
         price = find_price(name, workspace.root)
     with nullcontext() if quiet else stderr_console().status(f"Loading {name} ..."):
-        return load_model(name, base_url=base_url, concurrency=concurrency, dtype=dtype, price=price)
+        return load_model(
+            name,
+            base_url=base_url,
+            concurrency=concurrency,
+            dtype=dtype,
+            price=price,
+            policy=None if deadline is None else RetryPolicy(deadline=deadline),
+        )

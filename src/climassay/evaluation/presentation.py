@@ -2,7 +2,7 @@
 
 from climassay.evaluation.experiment import McqEvaluation
 from climassay.evaluation.scores import OVERALL, McqScores
-from climassay.reporting import Dot, DotPlot, Report, Section, Table
+from climassay.reporting import Dot, DotPlot, Prose, Report, Section, Table
 from climassay.reporting.html import Block
 from climassay.statistics import Estimate
 
@@ -119,8 +119,8 @@ def _position_table(scores: McqScores) -> Table:
     )
 
 
-def mcq_report_sections(scores: McqScores, heading: str) -> list[Section]:
-    """Figure and tables of an evaluation as a section of a report."""
+def mcq_report_sections(scores: McqScores, heading: str, lead: str = "") -> list[Section]:
+    """Figures and tables of an evaluation as a section of a report, below a sentence or two that say what they are."""
     dots = tuple(
         Dot(
             label=f"{row.setting}, {row.scoring}, {row.level}"
@@ -137,7 +137,8 @@ def mcq_report_sections(scores: McqScores, heading: str) -> list[Section]:
     overall = tuple(dot for dot, row in zip(dots, scores.accuracy, strict=True) if row.level == OVERALL)
     by_level = tuple(dot for dot, row in zip(dots, scores.accuracy, strict=True) if row.level != OVERALL)
     note = "Dots: accuracy. Bars: 95% interval. Dashed tick: the best constant answer."
-    blocks: list[Block] = [DotPlot("Overall accuracy", overall, note=note)]
+    blocks: list[Block] = [Prose(lead)] if lead else []
+    blocks.append(DotPlot("Overall accuracy", overall, note=note))
     if by_level:
         blocks.append(DotPlot("Accuracy by level", by_level, note=note))
     return [Section(heading, (*blocks, *mcq_tables(scores)))]
