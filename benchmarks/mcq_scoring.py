@@ -9,11 +9,12 @@ questions, with the same log-likelihoods (to 1e-3) and so the same accuracies. F
   shared     one long context before several questions, answers are the options' texts
 
 Both sides hold the same model object in float32 with the same number of threads and get the same context and
-continuation strings. They run in turns; lm-evaluation-harness at several batch sizes, the fastest of which counts. Keys and
-values that this package keeps between calls are dropped before each run.
+continuation strings. They run in turns; lm-evaluation-harness at several batch sizes, the fastest of which counts. What
+this package keeps between calls is dropped before each run.
 
 lm-evaluation-harness is not needed by the package: give it an environment of its own, for example
-  python -m venv ../bench && ../bench/bin/pip install -c requirements/constraints.txt 'climassay[local]' 'lm-eval==0.4.13'
+  python -m venv ../bench
+  ../bench/bin/pip install -c requirements/constraints.txt -e '.[local]' 'lm-eval==0.4.13'
 
 Run: python benchmarks/mcq_scoring.py [--questions 24] [--long 4] [--repeats 2] [--batches 1 8] [--json]
 """

@@ -51,7 +51,7 @@ from climassay.workspace import cache_folder
 
 SEED = 20240609
 LATENCY_QUERIES = 200
-WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
+WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 1.0)
 
 
 @dataclass(frozen=True)

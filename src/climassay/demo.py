@@ -117,8 +117,8 @@ def _report(answers: list[GroundedAnswer], evaluation: McqEvaluation, documents:
                 evaluation.scores,
                 "Multiple choice",
                 "likelihood: the model sees the lettered options, and its most probable letter counts. text: it sees "
-                "the question only, and the option whose words it finds most probable counts. The distractors are common "
-                "misconceptions, so a model that has only read much and understood little scores below chance.",
+                "the question only, and the option whose words it finds most probable counts. Its distractors are "
+                "common misconceptions, so a model that has only read much and understood little scores below chance.",
             ),
         ),
         facts=(

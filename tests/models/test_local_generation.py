@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from climassay.errors import ModelError
 from climassay.models.contract import Completion, GenerationRequest, Message, Sampling
 from climassay.models.local.model import LocalModel
 from climassay.models.local.sampling import Draw, draw_tokens
@@ -83,6 +84,18 @@ def test_results_are_reported_as_rows_finish(tiny: LocalModel) -> None:
     results = tiny.generate(requests, on_result=lambda index, completion: order.append(index))
     assert order == [1, 2, 0]
     assert [completion.usage.completion_tokens for completion in results] == [9, 2, 5]
+
+
+def test_threads_wait_for_each_other_and_a_callback_must_not_ask(tiny: LocalModel) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    requests = word_requests(6)
+    alone = [tiny.generate([request])[0] for request in requests]
+    with ThreadPoolExecutor(4) as pool:
+        assert [done for (done,) in pool.map(lambda request: tiny.generate([request]), requests)] == alone
+    with pytest.raises(ModelError, match="asked from within its own on_result"):
+        tiny.generate(requests, on_result=lambda index, completion: tiny.generate(requests[:1]))
+    assert tiny.generate(requests) == alone
 
 
 def test_generation_ends_before_a_stop_text_even_across_tokens() -> None:

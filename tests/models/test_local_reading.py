@@ -45,13 +45,10 @@ def random_requests(seed: int, count: int = 14) -> list[TokenisedOptions]:
 
 
 def computed(reader: Reader, requests: list[TokenisedOptions], layers=None) -> list[OptionReadings]:
-    results: dict[int, OptionReadings] = {}
-
-    def keep(index: int, readings: OptionReadings) -> None:
+    results = {}
+    for index, readings in read_options(reader, requests, layers=layers):
         assert index not in results
         results[index] = readings
-
-    read_options(reader, requests, layers=layers, on_done=keep)
     return [results[index] for index in range(len(requests))]
 
 

@@ -12,7 +12,7 @@ from climassay.models.local.model import LocalModel
 from climassay.models.local.scoring import tokenise_options
 from tiny_models import save_tiny, smollm2
 
-CONTEXT = "Aerosol particles scatter and absorb sunlight and serve as condensation nuclei for cloud droplets. " * 12
+CONTEXT = "Aerosol particles scatter and absorb sunlight and serve as condensation nuclei for cloud droplets. " * 5
 
 
 def ask(text: str, *options: str, prefix: str = "Answer:") -> OptionRequest:

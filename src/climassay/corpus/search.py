@@ -153,16 +153,18 @@ class Searcher:
         if not queries:
             return []
         depth = max(CANDIDATES, 2 * k)
-        vectors = None
+        vectors, held = None, None
         if mode != "bm25" or min_cosine is not None:
-            vectors = encoder().encode(queries, role="query")
-        near: list[Scores] = [{} for _ in queries] if vectors is None or mode == "bm25" else self._dense(vectors, depth)
+            vectors, held = encoder().encode(queries, role="query"), self._held()
+        near: list[Scores] = [{} for _ in queries]
+        if vectors is not None and mode != "bm25":
+            near = self._dense(vectors, held, depth)
         found: list[tuple[Scores, Scores]] = []
         for number, query in enumerate(queries):
             words = self._by_words(query, depth) if mode != "dense" else {}
             cosines = near[number]
             if vectors is not None:
-                cosines = self._cosines({**near[number], **words}, near[number], vectors[number])
+                cosines = self._cosines({**near[number], **words}, near[number], vectors[number], held)
             scores = self._scores(mode, near[number], words, cosines)
             if min_cosine is not None:
                 scores = {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= min_cosine}
@@ -181,9 +183,8 @@ class Searcher:
             case "hybrid":
                 return weighted_sum(cosines, words, self._dense_weight)
 
-    def _dense(self, queries: NDArray[np.float32], depth: int) -> list[Scores]:
+    def _dense(self, queries: NDArray[np.float32], held: _Vectors | None, depth: int) -> list[Scores]:
         """The ``depth`` passages of greatest cosine to each query."""
-        held = self._held()
         if held is None:
             return [self._dense_on_disk(query, depth) for query in queries]
         results = []
@@ -209,11 +210,12 @@ class Searcher:
         rows = found.limit(2 * depth).to_arrow().to_pylist()
         return _first(_ordered({row["id"]: round(row["_score"], _DIGITS) for row in rows}), depth)
 
-    def _cosines(self, wanted: Iterable[str], known: Scores, query: NDArray[np.float32]) -> Scores:
+    def _cosines(
+        self, wanted: Iterable[str], known: Scores, query: NDArray[np.float32], held: _Vectors | None
+    ) -> Scores:
         """Cosines of passages to one query; those that the dense list has are not computed again."""
         missing = [item for item in wanted if item not in known]
         cosines = dict(known)
-        held = self._held() if missing else None
         if held is not None:
             there = [item for item in missing if item in held.rows]
             products = held.matrix[[held.rows[item] for item in there]] @ query

@@ -8,6 +8,7 @@ from climassay.models.contract import Generator
 
 if TYPE_CHECKING:
     from climassay.models.openai_prices import Price
+    from climassay.models.openai_retry import RetryPolicy
 
 PROVIDERS = ("local", "openai")
 DEFAULT_MODEL = "local:smollm2"
@@ -22,6 +23,7 @@ def load_model(
     adapter: str | None = None,
     concurrency: int | None = None,
     price: "Price | None" = None,
+    policy: "RetryPolicy | None" = None,
 ) -> Generator:
     """Load a local model, or make a client for a server.
 
@@ -34,6 +36,7 @@ def load_model(
         adapter: Folder of a PEFT adapter for a local model.
         concurrency: Requests under way at the same time; by default the provider finds it out.
         price: What tokens of an ``openai:`` model cost; None leaves the cost unknown.
+        policy: Deadlines and attempts of an ``openai:`` model.
 
     Returns:
         A local model also gives log-probabilities and hidden states (``OpenWeights``), a client log-probabilities
@@ -59,7 +62,7 @@ def load_model(
     _refuse_options("openai", device=device, dtype=dtype, adapter=adapter)
     from climassay.models.openai_api import OpenAIModel
 
-    return OpenAIModel(rest, base_url=base_url, concurrency=concurrency, price=price)
+    return OpenAIModel(rest, base_url=base_url, concurrency=concurrency, price=price, policy=policy)
 
 
 def _refuse_options(provider: str, **options: str | None) -> None:

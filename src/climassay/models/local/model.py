@@ -1,6 +1,8 @@
 """A language model whose weights are on this machine."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -54,6 +56,8 @@ class LocalModel:
             MissingExtraError: The packages for local models are not installed.
         """
         self._name = name
+        self._lock = threading.Lock()
+        self._worker: int | None = None
         loaded = load_local(name.removeprefix("local:"), device=device, dtype=dtype, adapter=adapter)
         self.device, self.dtype = loaded.device, loaded.dtype
         self.licence, self.folder = loaded.licence, loaded.folder
@@ -87,7 +91,8 @@ class LocalModel:
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
         """Answer every request, in order; see the contract."""
-        return self._generation.run(requests, on_result=on_result)
+        with self._alone():
+            return self._generation.run(requests, on_result=on_result)
 
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
@@ -100,16 +105,12 @@ class LocalModel:
             if on_result is not None:
                 on_result(index, scores)
 
-        for block in self._blocks(requests):
-            tokenised = self._tokenise(requests, block, lambda index, why: keep(index, OptionScores.failed(why)))
-            indices = list(tokenised)
-            read_options(
-                self.reader,
-                list(tokenised.values()),
-                on_done=lambda place, known, indices=indices, tokenised=tokenised: keep(  # type: ignore[misc]
-                    indices[place], _scores(known, tokenised[indices[place]])
-                ),
-            )
+        with self._alone():
+            for block in self._blocks(requests):
+                tokenised = self._tokenise(requests, block, lambda index, why: keep(index, OptionScores.failed(why)))
+                indices = list(tokenised)
+                for place, known in read_options(self.reader, list(tokenised.values())):
+                    keep(indices[place], _scores(known, tokenised[indices[place]]))
         return [results[index] for index in range(len(requests))]
 
     def harvest(self, requests: Sequence[OptionRequest], *, layers: Sequence[int] = (-1,)) -> list[Activations]:
@@ -127,15 +128,13 @@ class LocalModel:
             if not -self.network.layers - 1 <= layer <= self.network.layers:
                 raise ModelError(f"{self.name} has no layer {layer}: its hidden states are 0 to {self.network.layers}.")
         results: dict[int, Activations] = {}
-        for block in self._blocks(requests):
-            tokenised = self._tokenise(requests, block, _refuse)
-            indices = list(tokenised)
-
-            def keep(place: int, known: OptionReadings, indices: list[int] = indices) -> None:
-                assert known.states is not None
-                results[indices[place]] = Activations(known.states, tuple(known.logprobs))
-
-            read_options(self.reader, list(tokenised.values()), layers=layers, on_done=keep)
+        with self._alone():
+            for block in self._blocks(requests):
+                tokenised = self._tokenise(requests, block, _refuse)
+                indices = list(tokenised)
+                for place, known in read_options(self.reader, list(tokenised.values()), layers=layers):
+                    assert known.states is not None
+                    results[indices[place]] = Activations(known.states, tuple(known.logprobs))
         return [results[index] for index in range(len(requests))]
 
     def close(self) -> None:
@@ -145,6 +144,18 @@ class LocalModel:
             import torch
 
             torch.cuda.empty_cache()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One piece of work at a time: threads wait for each other, for all work shares one cache."""
+        if self._worker == threading.get_ident():
+            raise ModelError(f"{self.name} was asked from within its own on_result: ask when the first call is done.")
+        with self._lock:
+            self._worker = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._worker = None
 
     def _settle_threads(self) -> int:
         """Choose the number of threads by a few tokens' work; on a GPU the CPU's threads hardly matter."""

@@ -73,7 +73,8 @@ class PromptFormat:
     def _template_text(self, chat: list[dict[str, str]]) -> str:
         from jinja2.exceptions import TemplateError
 
-        options: dict[str, Any] = {"tokenize": False, "add_generation_prompt": True}
+        # Models that think aloud by default are asked not to: an answer, or an option to weigh, comes at once.
+        options: dict[str, Any] = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
         try:
             return str(self.tokenizer.apply_chat_template(chat, **options))
         except TemplateError as error:

@@ -1,6 +1,6 @@
 """Log-probabilities and hidden states of given answers, all read in one pass over what the requests share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -85,15 +85,16 @@ def read_options(
     requests: Sequence[TokenisedOptions],
     *,
     layers: Sequence[int] | None = None,
-    on_done: Callable[[int, OptionReadings], None],
-) -> None:
+) -> Iterator[tuple[int, OptionReadings]]:
     """Compute the options of many requests.
 
     Args:
         reader: Of the model.
         requests: Tokenised options.
         layers: Hidden states wanted at the last token of each option.
-        on_done: Called with (index, readings) as soon as all of a request is known.
+
+    Yields:
+        Index and readings of a request as soon as all of it is known.
     """
     plan = _plan(requests, states=layers is not None)
     readings = [
@@ -102,7 +103,7 @@ def read_options(
     ]
     for reading in reader.read(plan.sequences, plan.wanted, layers=layers):
         for index in _add_logprobs(reading, plan, requests, readings):
-            on_done(index, readings[index])
+            yield index, readings[index]
 
 
 def _plan(requests: Sequence[TokenisedOptions], *, states: bool) -> _Plan:
