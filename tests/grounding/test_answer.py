@@ -100,6 +100,24 @@ def test_uncited_sentences_are_attributed_or_marked():
     assert answer.text.endswith(IN_HOUSE_MARK)
 
 
+def test_numbers_that_no_cited_passage_has_are_named_and_never_attributed():
+    answer = answered("Clouds reflect 30 per cent of sunlight [2]. The ocean takes up most of the 93 excess heat.")
+    first, second = answer.sentences
+    assert first.foreign_numbers == ("30",)
+    assert "30 not in the cited passage" in answer.text
+    assert second.origin == "none"
+    assert second.in_house
+    assert second.foreign_numbers == ()
+
+
+def test_numbers_are_compared_by_value():
+    passage = Passage("n-0", "It rose by 1,000 m, 2.50 K and −3 W m⁻².", "n", "Numbers", "n.md", 0)
+    from climassay.grounding.answer import foreign_numbers
+
+    assert foreign_numbers("It rose 1000 m, 2.5 K and −3 W.", [passage.text]) == ()
+    assert foreign_numbers("It rose 10 m in 1901.", [passage.text]) == ("10", "1901")
+
+
 def test_the_models_own_mark_is_kept_out_of_the_text_but_honoured():
     answer = answered("Low clouds reflect sunlight (In-house knowledge).")
     (sentence,) = answer.sentences
@@ -152,7 +170,7 @@ def test_passages_are_numbered_in_the_prompt_and_named_by_what_the_source_has():
     for source in answer.sources:
         assert f"[{source.number}] {source.passage.text}" in prompt
     citations = {source.citation for source in answer.sources}
-    assert citations == {"Ocean book, Heat, pp. 3-4", "Cloud book, https://example.org/cloud"}
+    assert citations == {"Ocean book (ocean.md), Heat, pp. 3-4", "Cloud book, https://example.org/cloud"}
 
 
 def test_empty_question_is_refused():

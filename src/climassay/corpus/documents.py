@@ -79,7 +79,8 @@ class Passage:
     @property
     def citation(self) -> str:
         """Where the passage stands, in words: what the source has of title, report, chapter, heading, page and URL."""
-        parts = [self.document]
+        # Many PDFs of one series share their title ("Summary for Policymakers"): the file name tells them apart.
+        parts = [self.document if self.first_page is None else f"{self.document} ({self.source})"]
         if self.report and self.report.lower() not in self.document.lower():
             parts.insert(0, self.report)
         if self.chapter and self.chapter.lower() not in self.document.lower():

@@ -5,7 +5,8 @@
 3. Numbers of passages that were not retrieved are removed and counted.
 4. A sentence in which the model repeats itself over and over is taken out, as is one that it could not finish.
 5. A sentence without a citation gets one where a passage says nearly the same (``attributed``), measured by the
-   similarity of their sentences; otherwise it is marked as in-house knowledge.
+   similarity of their sentences, and has all its numbers; otherwise it is marked as in-house knowledge.
+6. Numbers of a cited sentence that its passages do not have are named beside it.
 """
 
 import re
@@ -37,6 +38,7 @@ Measured on the primer's 30 freeform reference answers with the bundled encoder:
 """
 
 _CITATION = re.compile(r"\s*\[\s*(\d+(?:\s*[,;&-]\s*\d+)*)\s*\]")
+_NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
 _MARK = re.compile(r"\(?\s*in-house knowledge\s*\)?", re.IGNORECASE)
 
 
@@ -69,6 +71,8 @@ class AnswerSentence:
     """The model's own knowledge: neither cited nor found in a passage."""
     support: float
     """Highest similarity to a sentence of the cited passages, else of any passage; 0 to 1."""
+    foreign_numbers: tuple[str, ...] = ()
+    """Numbers in the sentence that none of the cited passages has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,8 @@ class GroundedAnswer:
 
 def _written(sentence: AnswerSentence) -> str:
     numbers = "".join(f" [{number}]" for number in sentence.citations)
-    return sentence.text + numbers + (f" {IN_HOUSE_MARK}" if sentence.in_house else "")
+    foreign = f" ({', '.join(sentence.foreign_numbers)} not in the cited passage)" if sentence.foreign_numbers else ""
+    return sentence.text + numbers + foreign + (f" {IN_HOUSE_MARK}" if sentence.in_house else "")
 
 
 def answer_question(
@@ -235,12 +240,27 @@ def _support(texts: Sequence[str], sources: Sequence[Source], encoder: Encoder) 
 
 
 def _attribute(piece: _Piece, support: np.ndarray, sources: Sequence[Source]) -> AnswerSentence:
-    numbers = [source.number for source in sources]
-    cited = tuple(number for number in piece.numbers if number in numbers)
+    texts = {source.number: source.passage.text for source in sources}
+    numbers = list(texts)
+    cited = tuple(number for number in piece.numbers if number in texts)
     if cited:
         best = max(float(support[numbers.index(number)]) for number in cited)
-        return AnswerSentence(piece.text, cited, "model", False, best)
-    best = float(support.max())
-    if best >= SUPPORT_COSINE and not piece.marked:
-        return AnswerSentence(piece.text, (numbers[int(support.argmax())],), "attributed", False, best)
+        foreign = foreign_numbers(piece.text, [texts[number] for number in cited])
+        return AnswerSentence(piece.text, cited, "model", False, best, foreign)
+    place = int(support.argmax())
+    best = float(support[place])
+    fits = best >= SUPPORT_COSINE and not foreign_numbers(piece.text, [texts[numbers[place]]])
+    if fits and not piece.marked:
+        return AnswerSentence(piece.text, (numbers[place],), "attributed", False, best)
     return AnswerSentence(piece.text, (), "none", True, best)
+
+
+def foreign_numbers(sentence: str, passages: Sequence[str]) -> tuple[str, ...]:
+    """Numbers of a sentence that occur in none of the passages, compared by value (``1,000`` equals ``1000``)."""
+    known = {_value(number) for passage in passages for number in _NUMBER.findall(passage)}
+    found = dict.fromkeys(_NUMBER.findall(sentence))
+    return tuple(number for number in found if _value(number) not in known)
+
+
+def _value(number: str) -> float:
+    return float(number.replace(",", ""))

@@ -15,6 +15,9 @@ def answer_card(answer: GroundedAnswer) -> AnswerCard:
     attributed = sum(sentence.origin == "attributed" for sentence in answer.sentences)
     if attributed:
         notes.append(f"{attributed} of {len(answer.sentences)} citations were found by comparing sentence and passage.")
+    foreign = [number for sentence in answer.sentences for number in sentence.foreign_numbers]
+    if foreign:
+        notes.append(f"Numbers that the cited passages do not have: {', '.join(foreign)}.")
     if answer.removed_citations:
         notes.append(f"{answer.removed_citations} citations of passages that do not exist were removed.")
     sources = tuple((source.number, source.citation, source.passage.text) for source in answer.sources)
