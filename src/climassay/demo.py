@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from climassay.corpus.collection_adding import AddProgress
     from climassay.models.contract import Encoder, Generator
 
-QUESTION = "Why does the upper stratosphere cool when carbon dioxide increases?"
+QUESTION = "What is radiative forcing?"
 OFF_TOPIC = "How long should I boil an egg?"
 COLLECTION = "primer-source"
 PASSAGE_SIZE = 1000

@@ -12,6 +12,8 @@ def answer_card(answer: GroundedAnswer) -> AnswerCard:
         else ((answer.text, (), False),)
     )
     notes = []
+    if not answer.sources:
+        notes.append("No passage is relevant, so the model was not asked.")
     attributed = sum(sentence.origin == "attributed" for sentence in answer.sentences)
     if attributed:
         notes.append(f"{attributed} of {len(answer.sentences)} citations were found by comparing sentence and passage.")
