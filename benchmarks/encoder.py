@@ -148,6 +148,12 @@ def quality(encode: Encode, texts: Sequence[str], questions: Sequence[str], gold
     return float((ranks <= 10).mean()), float(((ranks <= 10) / ranks).mean()), vectors
 
 
+def mean_cosine(vectors: Any, reference: Any) -> float:
+    # Vectors computed in bfloat16 are not quite of unit length.
+    lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(reference, axis=1)
+    return float(((vectors * reference).sum(axis=1) / lengths).mean())
+
+
 def best_rates(encoders: dict[str, Encode], texts: Sequence[str], rounds: int) -> dict[str, float]:
     rates = dict.fromkeys(encoders, 0.0)
     for _ in range(rounds):
@@ -181,7 +187,7 @@ def main() -> None:
     results = []
     for name, (recall, mrr, vectors) in measured.items():
         reference = None if "512" in name else windowed if "windows" in name else cut
-        cosine = None if reference is None else float((vectors * reference).sum(axis=1).mean())
+        cosine = None if reference is None else mean_cosine(vectors, reference)
         ratio = rates[name] / rates["sentence-transformers"]
         results.append(Result(name, rates[name], ratio, cosine, recall, mrr))
     show(results, len(texts), len(questions), all_cores(folder, sample), arguments.json)
@@ -204,9 +210,8 @@ def show(results: list[Result], passages: int, questions: int, cores: float, as_
     print(f"{'variant':26} {'p/cpu-s':>8} {'ratio':>6} {'cosine':>7} {'recall@10':>10} {'MRR@10':>7}")
     for result in results:
         cosine = "" if result.cosine is None else f"{result.cosine:.4f}"
-        print(
-            f"{result.name:26} {result.rate:8.1f} {result.ratio:6.2f} {cosine:>7} {result.recall:10.3f} {result.mrr:7.3f}"
-        )
+        quality = f"{cosine:>7} {result.recall:10.3f} {result.mrr:7.3f}"
+        print(f"{result.name:26} {result.rate:8.1f} {result.ratio:6.2f} {quality}")
     print(f"\n{questions} questions over {passages} passages; windows are of {WINDOW_TOKENS} tokens.")
     print(f"ONNX int8 with windows on all cores: {cores:.0f} passages/s")
 

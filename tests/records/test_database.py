@@ -3,12 +3,12 @@
 import sqlite3
 
 import pytest
-from writing_process import Shout, ask, write_at_once
 
 from climassay.errors import RecordsError
 from climassay.records import RecordedModel, Records
 from climassay.records.database import Database
 from climassay.records.queries import iterate_answers, list_runs
+from writing_process import Shout, ask, write_at_once
 
 
 def url_of(path):

@@ -7,12 +7,12 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from writing_process import Shout, ask, write_at_once
 
 from climassay.errors import RecordsError
 from climassay.records import RecordedModel, Records
 from climassay.records.export import export_answers
 from climassay.records.queries import answers_to, iterate_answers, list_runs, run_details, usage_by_model
+from writing_process import Shout, ask, write_at_once
 
 
 def find_program(name):

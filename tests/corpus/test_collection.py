@@ -1,0 +1,276 @@
+"""Collections: what is added stays, once; what differs is refused; what is removed is gone."""
+
+import json
+
+import lancedb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from climassay.corpus import collection_adding
+from climassay.corpus.collection import Collection, list_collections, open_or_create, remove_collection
+from climassay.corpus.collection_adding import AddProgress
+from climassay.corpus.collection_rows import METADATA_KEY
+from climassay.corpus.collection_store import CollectionStore
+from climassay.corpus.documents import Block, Document
+from climassay.corpus.reading import read
+from climassay.errors import InputError
+from climassay.models.encoder import load_encoder
+from climassay.primer import book_path
+from climassay.workspace import Workspace
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return load_encoder()
+
+
+@pytest.fixture(scope="module")
+def book():
+    (document,) = read(book_path("contrarian_pamphlet")).documents
+    return document
+
+
+@pytest.fixture
+def collection(tmp_path, encoder):
+    return Collection.create(tmp_path, "ocean", encoder)
+
+
+def document(number: int, *texts: str, **fields) -> Document:
+    """A document with one passage a text (chapters keep them apart)."""
+    blocks = tuple(Block(text, chapter=f"Chapter {part}", page=part + 1) for part, text in enumerate(texts))
+    return Document(f"d{number}", f"Title {number}", f"file{number}.pdf", blocks, **fields)
+
+
+class CountingEncoder:
+    """The bundled encoder under another name or fingerprint, counting the texts it works on."""
+
+    def __init__(self, encoder, name="local:minilm", fingerprint=None):
+        self._encoder = encoder
+        self.name = name
+        self.fingerprint = fingerprint or encoder.fingerprint
+        self.width = encoder.width
+        self.texts = []
+
+    def encode(self, texts, *, role="passage", on_progress=None):
+        self.texts += texts
+        return self._encoder.encode(texts, role=role, on_progress=on_progress)
+
+
+def test_a_passage_comes_back_as_it_was_cut(collection, book):
+    from climassay.corpus.passages import split_passages
+
+    report = collection.add([book])
+    passages = split_passages(book, size=2000, overlap=200)
+    assert report.passages == len(collection) == len(passages) > 2
+    assert [collection.passage(passage.id) for passage in passages] == passages
+
+
+def test_all_that_a_source_tells_is_kept(collection):
+    block = Block(
+        "The sea is salt; it's 3.5 % by mass.", 12, 13, ("Part I", "Salt"), "p-7", "Chapter 2", "https://example.org/#7"
+    )
+    given = Document(
+        "id'1",
+        "Seas' “title”",
+        "sea.pdf",
+        (block,),
+        "https://example.org",
+        "WG1",
+        "2021-08-09",
+        "2nd",
+        "CC BY 4.0",
+        "pdf",
+    )
+    collection.add([given])
+    passage = collection.passage("id'1-0")
+    assert passage.text == block.text
+    assert passage.headings == ("Part I", "Salt")
+    assert passage.paragraph_ids == ("p-7",)
+    assert (passage.document, passage.source, passage.report) == ("Seas' “title”", "sea.pdf", "WG1")
+    assert (passage.date, passage.edition, passage.licence) == ("2021-08-09", "2nd", "CC BY 4.0")
+    assert passage.chapter == "Chapter 2"
+    (stored,) = collection.documents()
+    assert (stored.id, stored.licence, stored.passages, stored.complete) == ("id'1", "CC BY 4.0", 1, True)
+    assert collection.remove("Seas' “title”") == (stored,)
+    assert len(collection) == 0
+
+
+def test_adding_twice_changes_nothing(tmp_path, encoder, book):
+    counting = CountingEncoder(encoder)
+    collection = Collection.create(tmp_path, "twice", counting)
+    first = collection.add([book, book])
+    assert [item.id for item in first.added] == [book.id]
+    before, embedded = collection._table.to_arrow().sort_by("id"), len(counting.texts)
+    second = collection.add([book])
+    assert (second.added, second.passages, [item.id for item in second.already_there]) == ((), 0, [book.id])
+    assert collection._table.to_arrow().sort_by("id").equals(before)
+    assert len(counting.texts) == embedded == first.passages
+
+
+def test_a_changed_document_is_another_one_and_is_told(collection):
+    old, new = document(1, "Sea level rose by 3 mm a year."), document(1, "Sea level rose by 4 mm a year.")
+    new = Document("d1-new", new.title, new.source, new.blocks)
+    collection.add([old, document(2, "Something else entirely.")])
+    report = collection.add([new])
+    assert [item.id for item in report.added] == ["d1-new"]
+    assert [item.id for item in report.other_versions] == ["d1"]
+    assert report.replaced == ()
+    assert {item.id for item in collection.documents()} == {"d1", "d1-new", "d2"}
+
+
+def test_replacing_takes_out_older_versions_only(collection):
+    old = document(1, "Sea level rose by 3 mm a year.")
+    collection.add([old, document(2, "Something else entirely.")])
+    new = Document("d1-new", old.title, old.source, document(1, "Sea level rose by 4 mm a year.").blocks)
+    report = collection.add([new], replace=True)
+    assert [item.id for item in report.replaced] == ["d1"]
+    assert {item.id for item in collection.documents()} == {"d1-new", "d2"}
+    assert [hit.passage.document_id for hit in collection.search("How fast did sea level rise?", k=1)] == ["d1-new"]
+
+
+def test_two_documents_of_one_name_added_together_are_both_kept(collection):
+    first, second = document(1, "Rain in the north."), document(1, "Rain in the south.")
+    second = Document("d1-b", second.title, second.source, second.blocks)
+    report = collection.add([first, second], replace=True)
+    assert len(report.added) == 2
+    assert report.replaced == report.other_versions == ()
+
+
+def test_a_document_without_text_is_skipped(collection):
+    report = collection.add([Document("empty", "Blank", "blank.txt", ()), document(1, "Not blank at all.")])
+    assert [(item.source, item.reason) for item in report.skipped] == [("blank.txt", "'Blank' has no text.")]
+    assert [item.id for item in report.added] == ["d1"]
+
+
+def test_documents_are_read_one_after_the_other(collection, monkeypatch):
+    """No more documents are held than a chunk of passages needs."""
+    monkeypatch.setattr(collection_adding, "CHUNK", 2)
+    stored_when_read = []
+
+    def stream():
+        for number in range(5):
+            stored_when_read.append(len(collection))
+            yield document(number, f"Text {number} on ice.", f"Text {number} on snow.")
+
+    collection.add(stream())
+    assert stored_when_read == [0, 2, 4, 6, 8]
+
+
+def test_progress_counts_passages_and_documents(collection):
+    told: list[AddProgress] = []
+    collection.add([document(n, "One text.", "Another text.") for n in range(3)], on_progress=told.append)
+    assert told[-1] == AddProgress(passages_done=6, passages_known=6, documents=3)
+    assert [state.passages_done for state in told] == sorted(state.passages_done for state in told)
+
+
+def test_another_encoder_is_refused(tmp_path, encoder, collection):
+    collection.add([document(1, "Ice melts.")])
+    with pytest.raises(InputError, match="made with the encoder local:minilm, not with local:other"):
+        Collection.open(tmp_path, "ocean", CountingEncoder(encoder, "local:other", "0" * 64))
+    with pytest.raises(InputError, match="had other weights or settings"):
+        Collection.create(tmp_path, "ocean", CountingEncoder(encoder, fingerprint="0" * 64))
+
+
+def test_an_encoder_whose_weights_have_changed_is_refused_at_search_and_adding(tmp_path, encoder):
+    Collection.create(tmp_path, "old", CountingEncoder(encoder, fingerprint="0" * 64))
+    opened = Collection.open(tmp_path, "old")
+    for use in (lambda: opened.search("ice"), lambda: opened.add([document(1, "Ice melts.")])):
+        with pytest.raises(InputError, match="had other weights or settings"):
+            use()
+
+
+def test_other_passage_settings_are_refused(tmp_path, encoder, collection):
+    with pytest.raises(InputError, match="passages of 2000 characters with 200 overlapping, not 1000 and 200"):
+        Collection.create(tmp_path, "ocean", encoder, passage_size=1000)
+    with pytest.raises(InputError, match="too small"):
+        Collection.create(tmp_path, "new", encoder, passage_size=10)
+    assert CollectionStore.at(tmp_path).names() == ["ocean"]
+
+
+def test_what_is_not_said_is_what_the_collection_remembers(tmp_path, encoder):
+    open_or_create(tmp_path, "small", passage_size=500, passage_overlap=50)
+    again = open_or_create(tmp_path, "small")
+    assert (again.settings.passage_size, again.settings.passage_overlap) == (500, 50)
+    assert again.settings.encoder == "local:minilm"
+    assert again.settings.encoder_fingerprint == encoder.fingerprint
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../up", "with space", "é", "-x", "x" * 64, "a.b"])
+def test_a_name_that_is_none_is_refused(tmp_path, encoder, name):
+    with pytest.raises(InputError, match="cannot name a collection"):
+        Collection.create(tmp_path, name, encoder)
+    with pytest.raises(InputError, match="cannot name a collection"):
+        Collection.open(tmp_path, name)
+
+
+def test_a_missing_collection_is_told_with_those_that_are_there(tmp_path, collection):
+    with pytest.raises(InputError, match=r"no collection 'sea'.*there are ocean"):
+        Collection.open(tmp_path, "sea")
+    with pytest.raises(InputError, match=r"there are none yet"):
+        Collection.open(tmp_path / "nothing", "sea")
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_foreign_table_is_told_and_not_listed(tmp_path, collection):
+    lancedb.connect(str(tmp_path)).create_table("foreign", pa.table({"x": [1]}))
+    with pytest.raises(InputError, match="was not made by this version"):
+        Collection.open(tmp_path, "foreign")
+    assert [summary.name for summary in list_collections(tmp_path)] == ["ocean"]
+
+
+def test_a_later_layout_is_told(tmp_path, collection):
+    schema = collection._table.schema
+    settings = json.loads(schema.metadata[METADATA_KEY]) | {"format": 99}
+    later = schema.with_metadata({METADATA_KEY: json.dumps(settings)})
+    lancedb.connect(str(tmp_path)).create_table("later", schema=later)
+    with pytest.raises(InputError, match="has layout 99"):
+        Collection.open(tmp_path, "later")
+
+
+def test_removing(tmp_path, collection):
+    collection.add([document(1, "Ice melts."), document(2, "Rain falls."), document(3, "Wind blows.")])
+    assert [item.id for item in collection.remove("d1")] == ["d1"]
+    assert [item.title for item in collection.remove("Title 2")] == ["Title 2"]
+    for mode in ("dense", "bm25", "hybrid", "rrf"):
+        assert {hit.passage.document_id for hit in collection.search("ice rain wind", mode=mode)} == {"d3"}
+    with pytest.raises(InputError, match="no document with the id or title 'd1'"):
+        collection.remove("d1")
+    with pytest.raises(InputError, match="no passage 'd1-0'"):
+        collection.passage("d1-0")
+    assert [item.id for item in collection.add([document(1, "Ice melts.")]).added] == ["d1"]
+    remove_collection(tmp_path, "ocean")
+    with pytest.raises(InputError):
+        remove_collection(tmp_path, "ocean")
+    assert list_collections(tmp_path) == []
+
+
+def test_a_collection_lives_in_its_workspace(tmp_path, encoder):
+    workspace = Workspace.open(tmp_path / "work")
+    Collection.create(workspace, "c", encoder).add([document(1, "Ice melts.")])
+    assert (workspace.collections / "c.lance").is_dir()
+    (summary,) = list_collections(workspace)
+    assert (summary.name, summary.documents, summary.incomplete, summary.passages) == ("c", 1, 0, 1)
+
+
+def test_a_collection_by_address(encoder):
+    """Any address LanceDB understands will do; here its store in memory."""
+    store = CollectionStore.at("memory://climate/")
+    assert (store.address, store.folder, store.lock_file("c")) == ("memory://climate", None, None)
+    assert CollectionStore.at("s3://bucket/collections").folder is None
+
+
+def test_vectors_are_the_encoders(collection, encoder):
+    collection.add([document(1, "Ice melts.", "Rain falls.")])
+    rows = collection._table.to_arrow().sort_by("id")
+    stored = np.stack([np.asarray(vector) for vector in rows["vector"].to_pylist()])
+    np.testing.assert_array_equal(stored.astype(np.float32), encoder.encode(rows["text"].to_pylist()))
+
+
+def test_what_another_handle_adds_is_seen_at_once(tmp_path, collection, encoder):
+    other = Collection.open(tmp_path, "ocean", encoder)
+    assert collection.search("melting ice") == []
+    other.add([document(1, "Ice melts in the sun.")])
+    assert [hit.passage.id for hit in collection.search("melting ice")] == ["d1-0"]
+    other.remove("d1")
+    assert collection.search("melting ice") == []
