@@ -1,0 +1,220 @@
+"""``climassay corpus`` as a user meets it: what it prints, where, and with which exit code."""
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from climassay.cli.main import main
+
+DATA = Path("../shared/data")
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch, capsys):
+    """Runs a command in a workspace of its own; gives exit code, stdout and stderr."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*arguments):
+        monkeypatch.setattr(
+            "sys.argv", ["climassay", "corpus", *map(str, arguments), "--workspace", str(tmp_path / "w")]
+        )
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+        out = capsys.readouterr()
+        return code, out.out, out.err
+
+    return run
+
+
+def test_from_files_to_cited_passages(corpus, tmp_path):
+    code, out, _ = corpus("add", "books", "primer:physical_climate", "primer:aerosols_clouds")
+    assert code == 0
+    assert "added     Principles of Physical Climate" in out
+    assert "books: 2 documents added" in out
+
+    code, out, _ = corpus("add", "books", "primer:physical_climate")
+    assert (code, "0 documents added with 0 new passages, 1 already there" in out) == (0, True)
+
+    code, out, _ = corpus("search", "books", "Why does ozone oxidation in cloud water limit itself?", "-k", 2)
+    assert code == 0
+    assert out.startswith("1. ")
+    assert "cosine 0." in out
+
+    code, out, _ = corpus("search", "books", "What limits ozone oxidation?", "--json", "-k", 3)
+    found = json.loads(out)
+    assert (code, len(found["hits"]), found["mode"]) == (0, 3, "hybrid")
+    first = found["hits"][0]
+    assert first["rank"] == 1
+    assert first["citation"].startswith(first["passage"]["document"])
+
+    code, out, _ = corpus("show", "books", first["passage"]["id"])
+    assert code == 0
+    assert first["passage"]["text"] in out
+    assert json.loads(corpus("show", "books", first["passage"]["id"], "--json")[1])["text"] == first["passage"]["text"]
+
+    code, out, _ = corpus("show", "books")
+    assert (code, "Principles of Physical Climate" in out, "local:minilm" in out) == (0, True, True)
+    documents = json.loads(corpus("show", "books", "--json")[1])["documents"]
+    assert [document["passages"] for document in documents] == [document["expected"] for document in documents]
+
+    (summary,) = json.loads(corpus("list", "--json")[1])
+    assert (summary["name"], summary["documents"], summary["incomplete"]) == ("books", 2, 0)
+    assert "books" in corpus("list")[1]
+
+    code, out, _ = corpus("evaluate", "books", "primer:aerosols_clouds", "-k", 1, "-k", 10)
+    assert code == 0
+    assert all(word in out for word in ("recall@1", "recall@10", "MRR@10", "hybrid", "dense", "bm25", "n = 60"))
+    report = json.loads(corpus("evaluate", "books", "primer:aerosols_clouds", "--mode", "bm25", "--json")[1])
+    assert (report["n"], [scores["mode"] for scores in report["modes"]]) == (60, ["bm25"])
+
+    code, out, _ = corpus("remove", "books", "Principles of Physical Climate")
+    assert (code, out.startswith("Removed Principles of Physical Climate")) == (0, True)
+    assert corpus("remove", "books", "--yes")[0] == 0
+    assert json.loads(corpus("list", "--json")[1]) == []
+
+
+def test_nothing_relevant_is_said(corpus):
+    corpus("add", "books", "primer:contrarian_pamphlet")
+    code, out, err = corpus("search", "books", "How long do I boil an egg?")
+    assert (code, out) == (0, "")
+    assert "Nothing relevant in books" in err
+    assert "--all" in err
+    assert len(corpus("search", "books", "How long do I boil an egg?", "--all", "-k", 1)[1].splitlines()) > 2
+    found = json.loads(corpus("search", "books", "How long do I boil an egg?", "--json")[1])
+    assert found["hits"] == []
+    assert found["min_cosine"] == 0.4
+
+
+def test_tables_with_chosen_columns(corpus, tmp_path):
+    rows = [
+        {"work": "A", "body": "Ice sheets lose mass at their edges.", "where": "p1", "y": "2021"},
+        {"work": "B", "body": "Monsoon rain depends on the land being warm.", "where": "p2", "y": "2019"},
+    ]
+    file = tmp_path / "table.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    columns = ("text=body", "document=work", "title=work", "paragraph_id=where", "date=y")
+    options = [part for column in columns for part in ("--column", column)]
+    code, out, _ = corpus("add", "t", file, *options, "--licence", "CC BY 4.0", "--json")
+    assert code == 0
+    assert {item["title"] for item in json.loads(out)["added"]} == {"A", "B"}
+    (hit,) = json.loads(corpus("search", "t", "ice sheets", "--json", "-k", 1)[1])["hits"]
+    passage = hit["passage"]
+    assert (passage["document"], passage["paragraph_ids"], passage["date"]) == ("A", ["p1"], "2021")
+    assert passage["licence"] == "CC BY 4.0"
+
+
+def test_what_was_skipped_is_listed_and_does_not_stop_the_rest(corpus, tmp_path):
+    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7 and no more")
+    (tmp_path / "good.md").write_text("# Ice\n\nIce melts when it gains more heat than it loses.\n")
+    code, out, _ = corpus(
+        "add", "mix", tmp_path / "empty.txt", tmp_path / "broken.pdf", tmp_path / "good.md", "none.pdf"
+    )
+    assert code == 0
+    for name in ("empty.txt", "broken.pdf", "none.pdf"):
+        assert f"skipped   {name}: " in out
+    assert "1 document added with 1 new passage, 0 already there, 3 skipped" in out
+
+
+def test_nothing_readable_is_exit_code_2_and_makes_nothing(corpus, tmp_path):
+    code, out, err = corpus("add", "none", tmp_path / "missing.pdf")
+    assert (code, out) == (2, "")
+    assert "skipped   missing.pdf" in err
+    assert "None of the files could be read, so nothing was added to none." in err
+    code, out, _ = corpus("add", "none", tmp_path / "missing.pdf", "--json")
+    told = json.loads(out)
+    assert (code, told["added"], told["skipped"][0]["source"]) == (2, [], "missing.pdf")
+    assert json.loads(corpus("list", "--json")[1]) == []
+    assert "No collections yet" in corpus("list")[2]
+
+
+def test_a_changed_file_is_told_and_can_replace_the_old_one(corpus, tmp_path):
+    file = tmp_path / "note.md"
+    file.write_text("# Note\n\nSea level rose by three millimetres a year.\n")
+    corpus("add", "notes", file)
+    file.write_text("# Note\n\nSea level rose by four millimetres a year.\n")
+    code, out, _ = corpus("add", "notes", file)
+    assert (code, "also keeps another version of Note" in out) == (0, True)
+    file.write_text("# Note\n\nSea level rose by five millimetres a year.\n")
+    code, out, _ = corpus("add", "notes", file, "--replace")
+    assert out.count("replaced  Note") == 2
+    assert len(json.loads(corpus("show", "notes", "--json")[1])["documents"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("search", "none", "ice"), "There is no collection 'none'"),
+        (("show", "none"), "There is no collection 'none'"),
+        (("remove", "none", "--yes"), "There is no collection 'none'"),
+        (("evaluate", "none", "primer:physical_climate"), "There is no collection 'none'"),
+        (("add", "a/b", "primer:physical_climate"), "cannot name a collection"),
+        (("add", "a", "primer:cooking"), "no book 'cooking'"),
+        (("add", "a", "primer:physical_climate", "--column", "text"), "is not FIELD=COLUMN"),
+        (("add", "a", "primer:physical_climate", "--column", "colour=x"), "is not FIELD=COLUMN"),
+        (("add", "a", "primer:physical_climate", "-c", "url=x", "-c", "url=y"), "two columns for url"),
+        (("add", "a", "primer:physical_climate", "--encoder", "minilm"), "names no encoder"),
+        (("add", "a", "primer:physical_climate", "--passage-size", "20"), "too small"),
+    ],
+)
+def test_bad_input_is_one_sentence(corpus, arguments, words):
+    code, out, err = corpus(*arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert "Traceback" not in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_questions_on_a_collection_without_their_books(corpus):
+    corpus("add", "other", "primer:contrarian_pamphlet")
+    code, _, err = corpus("evaluate", "other", "primer:physical_climate")
+    assert (code, "none of the 60 gold passages" in err) == (2, True)
+    code, _, err = corpus("evaluate", "other", "primer:cooking")
+    assert (code, "no questions on 'cooking'" in err) == (2, True)
+    code, _, err = corpus("search", "other", "ice", "--mode", "fuzzy")
+    assert (code, "no search mode 'fuzzy'" in err) == (2, True)
+
+
+def test_a_collection_is_only_removed_when_meant(corpus, monkeypatch):
+    corpus("add", "books", "primer:contrarian_pamphlet")
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert corpus("remove", "books")[0] != 0
+    code, out, err = corpus("remove", "books", "--json")
+    assert (code, out, "needs --yes" in err) == (2, "", True)
+    assert len(json.loads(corpus("list", "--json")[1])) == 1
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert corpus("remove", "books")[0] == 0
+    assert json.loads(corpus("list", "--json")[1]) == []
+
+
+def test_help_needs_no_heavy_module():
+    script = (
+        "import sys; import climassay.cli.main\n"
+        "heavy = {'torch', 'lancedb', 'pyarrow', 'onnxruntime', 'numpy', 'tokenizers'} & set(sys.modules)\n"
+        "sys.exit(', '.join(sorted(heavy)) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_real_reports(corpus, tmp_path):
+    """A summary for policymakers as PDF, and the AR6 paragraphs as a gzipped table."""
+    if not DATA.is_dir():
+        pytest.skip("the shared data are not here")
+    shutil.copy(DATA / "pdf" / "ipcc_sr15_spm.pdf", tmp_path / "spm.pdf")
+    code, out, _ = corpus("add", "ipcc", tmp_path / "spm.pdf", "--report", "SR15")
+    assert code == 0, out
+    (hit,) = json.loads(
+        corpus("search", "ipcc", "How much warming have human activities caused?", "-k", 1, "--json")[1]
+    )["hits"]
+    assert hit["passage"]["first_page"] is not None
+    assert "p. " in hit["citation"] or "pp. " in hit["citation"]
+    assert hit["citation"].startswith("SR15")
