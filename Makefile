@@ -31,7 +31,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/run_all.py
 
 # torch goes first and alone, at the pinned version, so that nothing else can pull in another build of it.
-$(READY): pyproject.toml requirements/constraints.txt requirements/bundled.txt
+$(READY): Makefile pyproject.toml requirements/constraints.txt requirements/bundled.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "climassay needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

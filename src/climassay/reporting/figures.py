@@ -30,3 +30,8 @@ class DotPlot:
     def groups(self) -> tuple[str, ...]:
         """Group names in order of first appearance."""
         return tuple(dict.fromkeys(dot.group for dot in self.dots))
+
+    @property
+    def label_width(self) -> int:
+        """Room for the longest label, in units of the drawing (about 6.6 a character at its font size)."""
+        return 24 + round(6.6 * max((len(dot.label) for dot in self.dots), default=0))
