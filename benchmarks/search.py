@@ -43,7 +43,7 @@ from climassay.corpus.labelled_questions import LabelledQuestion, read_labelled
 from climassay.corpus.presentation import evaluation_table
 from climassay.corpus.reading import read
 from climassay.corpus.retrieval_evaluation import RetrievalReport, evaluate_retrieval
-from climassay.corpus.search import SEARCH_MODES, Searcher
+from climassay.corpus.search import SEARCH_MODES, Searcher, one_thread
 from climassay.models.encoder import load_encoder
 from climassay.primer import book_names, book_path, question_paths
 from climassay.reporting.tables import as_markdown
@@ -158,7 +158,7 @@ def vector_searches(collection: Collection, queries: Sequence[str]) -> list[Vect
     folder = tempfile.mkdtemp()
     try:
         database = lancedb.connect(folder)
-        found = [measure_vectors("exact, in memory", lambda v: np.argpartition(matrix @ v, -10)[-10:], vectors, exact)]
+        found = [measure_vectors("exact, in memory", lambda v: in_memory(matrix, v), vectors, exact)]
         indexes = {
             "exact, LanceDB scan": None,
             "IVF-PQ": IvfPq(distance_type="dot"),
@@ -172,6 +172,11 @@ def vector_searches(collection: Collection, queries: Sequence[str]) -> list[Vect
         return found
     finally:
         shutil.rmtree(folder)
+
+
+def in_memory(matrix: Any, vector: Any) -> Any:
+    with one_thread():
+        return np.argpartition(matrix @ vector, -10)[-10:]
 
 
 def nearest(table: Any, vector: Any) -> list[int]:

@@ -253,11 +253,26 @@ def test_a_collection_lives_in_its_workspace(tmp_path, encoder):
     assert (summary.name, summary.documents, summary.incomplete, summary.passages) == ("c", 1, 0, 1)
 
 
-def test_a_collection_by_address(encoder):
-    """Any address LanceDB understands will do; here its store in memory."""
-    store = CollectionStore.at("memory://climate/")
-    assert (store.address, store.folder, store.lock_file("c")) == ("memory://climate", None, None)
-    assert CollectionStore.at("s3://bucket/collections").folder is None
+def test_a_collection_by_address(tmp_path, encoder):
+    """As on an object store: an address, and no lock file."""
+    address = f"file://{tmp_path}/store"
+    store = CollectionStore.at(f"{address}/")
+    assert (store.address, store.folder, store.lock_file("c")) == (address, None, None)
+    made = Collection.create(address, "c", encoder)
+    made.add([document(1, "Ice melts."), document(2, "Rain falls.")])
+    assert [hit.passage.id for hit in Collection.open(address, "c").search("rain", k=1)] == ["d2-0"]
+    assert [summary.passages for summary in list_collections(address)] == [2]
+    assert Collection.open(address, "c").add([document(1, "Ice melts.")]).passages == 0
+    remove_collection(address, "c")
+    assert list_collections(address) == []
+
+
+def test_a_damaged_collection_is_told(tmp_path, collection):
+    collection.add([document(1, "Ice melts.")])
+    for manifest in (tmp_path / "ocean.lance" / "_versions").iterdir():
+        manifest.write_bytes(b"no manifest")
+    with pytest.raises(InputError, match=r"'ocean' in .* cannot be read \(.*delete ocean.lance"):
+        Collection.open(tmp_path, "ocean")
 
 
 def test_vectors_are_the_encoders(collection, encoder):

@@ -14,7 +14,7 @@ from adding_driver import CHUNK, NAME, PARAGRAPHS, document
 
 DRIVER = Path(__file__).with_name("adding_driver.py")
 DOCUMENTS = 6
-KILLS = 6
+KILLS = 5
 
 
 def start(folder: Path, log: Path, *arguments: float) -> subprocess.Popen:

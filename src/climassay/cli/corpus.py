@@ -212,7 +212,9 @@ def remove(
             for stored in gone:
                 typer.echo(f"Removed {stored.title} ({stored.id}, {stored.passages:,} passages) from {name}.")
         return
-    if not yes and not as_json:
+    if as_json and not yes:
+        raise InputError(f"Removing the whole collection {name} with --json needs --yes.")
+    if not yes:
         typer.confirm(f"Remove the collection {name} with its {len(collection):,} passages?", abort=True, err=True)
     remove_collection(place, name)
     print_json({"removed": name}) if as_json else typer.echo(f"Removed the collection {name}.")

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
         Collection,
         CollectionSummary,
         list_collections,
+        open_or_create,
         remove_collection,
     )
     from climassay.corpus.collection_adding import AddProgress, AddReport
@@ -15,22 +16,30 @@ if TYPE_CHECKING:
     from climassay.corpus.documents import Block, Document, Hit, Passage, Skipped
     from climassay.corpus.passages import split_passages
     from climassay.corpus.reading import ReadOptions, ReadResult, read, read_all
-    from climassay.corpus.retrieval_evaluation import LabelledQuestion, evaluate_retrieval
+    from climassay.corpus.relevance import RELEVANCE_COSINE
+    from climassay.corpus.retrieval_evaluation import (
+        LabelledQuestion,
+        RetrievalReport,
+        evaluate_retrieval,
+        read_labelled,
+    )
     from climassay.corpus.search import SearchMode
 
 _PLACES = {
-    "collection": ("Collection", "CollectionSummary", "list_collections", "remove_collection"),
+    "collection": ("Collection", "CollectionSummary", "list_collections", "open_or_create", "remove_collection"),
     "collection_adding": ("AddProgress", "AddReport"),
     "collection_documents": ("StoredDocument",),
     "documents": ("Block", "Document", "Hit", "Passage", "Skipped"),
     "passages": ("split_passages",),
     "reading": ("ReadOptions", "ReadResult", "read", "read_all"),
-    "retrieval_evaluation": ("LabelledQuestion", "evaluate_retrieval"),
+    "relevance": ("RELEVANCE_COSINE",),
+    "retrieval_evaluation": ("LabelledQuestion", "RetrievalReport", "evaluate_retrieval", "read_labelled"),
     "search": ("SearchMode",),
 }
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
 
 __all__ = [
+    "RELEVANCE_COSINE",
     "AddProgress",
     "AddReport",
     "Block",
@@ -42,13 +51,16 @@ __all__ = [
     "Passage",
     "ReadOptions",
     "ReadResult",
+    "RetrievalReport",
     "SearchMode",
     "Skipped",
     "StoredDocument",
     "evaluate_retrieval",
     "list_collections",
+    "open_or_create",
     "read",
     "read_all",
+    "read_labelled",
     "remove_collection",
     "split_passages",
 ]

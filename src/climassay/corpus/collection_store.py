@@ -73,7 +73,7 @@ class CollectionStore:
         """The LanceDB table of a collection.
 
         Raises:
-            InputError: There is none of that name; the message names those that are there.
+            InputError: There is none of that name (the message names those that are there), or it is damaged.
         """
         check_name(name)
         if name not in (names := self.names()):
@@ -82,7 +82,7 @@ class CollectionStore:
                 f"There is no collection {name!r} in {self.address} ({known}): "
                 f"make it with `climassay corpus add {name} FILES`."
             )
-        return self._connect().open_table(name)
+        return self._open_table(name)
 
     def create(self, name: str, settings: "CollectionSettings") -> Any:
         """Make the empty table of a collection, with its full-text index, or open the one that is there already."""
@@ -93,7 +93,7 @@ class CollectionStore:
         check_name(name)
         with write_lock(self.lock_file(name)):
             if name in self.names():
-                return self._connect().open_table(name)
+                return self._open_table(name)
             table = self._connect().create_table(name, schema=table_schema(settings), exist_ok=True)
             table.set_unenforced_primary_key("id")
             create_text_index(table)
@@ -110,6 +110,16 @@ class CollectionStore:
         self.open(name)
         with write_lock(self.lock_file(name)):
             self._connect().drop_table(name)
+
+    def _open_table(self, name: str) -> Any:
+        try:
+            return self._connect().open_table(name)
+        except (OSError, RuntimeError, ValueError) as error:
+            reason = str(error).split(", /")[0].splitlines()[0]
+            raise InputError(
+                f"The collection {name!r} in {self.address} cannot be read ({reason}): "
+                f"if it is damaged, delete {name}.lance there and add its documents again."
+            ) from error
 
     def _connect(self) -> Any:
         import lancedb

@@ -21,14 +21,25 @@ def create_text_index(table: Any) -> None:
     table.create_index("text", config=FTS(language="English", stem=True, remove_stop_words=True, ascii_folding=True))
 
 
+def ensure_text_index(table: Any) -> None:
+    """Make the index where there is none, as after a kill between making a table and indexing it."""
+    if has_text_index(table):
+        return
+    try:
+        create_text_index(table)
+    except RuntimeError:
+        # Another process may have been faster.
+        if not has_text_index(table):
+            raise
+
+
 def refresh_text_index(table: Any) -> None:
     """Take passages that were stored since into the index, and join small files.
 
     Passages outside the index are found as well, only more slowly: LanceDB scans them. So when another process is at
     the same work, nothing is lost by leaving it to that one.
     """
-    if not has_text_index(table):
-        create_text_index(table)
+    ensure_text_index(table)
     try:
         table.optimize()
     except RuntimeError as error:

@@ -1,0 +1,257 @@
+"""Retrieval scores against hand-worked ranks, and the recognition of gold passages."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.corpus.collection import Collection
+from climassay.corpus.documents import Block, Document, Hit, Passage
+from climassay.corpus.gold_text import GoldText, locate, words_of
+from climassay.corpus.labelled_questions import LabelledQuestion, read_labelled
+from climassay.corpus.reading import read
+from climassay.corpus.retrieval_evaluation import evaluate_retrieval
+from climassay.corpus.search import SEARCH_MODES
+from climassay.errors import InputError
+from climassay.models.encoder import load_encoder
+from climassay.primer import book_path, question_paths
+from climassay.statistics import wilson_interval
+
+TEN = "one two three four five six seven eight nine ten"
+
+
+def hit(rank: int, text: str, document: str = "d", position: int = 0) -> Hit:
+    return Hit(Passage(f"{document}-{position}", text, document, "T", "t.txt", position), rank, 1.0)
+
+
+def test_words_know_no_case_punctuation_or_typography():
+    expected = ("co2", "rises", "by", "2", "5", "w", "m", "2")
+    assert words_of("CO₂ rises—by 2.5\u00a0W m⁻²!") == expected
+    assert words_of("co2 RISES, by 2.5 W m-2") == expected
+
+
+def test_a_whole_gold_text_is_found_at_its_rank():
+    hits = [hit(1, "nothing here"), hit(2, f"Before. {TEN.upper()}! After.", position=5)]
+    assert GoldText.of(TEN).rank_in(hits) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("one two three four five six seven eight", True),  # 8 of 10
+        ("one two three four five six seven", False),
+        ("one two three four X five six seven eight nine ten", True),  # two runs
+        ("ten nine eight seven six five four three two one", False),  # not in order
+        ("one X two X three X four X five X six X seven X eight X nine X ten", False),  # no run of three
+        ("five six seven eight nine ten one two three four", False),  # 6 in order
+    ],
+)
+def test_most_words_in_order_are_needed(text, found):
+    assert (GoldText.of(TEN).rank_in([hit(1, text)]) == 1) is found
+
+
+def test_a_gold_text_that_was_cut_needs_both_halves():
+    first, second = hit(1, "x x one two three four five", position=3), hit(2, "six seven eight nine ten y", position=4)
+    assert GoldText.of(TEN).rank_in([first]) is None
+    assert GoldText.of(TEN).rank_in([first, second]) == 2
+    assert (
+        GoldText.of(TEN).rank_in([hit(1, second.passage.text, position=4), hit(2, first.passage.text, position=3)]) == 2
+    )
+    apart = hit(2, second.passage.text, position=5)
+    assert GoldText.of(TEN).rank_in([first, apart]) is None
+    elsewhere = hit(2, second.passage.text, document="other", position=4)
+    assert GoldText.of(TEN).rank_in([first, elsewhere]) is None
+
+
+def test_an_overlap_is_not_counted_twice():
+    first = hit(1, "one two three four five six", position=0)
+    second = hit(2, "three four five six seven", position=1)
+    assert GoldText.of(TEN).rank_in([first, second], share=0.7) == 2
+    assert GoldText.of(TEN).rank_in([first, second], share=0.71) is None
+
+
+@given(
+    st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=30), st.lists(st.sampled_from("abcdefgh"), max_size=30)
+)
+def test_a_text_covers_itself_wherever_it_stands(gold, around):
+    target = GoldText(tuple(gold))
+    assert target.covered(tuple(gold)) == frozenset(range(len(gold)))
+    inside = target.covered((*around, *gold, *around))
+    assert inside <= frozenset(range(len(gold)))
+    assert not around or len(inside) > 0
+
+
+def test_locating():
+    golds = [GoldText.of(f"{TEN} eleven twelve"), GoldText.of("one two"), GoldText.of("alpha beta gamma")]
+    assert locate(golds, [["nothing"], [f"so {TEN} on", "alpha beta"]]) == [True, True, False]
+    assert locate([GoldText.of("ice melts")], [["nice melts", "ice"]]) == [False]
+
+
+class Ranked:
+    """A collection whose hits are given: query ``i`` finds the gold text of question ``i`` at a stated rank."""
+
+    def __init__(self, ranks, golds):
+        self._lists = {
+            f"question {number}": [
+                hit(rank, gold if rank == wanted else f"filler {rank}", position=3 * rank) for rank in range(1, 21)
+            ]
+            for number, (wanted, gold) in enumerate(zip(ranks, golds, strict=True))
+        }
+        self._golds = golds
+        self.name = "ranked"
+        self.settings = type("Settings", (), {"encoder": "none"})
+
+    def __len__(self):
+        return 20
+
+    def texts(self):
+        return [self._golds]
+
+    def search_many(self, queries, *, k, mode):
+        return [self._lists[query][:k] for query in queries]
+
+
+def test_recall_and_reciprocal_rank_by_hand():
+    ranks = [1, 2, 2, 5, None, 12]
+    golds = [f"gold passage number {number} with enough words" for number in range(6)]
+    questions = [LabelledQuestion(f"question {number}", gold, f"q{number}") for number, gold in enumerate(golds)]
+    report = evaluate_retrieval(Ranked(ranks, golds), questions, ks=(10, 1, 2, 1), modes=["dense"])
+    (scores,) = report.modes
+    assert scores.ranks == (1, 2, 2, 5, None, None)
+    assert [(r.k, r.found, r.recall) for r in scores.recall] == [(1, 1, 1 / 6), (2, 3, 0.5), (10, 4, 4 / 6)]
+    assert scores.recall[1].interval == wilson_interval(3, 6)
+    assert scores.mrr.value == pytest.approx((1 + 0.5 + 0.5 + 0.2) / 6)
+    assert scores.mrr.interval.low < scores.mrr.value < scores.mrr.interval.high
+    assert (report.n, report.depth, report.not_in_collection) == (6, 10, ())
+    deeper = evaluate_retrieval(Ranked(ranks, golds), questions, ks=(20,), modes=["dense"])
+    assert deeper.modes[0].recall[0].found == 5
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory):
+    made = Collection.create(tmp_path_factory.mktemp("c"), "primer", load_encoder())
+    for path in question_paths():
+        made.add(read(book_path(path.stem)).documents)
+    return made
+
+
+@pytest.fixture(scope="module")
+def gold_set():
+    return [question for path in question_paths() for question in read_labelled(path)]
+
+
+def test_the_primer_is_found_in_its_books(collection, gold_set):
+    report = evaluate_retrieval(collection, gold_set)
+    assert report.n == len(gold_set) == 120
+    assert report.not_in_collection == ()
+    assert [scores.mode for scores in report.modes] == list(SEARCH_MODES)
+    by_mode = {scores.mode: scores for scores in report.modes}
+    for scores in report.modes:
+        recalls = [recall.recall for recall in scores.recall]
+        assert recalls == sorted(recalls)
+        assert recalls[-1] > 0.9
+    assert by_mode["hybrid"].mrr.value > by_mode["dense"].mrr.value
+    reciprocal = [0 if rank is None else 1 / rank for rank in by_mode["hybrid"].ranks]
+    assert by_mode["hybrid"].mrr.value == pytest.approx(np.mean(reciprocal))
+
+
+def test_what_is_not_in_the_collection_is_told_and_counts_as_not_found(tmp_path, gold_set):
+    made = Collection.create(tmp_path, "half", load_encoder())
+    made.add(read(book_path(question_paths()[0].stem)).documents)
+    report = evaluate_retrieval(made, gold_set, modes=["bm25"])
+    assert report.n == 120
+    assert len(report.not_in_collection) == 60
+    missing = set(report.not_in_collection)
+    assert all(
+        rank is None for question, rank in zip(gold_set, report.modes[0].ranks, strict=True) if question.id in missing
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"questions": []}, "no questions"),
+        ({"ks": ()}, "at least one k"),
+        ({"ks": (0, 1)}, "at least one k"),
+        ({"ks": (5000,)}, "at least one k"),
+        ({"modes": []}, "no search mode to evaluate"),
+        ({"modes": ["fuzzy"]}, "no search mode 'fuzzy'"),
+        ({"share": 0}, "lies above 0"),
+        ({"share": 1.2}, "lies above 0"),
+        (
+            {"questions": [LabelledQuestion("q", "words that stand in no book at all here")]},
+            "none of the 1 gold passages",
+        ),
+    ],
+)
+def test_nonsense_is_told(collection, gold_set, arguments, words):
+    with pytest.raises(InputError, match=words):
+        evaluate_retrieval(collection, **{"questions": gold_set[:2], **arguments})
+
+
+def test_an_empty_collection_is_told(tmp_path, gold_set):
+    made = Collection.create(tmp_path, "empty", load_encoder())
+    with pytest.raises(InputError, match="none of the 120 gold passages"):
+        evaluate_retrieval(made, gold_set)
+
+
+ROW = {"id": "a", "question": "What melts?", "passage": "The ice melts in the sun.", "document": "ice"}
+EXPECTED = LabelledQuestion("What melts?", "The ice melts in the sun.", "a", "ice")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", json.dumps(ROW).encode() + b"\n\n"),
+        ("a.jsonl.gz", gzip.compress(json.dumps(ROW).encode())),
+        ("a.json", json.dumps([ROW]).encode()),
+        ("a.csv", b"id,Question,Context,document\r\na,What melts?,The ice melts in the sun.,ice\r\n"),
+        ("bom.jsonl", b"\xef\xbb\xbf" + json.dumps(ROW).encode()),
+    ],
+)
+def test_reading_labelled_questions(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    assert read_labelled(tmp_path / name) == [EXPECTED]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "no rows"),
+        (b"[]", "no rows"),
+        (b'{"question": "x"}', "row 1 has no passage"),
+        (b'{"passage": "the ice melts in the sun"}', "row 1 has no question"),
+        (b'{"question": "x", "passage": "too short"}', "fewer than 5 words"),
+        (b'{"question": ', "line 1 is not valid JSON"),
+        (b'{"question": "x", "passage": "the ice melts in the sun"}\n3', "entry 2 is not an object"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"\x1f\x8bxx", "cannot be read"),
+    ],
+)
+def test_question_files_that_cannot_be_used(tmp_path, content, words):
+    (tmp_path / "bad").write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        read_labelled(tmp_path / "bad")
+
+
+def test_a_missing_question_file_is_told(tmp_path):
+    with pytest.raises(InputError, match="no question file"):
+        read_labelled(tmp_path / "none.jsonl")
+
+
+def test_a_document_of_the_gold_set_may_be_cut(tmp_path):
+    """A gold passage over the edge of two passages counts once both are found."""
+    sentences = [f"Station {n} measured the depth of the snow {n} times that winter." for n in range(40)]
+    made = Collection.create(tmp_path, "cut", load_encoder(), passage_size=200, passage_overlap=0)
+    made.add([Document("d", "T", "t.txt", tuple(Block(" ".join(sentences[n : n + 40])) for n in (0,)))])
+    passages = [made.passage(f"d-{n}").text for n in range(2)]
+    gold = " ".join(passages)
+    question = LabelledQuestion("Which station measured snow?", gold, "q")
+    report = evaluate_retrieval(made, [question], ks=(1, 40), modes=["bm25"])
+    hits = made.search(question.question, k=40, mode="bm25")
+    ranks = [hit.rank for hit in hits if hit.passage.id in ("d-0", "d-1")]
+    assert report.modes[0].ranks == (max(ranks),)
+    assert report.modes[0].recall[0].found == 0
