@@ -72,6 +72,8 @@ def test_from_files_to_cited_passages(corpus, tmp_path):
     code, out, _ = corpus("evaluate", "books", "primer:aerosols_clouds", "-k", 1, "-k", 10)
     assert code == 0
     assert all(word in out for word in ("recall@1", "recall@10", "MRR@10", "hybrid", "dense", "bm25", "n = 60"))
+    report = json.loads(corpus("evaluate", "books", "primer", "--mode", "bm25", "-k", 1, "--json")[1])
+    assert report["n"] == 120
     report = json.loads(corpus("evaluate", "books", "primer:aerosols_clouds", "--mode", "bm25", "--json")[1])
     assert (report["n"], [scores["mode"] for scores in report["modes"]]) == (60, ["bm25"])
 

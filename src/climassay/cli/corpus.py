@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from climassay.corpus.options import ReadOptions
     from climassay.workspace import Workspace
 
-PRIMER_PREFIX = "primer:"
+PRIMER = "primer"
+PRIMER_PREFIX = f"{PRIMER}:"
 
 app = typer.Typer(no_args_is_help=True, help="Make collections of documents, search them, and measure the search.")
 
@@ -225,7 +226,9 @@ def evaluate(
     name: NameArgument,
     questions: Annotated[
         list[str],
-        typer.Argument(metavar="QUESTIONS...", help="JSONL or CSV files with question and passage, or primer:BOOK."),
+        typer.Argument(
+            metavar="QUESTIONS...", help="JSONL or CSV files with question and passage; primer, or primer:BOOK."
+        ),
     ],
     k: Annotated[list[int] | None, typer.Option("-k", help="Depths of recall [default: 1, 3, 5 and 10].")] = None,
     modes: Annotated[
@@ -242,7 +245,8 @@ def evaluate(
     from climassay.reporting.tables import as_rich
 
     collection = Collection.open(_workspace(workspace), name)
-    labelled = [question for file in questions for question in read_labelled(_question_file(file))]
+    files = [path for file in questions for path in _question_files(file)]
+    labelled = [question for path in files for question in read_labelled(path)]
     chosen = tuple(_mode(mode) for mode in modes) if modes else SEARCH_MODES
     report = evaluate_retrieval(collection, labelled, ks=tuple(k) if k else DEFAULT_KS, modes=chosen)
     print_json(report) if as_json else stdout_console().print(as_rich(evaluation_table(report)))
@@ -295,16 +299,19 @@ def _source(file: str) -> Path:
     return book_path(file.removeprefix(PRIMER_PREFIX))
 
 
-def _question_file(file: str) -> Path:
-    if not file.startswith(PRIMER_PREFIX):
-        return Path(file).expanduser()
+def _question_files(file: str) -> list[Path]:
+    """The file itself, or the primer's: ``primer`` has all questions, ``primer:BOOK`` those on one book."""
+    if file != PRIMER and not file.startswith(PRIMER_PREFIX):
+        return [Path(file).expanduser()]
     from climassay.primer import question_paths
 
     paths = {path.stem: path for path in question_paths()}
+    if file == PRIMER:
+        return list(paths.values())
     book = file.removeprefix(PRIMER_PREFIX)
     if book not in paths:
         raise InputError(f"The primer has no questions on {book!r}: it has some on {', '.join(paths)}.")
-    return paths[book]
+    return [paths[book]]
 
 
 def _columns(given: Sequence[str]) -> Any:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -21,7 +21,7 @@ from climassay.cli.model_options import (
 from climassay.cli.output import JsonOption, WorkspaceOption, print_json, progress_bar, stderr_console, stdout_console
 
 if TYPE_CHECKING:
-    from climassay.evaluation import McqEvaluation
+    from climassay.evaluation import McqEvaluation, Scoring
     from climassay.questions import QuestionSet
 
 app = typer.Typer(no_args_is_help=True, help="Measure a model on a benchmark.")
@@ -111,7 +111,7 @@ def mcq(
                 loaded,
                 settings,
                 store,
-                scorings=scorings,  # type: ignore[arg-type]  # the enum has the same values as the literal
+                scorings=cast("list[Scoring]", scorings),
                 orders=permutations,
                 seed=seed,
                 prompts=templates,

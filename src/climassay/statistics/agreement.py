@@ -1,7 +1,7 @@
 """Agreement between annotators."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -123,7 +123,9 @@ def _alpha_distance(measurement: Measurement, values: Sequence[Hashable], totals
         numbers = np.array([float(value) for value in values])  # type: ignore[arg-type]  # the caller promises numbers
         return np.asarray(np.subtract.outer(numbers, numbers) ** 2)
     cumulative = np.concatenate([[0.0], np.cumsum(totals)])
-    between: Callable[[int, int], float] = lambda a, b: (  # noqa: E731
-        cumulative[b + 1] - cumulative[a] - (totals[a] + totals[b]) / 2
-    )
+
+    def between(a: int, b: int) -> float:
+        """Values from a to b, the ends counted half."""
+        return float(cumulative[b + 1] - cumulative[a] - (totals[a] + totals[b]) / 2)
+
     return np.array([[between(min(a, b), max(a, b)) ** 2 if a != b else 0.0 for b in range(size)] for a in range(size)])
