@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.cli.main import main
+from command_line import run_command
 
 DATA = Path("../shared/data")
 
@@ -20,16 +20,7 @@ def corpus(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
 
     def run(*arguments):
-        monkeypatch.setattr(
-            "sys.argv", ["climassay", "corpus", *map(str, arguments), "--workspace", str(tmp_path / "w")]
-        )
-        try:
-            main()
-            code = 0
-        except SystemExit as end:
-            code = end.code or 0
-        out = capsys.readouterr()
-        return code, out.out, out.err
+        return run_command(monkeypatch, capsys, "corpus", *map(str, arguments), "--workspace", str(tmp_path / "w"))
 
     return run
 

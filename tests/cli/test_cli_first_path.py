@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from climassay.cli.main import main
+from command_line import run_command
 
 
 @pytest.fixture(scope="module")
@@ -16,14 +16,7 @@ def workspace(tmp_path_factory):
 @pytest.fixture
 def climassay(workspace, monkeypatch, capsys):
     def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["climassay", *arguments, "--workspace", str(workspace)])
-        try:
-            main()
-            code = 0
-        except SystemExit as end:
-            code = end.code or 0
-        out = capsys.readouterr()
-        return code, out.out, out.err
+        return run_command(monkeypatch, capsys, *arguments, "--workspace", str(workspace))
 
     return run
 

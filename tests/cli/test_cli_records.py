@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from climassay.cli.main import main
 from climassay.models.contract import Completion, GenerationRequest, Message, Usage
 from climassay.records import RecordedModel, Records
+from command_line import run_command
 
 
 class Model:
@@ -31,14 +31,7 @@ def climassay(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("CLIMASSAY_RECORDS", raising=False)
 
     def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["climassay", "records", *arguments, "--workspace", str(tmp_path)])
-        try:
-            main()
-            code = 0
-        except SystemExit as end:
-            code = end.code or 0
-        out = capsys.readouterr()
-        return code, out.out, out.err
+        return run_command(monkeypatch, capsys, "records", *arguments, "--workspace", str(tmp_path))
 
     return run
 

@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Hit
 from climassay.corpus.relevance import RELEVANCE_COSINE
+from climassay.corpus.search import RRF_CONSTANT
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
 from climassay.workspace import Workspace
-
-RANK_CONSTANT = 60
-"""Of reciprocal rank fusion (Cormack, Clarke and Buettcher 2009)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ def _fuse(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
     """Best hits of several rankings, one ranking as it is; equals by similarity, then by id."""
     if len(rankings) == 1:
         return list(rankings[0])
-    scored = [(1 / (RANK_CONSTANT + hit.rank), hit) for hits in rankings for hit in hits]
+    scored = [(1 / (RRF_CONSTANT + hit.rank), hit) for hits in rankings for hit in hits]
     scored.sort(key=lambda pair: (-pair[0], -(pair[1].cosine or 0.0), pair[1].passage.id))
     return [replace(hit, rank=rank, score=score) for rank, (score, hit) in enumerate(scored[:k], start=1)]
 
