@@ -12,22 +12,17 @@ Pira 2      ``id, text, question, A, B, C, D, E, correct, alternative``
 Each can be CSV, TSV, JSONL, a JSON array or Parquet, gzip included.
 """
 
-import csv
-import gzip
 import hashlib
-import io
-import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 from climassay.errors import InputError
 from climassay.questions.question import GAP, LETTERS, Kind, Level, Question
-
-Row = Mapping[str, Any]
+from climassay.questions.rows import Row, parse_rows, read_bytes
 
 _OPTION_MARK = re.compile(r"^\s*\(?([A-Za-z])\s*[).:]\s*")
 _DASHES = re.compile(r"^\s*-{5,}\s*$", re.MULTILINE)
@@ -62,8 +57,8 @@ def read_questions(path: str | Path) -> QuestionSet:
         InputError: The file is missing, unreadable, of no known format, or has no usable question.
     """
     file = Path(path)
-    data = _read_bytes(file)
-    rows = list(_rows(file, data))
+    data = read_bytes(file)
+    rows = list(parse_rows(file, data))
     if not rows:
         raise InputError(f"{file} has no rows: a question file needs at least one.")
     convert = _converter(file, rows[0])
@@ -83,59 +78,6 @@ def read_questions(path: str | Path) -> QuestionSet:
     if not questions:
         raise InputError(f"{file} has no usable question; the first row fails because {skipped[0]}")
     return QuestionSet(file.name, tuple(questions), tuple(skipped), hashlib.sha256(data).hexdigest())
-
-
-def _read_bytes(file: Path) -> bytes:
-    try:
-        data = file.read_bytes()
-        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-    except FileNotFoundError as error:
-        raise InputError(f"There is no question file at {file}.") from error
-    except (OSError, EOFError) as error:
-        raise InputError(f"The question file {file} cannot be read: {error}.") from error
-
-
-def _rows(file: Path, data: bytes) -> Iterator[Row]:
-    if data[:4] == b"PAR1":
-        import pyarrow.parquet
-
-        try:
-            yield from pyarrow.parquet.read_table(io.BytesIO(data)).to_pylist()
-        except pyarrow.ArrowException as error:
-            raise InputError(f"{file} is not a readable Parquet file: {error}.") from error
-        return
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not UTF-8 text (byte {error.start}): save it as UTF-8.") from error
-    if text.lstrip()[:1] in ("{", "["):
-        yield from _json_rows(file, text)
-        return
-    csv.field_size_limit(2**31 - 1)
-    header = text.partition("\n")[0]
-    delimiter = "\t" if header.count("\t") > header.count(",") else ","
-    yield from csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
-
-
-def _json_rows(file: Path, text: str) -> Iterator[Row]:
-    if text.lstrip().startswith("["):
-        try:
-            rows = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{file} is not valid JSON (line {error.lineno}: {error.msg}).") from error
-        numbered = list(enumerate(rows, start=1))
-    else:
-        numbered = []
-        for number, line in enumerate(text.splitlines(), start=1):
-            if line.strip():
-                try:
-                    numbered.append((number, json.loads(line)))
-                except json.JSONDecodeError as error:
-                    raise InputError(f"{file}, line {number} is not valid JSON ({error.msg}).") from error
-    for number, row in numbered:
-        if not isinstance(row, dict):
-            raise InputError(f"{file}, entry {number} is not an object with named fields.")
-        yield row
 
 
 def _converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
