@@ -206,7 +206,7 @@ EXPECTED = LabelledQuestion("What melts?", "The ice melts in the sun.", "a", "ic
     ("name", "content"),
     [
         ("a.jsonl", json.dumps(ROW).encode() + b"\n\n"),
-        ("a.jsonl.gz", gzip.compress(json.dumps(ROW).encode())),
+        ("a.jsonl.gz", gzip.compress(json.dumps(ROW).encode(), mtime=0)),
         ("a.json", json.dumps([ROW]).encode()),
         ("a.csv", b"id,Question,Context,document\r\na,What melts?,The ice melts in the sun.,ice\r\n"),
         ("bom.jsonl", b"\xef\xbb\xbf" + json.dumps(ROW).encode()),
