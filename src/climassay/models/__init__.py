@@ -13,6 +13,7 @@ from climassay.models.contract import (
     OptionScores,
     Sampling,
     Usage,
+    Work,
     option_array,
 )
 from climassay.models.registry import DEFAULT_MODEL, load_model
@@ -31,6 +32,7 @@ __all__ = [
     "OptionScores",
     "Sampling",
     "Usage",
+    "Work",
     "load_model",
     "option_array",
 ]

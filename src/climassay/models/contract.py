@@ -6,9 +6,9 @@ A function asks for the lowest rung it needs::
     OptionScorer   option_logprobs(requests)  -> list[OptionScores]   models that give log-probabilities
     OpenWeights    harvest(requests, layers)  -> list[Activations]    models whose weights are at hand
 
-Failures are values, not exceptions: a request that fails gives a :class:`Completion` or :class:`OptionScores` whose
-``error`` says why, in its place in the list, so that it is recorded and counted. Only a model that cannot work at all
-raises :class:`~climassay.errors.ModelError`.
+Failures are values, not exceptions: a request that fails gives a :class:`Completion`, :class:`OptionScores` or
+:class:`Activations` whose ``error`` says why, in its place in the list, so that it is recorded and counted. Only a
+model that cannot work at all raises :class:`~climassay.errors.ModelError`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -145,16 +145,41 @@ class OptionScores:
 
 @dataclass(frozen=True, slots=True)
 class Activations:
-    """Hidden states at the last token of each option of one :class:`OptionRequest`."""
+    """Hidden states at the last token of each option of one :class:`OptionRequest`, or why there are none."""
 
     states: NDArray[np.float32]
-    """Shape [options, layers, width]; layer -1 is the last one, after the final norm."""
+    """Shape [options, layers, width], finite; layer -1 is the last one, after the final norm; [0, 0, 0] when ``error``
+    is set."""
     logprobs: tuple[float, ...]
     """As in :class:`OptionScores`; they come free with the states."""
+    tokens: int = 0
+    """Tokens that a plain forward pass for each option (prompt and option) would compute, all options together; for
+    two options what a two-pass loop costs. 0 where the failure came before tokenisation was done."""
+    error: str | None = None
+    """One sentence; None when the request succeeded."""
+
+    @classmethod
+    def failed(cls, error: str, tokens: int = 0) -> "Activations":
+        """Activations that record a failure."""
+        return cls(np.zeros((0, 0, 0), dtype=np.float32), (), tokens, error)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a model has computed. The difference of two readings is the cost of what was done between them."""
+
+    passes: int
+    """Forward passes."""
+    tokens: int
+    """Tokens that went through them; a token kept in a cache and used again counts once."""
+
+    def __sub__(self, before: "Work") -> "Work":
+        return Work(self.passes - before.passes, self.tokens - before.tokens)
 
 
 CompletionCallback = Callable[[int, Completion], None]
 ScoresCallback = Callable[[int, OptionScores], None]
+ActivationsCallback = Callable[[int, Activations], None]
 
 
 @runtime_checkable
@@ -200,8 +225,38 @@ class OptionScorer(Generator, Protocol):
 class OpenWeights(OptionScorer, Protocol):
     """An option scorer whose hidden states can be read."""
 
-    def harvest(self, requests: Sequence[OptionRequest], *, layers: Sequence[int] = (-1,)) -> list[Activations]:
-        """Hidden states at the last token of every option; any layer can be asked for."""
+    @property
+    def dtype(self) -> str:
+        """Of weights and computation, for example ``float32``; 16-bit results depend on what is batched together."""
+
+    @property
+    def token_budget(self) -> int:
+        """Most tokens computed side by side in one forward pass when a call does not say otherwise."""
+
+    @property
+    def work(self) -> Work:
+        """Computed so far for options, hidden states and the prompts of generations, over the model's whole life."""
+
+    def harvest(
+        self,
+        requests: Sequence[OptionRequest],
+        *,
+        layers: Sequence[int] = (-1,),
+        token_budget: int | None = None,
+        on_result: ActivationsCallback | None = None,
+    ) -> list[Activations]:
+        """Hidden states at the last token of every option, in order; what requests share is computed once.
+
+        Args:
+            requests: Any number.
+            layers: Numbered as transformers does: 0 are the embeddings, 1 the first layer's output, and -1 the last
+                layer's after the final norm.
+            token_budget: Most tokens of one forward pass: bounds the memory, changes results by rounding only.
+            on_result: Called with (index, activations) from the calling thread as soon as each is known, in any order.
+
+        Raises:
+            ModelError: A layer does not exist.
+        """
 
 
 @runtime_checkable

@@ -6,9 +6,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from climassay.errors import ModelError
+from climassay.errors import InputError, ModelError
 from climassay.models.contract import (
     Activations,
+    ActivationsCallback,
     Completion,
     CompletionCallback,
     GenerationRequest,
@@ -17,6 +18,7 @@ from climassay.models.contract import (
     OptionScores,
     ScoresCallback,
     Usage,
+    Work,
 )
 from climassay.models.local.generation import Generation
 from climassay.models.local.loading import load_local
@@ -113,28 +115,47 @@ class LocalModel:
                     keep(indices[place], _scores(known, tokenised[indices[place]]))
         return [results[index] for index in range(len(requests))]
 
-    def harvest(self, requests: Sequence[OptionRequest], *, layers: Sequence[int] = (-1,)) -> list[Activations]:
-        """Hidden states at the last token of every option, float32 [options, layers, width].
+    @property
+    def token_budget(self) -> int:
+        """Most tokens computed side by side in one forward pass; a shared beginning may take larger ones."""
+        return self.reader.pack
 
-        Args:
-            requests: What to compute; shared beginnings are computed once.
-            layers: Numbered as transformers does: 0 are the embeddings, 1 the first layer's output, and -1 the last
-                layer's after the final norm.
+    @property
+    def work(self) -> Work:
+        """Computed so far for options, hidden states and the prompts of generations; generated tokens not counted."""
+        return self.reader.work
+
+    def harvest(
+        self,
+        requests: Sequence[OptionRequest],
+        *,
+        layers: Sequence[int] = (-1,),
+        token_budget: int | None = None,
+        on_result: ActivationsCallback | None = None,
+    ) -> list[Activations]:
+        """Hidden states at the last token of every option, float32 [options, layers, width]; see the contract.
+
+        A request that cannot be computed, or whose states are not finite numbers, fails in its place.
 
         Raises:
-            ModelError: A layer does not exist, or a request cannot be computed.
+            ModelError: A layer does not exist.
+            InputError: The token budget is less than 1, or no layer is asked for.
         """
-        for layer in layers:
-            if not -self.network.layers - 1 <= layer <= self.network.layers:
-                raise ModelError(f"{self.name} has no layer {layer}: its hidden states are 0 to {self.network.layers}.")
+        self._check_harvest(layers, token_budget)
         results: dict[int, Activations] = {}
+
+        def keep(index: int, activations: Activations) -> None:
+            results[index] = activations
+            if on_result is not None:
+                on_result(index, activations)
+
         with self._alone():
             for block in self._blocks(requests):
-                tokenised = self._tokenise(requests, block, _refuse)
+                tokenised = self._tokenise(requests, block, lambda index, why: keep(index, Activations.failed(why)))
                 indices = list(tokenised)
-                for place, known in read_options(self.reader, list(tokenised.values()), layers=layers):
-                    assert known.states is not None
-                    results[indices[place]] = Activations(known.states, tuple(known.logprobs))
+                chosen = list(tokenised.values())
+                for place, known in read_options(self.reader, chosen, layers=layers, token_budget=token_budget):
+                    keep(indices[place], _activations(known, chosen[place]))
         return [results[index] for index in range(len(requests))]
 
     def close(self) -> None:
@@ -156,6 +177,15 @@ class LocalModel:
                 yield
             finally:
                 self._worker = None
+
+    def _check_harvest(self, layers: Sequence[int], token_budget: int | None) -> None:
+        if not layers:
+            raise InputError("No layer is asked for: name at least one, for example -1 for the last.")
+        for layer in layers:
+            if not -self.network.layers - 1 <= layer <= self.network.layers:
+                raise ModelError(f"{self.name} has no layer {layer}: its hidden states are 0 to {self.network.layers}.")
+        if token_budget is not None and token_budget < 1:
+            raise InputError(f"The token budget is {token_budget}: give a positive number of tokens, for example 384.")
 
     def _settle_threads(self) -> int:
         """Choose the number of threads by a few tokens' work; on a GPU the CPU's threads hardly matter."""
@@ -206,5 +236,9 @@ def _scores(known: OptionReadings, request: TokenisedOptions) -> OptionScores:
     return OptionScores(tuple(known.logprobs), usage=usage)
 
 
-def _refuse(index: int, why: str) -> None:
-    raise ModelError(f"The hidden states of request {index} cannot be computed: {why}")
+def _activations(known: OptionReadings, request: TokenisedOptions) -> Activations:
+    assert known.states is not None
+    if not (np.isfinite(known.states).all() and np.isfinite(known.logprobs).all()):
+        why = "The model gave a hidden state or a log-probability that is not a finite number."
+        return Activations.failed(why, request.tokens_apart)
+    return Activations(known.states, tuple(known.logprobs), request.tokens_apart)

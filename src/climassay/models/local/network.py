@@ -10,6 +10,7 @@ from torch import Tensor
 
 from climassay.errors import ModelError
 from climassay.models.local.forest import Segment, Step
+from climassay.models.local.hidden_states import HiddenStates
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -75,7 +76,17 @@ class Output:
     logits: Tensor
     """float32 [places, vocabulary]."""
     states: Tensor | None
-    """float32 [places, layers, width] when layers were asked for."""
+    """float32 [places, layers, width] when states were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatesWanted:
+    """Hidden states to read in a forward pass, beside the logits."""
+
+    places: Sequence[int]
+    """Indices of tokens; they need not be those at which logits are wanted."""
+    layers: Sequence[int]
+    """Numbered as transformers does: 0 embeddings, -1 after the final norm."""
 
 
 class Network:
@@ -90,6 +101,7 @@ class Network:
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.attention = Attention.of(model.config)
         self._fused = model.config._attn_implementation == "sdpa"
+        self._states = HiddenStates(model)
         self._takes = frozenset(inspect.signature(model.forward).parameters)
         self._cache_name = next((name for name in _CACHE_NAMES if name in self._takes), None)
         self.context = int(getattr(text, "max_position_embeddings", None) or 2**31)
@@ -100,14 +112,14 @@ class Network:
         """Whether the model takes a cache of what came before."""
         return self._cache_name is not None
 
-    def step(self, step: Step, cache: "Cache", places: Sequence[int], layers: Sequence[int] | None = None) -> Output:
+    def step(self, step: Step, cache: "Cache", places: Sequence[int], states: StatesWanted | None = None) -> Output:
         """Compute a step after the path in ``cache``.
 
         Args:
             step: Segments to compute, packed into one row.
             cache: A path cache cut to ``step.kept``.
-            places: Indices of packed tokens at which results are wanted.
-            layers: Hidden states wanted, numbered as transformers does (0 embeddings, -1 after the final norm).
+            places: Indices of packed tokens at which logits are wanted; the head is computed there only.
+            states: Hidden states wanted.
         """
         tokens = [token for segment in step.segments for token in segment.tokens]
         positions = [place for segment in step.segments for place in range(segment.start, segment.end)]
@@ -118,7 +130,7 @@ class Network:
             self._step_masks(step, where),
             cache,
             torch.tensor(places, dtype=torch.long, device=self.device),
-            layers,
+            states,
         )
 
     def continue_rows(self, tokens: Sequence[int], lengths: Sequence[int], cache: "Cache") -> Tensor:
@@ -142,7 +154,7 @@ class Network:
         )
         return output.logits
 
-    def whole(self, tokens: Sequence[int], places: Sequence[int], layers: Sequence[int] | None = None) -> Output:
+    def whole(self, tokens: Sequence[int], places: Sequence[int], states: StatesWanted | None = None) -> Output:
         """Compute one sequence from its beginning, in the plainest way, without cache or masks of our own."""
         return self._forward(
             torch.tensor([list(tokens)], device=self.device),
@@ -150,7 +162,7 @@ class Network:
             None,
             None,
             torch.tensor(places, dtype=torch.long, device=self.device),
-            layers,
+            states,
         )
 
     def continue_plainly(self, tokens: Sequence[int], cache: "Cache") -> Tensor:
@@ -190,7 +202,7 @@ class Network:
         masks: Any,
         cache: "Cache | None",
         places: Tensor,
-        layers: Sequence[int] | None = None,
+        states: StatesWanted | None = None,
     ) -> Output:
         given: dict[str, Any] = {"input_ids": tokens, "use_cache": cache is not None, "return_dict": True}
         if positions is not None:
@@ -202,17 +214,25 @@ class Network:
         if "logits_to_keep" in self._takes:
             given["logits_to_keep"] = places
         try:
-            out = self.model(**given, output_hidden_states=layers is not None)
+            out, caught = self._run(given, states)
         except torch.OutOfMemoryError as error:
             raise ModelError(
                 f"The memory of {self.device} is not enough for the model and {tokens.numel()} tokens: choose a lower "
-                "concurrency, a shorter prompt, --dtype bfloat16, or a smaller model."
+                "concurrency or token budget, a shorter prompt, --dtype bfloat16, or a smaller model."
             ) from error
         logits = out.logits if "logits_to_keep" in self._takes else out.logits[:, places]
-        states = None
-        if layers is not None:
-            states = torch.stack([out.hidden_states[layer][0, places] for layer in layers], dim=1).float()
-        return Output(logits.flatten(0, 1).float(), states)
+        return Output(logits.flatten(0, 1).float(), caught)
+
+    def _run(self, given: dict[str, Any], states: StatesWanted | None) -> tuple[Any, Tensor | None]:
+        if states is None:
+            return self.model(**given), None
+        where = torch.tensor(states.places, dtype=torch.long, device=self.device)
+        if not self._states.trusted:
+            out = self.model(**given, output_hidden_states=True)
+            return out, torch.stack([out.hidden_states[layer][0, where] for layer in states.layers], dim=1).float()
+        with self._states.caught(states.layers, where) as found:
+            out = self.model(**given)
+        return out, torch.stack([found[layer] for layer in states.layers], dim=1)
 
 
 def _same_branch(segments: Sequence[Segment]) -> Tensor:

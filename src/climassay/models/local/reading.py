@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from climassay.models.contract import Work
 from climassay.models.local.caches import PathCache
 from climassay.models.local.forest import Forest, Segment, Step
-from climassay.models.local.network import Network, Output
+from climassay.models.local.network import Network, Output, StatesWanted
 
 _LONGEST_RUN = 4096
 _PACK_ON_CPU = 384
@@ -34,11 +35,13 @@ class Reading:
     """Results of one step."""
 
     places: tuple[Place, ...]
-    """Several places share a row when their sequences are the same up to there."""
+    """Where logits were read. Several places share a row when their sequences are the same up to there."""
     logits: Tensor
     """float32 [rows, vocabulary]: of the token after the place."""
+    state_places: tuple[Place, ...]
+    """Where hidden states were read; their rows are those of ``states``."""
     states: Tensor | None
-    """float32 [rows, layers, width]."""
+    """float32 [rows, layers, width]; None when none were asked for."""
     step: Step | None
     """None when the model was computed without sharing."""
 
@@ -53,6 +56,8 @@ class Reader:
     def __init__(self, network: Network, *, pack: int | None = None) -> None:
         self.network = network
         self.pack = pack or (_PACK_ON_CPU if network.device.type == "cpu" else _PACK_ON_GPU)
+        self.work = Work(0, 0)
+        """Forward passes and tokens computed so far."""
         self._cache = PathCache(network.layers)
         self._shares: bool | None = None
 
@@ -77,14 +82,19 @@ class Reader:
         sequences: Sequence[Sequence[int]],
         wanted: Sequence[Sequence[int]],
         *,
-        layers: Sequence[int] | None = None,
+        states: Sequence[Sequence[int]] | None = None,
+        layers: Sequence[int] = (-1,),
+        token_budget: int | None = None,
     ) -> Iterator[Reading]:
         """Compute sequences and give the results at the wanted places.
 
         Args:
             sequences: Token ids, none empty.
-            wanted: For each sequence the positions at which results are wanted, from 0; at least one for each.
-            layers: Hidden states wanted beside the logits, numbered as transformers does.
+            wanted: For each sequence the positions at which logits are wanted, from 0; at least one for each.
+            states: For each sequence the positions at which hidden states are wanted; None for none at all.
+            layers: Which hidden states, numbered as transformers does.
+            token_budget: Most tokens computed in one forward pass; by default what suits the device. A model that
+                cannot share beginnings computes each sequence whole, whatever the budget.
 
         Yields:
             A reading for each step, before the next one is computed. Every wanted place is in exactly one of them.
@@ -92,31 +102,46 @@ class Reader:
         if not sequences:
             return
         if not self.shares:
-            yield from self._read_plainly(sequences, wanted, layers)
+            yield from self._read_plainly(sequences, wanted, states, layers)
             return
-        first = min(min(positions) for positions in wanted)
+        first = min(min(positions) for positions in (*wanted, *(states or ())) if positions)
         forest = Forest(sequences, held=self._cache.tokens[:first])
-        wanted_sets = [frozenset(positions) for positions in wanted]
-        for step in forest.steps(pack=self.pack, longest=_LONGEST_RUN):
-            indices, places = _places(step, wanted_sets)
-            output = self._compute(step, indices, layers)
-            if places:
-                yield Reading(tuple(places), output.logits, output.states, step)
+        wanted_logits = [frozenset(positions) for positions in wanted]
+        wanted_states = None if states is None else [frozenset(positions) for positions in states]
+        pack, longest = token_budget or self.pack, min(token_budget or _LONGEST_RUN, _LONGEST_RUN)
+        for step in forest.steps(pack=pack, longest=longest):
+            indices, places = _places(step, wanted_logits)
+            state_indices, state_places = ([], []) if wanted_states is None else _places(step, wanted_states)
+            output = self._compute(step, indices, StatesWanted(state_indices, layers) if state_places else None)
+            if places or state_places:
+                yield Reading(tuple(places), output.logits, tuple(state_places), output.states, step)
 
-    def _compute(self, step: Step, indices: Sequence[int], layers: Sequence[int] | None) -> Output:
+    def _compute(self, step: Step, indices: Sequence[int], states: StatesWanted | None) -> Output:
         self._cache.keep(step.kept)
-        output = self.network.step(step, self._cache, indices, layers)
+        output = self.network.step(step, self._cache, indices, states)
+        self._count(step.size)
         if len(step.segments) == 1:
             self._cache.tokens += step.segments[0].tokens
         return output
 
     def _read_plainly(
-        self, sequences: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]], layers: Sequence[int] | None
+        self,
+        sequences: Sequence[Sequence[int]],
+        wanted: Sequence[Sequence[int]],
+        states: Sequence[Sequence[int]] | None,
+        layers: Sequence[int],
     ) -> Iterator[Reading]:
         for index, (tokens, positions) in enumerate(zip(sequences, wanted, strict=True)):
-            output = self.network.whole(tokens, positions, layers)
-            places = (Place(index, position, row) for row, position in enumerate(positions))
-            yield Reading(tuple(places), output.logits, output.states, None)
+            at = () if states is None else states[index]
+            output = self.network.whole(tokens, positions, StatesWanted(at, layers) if at else None)
+            self._count(len(tokens))
+            places, state_places = (
+                tuple(Place(index, position, row) for row, position in enumerate(some)) for some in (positions, at)
+            )
+            yield Reading(places, output.logits, state_places, output.states, None)
+
+    def _count(self, tokens: int) -> None:
+        self.work = Work(self.work.passes + 1, self.work.tokens + tokens)
 
 
 def columns(step: Step, segment: Segment) -> list[int]:

@@ -31,6 +31,11 @@ class TokenisedOptions:
         """Tokens of the prompt and of all options."""
         return self.start + sum(len(sequence) - self.start for sequence in self.sequences)
 
+    @property
+    def tokens_apart(self) -> int:
+        """Tokens that a pass for each option, prompt and all, would compute."""
+        return sum(map(len, self.sequences))
+
 
 @dataclass(slots=True)
 class OptionReadings:
@@ -51,6 +56,7 @@ class _Plan:
     """Request and option of each sequence."""
     sequences: list[tuple[int, ...]] = field(default_factory=list)
     wanted: list[range] = field(default_factory=list)
+    """Positions whose next token is scored."""
 
 
 def tokenise_options(prompts: PromptFormat, prompt: str, options: Sequence[str]) -> TokenisedOptions:
@@ -85,6 +91,7 @@ def read_options(
     requests: Sequence[TokenisedOptions],
     *,
     layers: Sequence[int] | None = None,
+    token_budget: int | None = None,
 ) -> Iterator[tuple[int, OptionReadings]]:
     """Compute the options of many requests.
 
@@ -92,6 +99,7 @@ def read_options(
         reader: Of the model.
         requests: Tokenised options.
         layers: Hidden states wanted at the last token of each option.
+        token_budget: Most tokens of one forward pass.
 
     Yields:
         Index and readings of a request as soon as all of it is known.
@@ -101,8 +109,15 @@ def read_options(
         OptionReadings([0.0] * len(request.sequences), None, _places_of(request, layers is not None))
         for request in requests
     ]
-    for reading in reader.read(plan.sequences, plan.wanted, layers=layers):
-        for index in _add_logprobs(reading, plan, requests, readings):
+    readings_at = reader.read(
+        plan.sequences,
+        plan.wanted,
+        states=None if layers is None else [(len(sequence) - 1,) for sequence in plan.sequences],
+        layers=layers or (),
+        token_budget=token_budget,
+    )
+    for reading in readings_at:
+        for index in _add(reading, plan, requests, readings):
             yield index, readings[index]
 
 
@@ -114,7 +129,7 @@ def _plan(requests: Sequence[TokenisedOptions], *, states: bool) -> _Plan:
             used = sequence if states else sequence[:-1]
             plan.owners.append((index, option))
             plan.sequences.append(used)
-            plan.wanted.append(range(request.start - 1, len(used)))
+            plan.wanted.append(range(request.start - 1, len(sequence) - 1))
     return plan
 
 
@@ -122,40 +137,42 @@ def _places_of(request: TokenisedOptions, states: bool) -> int:
     return sum(len(sequence) - request.start + states for sequence in request.sequences)
 
 
-def _add_logprobs(
+def _add(
     reading: Reading, plan: _Plan, requests: Sequence[TokenisedOptions], readings: Sequence[OptionReadings]
 ) -> list[int]:
     """Add one step's results; return the requests that are complete with them, each once."""
     done = []
     for place, logprob in zip(reading.places, _target_logprobs(reading, plan, requests), strict=True):
         request, option = plan.owners[place.sequence]
-        known = readings[request]
-        sequence = requests[request].sequences[option]
-        if place.position + 1 < len(sequence):
-            known.logprobs[option] += logprob
-        elif reading.states is not None:
-            _keep_state(known, option, reading.states[place.row])
-        known.missing -= 1
-        if known.missing == 0:
+        readings[request].logprobs[option] += logprob
+        readings[request].missing -= 1
+        if readings[request].missing == 0:
+            done.append(request)
+    states = None if reading.states is None else reading.states.cpu().numpy()
+    for place in reading.state_places:
+        assert states is not None
+        request, option = plan.owners[place.sequence]
+        _keep_state(readings[request], option, states[place.row])
+        readings[request].missing -= 1
+        if readings[request].missing == 0:
             done.append(request)
     return done
 
 
 def _target_logprobs(reading: Reading, plan: _Plan, requests: Sequence[TokenisedOptions]) -> list[float]:
-    """Log-probability, for each place, of the token that follows it in its option (of token 0 where none follows)."""
+    """Log-probability, for each place, of the token that follows it in its option."""
     targets = []
     for place in reading.places:
         request, option = plan.owners[place.sequence]
-        sequence = requests[request].sequences[option]
-        targets.append(sequence[place.position + 1] if place.position + 1 < len(sequence) else 0)
-    rows = torch.tensor([place.row for place in reading.places], device=reading.logits.device)
+        targets.append(requests[request].sequences[option][place.position + 1])
+    rows = torch.tensor([place.row for place in reading.places], dtype=torch.long, device=reading.logits.device)
     norms = reading.logits.logsumexp(dim=-1)
-    chosen = reading.logits[rows, torch.tensor(targets, device=reading.logits.device)] - norms[rows]
-    result: list[float] = chosen.tolist()
+    following = torch.tensor(targets, dtype=torch.long, device=reading.logits.device)
+    result: list[float] = (reading.logits[rows, following] - norms[rows]).tolist()
     return result
 
 
-def _keep_state(known: OptionReadings, option: int, state: torch.Tensor) -> None:
+def _keep_state(known: OptionReadings, option: int, state: NDArray[np.float32]) -> None:
     if known.states is None:
         known.states = np.zeros((len(known.logprobs), *state.shape), dtype=np.float32)
-    known.states[option] = state.cpu().numpy()
+    known.states[option] = state

@@ -1,0 +1,1 @@
+"""Judging: pairwise preferences of a language model, probes on contrast pairs, sorting and insertion."""

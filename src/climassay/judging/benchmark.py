@@ -1,0 +1,293 @@
+"""The benchmark of judges: cross-validated by group, beside the baselines that a judge has to beat.
+
+What the published evaluation got wrong is not possible here: a pair and its mirror image, or two pairs of one article,
+never stand on both sides of a split; the constant and "the longer text is better" are always printed; accuracy on
+pairs of nearly equal length shows what is left when length cannot help.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from climassay.judging.calibration import Calibration, ReliabilityBin, calibration, fit_tie_band, reliability_curve
+from climassay.judging.candidates import Candidate, Learned
+from climassay.judging.folds import Fold
+from climassay.judging.items import Item, word_counts
+from climassay.judging.preferences import FloatArray, IntArray
+from climassay.judging.probe import log_length_differences
+from climassay.judging.scores import (
+    Figure,
+    PairedFigure,
+    TestPairs,
+    Units,
+    correctness,
+    correlations,
+    predictions,
+    three_way_correctness,
+)
+from climassay.judging.sorting import SortMethod, sort_items
+
+NEARLY_EQUAL = 1.1
+"""Two texts whose numbers of words have a lower ratio are nearly equally long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How well one judge agrees with the experts."""
+
+    accuracy_differing: Figure
+    """Share of pairs with different labels whose order is right; undecided pairs count one half."""
+    accuracy_three_way: Figure
+    """Share of all pairs for which greater, equal or less is right."""
+    spearman: Figure
+    """Rank correlation within groups, averaged over groups."""
+    kendall: Figure
+    """tau-b, likewise."""
+    accuracy_nearly_equal_length: Figure
+    """As ``accuracy_differing``, on pairs whose lengths differ by under 10%."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearningPoint:
+    """Accuracy of a probe that saw so many labelled items."""
+
+    items: int
+    accuracy_differing: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeScores:
+    """One method's agreement with the experts, beside the baselines."""
+
+    method: str
+    quality: str
+    agreement: Agreement
+    baselines: dict[str, Agreement]
+    """``constant`` (always "not greater"; in three ways the commonest answer of the training pairs) and ``longer``."""
+    versus_longer: PairedFigure
+    """Accuracy on differing pairs minus that of "the longer text is better", on the same pairs."""
+    versus_longer_nearly_equal: PairedFigure
+    """The same on pairs of nearly equal length."""
+    calibration: Calibration | None
+    """Of the probabilities on differing pairs; None for methods that give none."""
+    reliability: tuple[ReliabilityBin, ...]
+    n_items: int
+    n_pairs: int
+    """Unordered test pairs, each judged in both orders."""
+    n_pairs_differing: int
+    n_groups: int
+    failed: int
+    """Test pairs without an answer: undecided, so half right where the labels differ."""
+    layers: tuple[tuple[int, ...], ...]
+    """Layers that each fold's probe reads."""
+    regularisation: tuple[float | None, ...]
+    learning_curve: tuple[LearningPoint, ...] = ()
+    order: tuple[tuple[str, float], ...] = field(default=())
+    """Items with their place in their ranking, 1 for the best of its group."""
+
+
+def score_judge(
+    items: Sequence[Item],
+    folds: Sequence[Fold],
+    candidate: Candidate,
+    *,
+    method: str,
+    quality: str,
+    sort: SortMethod = "exact",
+    sizes: Sequence[int] = (),
+    seed: int = 0,
+    on_fold: Callable[[int], None] | None = None,
+) -> JudgeScores:
+    """Cross-validate one method.
+
+    Args:
+        items: Labelled items.
+        folds: From :func:`climassay.judging.make_folds`.
+        candidate: The method.
+        method: Its name, for tables.
+        quality: Name of the quality.
+        sort: How each test group is ranked from its preferences.
+        sizes: Numbers of labelled items for a learning curve.
+        seed: Of the bootstrap.
+        on_fold: Called with the number of each fold that is done.
+    """
+    candidate.prepare(folds)
+    units = Units.of([item.group for item in items], seed=seed)
+    words = np.array(word_counts(items))
+    tested: list[TestPairs] = []
+    longer: list[TestPairs] = []
+    constant: list[TestPairs] = []
+    rankings: list[tuple[IntArray, FloatArray]] = []
+    failed = 0
+    learnt: list[Learned] = []
+    labels = np.array([item.label for item in items], dtype=np.float64)
+    for fold in folds:
+        learned = candidate.learn(fold)
+        learnt.append(learned)
+        judged = learned.judge(fold.test_pairs)
+        failed += int(judged.failed.sum())
+        truth = labels[fold.test_pairs[:, 0]] - labels[fold.test_pairs[:, 1]]
+        band = predictions(judged.log_odds, learned.tie_band)
+        tested.append(TestPairs(fold.test_pairs, truth, judged.log_odds, band))
+        longer.append(_longer(fold, words, labels, truth))
+        constant.append(_constant(fold, labels, truth))
+        rankings += [_ranked(members, learned, sort) for members in _lists(items, fold.test)]
+        if on_fold is not None:
+            on_fold(fold.number)
+    ours, length, always = _joined(tested), _joined(longer), _joined(constant)
+    ratios = log_length_differences(words, ours.pairs)
+    near = np.abs(ratios) < np.log(NEARLY_EQUAL)
+    differ = ours.truth != 0
+    by_length = [(members, words[members].astype(np.float64)) for members, _ in rankings]
+    flat = [(members, np.zeros(len(members))) for members, _ in rankings]
+    calibrated, bins = _calibration(ours, method)
+    return JudgeScores(
+        method,
+        quality,
+        _agreement(units, ours, near, correlations(units, rankings, labels)),
+        {
+            "constant": _agreement(units, always, near, correlations(units, flat, labels)),
+            "longer": _agreement(units, length, near, correlations(units, by_length, labels)),
+        },
+        _versus(units, length, ours, differ),
+        _versus(units, length, ours, differ & near),
+        calibrated,
+        bins,
+        n_items=len(items),
+        n_pairs=len(ours.pairs),
+        n_pairs_differing=int(differ.sum()),
+        n_groups=len({item.group for item in items}),
+        failed=failed,
+        layers=tuple(learned.layers for learned in learnt),
+        regularisation=tuple(learned.regularisation for learned in learnt),
+        learning_curve=_learning_curve(items, folds, candidate, units, labels, sizes),
+        order=tuple(
+            (items[index].id, place)
+            for members, scores in rankings
+            for place, index in enumerate(members[np.argsort(-scores, kind="stable")], start=1)
+        ),
+    )
+
+
+def _agreement(units: Units, test: TestPairs, near: np.ndarray, ranks: dict[str, Figure]) -> Agreement:
+    differ = test.truth != 0
+    differing, close = test.take(differ), test.take(differ & near)
+    return Agreement(
+        units.mean(correctness(differing), differing.pairs),
+        units.mean(three_way_correctness(test), test.pairs),
+        ranks["spearman"],
+        ranks["kendall"],
+        units.mean(correctness(close), close.pairs),
+    )
+
+
+def _versus(units: Units, baseline: TestPairs, ours: TestPairs, chosen: np.ndarray) -> PairedFigure:
+    first, second = baseline.take(chosen), ours.take(chosen)
+    return units.difference(correctness(first), correctness(second), second.pairs)
+
+
+def _longer(fold: Fold, words: IntArray, labels: FloatArray, truth: FloatArray) -> TestPairs:
+    train = log_length_differences(words, fold.train_pairs)
+    outcomes = np.sign(labels[fold.train_pairs[:, 0]] - labels[fold.train_pairs[:, 1]]).astype(np.int64)
+    band = fit_tie_band(train, outcomes)
+    ratios = log_length_differences(words, fold.test_pairs)
+    return TestPairs(fold.test_pairs, truth, ratios, predictions(ratios, band))
+
+
+def _constant(fold: Fold, labels: FloatArray, truth: FloatArray) -> TestPairs:
+    """In three ways, over both orders of a pair, "less" and "greater" are equally common: each is right for half."""
+    ties = np.mean(labels[fold.train_pairs[:, 0]] == labels[fold.train_pairs[:, 1]])
+    answer = 0 if ties > (1 - ties) / 2 else -1
+    undecided = np.zeros(len(truth))
+    predicted = np.full(len(truth), answer, dtype=np.int64)
+    if answer:
+        # Alternating over unordered pairs says what the constant says over ordered ones.
+        predicted[::2] = 1
+    return TestPairs(fold.test_pairs, truth, undecided, predicted)
+
+
+def _joined(parts: Sequence[TestPairs]) -> TestPairs:
+    return TestPairs(
+        np.concatenate([part.pairs for part in parts]),
+        np.concatenate([part.truth for part in parts]),
+        np.concatenate([part.log_odds for part in parts]),
+        np.concatenate([part.predicted for part in parts]),
+    )
+
+
+def _lists(items: Sequence[Item], members: IntArray) -> list[IntArray]:
+    """Test items by group."""
+    groups: dict[str, list[int]] = {}
+    for index in members.tolist():
+        groups.setdefault(items[index].group, []).append(index)
+    return [np.array(group, dtype=np.int64) for group in groups.values()]
+
+
+def _ranked(members: IntArray, learned: Learned, sort: SortMethod) -> tuple[IntArray, FloatArray]:
+    """Rank a list by sorting; the score of an item is the number of items behind it."""
+
+    def ask(pairs: IntArray) -> FloatArray:
+        wanted = members[pairs]
+        turned = wanted[:, 0] > wanted[:, 1]
+        found = learned.judge(np.sort(wanted, axis=1)).log_odds
+        return np.where(turned, -found, found)
+
+    ranking = sort_items(len(members), ask, method=sort)
+    scores = np.empty(len(members))
+    scores[list(ranking.order)] = np.arange(len(members), 0, -1)
+    return members, scores
+
+
+def _calibration(test: TestPairs, method: str) -> tuple[Calibration | None, tuple[ReliabilityBin, ...]]:
+    """Over both orders of every pair, so that base rate and curve are symmetric."""
+    differ = test.truth != 0
+    if method.startswith("direct") or not differ.any():
+        return None, ()
+    odds = np.concatenate([test.log_odds[differ], -test.log_odds[differ]])
+    outcomes = np.concatenate([test.truth[differ] > 0, test.truth[differ] < 0]).astype(np.float64)
+    probabilities = 1 / (1 + np.exp(-odds))
+    return calibration(probabilities, outcomes), tuple(reliability_curve(probabilities, outcomes))
+
+
+def _learning_curve(
+    items: Sequence[Item],
+    folds: Sequence[Fold],
+    candidate: Candidate,
+    units: Units,
+    labels: FloatArray,
+    sizes: Sequence[int],
+) -> tuple[LearningPoint, ...]:
+    """Accuracy on the same test pairs after learning from nested parts of each fold's training items."""
+    points = []
+    for size in sizes:
+        parts = []
+        for fold in folds:
+            if size > len(fold.train):
+                continue
+            pairs = _first_items(items, fold, size)
+            differs = labels[pairs[:, 0]] != labels[pairs[:, 1]] if len(pairs) else np.zeros(0, dtype=bool)
+            if not differs.any():
+                continue
+            judged = candidate.learn(fold, pairs).judge(fold.test_pairs)
+            truth = labels[fold.test_pairs[:, 0]] - labels[fold.test_pairs[:, 1]]
+            parts.append(TestPairs(fold.test_pairs, truth, judged.log_odds, np.sign(judged.log_odds).astype(np.int64)))
+        if len(parts) == len(folds):
+            test = _joined(parts)
+            test = test.take(test.truth != 0)
+            points.append(LearningPoint(size, units.mean(correctness(test), test.pairs)))
+    return tuple(points)
+
+
+def _first_items(items: Sequence[Item], fold: Fold, size: int) -> IntArray:
+    """Training pairs among so many training items, whole groups first, in a seeded order."""
+    groups: dict[str, list[int]] = {}
+    for index in fold.train.tolist():
+        groups.setdefault(items[index].group, []).append(index)
+    order = np.random.default_rng([fold.number, 2]).permutation(sorted(groups)).tolist()
+    if len(order) == 1:
+        chosen = np.random.default_rng([fold.number, 2]).permutation(fold.train).tolist()[:size]
+    else:
+        chosen = [index for name in order for index in groups[name]][:size]
+    inside = np.isin(fold.train_pairs, chosen).all(axis=1)
+    return fold.train_pairs[inside]

@@ -1,0 +1,194 @@
+"""How well judgements agree with the experts: accuracy on pairs and rank correlation, with intervals.
+
+What is resampled are the independent units: groups (articles) where there are several, else items. Pairs are never
+resampled by themselves, for pairs of one article, or of one item, go right and wrong together.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.judging.preferences import FloatArray, IntArray
+from climassay.judging.probe import three_way
+
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A value with its interval."""
+
+    value: float | None
+    """None where nothing could be measured, for example no pairs of nearly equal length."""
+    low: float | None
+    high: float | None
+    n: int
+    """Pairs, or groups, behind the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestPairs:
+    """Unordered pairs of test items, gathered over all folds."""
+
+    pairs: IntArray
+    """[pairs, 2]; indices of items."""
+    truth: FloatArray
+    """[pairs]; label of the first item minus label of the second."""
+    log_odds: FloatArray
+    """[pairs]; 0 where a comparison failed, which counts as undecided and therefore as half right."""
+    predicted: IntArray
+    """[pairs]; 1, 0 or -1, by the tie band of the fold."""
+
+    def take(self, chosen: NDArray[np.bool_]) -> "TestPairs":
+        """Some of the pairs."""
+        return TestPairs(self.pairs[chosen], self.truth[chosen], self.log_odds[chosen], self.predicted[chosen])
+
+
+@dataclass(frozen=True)
+class Units:
+    """The independent units of a data set, and their bootstrap resamples."""
+
+    of_item: IntArray
+    """[items]; number of the unit to which each item belongs: its group, or itself where all items form one group."""
+    counts: FloatArray
+    """[resamples, units]; how often each unit stands in each resample."""
+
+    @classmethod
+    def of(cls, groups: Sequence[str], *, resamples: int = RESAMPLES, seed: int = 0) -> "Units":
+        """Units of items by their groups."""
+        names = sorted(set(groups))
+        place = {name: number for number, name in enumerate(names)}
+        of_item = np.array([place[name] for name in groups]) if len(names) > 1 else np.arange(len(groups))
+        units = int(of_item.max()) + 1
+        draws = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), size=resamples)
+        return cls(of_item, draws.astype(np.float64))
+
+    def pair_weights(self, pairs: IntArray) -> FloatArray:
+        """Weight of each pair in each resample, [resamples, pairs]."""
+        first, second = self.of_item[pairs[:, 0]], self.of_item[pairs[:, 1]]
+        same = first == second
+        return np.asarray(self.counts[:, first] * np.where(same, 1.0, self.counts[:, second]))
+
+    def mean(self, values: FloatArray, pairs: IntArray) -> Figure:
+        """Mean of one value a pair, for example whether it was judged rightly."""
+        if len(values) == 0:
+            return Figure(None, None, None, 0)
+        return self._figure(float(values.mean()), self._resampled(values, pairs), len(values))
+
+    def difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedFigure":
+        """Mean of ``second - first`` on the same pairs, with the p-value of its bootstrap distribution."""
+        if len(first) == 0:
+            return PairedFigure(Figure(None, None, None, 0), None)
+        change = second - first
+        samples = self._resampled(change, pairs)
+        tail = min(np.mean(samples <= 0), np.mean(samples >= 0))
+        p_value = min(1.0, 2 * float(tail) + 2 / (len(samples) + 1))
+        return PairedFigure(self._figure(float(change.mean()), samples, len(change)), p_value)
+
+    def group_mean(self, values: FloatArray, units: IntArray) -> Figure:
+        """Mean of one value a group, for example a rank correlation; ``units`` are the groups that have one."""
+        if len(values) == 0:
+            return Figure(None, None, None, 0)
+        weights = self.counts[:, units]
+        total = weights.sum(axis=1)
+        samples = (weights @ values)[total > 0] / total[total > 0]
+        return self._figure(float(values.mean()), samples, len(values))
+
+    def _resampled(self, values: FloatArray, pairs: IntArray) -> FloatArray:
+        weights = self.pair_weights(pairs)
+        total = weights.sum(axis=1)
+        kept = total > 0
+        means: FloatArray = (weights[kept] @ values) / total[kept]
+        return means
+
+    @staticmethod
+    def _figure(value: float, samples: FloatArray, n: int) -> Figure:
+        low, high = np.quantile(samples, [0.025, 0.975])
+        return Figure(value, float(low), float(high), n)
+
+
+@dataclass(frozen=True, slots=True)
+class PairedFigure:
+    """A difference between two methods on the same pairs."""
+
+    difference: Figure
+    p_value: float | None
+    """Two-sided, from the bootstrap distribution; never 0."""
+
+
+def correctness(test: TestPairs) -> FloatArray:
+    """1 where the order of two items that differ is judged rightly, 0 where wrongly, 0.5 where undecided. [pairs]."""
+    return np.where(test.log_odds == 0, 0.5, np.sign(test.log_odds) == np.sign(test.truth)).astype(np.float64)
+
+
+def three_way_correctness(test: TestPairs) -> FloatArray:
+    """1 where greater, equal or less is judged rightly, else 0. [pairs]."""
+    return np.asarray(test.predicted == np.sign(test.truth), dtype=np.float64)
+
+
+def predictions(log_odds: FloatArray, band: float) -> IntArray:
+    """Three-way predictions; see :func:`climassay.judging.probe.three_way`."""
+    return three_way(log_odds, band)
+
+
+def correlations(
+    units: Units, rankings: Sequence[tuple[IntArray, FloatArray]], labels: FloatArray
+) -> dict[str, Figure]:
+    """Spearman's rho and Kendall's tau-b between ranking and labels, averaged over groups.
+
+    Args:
+        units: Of all items.
+        rankings: For each ranked list its item indices and their scores (more is better); a list is a group of the
+            test folds, or all test items of a fold where all items form one group.
+        labels: Of all items.
+
+    Returns:
+        ``spearman`` and ``kendall``. Lists with equal labels throughout have no correlation and are left out; ``n`` is
+        the number of lists, or of items where all form one group.
+    """
+    from scipy.stats import kendalltau, spearmanr
+
+    measures: dict[str, Callable[[FloatArray, FloatArray], float]] = {
+        "spearman": lambda a, b: float(spearmanr(a, b).statistic),
+        "kendall": lambda a, b: float(kendalltau(a, b).statistic),
+    }
+    used = [(members, scores) for members, scores in rankings if np.ptp(labels[members]) > 0 and len(members) > 1]
+    grouped = all(len(set(units.of_item[members].tolist())) == 1 for members, _ in used)
+    result = {}
+    for name, measure in measures.items():
+        values = np.array([_or_zero(measure(scores, labels[members])) for members, scores in used])
+        if grouped:
+            result[name] = units.group_mean(values, np.array([units.of_item[members[0]] for members, _ in used], int))
+        else:
+            result[name] = _over_items(measure, used, labels)
+    return result
+
+
+def _over_items(
+    measure: Callable[[FloatArray, FloatArray], float],
+    rankings: Sequence[tuple[IntArray, FloatArray]],
+    labels: FloatArray,
+    resamples: int = 500,
+) -> Figure:
+    """Mean over the folds' lists, with items resampled within each of them."""
+    if not rankings:
+        return Figure(None, None, None, 0)
+    generator = np.random.default_rng(0)
+    value = float(np.mean([_or_zero(measure(scores, labels[members])) for members, scores in rankings]))
+    samples = []
+    for _ in range(resamples):
+        drawn = []
+        for members, scores in rankings:
+            chosen = generator.integers(0, len(members), len(members))
+            if np.ptp(labels[members[chosen]]) > 0:
+                drawn.append(_or_zero(measure(scores[chosen], labels[members[chosen]])))
+        if drawn:
+            samples.append(float(np.mean(drawn)))
+    return Units._figure(value, np.array(samples), sum(len(members) for members, _ in rankings))
+
+
+def _or_zero(value: float) -> float:
+    """A ranking that puts all items on one place has no correlation with anything: 0, as a judge who says nothing."""
+    return 0.0 if np.isnan(value) else value

@@ -1,0 +1,406 @@
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from climassay.errors import InputError
+from climassay.judging import probe_solver
+from climassay.judging.probe import Contrast, both_orders, log_length_differences, three_way
+from climassay.judging.probe_fitting import (
+    fit_contrast,
+    fit_pointwise,
+    fit_principal,
+    item_folds,
+    learning_curve,
+    within_group_pairs,
+)
+from climassay.judging.probe_solver import average_orders, pair_weights, reduce_rows
+
+WIDTH = 40
+
+
+def _ordered(n):
+    return np.array([(i, j) for i in range(n) for j in range(n) if i != j])
+
+
+def _planted(n=24, seed=0, noise=0.3, offset=20.0, pairs=None):
+    """Contrasts whose difference carries the label difference along one direction, the answer's own effect along
+    that direction and others, and much noise elsewhere."""
+    rng = np.random.default_rng(seed)
+    direction = np.zeros(WIDTH)
+    direction[3], direction[7] = 0.6, 0.8
+    labels = rng.normal(size=n)
+    pairs = _ordered(n) if pairs is None else pairs
+    quality = (labels[pairs[:, 0]] - labels[pairs[:, 1]])[:, None] * direction
+    syntax = offset * (direction + rng.normal(size=WIDTH))
+    spread = np.linspace(0.1, 3, WIDTH) * (1 - direction)
+    shared = rng.normal(size=(len(pairs), WIDTH)) * spread
+    own = noise * rng.normal(size=(2, len(pairs), WIDTH))
+    plus, minus = shared + quality / 2 + syntax + own[0], shared - quality / 2 + own[1]
+    return Contrast(plus.astype(np.float32), minus.astype(np.float32)), pairs, labels, direction
+
+
+def _right(odds, pairs, labels):
+    truth = np.sign(labels[pairs[:, 0]] - labels[pairs[:, 1]])
+    return float(np.mean(np.sign(odds)[truth != 0] == truth[truth != 0]))
+
+
+def _cosine(a, b):
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def test_planted_direction_is_recovered_and_transfers_to_new_items():
+    contrast, pairs, labels, direction = _planted(n=40, noise=0.7)
+    fit = fit_contrast(contrast, pairs, labels, groups=np.zeros(40), standardise=False)
+    assert _cosine(fit.probe.weights, direction) > 0.9
+    rng = np.random.default_rng(9)
+    labels = rng.normal(size=10)
+    new = _ordered(10)
+    quality = (labels[new[:, 0]] - labels[new[:, 1]])[:, None] * direction / 2
+    states = np.stack([fit.probe.mean_plus + quality, fit.probe.mean_minus - quality]).astype(np.float32)
+    assert _right(fit.probe.log_odds(Contrast(states[0], states[1])), new, labels) == 1
+
+
+def test_without_centring_each_side_the_same_data_cannot_be_fitted():
+    from sklearn.linear_model import LogisticRegression
+
+    contrast, pairs, labels, direction = _planted()
+    contrast.plus[:] += (1e4 * direction).astype(np.float32)
+    answer = labels[pairs[:, 0]] > labels[pairs[:, 1]]
+    raw = (contrast.plus - contrast.minus).astype(np.float64)
+    first = np.linalg.svd(raw, full_matrices=False)[2][0]
+    assert np.mean((raw @ first > 0) == answer) == pytest.approx(0.5)
+    assert LogisticRegression(C=1.0, fit_intercept=False, max_iter=1000).fit(raw, answer).score(raw, answer) < 0.7
+    for fit in (fit_contrast, fit_principal):
+        probe = fit(contrast, pairs, labels, groups=np.zeros(24), standardise=False).probe
+        assert _right(probe.log_odds(contrast), pairs, labels) > 0.85
+
+
+def test_both_orders_average_is_antisymmetric():
+    contrast, pairs, labels, _ = _planted()
+    odds = fit_contrast(contrast, pairs, labels, groups=np.zeros(24), regularisation=1.0).probe.log_odds(contrast)
+    mirror = [int(np.flatnonzero((pairs == pair[::-1]).all(axis=1))[0]) for pair in pairs]
+    averaged = both_orders(odds, odds[mirror])
+    assert np.array_equal(averaged, -averaged[mirror])
+    assert np.array_equal(average_orders(odds, pairs), averaged)
+    assert np.abs(odds + odds[mirror]).max() > 0.01
+
+
+def test_pairs_without_a_mirror_are_not_averaged():
+    pairs = np.array([[0, 1], [1, 0], [2, 1]])
+    assert average_orders(np.array([1.0, -3.0, 5.0]), pairs).tolist() == [2.0, -2.0, 5.0]
+
+
+@pytest.mark.parametrize("features", [12, 300], ids=["fewer-features", "more-features"])
+def test_reduced_fit_equals_the_full_one(features):
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(1)
+    pairs = _ordered(10)
+    labels = rng.normal(size=10)
+    plus, minus = rng.normal(size=(2, len(pairs), features)).astype(np.float32)
+    rows = (plus - minus).astype(np.float64)
+    rows -= rows.mean(axis=0)
+    rows /= np.sqrt((rows**2).sum(axis=1).mean())
+    answer = labels[pairs[:, 0]] > labels[pairs[:, 1]]
+    full = LogisticRegression(C=7.0, fit_intercept=False, class_weight="balanced", tol=1e-10, max_iter=5000)
+    expected = rows @ full.fit(rows, answer).coef_[0]
+    fit = fit_contrast(Contrast(plus, minus), pairs, labels, groups=np.zeros(10), regularisation=7.0, standardise=False)
+    got = fit.probe.log_odds(Contrast(plus, minus)) / fit.probe.scale
+    assert got == pytest.approx(expected, abs=2e-4)
+    assert fit.probe.provenance.converged
+
+
+def test_coordinates_keep_every_inner_product():
+    rows = np.random.default_rng(2).normal(size=(15, 60))
+    basis = reduce_rows(rows, standardise=False)
+    product = rows @ rows.T
+    ratio = (basis.coordinates @ basis.coordinates.T) / product
+    assert ratio == pytest.approx(np.full_like(product, ratio[0, 0]), rel=1e-6)
+    weights = np.random.default_rng(3).normal(size=basis.coordinates.shape[1])
+    assert rows @ basis.expand(weights) == pytest.approx(basis.coordinates @ weights)
+
+
+def test_balanced_answers_weigh_the_same():
+    outcomes = np.array([1, 1, 1, -1, 0, 0])
+    everything = np.ones(6, dtype=bool)
+    assert pair_weights(outcomes, everything, "drop", True) == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2, 0, 0])
+    assert pair_weights(outcomes, everything, "three-way", True) == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2, 1, 1])
+    assert pair_weights(outcomes, everything, "drop", False).tolist() == [1, 1, 1, 1, 0, 0]
+    assert not pair_weights(outcomes, outcomes == 1, "drop", True).any()
+
+
+def _tied(ties, seed=0):
+    contrast, pairs, labels, _ = _planted(n=24, seed=seed)
+    return fit_contrast(contrast, pairs, np.round(labels), groups=np.zeros(24), ties=ties), contrast, pairs, labels
+
+
+@pytest.mark.parametrize("ties", ["drop", "keep", "three-way"])
+def test_every_way_with_ties_learns_the_quality_and_a_band(ties):
+    fit, contrast, pairs, labels = _tied(ties)
+    odds = average_orders(fit.probe.log_odds(contrast), pairs)
+    coarse = np.round(labels)
+    outcomes = np.sign(coarse[pairs[:, 0]] - coarse[pairs[:, 1]])
+    assert _right(odds, pairs, coarse) > 0.9
+    assert fit.probe.tie_band > 0
+    assert np.mean(fit.probe.three_way(odds) == outcomes) > np.mean(three_way(odds, 0.0) == outcomes)
+
+
+def test_ties_differ_in_what_they_train_on():
+    used = {ties: _tied(ties)[0].probe for ties in ("drop", "keep", "three-way")}
+    assert used["keep"].provenance.pairs == used["three-way"].provenance.pairs > used["drop"].provenance.pairs
+    assert not np.allclose(used["keep"].weights, used["drop"].weights)
+    assert not np.allclose(used["three-way"].weights, used["drop"].weights)
+
+
+def test_three_way_loss_is_davidsons():
+    # One feature, no centring left to do: compare with an independent search over weight and tie parameter.
+    labels = np.array([0.0, 0.0, 1.0, 2.0])
+    pairs = _ordered(4)
+    rng = np.random.default_rng(4)
+    value = np.sign(labels[pairs[:, 0]] - labels[pairs[:, 1]]) + rng.normal(size=len(pairs))
+    value -= value.mean()
+    value /= np.sqrt((value**2).mean())
+    outcome = np.sign(labels[pairs[:, 0]] - labels[pairs[:, 1]])
+
+    def loss(parameters):
+        weight, delta = parameters
+        exponents = np.stack([weight * value / 2, np.full(len(value), delta), -weight * value / 2])
+        shares = np.exp(exponents) / np.exp(exponents).sum(axis=0)
+        row = (1 - outcome).astype(int)
+        return weight**2 / 2 - 5.0 * np.log(shares[row, np.arange(len(value))]).sum()
+
+    best = minimize(loss, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12}).x[0]
+    contrast = Contrast(value[:, None].astype(np.float32), np.zeros((len(pairs), 1), dtype=np.float32))
+    fit = fit_contrast(contrast, pairs, labels, groups=np.zeros(4), regularisation=5.0, ties="three-way")
+    assert fit.probe.weights[0] == pytest.approx(best, rel=1e-4)
+
+
+def test_length_regressed_out_leaves_no_correlation_with_length():
+    contrast, pairs, labels, _ = _planted()
+    lengths = np.exp(0.5 * labels + np.random.default_rng(5).normal(size=24)) * 100
+    stretch = log_length_differences(lengths, pairs)
+    plain = fit_contrast(contrast, pairs, labels, groups=np.zeros(24)).probe.log_odds(contrast)
+    probe = fit_contrast(contrast, pairs, labels, groups=np.zeros(24), lengths=lengths).probe
+    assert abs(np.corrcoef(plain, stretch)[0, 1]) > 0.2
+    assert abs(np.corrcoef(probe.log_odds(contrast, stretch), stretch)[0, 1]) < 1e-6
+    with pytest.raises(InputError, match="lengths"):
+        probe.log_odds(contrast)
+
+
+def test_first_principal_component_finds_the_dominant_direction_and_its_sign():
+    contrast, pairs, labels, direction = _planted(noise=0.1)
+    for sign in (1, -1):
+        probe = fit_principal(contrast, pairs, sign * labels, groups=np.zeros(24), standardise=False).probe
+        assert sign * _cosine(probe.weights, direction) > 0.99
+        assert _right(probe.log_odds(contrast), pairs, sign * labels) > 0.95
+    assert probe.provenance.regularisation is None
+
+
+def test_component_ignores_what_both_orders_share():
+    contrast, pairs, labels, direction = _planted(noise=0.1)
+    # A large effect of an unordered pair, the same whichever item comes first.
+    low, high = pairs.min(axis=1), pairs.max(axis=1)
+    contrast.plus[:, 20] += 30 * np.random.default_rng(13).normal(size=(24, 24))[low, high].astype(np.float32)
+    probe = fit_principal(contrast, pairs, labels, groups=np.zeros(24), standardise=False).probe
+    assert _cosine(probe.weights, direction) > 0.99
+
+
+def test_component_itself_does_not_depend_on_labels():
+    contrast, pairs, labels, _ = _planted()
+    shuffled = np.random.default_rng(6).permutation(labels)
+    one, other = (fit_principal(contrast, pairs, given, groups=np.zeros(24)).probe for given in (labels, shuffled))
+    assert abs(_cosine(one.weights, other.weights)) == pytest.approx(1)
+
+
+def test_pointwise_equals_an_independent_bradley_terry_solution():
+    # States that are unit vectors give every item a strength of its own.
+    rng = np.random.default_rng(7)
+    states = np.eye(6)
+    pairs = rng.integers(0, 6, size=(80, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    labels = np.array([0.0, 1, 2, 3, 4, 5])
+    answer = np.sign(labels[pairs[:, 0]] - labels[pairs[:, 1]])
+    fit = fit_pointwise(
+        states.astype(np.float32), labels, groups=np.zeros(6), pairs=pairs, regularisation=4.0, standardise=False
+    )
+
+    def negative(strength):
+        # A pair's row has squared norm 2 here, so that unit-sized rows are unit vectors over root 2.
+        margin = answer * (strength[pairs[:, 0]] - strength[pairs[:, 1]]) / np.sqrt(2)
+        return strength @ strength / 2 + 4.0 * np.logaddexp(0, -margin).sum()
+
+    expected = minimize(negative, np.zeros(6), method="BFGS", options={"gtol": 1e-9}).x / np.sqrt(2)
+    got = fit.probe.scores(states.astype(np.float32)) / fit.probe.scale
+    assert got - got.mean() == pytest.approx(expected - expected.mean(), abs=1e-4)
+
+
+def test_pointwise_recovers_planted_scores_within_groups_and_ignores_group_effects():
+    rng = np.random.default_rng(8)
+    groups = np.repeat(np.arange(20), 6)
+    quality, direction = rng.normal(size=120), rng.normal(size=WIDTH)
+    states = quality[:, None] * direction + rng.normal(size=(120, WIDTH)) + 10 * rng.normal(size=(20, WIDTH))[groups]
+    train, test = groups < 14, groups >= 14
+    fit = fit_pointwise(states.astype(np.float32), np.where(train, quality, np.nan), groups=groups)
+    pairs = within_group_pairs(groups, test)
+    scores = fit.probe.scores(states.astype(np.float32))
+    assert _right(fit.probe.log_odds(scores, pairs), pairs, quality) > 0.9
+    assert fit.probe.provenance.items == 84
+    assert fit.probe.provenance.pairs == 14 * 15
+
+
+def test_pointwise_length_regressed_out():
+    rng = np.random.default_rng(9)
+    labels, states = rng.normal(size=20), rng.normal(size=(20, WIDTH))
+    lengths = np.exp(labels + rng.normal(size=20)) * 50
+    states[:, 0] += np.log(lengths)
+    probe = fit_pointwise(states.astype(np.float32), labels, groups=np.zeros(20), lengths=lengths).probe
+    pairs = within_group_pairs(np.zeros(20))
+    odds = probe.log_odds(probe.scores(states.astype(np.float32), lengths), pairs)
+    assert abs(float(odds @ log_length_differences(lengths, pairs))) < 1e-6 * np.linalg.norm(odds)
+
+
+@pytest.mark.parametrize("groups", [np.zeros(24), np.repeat(np.arange(6), 4)], ids=["one-group", "six-groups"])
+def test_folds_never_share_an_item_or_a_group(monkeypatch, groups):
+    seen = []
+    real = probe_solver.solve
+
+    def spy(problem, training, *others):
+        solution = real(problem, training, *others)
+        seen.append((problem, training))
+        return solution
+
+    monkeypatch.setattr(probe_solver, "solve", spy)
+    contrast, pairs, labels, _ = _planted()
+    fit = fit_contrast(contrast, pairs, labels, groups=groups)
+    folds = item_folds(pairs, groups)
+    units = groups if groups.any() else np.arange(24)
+    trained = [set(units[pairs[mask]].ravel()) for _, mask in seen[:-1]]
+    held = [set(units[folds == fold]) for fold in range(5)]
+    assert len(trained) == 5 * len(fit.path.values)
+    for position, used in enumerate(trained):
+        assert used
+        assert not used & held[position // len(fit.path.values)]
+    assert {tuple(folds[pair]) for pair in pairs[fit.held_out.rows]} == {(fold, fold) for fold in range(5)}
+
+
+def test_random_labels_teach_nothing_unless_pairs_are_split_instead_of_items():
+    rng = np.random.default_rng(10)
+    pairs = _ordered(40)
+    items = rng.normal(size=(40, 60))
+    rows = items[pairs[:, 0]] - items[pairs[:, 1]] + 0.1 * rng.normal(size=(len(pairs), 60))
+    contrast = Contrast(rows.astype(np.float32), np.zeros(rows.shape, dtype=np.float32))
+    honest, leaky = [], []
+    for _ in range(6):
+        labels = rng.permutation(40).astype(float)
+        fit = fit_contrast(contrast, pairs, labels, groups=np.zeros(40), regularisation=100.0)
+        honest.append(fit.path.accuracies[0])
+        train = rng.random(len(pairs)) < 0.8
+        some = Contrast(contrast.plus[train], contrast.minus[train])
+        probe = fit_contrast(some, pairs[train], labels, groups=np.zeros(40), regularisation=100.0).probe
+        others = Contrast(contrast.plus[~train], contrast.minus[~train])
+        leaky.append(_right(probe.log_odds(others), pairs[~train], labels))
+    assert np.mean(honest) == pytest.approx(0.5, abs=0.12)
+    assert min(leaky) > 0.9
+
+
+def test_scale_improves_log_loss_on_new_items():
+    rng = np.random.default_rng(11)
+    direction = rng.normal(size=150) / 12
+    groups = np.repeat(np.arange(60), 5)
+    states = rng.normal(size=(300, 150)).astype(np.float32)
+    labels = states @ direction + rng.gumbel(size=300)
+    train = groups < 30
+    fit = fit_pointwise(states, np.where(train, labels, np.nan), groups=groups, regularisation=1000.0)
+    pairs = within_group_pairs(groups, ~train)
+    odds = fit.probe.log_odds(fit.probe.scores(states), pairs)
+    margin = odds * np.sign(labels[pairs[:, 0]] - labels[pairs[:, 1]])
+    assert fit.probe.scale < 0.5
+    assert np.logaddexp(0, -margin).mean() < np.logaddexp(0, -margin / fit.probe.scale).mean() - 0.1
+    assert np.logaddexp(0, -margin).mean() < np.log(2)
+
+
+def test_held_out_log_odds_are_calibrated_by_construction():
+    contrast, pairs, labels, _ = _planted(noise=2.0)
+    fit = fit_contrast(contrast, pairs, labels, groups=np.zeros(24))
+    confident = np.mean(expit(np.abs(fit.held_out.log_odds)))
+    assert confident == pytest.approx(np.mean(np.sign(fit.held_out.log_odds) == fit.held_out.outcomes), abs=0.1)
+
+
+def test_fit_that_runs_out_of_iterations_says_so():
+    contrast, pairs, labels, _ = _planted()
+    with pytest.warns(RuntimeWarning, match="did not converge in 2"):
+        fit = fit_contrast(contrast, pairs, labels, groups=np.zeros(24), regularisation=1e4, max_iter=2)
+    assert not fit.probe.provenance.converged
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fit_contrast(contrast, pairs, labels, groups=np.zeros(24)).probe.provenance.converged
+
+
+def test_given_regularisation_needs_no_folds():
+    contrast, pairs, labels, _ = _planted(n=3)
+    fit = fit_contrast(contrast, pairs, labels, groups=np.zeros(3), regularisation=1.0)
+    assert (fit.path, fit.probe.scale, fit.probe.tie_band, len(fit.held_out.rows)) == (None, 1.0, 0.0, 0)
+    with pytest.raises(InputError, match="Too few labelled items"):
+        fit_contrast(contrast, pairs, labels, groups=np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": np.zeros(24)}, "ties"),
+        ({"labels": np.full(24, np.nan)}, "no label"),
+        ({"labels": np.zeros(23)}, "groups"),
+        ({"pairs": np.full((552, 2), 24)}, "item 24 of 24"),
+        ({"pairs": np.zeros((3, 2), dtype=int)}, "ties"),
+        ({"regularisation": 0.0}, "positive"),
+        ({"lengths": np.zeros(24)}, "above 0"),
+    ],
+    ids=["all-tied", "unlabelled", "sizes", "no-such-item", "self", "penalty", "empty-text"],
+)
+def test_impossible_input_is_refused(change, message):
+    contrast, pairs, labels, _ = _planted()
+    given = {"pairs": pairs, "labels": labels, "groups": np.zeros(24)} | change
+    with pytest.raises(InputError, match=message):
+        fit_contrast(contrast, given.pop("pairs"), given.pop("labels"), **given)
+
+
+def test_one_sided_answers_and_states_that_are_not_finite_are_refused():
+    contrast, pairs, labels, _ = _planted()
+    ahead = labels[pairs[:, 0]] > labels[pairs[:, 1]]
+    with pytest.raises(InputError, match="mirror"):
+        fit_contrast(Contrast(contrast.plus[ahead], contrast.minus[ahead]), pairs[ahead], labels, groups=np.zeros(24))
+    probe = fit_contrast(contrast, pairs, labels, groups=np.zeros(24), regularisation=1.0).probe
+    contrast.plus[5, 2] = np.inf
+    with pytest.raises(InputError, match="1 of 552"):
+        fit_contrast(contrast, pairs, labels, groups=np.zeros(24))
+    with pytest.raises(InputError, match="1 of 552"):
+        probe.log_odds(contrast)
+    with pytest.raises(InputError, match="40 features"):
+        probe.log_odds(Contrast(contrast.plus[:, :3], contrast.minus[:, :3]))
+
+
+def test_learning_curve_takes_nested_whole_groups_and_counts_failures():
+    rng = np.random.default_rng(12)
+    groups = np.repeat(np.arange(20), 4)
+    quality = rng.normal(size=80)
+    states = (quality[:, None] * rng.normal(size=WIDTH) + rng.normal(size=(80, WIDTH))).astype(np.float32)
+    taken = []
+
+    def fit(items):
+        taken.append(set(items.tolist()))
+        labels = np.full(80, np.nan)
+        labels[items] = quality[items] if len(items) > 4 else 0.0
+        return fit_pointwise(states, labels, groups=groups)
+
+    rows = learning_curve(fit, lambda probe: probe.scale, groups, sizes=(6, 10, 40, 200), repeats=2, seed=1)
+    assert [(row.repeat, row.size, row.items) for row in rows] == [
+        (repeat, size, items) for repeat in range(2) for size, items in ((6, 4), (10, 8), (40, 40))
+    ]
+    assert all(row.accuracy is None and "ties" in row.error for row in rows if row.size == 6)
+    assert [row.n_pairs for row in rows if row.size == 40] == [60, 60]
+    assert taken[0] < taken[1] < taken[2]
+    assert taken[2] != taken[5]
+    assert all(items == set(np.flatnonzero(np.isin(groups, groups[sorted(items)]))) for items in taken)
