@@ -6,7 +6,7 @@ pairs of nearly equal length shows what is left when length cannot help.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from climassay.judging.preferences import FloatArray, IntArray
 from climassay.judging.probe import log_length_differences
 from climassay.judging.scores import (
     Figure,
+    JudgedPairs,
     PairedFigure,
-    TestPairs,
     Units,
     correctness,
     correlations,
@@ -94,7 +94,7 @@ def score_judge(
     *,
     method: str,
     quality: str,
-    sort: SortMethod = "exact",
+    sort: SortMethod = "strengths",
     sizes: Sequence[int] = (),
     seed: int = 0,
     on_fold: Callable[[int], None] | None = None,
@@ -115,9 +115,9 @@ def score_judge(
     candidate.prepare(folds)
     units = Units.of([item.group for item in items], seed=seed)
     words = np.array(word_counts(items))
-    tested: list[TestPairs] = []
-    longer: list[TestPairs] = []
-    constant: list[TestPairs] = []
+    tested: list[JudgedPairs] = []
+    longer: list[JudgedPairs] = []
+    constant: list[FloatArray] = []
     rankings: list[tuple[IntArray, FloatArray]] = []
     failed = 0
     learnt: list[Learned] = []
@@ -129,25 +129,29 @@ def score_judge(
         failed += int(judged.failed.sum())
         truth = labels[fold.test_pairs[:, 0]] - labels[fold.test_pairs[:, 1]]
         band = predictions(judged.log_odds, learned.tie_band)
-        tested.append(TestPairs(fold.test_pairs, truth, judged.log_odds, band))
+        tested.append(JudgedPairs(fold.test_pairs, truth, judged.log_odds, band))
         longer.append(_longer(fold, words, labels, truth))
         constant.append(_constant(fold, labels, truth))
         rankings += [_ranked(members, learned, sort) for members in _lists(items, fold.test)]
         if on_fold is not None:
             on_fold(fold.number)
-    ours, length, always = _joined(tested), _joined(longer), _joined(constant)
+    ours, length = _joined(tested), _joined(longer)
     ratios = log_length_differences(words, ours.pairs)
     near = np.abs(ratios) < np.log(NEARLY_EQUAL)
     differ = ours.truth != 0
     by_length = [(members, words[members].astype(np.float64)) for members, _ in rankings]
     flat = [(members, np.zeros(len(members))) for members, _ in rankings]
+    undecided = replace(ours, log_odds=np.zeros(len(ours.pairs)))
     calibrated, bins = _calibration(ours, method)
     return JudgeScores(
         method,
         quality,
         _agreement(units, ours, near, correlations(units, rankings, labels)),
         {
-            "constant": _agreement(units, always, near, correlations(units, flat, labels)),
+            "constant": replace(
+                _agreement(units, undecided, near, correlations(units, flat, labels)),
+                accuracy_three_way=units.mean(np.concatenate(constant), ours.pairs),
+            ),
             "longer": _agreement(units, length, near, correlations(units, by_length, labels)),
         },
         _versus(units, length, ours, differ),
@@ -170,7 +174,7 @@ def score_judge(
     )
 
 
-def _agreement(units: Units, test: TestPairs, near: np.ndarray, ranks: dict[str, Figure]) -> Agreement:
+def _agreement(units: Units, test: JudgedPairs, near: np.ndarray, ranks: dict[str, Figure]) -> Agreement:
     differ = test.truth != 0
     differing, close = test.take(differ), test.take(differ & near)
     return Agreement(
@@ -182,33 +186,29 @@ def _agreement(units: Units, test: TestPairs, near: np.ndarray, ranks: dict[str,
     )
 
 
-def _versus(units: Units, baseline: TestPairs, ours: TestPairs, chosen: np.ndarray) -> PairedFigure:
+def _versus(units: Units, baseline: JudgedPairs, ours: JudgedPairs, chosen: np.ndarray) -> PairedFigure:
     first, second = baseline.take(chosen), ours.take(chosen)
     return units.difference(correctness(first), correctness(second), second.pairs)
 
 
-def _longer(fold: Fold, words: IntArray, labels: FloatArray, truth: FloatArray) -> TestPairs:
+def _longer(fold: Fold, words: IntArray, labels: FloatArray, truth: FloatArray) -> JudgedPairs:
     train = log_length_differences(words, fold.train_pairs)
     outcomes = np.sign(labels[fold.train_pairs[:, 0]] - labels[fold.train_pairs[:, 1]]).astype(np.int64)
     band = fit_tie_band(train, outcomes)
     ratios = log_length_differences(words, fold.test_pairs)
-    return TestPairs(fold.test_pairs, truth, ratios, predictions(ratios, band))
+    return JudgedPairs(fold.test_pairs, truth, ratios, predictions(ratios, band))
 
 
-def _constant(fold: Fold, labels: FloatArray, truth: FloatArray) -> TestPairs:
-    """In three ways, over both orders of a pair, "less" and "greater" are equally common: each is right for half."""
+def _constant(fold: Fold, labels: FloatArray, truth: FloatArray) -> FloatArray:
+    """How right the commonest answer of the training pairs is on each test pair, over both its orders. [pairs]."""
     ties = np.mean(labels[fold.train_pairs[:, 0]] == labels[fold.train_pairs[:, 1]])
-    answer = 0 if ties > (1 - ties) / 2 else -1
-    undecided = np.zeros(len(truth))
-    predicted = np.full(len(truth), answer, dtype=np.int64)
-    if answer:
-        # Alternating over unordered pairs says what the constant says over ordered ones.
-        predicted[::2] = 1
-    return TestPairs(fold.test_pairs, truth, undecided, predicted)
+    if ties > (1 - ties) / 2:
+        return np.asarray(truth == 0, dtype=np.float64)
+    return np.where(truth == 0, 0.0, 0.5)
 
 
-def _joined(parts: Sequence[TestPairs]) -> TestPairs:
-    return TestPairs(
+def _joined(parts: Sequence[JudgedPairs]) -> JudgedPairs:
+    return JudgedPairs(
         np.concatenate([part.pairs for part in parts]),
         np.concatenate([part.truth for part in parts]),
         np.concatenate([part.log_odds for part in parts]),
@@ -239,14 +239,14 @@ def _ranked(members: IntArray, learned: Learned, sort: SortMethod) -> tuple[IntA
     return members, scores
 
 
-def _calibration(test: TestPairs, method: str) -> tuple[Calibration | None, tuple[ReliabilityBin, ...]]:
+def _calibration(test: JudgedPairs, method: str) -> tuple[Calibration | None, tuple[ReliabilityBin, ...]]:
     """Over both orders of every pair, so that base rate and curve are symmetric."""
     differ = test.truth != 0
     if method.startswith("direct") or not differ.any():
         return None, ()
     odds = np.concatenate([test.log_odds[differ], -test.log_odds[differ]])
     outcomes = np.concatenate([test.truth[differ] > 0, test.truth[differ] < 0]).astype(np.float64)
-    probabilities = 1 / (1 + np.exp(-odds))
+    probabilities = 0.5 + 0.5 * np.tanh(odds / 2)
     return calibration(probabilities, outcomes), tuple(reliability_curve(probabilities, outcomes))
 
 
@@ -271,7 +271,9 @@ def _learning_curve(
                 continue
             judged = candidate.learn(fold, pairs).judge(fold.test_pairs)
             truth = labels[fold.test_pairs[:, 0]] - labels[fold.test_pairs[:, 1]]
-            parts.append(TestPairs(fold.test_pairs, truth, judged.log_odds, np.sign(judged.log_odds).astype(np.int64)))
+            parts.append(
+                JudgedPairs(fold.test_pairs, truth, judged.log_odds, np.sign(judged.log_odds).astype(np.int64))
+            )
         if len(parts) == len(folds):
             test = _joined(parts)
             test = test.take(test.truth != 0)

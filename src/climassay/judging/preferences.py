@@ -30,7 +30,7 @@ class Judgements:
     @property
     def probabilities(self) -> FloatArray:
         """[pairs]; that the first item has more of the quality."""
-        return np.asarray(1 / (1 + np.exp(-self.log_odds)))
+        return np.asarray(0.5 + 0.5 * np.tanh(self.log_odds / 2))
 
 
 class Method(Protocol):

@@ -29,7 +29,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class TestPairs:
+class JudgedPairs:
     """Unordered pairs of test items, gathered over all folds."""
 
     pairs: IntArray
@@ -41,9 +41,9 @@ class TestPairs:
     predicted: IntArray
     """[pairs]; 1, 0 or -1, by the tie band of the fold."""
 
-    def take(self, chosen: NDArray[np.bool_]) -> "TestPairs":
+    def take(self, chosen: NDArray[np.bool_]) -> "JudgedPairs":
         """Some of the pairs."""
-        return TestPairs(self.pairs[chosen], self.truth[chosen], self.log_odds[chosen], self.predicted[chosen])
+        return JudgedPairs(self.pairs[chosen], self.truth[chosen], self.log_odds[chosen], self.predicted[chosen])
 
 
 @dataclass(frozen=True)
@@ -118,12 +118,12 @@ class PairedFigure:
     """Two-sided, from the bootstrap distribution; never 0."""
 
 
-def correctness(test: TestPairs) -> FloatArray:
+def correctness(test: JudgedPairs) -> FloatArray:
     """1 where the order of two items that differ is judged rightly, 0 where wrongly, 0.5 where undecided. [pairs]."""
     return np.where(test.log_odds == 0, 0.5, np.sign(test.log_odds) == np.sign(test.truth)).astype(np.float64)
 
 
-def three_way_correctness(test: TestPairs) -> FloatArray:
+def three_way_correctness(test: JudgedPairs) -> FloatArray:
     """1 where greater, equal or less is judged rightly, else 0. [pairs]."""
     return np.asarray(test.predicted == np.sign(test.truth), dtype=np.float64)
 
@@ -158,7 +158,7 @@ def correlations(
     grouped = all(len(set(units.of_item[members].tolist())) == 1 for members, _ in used)
     result = {}
     for name, measure in measures.items():
-        values = np.array([_or_zero(measure(scores, labels[members])) for members, scores in used])
+        values = np.array([_correlation(measure, scores, labels[members]) for members, scores in used])
         if grouped:
             result[name] = units.group_mean(values, np.array([units.of_item[members[0]] for members, _ in used], int))
         else:
@@ -176,19 +176,19 @@ def _over_items(
     if not rankings:
         return Figure(None, None, None, 0)
     generator = np.random.default_rng(0)
-    value = float(np.mean([_or_zero(measure(scores, labels[members])) for members, scores in rankings]))
+    value = float(np.mean([_correlation(measure, scores, labels[members]) for members, scores in rankings]))
     samples = []
     for _ in range(resamples):
         drawn = []
         for members, scores in rankings:
             chosen = generator.integers(0, len(members), len(members))
             if np.ptp(labels[members[chosen]]) > 0:
-                drawn.append(_or_zero(measure(scores[chosen], labels[members[chosen]])))
+                drawn.append(_correlation(measure, scores[chosen], labels[members[chosen]]))
         if drawn:
             samples.append(float(np.mean(drawn)))
     return Units._figure(value, np.array(samples), sum(len(members) for members, _ in rankings))
 
 
-def _or_zero(value: float) -> float:
-    """A ranking that puts all items on one place has no correlation with anything: 0, as a judge who says nothing."""
-    return 0.0 if np.isnan(value) else value
+def _correlation(measure: Callable[[FloatArray, FloatArray], float], scores: FloatArray, labels: FloatArray) -> float:
+    """A ranking that puts all items on one place goes with nothing: 0, as for a judge who says nothing."""
+    return 0.0 if np.ptp(scores) == 0 or np.ptp(labels) == 0 else measure(scores, labels)

@@ -1,0 +1,142 @@
+"""The experiment around a judge whose quality is known: it must report that quality, and not see through the split."""
+
+import numpy as np
+import pytest
+
+from climassay.judging.benchmark import score_judge
+from climassay.judging.candidates import Learned
+from climassay.judging.folds import Fold, make_folds
+from climassay.judging.items import Item
+from climassay.judging.preferences import Judgements
+
+
+def articles(groups: int, each: int, seed: int = 0, ties: bool = False) -> list[Item]:
+    """Summaries whose label grows with their length, but for noise."""
+    generator = np.random.default_rng(seed)
+    items = []
+    for group in range(groups):
+        for place in range(each):
+            words = int(generator.integers(5, 40))
+            label = float(words + generator.normal(0, 12))
+            label = float(round(label / 15)) if ties else label
+            items.append(Item(f"{group}/{place}", "word " * words, "", f"g{group}", label))
+    return items
+
+
+class Planted:
+    """Knows the labels, with noise; remembers what it was trained on."""
+
+    def __init__(self, items, noise: float = 0.0, fail: int = 0) -> None:
+        self.labels = np.array([item.label for item in items])
+        self.noise, self.fail = noise, fail
+        self.trained: list[set[int]] = []
+
+    def prepare(self, folds) -> None:
+        assert len(folds) == 3
+
+    def learn(self, fold: Fold, train_pairs=None) -> Learned:
+        pairs = fold.train_pairs if train_pairs is None else train_pairs
+        self.trained.append(set(pairs.ravel().tolist()))
+        quality = 1 if train_pairs is None else len(self.trained[-1])
+
+        def judge(pairs):
+            assert (pairs[:, 0] < pairs[:, 1]).all()
+            odds = (self.labels[pairs[:, 0]] - self.labels[pairs[:, 1]]) / 5 / quality
+            noise = np.array([np.random.default_rng([a, b]).normal(0, self.noise or 1e-12) for a, b in pairs])
+            failed = np.arange(len(pairs)) < self.fail
+            return Judgements(np.where(failed, 0.0, odds + noise), failed)
+
+        return Learned(judge, tie_band=1e-6, layers=(3,), regularisation=0.5)
+
+
+def scored(items, candidate, **options):
+    folds = make_folds(items, train_items=options.pop("train_items", 20), folds=3, seed=1)
+    return score_judge(items, folds, candidate, method=options.pop("method", "planted"), quality="q", **options)
+
+
+def test_a_perfect_judge_is_perfect_beside_honest_baselines() -> None:
+    items = articles(12, 5)
+    found = scored(items, Planted(items))
+    assert found.agreement.accuracy_differing.value == 1.0
+    assert found.agreement.spearman.value == pytest.approx(1.0)
+    assert found.agreement.kendall.value == pytest.approx(1.0)
+    assert found.agreement.accuracy_three_way.value == 1.0
+    assert found.n_pairs == found.n_pairs_differing == 12 * 10
+    assert found.n_groups == 12
+    pairs = [(a, b) for a in range(60) for b in range(a + 1, 60) if items[a].group == items[b].group]
+    longer = []
+    for a, b in pairs:
+        gap = len(items[a].text) - len(items[b].text)
+        longer.append(0.5 if gap == 0 else float((gap > 0) == (items[a].label > items[b].label)))
+    assert found.baselines["longer"].accuracy_differing.value == pytest.approx(np.mean(longer))
+    assert found.baselines["constant"].accuracy_differing.value == 0.5
+    assert found.baselines["constant"].spearman.value == 0.0
+    gain = found.versus_longer.difference
+    assert gain.value == pytest.approx(1 - np.mean(longer))
+    assert gain.low is not None
+    assert gain.low > 0
+    near = [
+        index
+        for index, (a, b) in enumerate(pairs)
+        if 1 / 1.1 < len(items[a].text.split()) / len(items[b].text.split()) < 1.1
+    ]
+    assert found.agreement.accuracy_nearly_equal_length.n == len(near)
+    expected = np.mean([longer[index] for index in near])
+    assert found.baselines["longer"].accuracy_nearly_equal_length.value == pytest.approx(expected)
+    assert sorted(place for _, place in found.order) == sorted([1, 2, 3, 4, 5] * 12)
+    assert {found.layers, found.regularisation} == {((3,),) * 3, (0.5,) * 3}
+
+
+def test_ties_count_in_three_ways_and_not_among_differing_pairs() -> None:
+    items = articles(9, 6, ties=True)
+    found = scored(items, Planted(items))
+    labels = {item.id: item.label for item in items}
+    tied = sum(labels[f"{g}/{a}"] == labels[f"{g}/{b}"] for g in range(9) for a in range(6) for b in range(a + 1, 6))
+    assert tied > 10
+    assert found.n_pairs - found.n_pairs_differing == tied
+    assert found.agreement.accuracy_three_way.value == 1.0
+    share = tied / found.n_pairs
+    constant = found.baselines["constant"].accuracy_three_way.value
+    assert constant in (pytest.approx(share), pytest.approx((1 - share) / 2)) or 0.3 < share < 0.37
+
+
+def test_failures_are_counted_and_half_right() -> None:
+    items = articles(9, 4)
+    found = scored(items, Planted(items, fail=2))
+    assert found.failed == 3 * 2
+    assert found.agreement.accuracy_differing.value == pytest.approx(1 - 6 * 0.5 / found.n_pairs)
+
+
+def test_a_judge_that_guesses_does_not_beat_length() -> None:
+    items = articles(15, 6)
+    found = scored(items, Planted(items, noise=1e6))
+    low, high = found.agreement.accuracy_differing.low, found.agreement.accuracy_differing.high
+    assert low is not None
+    assert high is not None
+    assert low < 0.5 < high
+    assert found.versus_longer.difference.high is not None
+    assert found.versus_longer.difference.high < 0
+
+
+def test_the_learning_curve_uses_nested_training_items_only() -> None:
+    items = articles(12, 5)
+    candidate = Planted(items, noise=1.0)
+    found = scored(items, candidate, sizes=(5, 10, 20, 200), train_items=20)
+    assert [point.items for point in found.learning_curve] == [5, 10, 20]
+    tests = [set(fold.test.tolist()) for fold in make_folds(items, train_items=20, folds=3, seed=1)]
+    whole, parts = candidate.trained[:3], candidate.trained[3:]
+    for number, used in enumerate(parts):
+        fold = number % 3
+        assert used <= whole[fold]
+        assert not used & tests[fold]
+    assert [len(used) for used in parts] == [5] * 3 + [10] * 3 + [20] * 3
+    assert parts[0] < parts[3] < parts[6]
+
+
+def test_calibration_is_over_both_orders() -> None:
+    items = articles(12, 5)
+    found = scored(items, Planted(items, noise=1.0))
+    assert found.calibration is not None
+    assert sum(part.n for part in found.reliability) == 2 * found.n_pairs_differing
+    assert found.calibration.brier < 0.25
+    assert scored(items, Planted(items), method="direct").calibration is None
