@@ -19,7 +19,7 @@ WIDTH = 6
 class CountingModel:
     """States are drawn from a hash of prompt, option and layer. ``fail`` fails, ``unrenderable`` has no prompt."""
 
-    name, dtype, token_budget = "local:counting", "float32", 384
+    name, dtype, token_budget, layers = "local:counting", "float32", 384, 6
 
     def __init__(self, fingerprint="7" * 64):
         self.fingerprint = fingerprint

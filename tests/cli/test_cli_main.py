@@ -24,7 +24,7 @@ def test_help_imports_nothing_heavy():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    for command in ("ask", "corpus", "models", "records", "evaluate", "demo", "prompts"):
+    for command in ("ask", "corpus", "models", "records", "evaluate", "judge", "demo", "prompts"):
         assert command in result.stdout
 
 
@@ -42,7 +42,7 @@ def test_shell_completion_knows_the_commands():
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["evaluate", "mcq", "missing.csv"], "no question file"),
+        (["evaluate", "mcq", "missing.csv"], "no file at"),
         (["evaluate", "mcq", "primer", "--setting", "magic"], "no setting"),
         (["evaluate", "mcq", "primer", "--setting", "rag:nowhere"], "no collection"),
         (["evaluate", "mcq", "primer", "--model", "magic:beans"], "magic"),

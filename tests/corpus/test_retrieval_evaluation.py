@@ -238,7 +238,7 @@ def test_question_files_that_cannot_be_used(tmp_path, content, words):
 
 
 def test_a_missing_question_file_is_told(tmp_path):
-    with pytest.raises(InputError, match="no question file"):
+    with pytest.raises(InputError, match="no file at"):
         read_labelled(tmp_path / "none.jsonl")
 
 

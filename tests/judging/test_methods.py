@@ -1,4 +1,4 @@
-"""Direct scoring, PairS, zero-shot contrast and probes: what they ask, and that both orders cancel a pull to one side."""
+"""Direct scoring, PairS, zero-shot contrast and probes: what they ask, and that both orders cancel a pull to a side."""
 
 from pathlib import Path
 

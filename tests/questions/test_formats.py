@@ -130,7 +130,7 @@ def test_own_format_checks_each_row(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "word"),
     [
-        ("missing.csv", None, "no question file"),
+        ("missing.csv", None, "no file at"),
         ("empty.csv", b"", "no rows"),
         ("other.csv", b"x,y\n1,2\n", "none of the known"),
         ("broken.jsonl", b'{"question": "Q?"\n', "not valid JSON"),

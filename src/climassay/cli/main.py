@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from climassay import __version__
-from climassay.cli import ask, corpus, demo, evaluate, models, prompts, records
+from climassay.cli import ask, corpus, demo, evaluate, judge, models, prompts, records
 from climassay.errors import ClimassayError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app.add_typer(corpus.app, name="corpus")
 app.add_typer(models.app, name="models")
 app.add_typer(records.app, name="records")
 app.add_typer(evaluate.app, name="evaluate")
+app.add_typer(judge.app, name="judge")
 app.add_typer(prompts.app, name="prompts")
 app.command(name="ask")(ask.ask)
 app.command(name="demo")(demo.demo)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from climassay.judging.tables import ContrastTable, PointTable
 from climassay.models.contract import OptionScorer
 
 MethodName = Literal[
-    "direct", "direct-expected", "pairs", "zero-shot", "ppairs", "ppairs-length", "principal", "pointwise", "pointwise-length"
-]  # fmt: skip
-METHODS: tuple[MethodName, ...] = (
     "direct",
     "direct-expected",
     "pairs",
@@ -33,7 +30,8 @@ METHODS: tuple[MethodName, ...] = (
     "principal",
     "pointwise",
     "pointwise-length",
-)
+]
+METHODS: tuple[MethodName, ...] = get_args(MethodName)
 """``-length``: with length regressed out of the activations."""
 NEEDS_WEIGHTS = frozenset(METHODS[3:])
 """Methods that read hidden states, or answers that come with them."""

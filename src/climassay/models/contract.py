@@ -226,6 +226,10 @@ class OpenWeights(OptionScorer, Protocol):
     """An option scorer whose hidden states can be read."""
 
     @property
+    def layers(self) -> int:
+        """Number of layers; hidden states are numbered from 0, the embeddings, to this number."""
+
+    @property
     def dtype(self) -> str:
         """Of weights and computation, for example ``float32``; 16-bit results depend on what is batched together."""
 

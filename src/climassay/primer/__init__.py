@@ -84,7 +84,12 @@ def gold_questions() -> "QuestionSet":
     )
 
 
+def claims_path() -> Path:
+    """The 40 claims as JSON lines: id, claim, verdict, reason, document."""
+    return _FOLDER / "claims.jsonl"
+
+
 def claims() -> tuple[GoldClaim, ...]:
     """The 40 claims."""
-    lines = (_FOLDER / "claims.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = claims_path().read_text(encoding="utf-8").splitlines()
     return tuple(GoldClaim(**json.loads(line)) for line in lines)

@@ -23,9 +23,9 @@ def read_bytes(file: Path) -> bytes:
         data = file.read_bytes()
         return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     except FileNotFoundError as error:
-        raise InputError(f"There is no question file at {file}.") from error
+        raise InputError(f"There is no file at {file}.") from error
     except (OSError, EOFError) as error:
-        raise InputError(f"The question file {file} cannot be read: {error}.") from error
+        raise InputError(f"The file {file} cannot be read: {error}.") from error
 
 
 def parse_rows(file: Path, data: bytes) -> Iterator[Row]:

@@ -1,5 +1,7 @@
 """Figures drawn as inline SVG, so that they follow the page's colours, its width and its printer."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -35,3 +37,131 @@ class DotPlot:
     def label_width(self) -> int:
         """Room for the longest label, in units of the drawing (about 6.6 a character at its font size)."""
         return 24 + round(6.6 * max((len(dot.label) for dot in self.dots), default=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A linear or logarithmic axis."""
+
+    label: str
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+    percent: bool = False
+    """Show 0.5 as 50%."""
+    logarithmic: bool = False
+
+    @classmethod
+    def over(cls, label: str, values: Sequence[float], *, percent: bool = False, at_most: int = 6) -> "Axis":
+        """A linear axis with round ticks that covers the values."""
+        low, high = (min(values), max(values)) if values else (0.0, 1.0)
+        if high - low < 1e-12:
+            low, high = low - 0.5, high + 0.5
+        step = _round_step((high - low) / (at_most - 1))
+        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+        ticks = tuple(round(number * step, 12) for number in range(first, last + 1))
+        return cls(label, ticks[0], ticks[-1], ticks, percent)
+
+    @classmethod
+    def at(cls, label: str, ticks: Sequence[float]) -> "Axis":
+        """A logarithmic axis with the ticks given, all above 0; for sizes that double or so."""
+        places = tuple(sorted(set(ticks)))
+        spread = 1.15 if places[0] < places[-1] else 2.0
+        return cls(label, places[0] / spread, places[-1] * spread, places, logarithmic=True)
+
+    def share(self, value: float) -> float:
+        """Where a value lies, 0 at the axis's low end, 1 at its high end."""
+        if self.logarithmic:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def words(self, value: float) -> str:
+        """A value as it is written at a tick."""
+        return f"{100 * value:.0f}%" if self.percent else f"{value:g}".replace("-", "\N{MINUS SIGN}")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value, with its interval where it has one."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+    """Shown when the reader points at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Points joined by a line."""
+
+    name: str
+    points: tuple[Point, ...]
+    reference: bool = False
+    """Drawn dashed, without marks: a baseline or a diagonal."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlot:
+    """Lines with intervals, for example a learning curve with its baseline, or a reliability curve."""
+
+    title: str
+    series: tuple[Series, ...]
+    x: Axis
+    y: Axis
+    note: str = ""
+    square: bool = False
+    """Equal lengths of both axes."""
+
+    @property
+    def description(self) -> str:
+        """What a reader who does not see the figure is told: all values."""
+        lines = [
+            f"{series.name}: " + ", ".join(f"{self.x.words(p.x)} {self.y.words(p.y)}" for p in series.points)
+            for series in self.series
+            if not series.reference
+        ]
+        return f"{self.y.label} against {self.x.label}. " + "; ".join(lines) + "."
+
+    @property
+    def tones(self) -> dict[str, int]:
+        """Number of each series' colour; references have none of their own."""
+        return {series.name: n for n, series in enumerate(s for s in self.series if not s.reference)}
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """Points of one kind in a scatter plot."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterPlot:
+    """Clouds of points that share their axes; kinds differ in colour and in shape."""
+
+    title: str
+    clouds: tuple[Cloud, ...]
+    x: Axis
+    y: Axis
+    note: str = ""
+
+    @property
+    def description(self) -> str:
+        """What a reader who does not see the figure is told: where each cloud has its middle."""
+        return f"{self.y.label} against {self.x.label}. " + "; ".join(
+            f"{cloud.name}: {len(cloud.points)} points" + (f" around {_middle(cloud.points)}" if cloud.points else "")
+            for cloud in self.clouds
+        )
+
+
+def _middle(points: Sequence[tuple[float, float]]) -> str:
+    return ", ".join(f"{sum(values) / len(values):.3g}" for values in zip(*points, strict=True))
+
+
+def _round_step(least: float) -> float:
+    """The smallest of 1, 2, 2.5 and 5 times a power of ten that is at least so large."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= least * (1 - 1e-9))

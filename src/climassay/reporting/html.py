@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay import __version__
-from climassay.reporting.figures import DotPlot
+from climassay.reporting.figures import DotPlot, LinePlot, ScatterPlot
 from climassay.reporting.tables import Table
 
 
@@ -36,7 +36,7 @@ class AnswerCard:
     note: str = ""
 
 
-Block = Prose | Facts | AnswerCard | Table | DotPlot
+Block = Prose | Facts | AnswerCard | Table | DotPlot | LinePlot | ScatterPlot
 
 
 @dataclass(frozen=True, slots=True)

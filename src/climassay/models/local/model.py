@@ -116,6 +116,11 @@ class LocalModel:
         return [results[index] for index in range(len(requests))]
 
     @property
+    def layers(self) -> int:
+        """Number of layers."""
+        return self.network.layers
+
+    @property
     def token_budget(self) -> int:
         """Most tokens computed side by side in one forward pass; a shared beginning may take larger ones."""
         return self.reader.pack

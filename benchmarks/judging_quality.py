@@ -1,0 +1,155 @@
+"""How well the bundled model judges, by every method, beside the baselines: the tables of docs/results/judging.md.
+
+Newsroom and SummEval come from the folder of shared data (``--data``). It takes hours on two cores and can be killed
+and started again at any time: hidden states are kept in ``--activations``, answers in the records of ``--workspace``.
+
+Usage: python benchmarks/judging_quality.py newsroom [--articles N] [--methods ppairs,pairs] [--wordings 1,2,3]
+"""
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+
+from climassay.judging.activation_store import ActivationStore
+from climassay.judging.asking import Questions
+from climassay.judging.benchmark import JudgeScores, score_judge
+from climassay.judging.candidates import (
+    METHODS,
+    NEEDS_WEIGHTS,
+    CandidateMaker,
+    ProbeSettings,
+    both_ways,
+    pairs_of_folds,
+)
+from climassay.judging.folds import make_folds
+from climassay.judging.harvest import harvest
+from climassay.judging.items import Item, ItemColumns, read_items
+from climassay.judging.probing import Harvester
+from climassay.judging.quality import quality
+from climassay.models import load_model
+from climassay.records import RecordedModel, Records
+from climassay.workspace import Workspace
+
+DATA = Path(os.environ.get("CLIMASSAY_DATA", Path(__file__).parents[2] / "shared" / "data"))
+ASPECTS = {
+    "newsroom": ("coherence", "fluency", "informativeness", "relevance"),
+    "summeval": ("coherence", "fluency", "consistency", "relevance"),
+}
+LAYERS = (16, 20, 24, -1)
+"""Kept of every comparison; the bundled model has 30."""
+PROBES = {
+    "": ((16,), (20,), (24,), (-1,)),
+    " last layer": ((-1,),),
+    " layer 16": ((16,),),
+    " layers 16+20+24": ((16, 20, 24),),
+}
+"""Sets of layers among which cross-validation on training items chooses; published PPairS reads the last layer alone."""
+SORTS = ("strengths", "fitted", "greedy", "exact", "beam")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("dataset", choices=sorted(ASPECTS))
+    parser.add_argument("--articles", type=int, help="the first so many articles of the file")
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--wordings", default="1")
+    parser.add_argument("--aspects")
+    parser.add_argument("--train-items", default="100")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--variants", action="store_true", help="other layers, sorts, learning curve")
+    parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--activations", type=Path, required=True)
+    parser.add_argument("--workspace", type=Path, required=True)
+    parser.add_argument("--json", type=Path, help="append one result a line")
+    options = parser.parse_args()
+    path = options.data / f"{options.dataset}.jsonl"
+    if not path.exists():
+        print(f"{path} is not there: nothing measured.")
+        return 0
+    aspects = (options.aspects or ",".join(ASPECTS[options.dataset])).split(",")
+    import torch
+
+    torch.set_num_threads(options.threads)
+    model = load_model("local:smollm2", dtype=options.dtype)
+    torch.set_num_threads(options.threads)
+    place = Workspace.open(options.workspace)
+    with (
+        Records(place.records_url) as records,
+        records.run("benchmarks/judging_quality", {**vars(options), "data": str(path)}) as run,
+    ):
+        for wording in map(int, options.wordings.split(",")):
+            for size in map(int, options.train_items.split(",")):
+                for aspect in aspects:
+                    _measure(options, path, model, RecordedModel(model, records, run), aspect, wording, size)
+    return 0
+
+
+def _items(path: Path, aspect: str, articles: int | None) -> tuple[Item, ...]:
+    columns = ItemColumns("summary", "summary_id", "article", "article_id", aspect)
+    items = read_items(path, columns, context_words=600).items
+    kept = list(dict.fromkeys(item.group for item in items))[:articles]
+    return tuple(item for item in items if item.group in set(kept))
+
+
+def _measure(options, path, model, recorded, aspect, wording, size) -> None:
+    items = _items(path, aspect, options.articles)
+    folds = make_folds(items, train_items=size, folds=3, seed=options.seed)
+    questions = Questions(quality("text", aspect, wording=wording))
+    methods = options.methods.split(",")
+    store = ActivationStore(options.activations, storage="float16")
+    harvester = Harvester(model, questions, LAYERS, store)
+    if set(methods) & (NEEDS_WEIGHTS - {"pointwise", "pointwise-length"}):
+        # Article by article, so that an interruption loses one article at most.
+        pairs = both_ways(pairs_of_folds(folds))
+        for group in dict.fromkeys(item.group for item in items):
+            inside = np.array([items[first].group == group for first in pairs[:, 0]])
+            harvest(model, questions.contrast(items, pairs[inside]), layers=LAYERS, store=store)
+    for method in methods:
+        probed = method in NEEDS_WEIGHTS and method != "zero-shot"
+        for label, layers in PROBES.items() if probed and options.variants else [("", PROBES[""])]:
+            maker = CandidateMaker(items, questions, recorded, harvester, ProbeSettings(layers=layers))
+            candidate = maker.make(method)
+            sorts = SORTS if options.variants and not label and method in ("ppairs", "pairs") else SORTS[:1]
+            curve = (10, 20, 50, 100, 200) if options.variants and probed and not label else ()
+            for sort in sorts:
+                sizes = tuple(n for n in curve if n <= size) if sort == sorts[0] else ()
+                scores = score_judge(
+                    items, folds, candidate, method=method + label, quality=aspect, sort=sort, sizes=sizes
+                )
+                _report(options, replace(scores, order=()), wording, size, sort)
+
+
+def _report(options, scores: JudgeScores, wording: int, size: int, sort: str) -> None:
+    def figure(one) -> str:
+        return "-" if one.value is None else f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
+
+    ours, gain, near = scores.agreement, scores.versus_longer, scores.versus_longer_nearly_equal
+    cells = [
+        options.dataset,
+        scores.quality,
+        f"{scores.method} w{wording} n{size} {sort}",
+        figure(ours.accuracy_differing),
+        f"longer {figure(scores.baselines['longer'].accuracy_differing)}",
+        f"gain {figure(gain.difference)}",
+        f"near {figure(ours.accuracy_nearly_equal_length)} gain {figure(near.difference)}",
+        f"3-way {figure(ours.accuracy_three_way)}",
+        f"rho {figure(ours.spearman)}",
+        f"layers {[list(layers) for layers in scores.layers]}",
+        f"failed {scores.failed}",
+    ]
+    print(" | ".join(cells), flush=True)
+    if options.json:
+        row = {"dataset": options.dataset, "wording": wording, "train_items": size, "sort": sort, "seed": options.seed}
+        with options.json.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**row, "articles": options.articles, **asdict(scores)}, default=float) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""Options that several commands share, as dataclasses that a command takes as one argument."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from functools import wraps
+from typing import Any, get_type_hints
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take dataclasses of options.
+
+    Each parameter whose annotation is a dataclass is replaced, for typer, by the dataclass's fields, whose annotations
+    are those of typer options; the command gets the filled dataclass.
+
+    Args:
+        command: A typer command, before it is registered.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, type] = {}
+    shown: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        annotation = hints[parameter.name]
+        if not (isinstance(annotation, type) and is_dataclass(annotation)):
+            shown.append(parameter.replace(annotation=annotation, kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        groups[parameter.name] = annotation
+        kinds = get_type_hints(annotation, include_extras=True)
+        for entry in fields(annotation):
+            default = inspect.Parameter.empty if entry.default is MISSING else entry.default
+            shown.append(
+                inspect.Parameter(
+                    entry.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[entry.name]
+                )
+            )
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        filled = {
+            name: group(**{entry.name: given.pop(entry.name) for entry in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **filled)
+
+    # typer reads both.
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    del run.__wrapped__
+    return run

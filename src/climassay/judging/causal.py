@@ -1,0 +1,336 @@
+"""Does the model use what a probe reads? Take the probe's direction out of the residual stream and ask again.
+
+A probe that predicts the experts' order may read something that the model itself never uses. So the direction is
+projected out of the hidden states while the model answers the zero-shot question "1 or 2", and the change of its
+log-odds is compared with the change that random directions of the same number make. The thesis names this
+check as future work.
+
+Where the direction is taken out: state k, for k from 0 to the number of layers minus 1, is what goes into layer k + 1
+(the residual stream), and the last state is what comes out of the final norm: what a probe on layer -1 reads and what
+the head turns into answers. The last layer's own output, before that norm, is no numbered state and is left as it is,
+for a direction found after the norm means something else before it, where no gain has been applied yet.
+
+What is taken out are the probe's weights. A logistic probe's weights lean away from noise as much as towards the
+quality, so that a small effect says that this direction is not used, not that the model does not know the quality.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from climassay.errors import InputError, ModelError
+from climassay.judging.asking import Questions, mirrored
+from climassay.judging.items import Item
+from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Progress
+from climassay.judging.probe import PairProbe, PointProbe
+from climassay.judging.prompting import averaged, margins
+from climassay.judging.scores import Figure, JudgedPairs, Units, correctness, predictions
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from climassay.models.local.model import LocalModel
+
+Scope = Literal["probed", "onward", "all"]
+Directions = dict[int, FloatArray]
+"""Orthonormal directions [directions, width] to take out of each state, by its number from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What taking out random directions did."""
+
+    seed: int
+    mean_absolute_change: float
+    correlation: float | None
+    flips: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """The change of the zero-shot preference when a probe's direction is taken out."""
+
+    scope: Scope
+    states: tuple[int, ...]
+    """From which states the direction was taken, numbered from 0."""
+    n_pairs: int
+    """Unordered pairs, each asked in both orders, averaged in log-odds."""
+    failed: int
+    """Pairs without an answer, before or after; left out of the figures."""
+    mean_absolute_change: Figure
+    """Of the log-odds, in nats."""
+    correlation: Figure
+    """Pearson's, of what is lost (log-odds before minus after) with the probe's log-odds: near 1 where the model's
+    preference passes through the direction, near 0 where it does not use it."""
+    flips: Figure
+    """Share of pairs whose preferred side changes."""
+    accuracy_before: Figure
+    """Of the zero-shot preference, on labelled pairs that differ."""
+    accuracy_after: Figure
+    controls: tuple[Control, ...]
+    p_value: float | None
+    """Share of random directions that change at least as much, the probe's own counted with them; None without."""
+
+
+def ablate(
+    model: "LocalModel",
+    questions: Questions,
+    probe: PairProbe | PointProbe,
+    judge: Method,
+    items: Sequence[Item],
+    pairs: IntArray,
+    *,
+    scope: Scope = "onward",
+    controls: int = 10,
+    seed: int = 0,
+    on_progress: Progress | None = None,
+) -> Ablation:
+    """Compare the zero-shot preference with and without the probe's direction.
+
+    Args:
+        model: A local model whose weights the probe was trained on.
+        questions: Templates of the quality.
+        probe: Its weights, cut into one direction for each of its layers, are what is taken out.
+        judge: The same probe as a method.
+        items: Items, labelled or not.
+        pairs: Unordered pairs [pairs, 2] to ask about.
+        scope: ``probed`` takes each direction out of the state it reads, ``onward`` also of all later ones, ``all`` of
+            every state from the embeddings on.
+        controls: Number of random directions, drawn evenly from the sphere.
+        seed: Of the random directions and of the bootstrap over groups.
+        on_progress: Called with the number of requests answered since the last call.
+
+    Raises:
+        InputError: The probe does not name its layers, or there are no pairs.
+        ModelError: The model's layers cannot be found.
+    """
+    if not len(pairs):
+        raise InputError("There are no two items to compare: a group needs at least two.")
+    own = probe_directions(probe, model.network.layers, scope)
+    ask = _Asker(model, questions, items, pairs, on_progress)
+    before, after = ask({}), ask(own)
+    probed = judge.compare(items, pairs)
+    kept = ~(before.failed | after.failed | probed.failed)
+    units = Units.of([item.group for item in items], seed=seed)
+    lost = (before.log_odds - after.log_odds)[kept]
+    chosen = pairs[kept]
+    flips = (np.sign(before.log_odds) != np.sign(after.log_odds))[kept].astype(np.float64)
+    found = []
+    for number in range(controls):
+        answer = ask(random_directions(own, np.random.default_rng([seed, number])))
+        found.append(_control(number, before, answer, probed.log_odds))
+    size = units.mean(np.abs(lost), chosen)
+    return Ablation(
+        scope,
+        tuple(sorted(own)),
+        len(pairs),
+        int((~kept).sum()),
+        size,
+        _correlation(units, lost, probed.log_odds[kept], chosen),
+        units.mean(flips, chosen),
+        _accuracy(units, items, chosen, before.log_odds[kept]),
+        _accuracy(units, items, chosen, after.log_odds[kept]),
+        tuple(found),
+        _p_value(size.value, found),
+    )
+
+
+def probe_directions(probe: PairProbe | PointProbe, layers: int, scope: Scope) -> Directions:
+    """Which directions to take out of which states.
+
+    Args:
+        probe: With its layers in the provenance.
+        layers: Number of the model's layers.
+        scope: See :func:`ablate`.
+
+    Raises:
+        InputError: The probe does not name its layers.
+    """
+    read = [layer % (layers + 1) for layer in probe.provenance.layers]
+    if not read or probe.weights.size % len(read):
+        raise InputError("The probe does not say which layers it reads: train it again.")
+    weights = probe.weights.reshape(len(read), -1)
+    result: Directions = {}
+    for state in range(layers + 1):
+        if scope == "probed":
+            here = [weights[place] for place, layer in enumerate(read) if layer == state]
+        else:
+            here = [weights[place] for place, layer in enumerate(read) if scope == "all" or layer <= state]
+        if here:
+            result[state] = _orthonormal(np.array(here))
+    return result
+
+
+def random_directions(like: Directions, generator: np.random.Generator) -> Directions:
+    """As many random directions as given, the same ones in every state."""
+    count = max(len(rows) for rows in like.values())
+    width = next(iter(like.values())).shape[1]
+    drawn = generator.standard_normal((count, width))
+    return {state: _orthonormal(drawn[: len(rows)]) for state, rows in like.items()}
+
+
+@contextmanager
+def ablated(model: "LocalModel", directions: Directions) -> Iterator[None]:
+    """Take directions out of a model's hidden states while the ``with`` block runs.
+
+    Keys and values that the model keeps between calls are dropped before and after, for they carry the states.
+
+    Args:
+        model: Nothing else may use it meanwhile.
+        directions: Orthonormal [directions, width] for each state; none leaves the model as it is.
+
+    Raises:
+        ModelError: The model's layers cannot be found.
+    """
+    # The reader's check of itself and the look for the layers must see the model as it is.
+    _ = model.reader.shares
+    backbone, layers = _parts(model)
+    handles: list[Any] = []
+    model.reader.release()
+    try:
+        for state, rows in directions.items():
+            remove = _remover(rows, model)
+            if state == len(layers):
+                handles.append(backbone.register_forward_hook(_output_hook(remove)))
+            else:
+                handles.append(layers[state].register_forward_pre_hook(_input_hook(remove), with_kwargs=True))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        model.reader.release()
+
+
+class _Asker:
+    """The zero-shot question about the same pairs, with this or that taken out of the model."""
+
+    def __init__(
+        self,
+        model: "LocalModel",
+        questions: Questions,
+        items: Sequence[Item],
+        pairs: IntArray,
+        on_progress: Progress | None,
+    ) -> None:
+        self._model = model
+        self._requests = questions.contrast(items, np.concatenate([pairs, mirrored(pairs)]))
+        self._on_progress = on_progress
+
+    def __call__(self, directions: Directions) -> Judgements:
+        told = self._on_progress
+        with ablated(self._model, directions):
+            answers = self._model.option_logprobs(
+                self._requests, on_result=None if told is None else lambda _i, _s: told(1)
+            )
+        return averaged(margins(answers), np.array([answer.error is not None for answer in answers]), 2)
+
+
+def _parts(model: "LocalModel") -> tuple[Any, Any]:
+    """The backbone and its list of layers."""
+    from torch import nn
+
+    network = model.network.model
+    backbone: Any = network.get_decoder() if hasattr(network, "get_decoder") else network.base_model
+    stacks = [
+        child
+        for child in backbone.children()
+        if isinstance(child, nn.ModuleList) and len(child) == model.network.layers
+    ]
+    if len(stacks) != 1:
+        raise ModelError(f"The layers of {model.name} cannot be found, so nothing can be taken out of them.")
+    return backbone, stacks[0]
+
+
+def _remover(rows: FloatArray, model: "LocalModel") -> "Callable[[Tensor], Tensor]":
+    import torch
+
+    # In float32 whatever the model's own format: a projection in 16 bits would leave a rest of the direction.
+    basis = torch.tensor(rows, dtype=torch.float32, device=model.network.device)
+
+    def remove(states: "Tensor") -> "Tensor":
+        there = basis.to(states.device)
+        full = states.float()
+        return (full - (full @ there.T) @ there).to(states.dtype)
+
+    return remove
+
+
+def _input_hook(remove: "Callable[[Tensor], Tensor]") -> Callable[..., Any]:
+    def hook(_module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if given:
+            return (remove(given[0]), *given[1:]), named
+        return given, {**named, "hidden_states": remove(named["hidden_states"])}
+
+    return hook
+
+
+def _output_hook(remove: "Callable[[Tensor], Tensor]") -> Callable[..., Any]:
+    def hook(_module: Any, _given: Any, output: Any) -> Any:
+        if isinstance(output, tuple):
+            return (remove(output[0]), *output[1:])
+        output.last_hidden_state = remove(output.last_hidden_state)
+        return output
+
+    return hook
+
+
+def _orthonormal(rows: FloatArray) -> FloatArray:
+    """An orthonormal basis of the rows' span, [directions, width]; rows that add nothing are dropped."""
+    _, sizes, basis = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(basis[sizes > 1e-10 * sizes.max(initial=0.0)], dtype=np.float64)
+
+
+def _control(number: int, before: Judgements, after: Judgements, probed: FloatArray) -> Control:
+    kept = ~(before.failed | after.failed)
+    lost = (before.log_odds - after.log_odds)[kept]
+    ones = np.ones((1, len(lost)))
+    value = float(_weighted_correlation(lost, probed[kept], ones)[0]) if len(lost) else float("nan")
+    flips = (np.sign(before.log_odds) != np.sign(after.log_odds))[kept]
+    return Control(
+        number,
+        float(np.abs(lost).mean()) if len(lost) else 0.0,
+        None if np.isnan(value) else value,
+        float(flips.mean()) if len(lost) else 0.0,
+    )
+
+
+def _correlation(units: Units, lost: FloatArray, probed: FloatArray, pairs: IntArray) -> Figure:
+    if len(lost) < 2:
+        return Figure(None, None, None, len(lost))
+    value = float(_weighted_correlation(lost, probed, np.ones((1, len(lost))))[0])
+    samples = _weighted_correlation(lost, probed, units.pair_weights(pairs))
+    samples = samples[np.isfinite(samples)]
+    if np.isnan(value) or not len(samples):
+        return Figure(None, None, None, len(lost))
+    low, high = np.quantile(samples, [0.025, 0.975])
+    return Figure(value, float(low), float(high), len(lost))
+
+
+def _weighted_correlation(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
+    """Pearson's correlation of [pairs] with [pairs] under each row of weights [samples, pairs]; NaN where undefined."""
+    total = weights.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean_a, mean_b = weights @ first / total, weights @ second / total
+        covariance = weights @ (first * second) / total - mean_a * mean_b
+        spread_a = weights @ first**2 / total - mean_a**2
+        spread_b = weights @ second**2 / total - mean_b**2
+        # Differences of nearly equal squares: what rounding leaves of a constant is no spread.
+        small = (spread_a <= 1e-12 * (1 + mean_a**2)) | (spread_b <= 1e-12 * (1 + mean_b**2))
+        return np.asarray(np.where(small, np.nan, np.clip(covariance / np.sqrt(spread_a * spread_b), -1, 1)))
+
+
+def _accuracy(units: Units, items: Sequence[Item], pairs: IntArray, log_odds: FloatArray) -> Figure:
+    labels = np.array([np.nan if item.label is None else item.label for item in items], dtype=np.float64)
+    truth = labels[pairs[:, 0]] - labels[pairs[:, 1]]
+    known = np.isfinite(truth) & (truth != 0)
+    test = JudgedPairs(pairs[known], truth[known], log_odds[known], predictions(log_odds[known], 0.0))
+    return units.mean(correctness(test), test.pairs)
+
+
+def _p_value(value: float | None, controls: Sequence[Control]) -> float | None:
+    if value is None or not controls:
+        return None
+    return (1 + sum(control.mean_absolute_change >= value for control in controls)) / (1 + len(controls))

@@ -1,0 +1,175 @@
+"""Put items in order, or new ones on a scale of labels, by any method of comparing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from climassay.errors import InputError
+from climassay.judging.insertion import Insertion, InsertMode, insert_many
+from climassay.judging.items import Item
+from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Preferences, Progress
+from climassay.judging.probing import PointwiseProbe
+from climassay.judging.sorting import SortMethod, sort_items
+from climassay.judging.strengths import fitted_strengths
+from climassay.statistics import ClassificationScores, classification_scores
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """An item in its place."""
+
+    group: str
+    place: int
+    """1 for the best of the group."""
+    item: Item
+    strength: float
+    """In log-odds, mean 0 in the group: the difference of two strengths is, as nearly as one number an item can say
+    (least squares over the pairs compared), the log-odds between the two. A merge sort's places may differ from their
+    order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRanking:
+    """Items in order, best first, group by group."""
+
+    rows: tuple[Ranked, ...]
+    comparisons: int
+    """Unordered pairs compared."""
+    possible: int
+    """All unordered pairs within the groups."""
+    failed: int
+    """Comparisons without an answer, which counted as even."""
+
+
+def rank_items(
+    items: Sequence[Item],
+    method: Method,
+    *,
+    sort: SortMethod = "fitted",
+    seed: int | None = 0,
+    on_progress: Progress | None = None,
+) -> ItemRanking:
+    """Rank the items of each group, comparing only what the sort needs.
+
+    Args:
+        items: Any items; those of one group are ranked together.
+        method: How two items are compared. A pointwise probe needs no comparisons: its scores are the order.
+        sort: See :func:`climassay.judging.sort_items`.
+        seed: Shuffles each group before it is sorted.
+        on_progress: Called with the number of requests answered since the last call.
+
+    Raises:
+        InputError: There are no items.
+    """
+    if not items:
+        raise InputError("There is nothing to rank: the table has no items.")
+    groups: dict[str, list[int]] = {}
+    for index, item in enumerate(items):
+        groups.setdefault(item.group, []).append(index)
+    preferences = Preferences(_scored(method, items, on_progress), items, on_progress=on_progress)
+    rows: list[Ranked] = []
+    for name, members in groups.items():
+        rows += _rank_group(name, np.array(members, dtype=np.int64), items, preferences, sort, seed)
+    possible = sum(len(members) * (len(members) - 1) // 2 for members in groups.values())
+    return ItemRanking(tuple(rows), preferences.asked, possible, preferences.failed)
+
+
+def _rank_group(
+    name: str, members: IntArray, items: Sequence[Item], preferences: Preferences, sort: SortMethod, seed: int | None
+) -> list[Ranked]:
+    compared: list[IntArray] = []
+    answers: list[FloatArray] = []
+
+    def ask(pairs: IntArray) -> FloatArray:
+        compared.append(pairs)
+        answers.append(preferences.ask(members[pairs]))
+        return answers[-1]
+
+    ranking = sort_items(len(members), ask, method=sort, seed=seed)
+    pairs = np.concatenate(compared) if compared else np.zeros((0, 2), dtype=np.int64)
+    strength = fitted_strengths(len(members), pairs, np.concatenate(answers) if answers else np.zeros(0))
+    return [
+        Ranked(name, place, items[int(members[index])], float(strength[index]))
+        for place, index in enumerate(ranking.order, start=1)
+    ]
+
+
+class _Scores:
+    """Scores of all items, computed once, as a method that compares them."""
+
+    name = "pointwise"
+
+    def __init__(self, scores: FloatArray, failed: np.ndarray) -> None:
+        self._scores, self._failed = scores, failed
+
+    def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:  # noqa: ARG002
+        first, second = pairs.T
+        lost = self._failed[first] | self._failed[second]
+        return Judgements(np.where(lost, 0.0, self._scores[first] - self._scores[second]), lost)
+
+
+def _scored(method: Method, items: Sequence[Item], on_progress: Progress | None) -> Method:
+    """A pointwise probe with the scores of all items taken in one go; any other method as it is."""
+    if not isinstance(method, PointwiseProbe):
+        return method
+    return _Scores(*method.scores(items, on_progress=on_progress))
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """New items with the labels given to them."""
+
+    items: tuple[Item, ...]
+    insertions: tuple[Insertion, ...]
+    comparisons: int
+    """Unordered pairs compared."""
+    failed: int
+    scores: ClassificationScores | None
+    """Against the items' own labels; None where not all of them have one."""
+
+
+def insert_items(
+    items: Sequence[Item],
+    anchors: Sequence[Item],
+    levels: Sequence[str],
+    method: Method,
+    *,
+    samples: int = 10,
+    mode: InsertMode = "band",
+    seed: int = 0,
+    on_progress: Progress | None = None,
+) -> Inserted:
+    """Give each new item a label by comparing it with labelled anchors (PPAIRS_INSERT, mended).
+
+    Args:
+        items: New items; their own labels, if they have any, only score the result.
+        anchors: Labelled items; a label is an index into ``levels``. They are compared across groups.
+        levels: Names of the labels, lowest first.
+        method: How two items are compared.
+        samples: Anchors drawn of a label for each item.
+        mode: What counts as equal; see :func:`climassay.judging.insertion.insert_many`.
+        seed: Of the draws.
+        on_progress: Called with the number of requests answered since the last call.
+
+    Raises:
+        InputError: A label has no anchors, an item's text is among the anchors, or there are no items.
+    """
+    if not items:
+        raise InputError("There is nothing to insert: the table has no items.")
+    known = {item.text for item in anchors}
+    leaked = next((item.id for item in items if item.text in known), None)
+    if leaked is not None:
+        raise InputError(f"The item {leaked!r} is one of the anchors, so its label is known: leave it out of either.")
+    by_label: dict[str, list[int]] = {level: [] for level in levels}
+    for place, anchor in enumerate(anchors, start=len(items)):
+        if anchor.label is None:
+            raise InputError(f"The anchor {anchor.id!r} has no label: name the column with --label.")
+        by_label[levels[int(anchor.label)]].append(place)
+    everything = (*items, *anchors)
+    preferences = Preferences(method, everything, on_progress=on_progress)
+    found = insert_many(preferences.ask, range(len(items)), levels, by_label, samples=samples, mode=mode, seed=seed)
+    truth = [None if item.label is None else levels[int(item.label)] for item in items]
+    given = [insertion.label for insertion in found]
+    scores = None if None in truth else classification_scores(truth, given)
+    return Inserted(tuple(items), found, preferences.asked, preferences.failed, scores)

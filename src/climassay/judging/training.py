@@ -1,0 +1,253 @@
+"""Train a probe for use, with the evidence that says how far it can be trusted."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Literal, NamedTuple, TypeVar, get_args
+
+import numpy as np
+
+from climassay.errors import InputError
+from climassay.judging.calibration import Calibration, calibration
+from climassay.judging.candidates import ContrastCandidate, Fitted, PointCandidate, ProbeSettings, both_ways
+from climassay.judging.folds import pairs_within
+from climassay.judging.items import Item, word_counts
+from climassay.judging.preferences import FloatArray, IntArray, Progress
+from climassay.judging.probe import Contrast, PairProbe, PointProbe, Provenance, log_length_differences
+from climassay.judging.probe_fitting import HeldOut, RegularisationPath, fit_principal, item_folds
+from climassay.judging.probe_solver import average_orders
+from climassay.judging.probing import Cost, Harvester
+from climassay.judging.quality import Quality
+from climassay.judging.scores import Figure, JudgedPairs, PairedFigure, Units, correctness, predictions
+from climassay.judging.tables import ContrastTable, PointTable
+
+ProbeMethod = Literal["ppairs", "ppairs-length", "principal", "pointwise", "pointwise-length"]
+PROBE_METHODS: tuple[ProbeMethod, ...] = get_args(ProbeMethod)
+COMPONENTS = 3
+"""Principal components of the picture."""
+
+AnyProbe = TypeVar("AnyProbe", PairProbe, PointProbe)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picture:
+    """Differences of training pairs on their first principal components (thesis, Figure C.1)."""
+
+    coordinates: FloatArray
+    """[pairs, 3]; the first component is turned so that positive speaks for the first item. Fewer than three where
+    there are fewer dimensions."""
+    truth: IntArray
+    """[pairs]; 1 where the first item has the higher label, -1 the second, 0 where they are equal."""
+    explained: tuple[float, ...]
+    """Share of the variance that each component explains."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedProbe:
+    """A probe and its evidence. What is held out, is held out by group, or by item where all form one group."""
+
+    probe: PairProbe | PointProbe
+    path: RegularisationPath | None
+    accuracy: Figure
+    """On differing pairs of held-out items, by probes that did not see them."""
+    longer: Figure
+    """Of "the longer text is better" on the same pairs."""
+    versus_longer: PairedFigure
+    calibration: Calibration | None
+    """Of the probabilities on held-out differing pairs in both orders; their scale was fitted on the same pairs, one
+    number, so that it is a little rosy. None where nothing could be held out."""
+    picture: Picture
+    cost: Cost
+    n_items: int
+    n_groups: int
+    n_pairs: int
+    """Unordered training pairs, ties and failures included."""
+    failed: int
+    """Requests, of these pairs in both orders, to which the model gave no activations."""
+
+
+def train_probe(
+    items: Sequence[Item],
+    harvester: Harvester,
+    *,
+    method: ProbeMethod = "ppairs",
+    settings: ProbeSettings | None = None,
+    pairs: IntArray | None = None,
+    pairs_per_item: int | None = None,
+    seed: int = 0,
+    on_progress: Progress | None = None,
+) -> TrainedProbe:
+    """Fit a probe on all labelled items and measure it on held-out ones.
+
+    Args:
+        items: Labelled items; pairs are made within groups.
+        harvester: Of the model and the quality.
+        method: ``ppairs`` and ``pointwise``, each with length regressed out (``-length``), or ``principal``.
+        settings: How it is fitted; by default the last layer, regularisation by cross-validation, ties dropped.
+        pairs: Unordered training pairs [pairs, 2]; by default all within groups, or as many as ``pairs_per_item`` says.
+        pairs_per_item: Compare each item with so many others instead of all of its group.
+        seed: Of the draw of pairs and of the bootstrap.
+        on_progress: Called with the number of requests answered since the last call.
+
+    Raises:
+        InputError: The method does not exist, items are not labelled, or there are too few or only equal ones.
+    """
+    if method not in PROBE_METHODS:
+        raise InputError(f"No probe is trained for the method {method!r}: there are {', '.join(PROBE_METHODS)}.")
+    unlabelled = sum(item.label is None for item in items)
+    if unlabelled:
+        raise InputError(f"{unlabelled} of {len(items)} items have no label to train on: name the column with --label.")
+    chosen = settings or ProbeSettings()
+    groups = [item.group for item in items]
+    labels = np.array([item.label for item in items], dtype=np.float64)
+    if pairs is None:
+        pairs = pairs_within(groups, np.arange(len(items)), pairs_per_item, np.random.default_rng(seed))
+    if not len(pairs):
+        raise InputError("No two of the items can be compared: each is the only one of its group.")
+    made = _fit(items, harvester, method, chosen, pairs, on_progress)
+    fit = made.fitted.fit
+    held_out = fit.held_out
+    if made.contrast is not None and method == "principal":
+        held_out = _hold_out_principal(made.contrast, made.fitted.pairs, labels, groups, chosen.seed)
+    test = _test_pairs(made.fitted.pairs, held_out, fit.probe.tie_band)
+    longer = _longer(test, items)
+    units = Units.of(groups, seed=seed)
+    return TrainedProbe(
+        _described(fit.probe, harvester, made.fitted.layers, method),
+        fit.path,
+        units.mean(correctness(test), test.pairs),
+        units.mean(correctness(longer), test.pairs),
+        units.difference(correctness(longer), correctness(test), test.pairs),
+        _calibration(test),
+        _picture(made.differences, _outcomes(labels, made.pairs), seed),
+        harvester.cost,
+        n_items=len(np.unique(pairs)),
+        n_groups=len({groups[index] for index in np.unique(pairs)}),
+        n_pairs=len(pairs),
+        failed=made.fitted.failed,
+    )
+
+
+def quality_of(provenance: Provenance) -> Quality:
+    """The quality that a probe was trained for.
+
+    Raises:
+        InputError: The probe does not say.
+    """
+    try:
+        values = json.loads(provenance.quality)
+        return Quality(**{**values, "scale": tuple(values["scale"])})
+    except (ValueError, TypeError, KeyError):
+        raise InputError(
+            "The probe does not say which quality it was trained for: name one with --kind, --aspect or --quality."
+        ) from None
+
+
+class _Made(NamedTuple):
+    """A fit with the activations behind it."""
+
+    fitted: Fitted
+    contrast: Contrast | None
+    """Of ``fitted.pairs``; None for a pointwise probe."""
+    pairs: IntArray
+    """[pairs, 2]; those of ``differences``, both orders."""
+    differences: FloatArray
+    """[pairs, features]."""
+
+
+def _fit(
+    items: Sequence[Item],
+    harvester: Harvester,
+    method: ProbeMethod,
+    settings: ProbeSettings,
+    pairs: IntArray,
+    on_progress: Progress | None,
+) -> _Made:
+    regress = method.endswith("-length")
+    if method.startswith("pointwise"):
+        points = PointTable(harvester, items, on_progress)
+        fitted = PointCandidate(points, items, settings, regress_length=regress).fit(pairs)
+        states = points.take(fitted.layers)[0].astype(np.float64)
+        both = both_ways(fitted.pairs)
+        return _Made(fitted, None, both, states[both[:, 0]] - states[both[:, 1]])
+    contrasts = ContrastTable(harvester, items, on_progress)
+    kind: Literal["supervised", "principal"] = "principal" if method == "principal" else "supervised"
+    fitted = ContrastCandidate(contrasts, items, settings, kind=kind, regress_length=regress).fit(pairs)
+    contrast = contrasts.take(fitted.pairs, fitted.layers).states
+    differences = contrast.plus.astype(np.float64) - contrast.minus
+    return _Made(fitted, contrast, fitted.pairs, differences - differences.mean(axis=0))
+
+
+def _hold_out_principal(
+    contrast: Contrast, pairs: IntArray, labels: FloatArray, groups: Sequence[str], seed: int
+) -> HeldOut:
+    """The component sees every pair, so that it is found anew without the items of each fold."""
+    folds = item_folds(pairs, groups, seed=seed)[pairs]
+    rows, odds = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+    for fold in range(int(folds.max()) + 1):
+        training, inside = (folds != fold).all(axis=1), (folds == fold).all(axis=1)
+        if not (inside.any() and _outcomes(labels, pairs[training]).any()):
+            continue
+        part = Contrast(contrast.plus[training], contrast.minus[training])
+        probe = fit_principal(part, pairs[training], labels, groups=groups).probe
+        tested = probe.log_odds(Contrast(contrast.plus[inside], contrast.minus[inside]))
+        rows.append(np.flatnonzero(inside))
+        odds.append(average_orders(tested, pairs[inside]))
+    held = np.concatenate(rows)
+    return HeldOut(held, np.concatenate(odds), _outcomes(labels, pairs[held]))
+
+
+def _test_pairs(pairs: IntArray, held_out: HeldOut, band: float) -> JudgedPairs:
+    """Held-out pairs, each in one order only, for both orders were averaged."""
+    chosen = pairs[held_out.rows]
+    once = chosen[:, 0] < chosen[:, 1]
+    odds = held_out.log_odds[once]
+    test = JudgedPairs(chosen[once], held_out.outcomes[once].astype(np.float64), odds, predictions(odds, band))
+    return test.take(test.truth != 0)
+
+
+def _calibration(test: JudgedPairs) -> Calibration | None:
+    """Calibration on the pairs that differ, each in both orders, so that base rate and curve are symmetric."""
+    differ = test.take(test.truth != 0)
+    if not len(differ.truth):
+        return None
+    odds = np.concatenate([differ.log_odds, -differ.log_odds])
+    outcomes = np.concatenate([differ.truth > 0, differ.truth < 0]).astype(np.float64)
+    return calibration(0.5 + 0.5 * np.tanh(odds / 2), outcomes)
+
+
+def _longer(test: JudgedPairs, items: Sequence[Item]) -> JudgedPairs:
+    ratios = log_length_differences(np.array(word_counts(items)), test.pairs)
+    return replace(test, log_odds=ratios, predicted=predictions(ratios, 0.0))
+
+
+def _outcomes(labels: FloatArray, pairs: IntArray) -> IntArray:
+    return np.sign(labels[pairs[:, 0]] - labels[pairs[:, 1]]).astype(np.int64)
+
+
+def _described(probe: AnyProbe, harvester: Harvester, layers: tuple[int, ...], method: ProbeMethod) -> AnyProbe:
+    """The probe with where it comes from."""
+    questions, model = harvester.questions, harvester.model
+    prompt = questions.prompt("point" if method.startswith("pointwise") else "contrast")
+    source = replace(
+        probe.provenance,
+        quality=json.dumps(asdict(questions.quality), ensure_ascii=False),
+        model=model.name,
+        fingerprint=model.fingerprint,
+        layers=layers,
+        dtype=model.dtype,
+        template=prompt.name,
+        template_sha256=prompt.sha256,
+    )
+    return replace(probe, provenance=source)
+
+
+def _picture(differences: FloatArray, truth: IntArray, seed: int) -> Picture:
+    from sklearn.decomposition import PCA
+
+    count = min(COMPONENTS, *differences.shape)
+    analysis = PCA(count, svd_solver="randomized", random_state=seed)
+    coordinates = np.asarray(analysis.fit_transform(differences), dtype=np.float64)
+    if coordinates[:, 0] @ truth < 0:
+        coordinates[:, 0] *= -1
+    return Picture(coordinates, truth, tuple(float(share) for share in analysis.explained_variance_ratio_))

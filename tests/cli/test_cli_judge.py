@@ -1,0 +1,323 @@
+"""``climassay judge`` as it is typed, on a small random model (what is tested is the path) and on the bundled one."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from climassay.judging.probe_files import load_probe
+from command_line import run_command
+from tiny_models import save_tiny
+
+ARTICLES = {
+    "heat": "The ocean has taken up most of the heat. Its level rises.",
+    "ice": "Glaciers lost mass in every decade. The loss speeds up.",
+    "rain": "Warm air holds more water. Heavy rain grows more likely.",
+    "fire": "Dry summers feed fires. Forests recover slowly.",
+    "wind": "Wind speeds changed little. Records are short.",
+}
+SUMMARIES = ("Bad.", "It says something on climate.", "{} are changing, the article says, and it says why.")
+LEVELS = ("low", "medium", "high")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = save_tiny(tmp_path_factory.mktemp("model"))
+    config = json.loads((folder / "config.json").read_text())
+    # A token is a letter or two here: the prompts are longer than the tiny models of other tests take.
+    (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 2048}))
+    return f"local:{folder}"
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("workspace")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    rows = [
+        {
+            "article_id": name,
+            "summary_id": f"S{number}",
+            "id": f"{name}{number}",
+            "article": article,
+            "summary": summary.format(name),
+            "relevance": number + 1,
+            "coherence": 3 - number % 2,
+            "grade": LEVELS[number],
+        }
+        for name, article in ARTICLES.items()
+        for number, summary in enumerate(SUMMARIES)
+    ]
+    file = tmp_path_factory.mktemp("data") / "summaries.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return file
+
+
+COLUMNS = ("--group", "article_id", "--item", "summary_id", "--text", "summary", "--context", "article")
+
+
+@pytest.fixture
+def climassay(places, model, monkeypatch, capsys):
+    cache, workspace = places
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(cache))
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments, using=model):
+        return run_command(monkeypatch, capsys, "judge", *arguments, "--model", using, "--workspace", str(workspace))
+
+    return run
+
+
+@pytest.fixture
+def probe(climassay, table, tmp_path):
+    file = tmp_path / "probe.safetensors"
+    code, _, err = climassay("train", table, "-o", file, *COLUMNS, "--aspect", "relevance", "--json")
+    assert code == 0, err
+    return file
+
+
+def benchmark(climassay, table, *more):
+    code, out, err = climassay("benchmark", table, *COLUMNS, *more, "--train-items", 9, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_benchmark_gives_the_figures_with_intervals_and_baselines_flat(climassay, table):
+    found = benchmark(climassay, table, "--aspect", "relevance", "--learning-curve", "6,9")
+    for name in ("accuracy_differing", "accuracy_three_way", "spearman", "kendall"):
+        for figures in (found, found["baselines"]["constant"], found["baselines"]["longer"]):
+            assert figures[name]["low"] <= figures[name]["value"] <= figures[name]["high"]
+    # The labels grow with the length of the text.
+    assert found["baselines"]["longer"]["accuracy_differing"]["value"] == 1.0
+    assert found["baselines"]["constant"]["accuracy_differing"]["value"] == 0.5
+    gain = found["accuracy_differing"]["value"] - 1.0
+    assert found["versus_longer"]["value"] == pytest.approx(gain)
+    assert (found["n_pairs"], found["n_groups"], found["n_items"], found["failed"]) == (15, 5, 15, 0)
+    assert (found["method"], found["quality"], found["wording"]) == ("ppairs", "relevance", 1)
+    assert (found["seed"], found["train_items"], found["folds"]) == (0, 9, 3)
+    assert found["stored"] + found["computed"] == 30
+    assert 0 < found["tokens_computed"] < found["tokens_two_pass"] / 2 or found["stored"] == 30
+    assert {point["items"] for point in found["learning_curve"]} <= {6, 9}
+    assert found["calibration"]["brier_constant"] == pytest.approx(0.25)
+
+
+def test_a_second_run_is_served_from_disk_and_says_the_same(climassay, table):
+    first = benchmark(climassay, table, "--aspect", "relevance", "--method", "ppairs")
+    again = benchmark(climassay, table, "--aspect", "relevance", "--method", "ppairs")
+    assert (again["tokens_computed"], again["passes"], again["computed"], again["stored"]) == (0, 0, 0, 30)
+    assert again["tokens_two_pass"] == first["tokens_two_pass"] > 0
+    changing = {"run", "passes", "tokens_computed", "computed", "stored"}
+    assert {k: v for k, v in again.items() if k not in changing} == {
+        k: v for k, v in first.items() if k not in changing
+    }
+    afresh = benchmark(climassay, table, "--aspect", "relevance", "--no-cache")
+    assert (afresh["stored"], afresh["computed"]) == (0, 30)
+    assert afresh["accuracy_differing"] == first["accuracy_differing"]
+
+
+def test_all_methods_of_two_aspects_with_every_output(climassay, table, tmp_path):
+    files = {name: tmp_path / f"out.{name}" for name in ("csv", "markdown", "html", "predictions")}
+    outputs = [part for name, file in files.items() for part in (f"--{name}", file)]
+    found = benchmark(climassay, table, "--aspect", "relevance", "--aspect", "coherence", "--method", "all", *outputs)
+    methods = [row["method"] for row in found["results"][:9]]
+    assert methods == [
+        "direct", "direct-expected", "pairs", "zero-shot", "ppairs", "ppairs-length", "principal", "pointwise",
+        "pointwise-length",
+    ]  # fmt: skip
+    assert [row["quality"] for row in found["results"]] == ["relevance"] * 9 + ["coherence"] * 9
+    assert all(row["failed"] == 0 for row in found["results"])
+    # Directly scored again by another rule: the answers are in the records.
+    expected = found["results"][1]
+    assert (expected["tokens_computed"], expected["computed"]) == (0, 0)
+    assert expected["tokens_two_pass"] > 0
+    rows = list(csv.reader(files["csv"].open()))
+    assert len(rows) == 19
+    assert "| quality |" in files["markdown"].read_text()
+    page = files["html"].read_text()
+    assert page.count("<polyline") > 4
+    assert "Components 1 and 2" in page
+    places = [json.loads(line) for line in files["predictions"].read_text().splitlines()]
+    assert len(places) == 18 * 15
+    assert sorted(row["place"] for row in places[:15]) == sorted([1, 2, 3] * 5)
+
+
+def test_several_wordings_give_the_spread(climassay, table):
+    found = benchmark(
+        climassay, table, "--aspect", "relevance", "--wording", 1, "--wording", 3, "--method", "zero-shot"
+    )
+    (spread,) = found["spread_over_wordings"]
+    values = [row["accuracy_differing"]["value"] for row in found["results"]]
+    assert spread["wordings"] == [1, 3]
+    assert spread["accuracy_differing"] == {
+        "mean": pytest.approx(sum(values) / 2), "lowest": min(values), "highest": max(values),
+    }  # fmt: skip
+
+
+def test_several_layers_side_by_side_or_to_choose_from(climassay, table):
+    both = benchmark(climassay, table, "--aspect", "relevance", "--layer", "1,-1", "--limit-groups", 4)
+    assert both["layers"] == [[1, -1]] * 3
+    assert both["n_groups"] == 4
+    either = benchmark(climassay, table, "--aspect", "relevance", "--layer", "1", "--layer", "-1", "--limit-groups", 4)
+    assert {tuple(layers) for layers in either["layers"]} <= {(1,), (-1,)}
+    # Both are read from what the first run kept.
+    assert either["tokens_computed"] == 0
+
+
+def test_words_as_labels_and_a_quality_of_ones_own(climassay, table):
+    found = benchmark(
+        climassay, table, "--quality", "names a physical cause", "--label", "grade", "--levels", "low,medium|mid,high"
+    )
+    assert found["quality"] == "quality"
+    assert found["kind"] == "own"
+    assert found["baselines"]["longer"]["accuracy_differing"]["value"] == 1.0
+
+
+def test_one_group_is_split_by_item_and_compared_in_part(climassay, table):
+    found = benchmark(
+        climassay, table, "--text", "summary", "--kind", "claims", "--label", "grade", "--levels", "low,medium,high",
+        "--group", "coherence", "--item", "id", "--pairs-per-item", 2, "--folds", 2, "--limit-groups", 1,
+        "--regularisation", 1,
+    )  # fmt: skip
+    assert (found["n_groups"], found["n_items"]) == (1, 10)
+    assert found["n_pairs"] < 2 * 5 * 4 / 2
+
+
+def test_train_says_how_good_the_probe_is_on_held_out_items(climassay, table, probe, tmp_path):
+    out = tmp_path / "again.safetensors"
+    code, text, _ = climassay(
+        "train", table, "-o", out, *COLUMNS, "--aspect", "relevance", "--html", tmp_path / "p.html", "--json"
+    )
+    assert code == 0
+    found = json.loads(text)
+    assert found["accuracy_held_out"]["n"] == 15
+        assert found["provenance"]["layers"] in ([2], [-1])  # chosen by cross-validation
+    assert found["tokens_computed"] == 0
+    assert "Choice of the regularisation" in (tmp_path / "p.html").read_text()
+    assert np.array_equal(load_probe(out).weights, load_probe(probe).weights)
+
+
+def test_compare_with_a_probe_is_antisymmetric(climassay, probe):
+    texts = (SUMMARIES[0], SUMMARIES[1])
+    context = ("--context", ARTICLES["ice"])
+    one, other = (
+        json.loads(climassay("compare", *order, *context, "--probe", probe, "--json")[1])
+        for order in (texts, texts[::-1])
+    )
+    assert one["probability_a"] == pytest.approx(1 - other["probability_a"])
+    assert one["quality"] == "relevance"
+    assert {one["better"], other["better"]} in ({"A", "B"}, {"equal"})
+
+
+@pytest.mark.parametrize("method", ["zero-shot", "pairs", "direct", "direct-expected"])
+def test_compare_without_a_probe(climassay, method):
+    code, out, err = climassay("compare", "Ice melts.", "Ice.", "--aspect", "fluency", "--method", method)
+    assert code == 0, err
+    assert out.startswith("fluency: ")
+    assert "P(A) = " in out
+
+
+@pytest.mark.parametrize("sort", ["exact", "greedy", "strengths"])
+def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
+    code, out, err = climassay(
+        "rank", table, *COLUMNS, "--probe", probe, "--sort", sort, "--label", "relevance", "--json",
+        "--csv", tmp_path / "r.csv", "--html", tmp_path / "r.html",
+    )  # fmt: skip
+    assert code == 0, err
+    found = json.loads(out)
+    for group in ARTICLES:
+        ours = [row for row in found["items"] if row["group"] == group]
+        assert [row["place"] for row in ours] == [1, 2, 3]
+        assert sum(row["strength"] for row in ours) == pytest.approx(0, abs=1e-6)
+    assert found["comparisons"] <= found["possible"] == 15
+    assert len((tmp_path / "r.csv").read_text().splitlines()) == 16
+    assert "Ranking by relevance" in (tmp_path / "r.html").read_text()
+
+
+def test_insert_gives_every_item_a_label_of_the_scale(climassay, table, tmp_path):
+    new = tmp_path / "new.csv"
+    new.write_text("summary,said\nSomething new on ice.,low\nAnother text on heat and rain.,high\n", encoding="utf-8")
+    arguments = (
+        "insert", new, "--anchors", table, "--text", "summary", "--kind", "claims", "--method", "pairs", "--label",
+        "grade", "--levels", "low,medium,high", "--truth", "said", "--samples", 2,
+    )  # fmt: skip
+    code, out, err = climassay(*arguments, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert [row["label"] in LEVELS for row in found["items"]] == [True, True]
+    assert all(row["comparisons"] <= 4 for row in found["items"])
+    assert found["scores"]["accuracy"]["n"] == 2
+    assert climassay(*arguments)[1].splitlines()[0].startswith("Labels")
+
+
+def test_ablate_compares_with_random_directions(climassay, table, probe):
+    code, out, err = climassay("ablate", probe, table, *COLUMNS, "--controls", 2, "--scope", "all", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["states"] == [0, 1, 2, 3]
+    assert found["mean_absolute_change"]["value"] > 0
+    assert len(found["controls"]) == 2
+    assert found["p_value"] in [pytest.approx(n / 3) for n in (1, 2, 3)]
+    assert "probe's direction" in climassay("ablate", probe, table, *COLUMNS, "--controls", 0)[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--aspect", "beauty"), "no aspect 'beauty'"),
+        ((), "Name the aspect with --aspect"),
+        (("--aspect", "fluency"), "no column 'fluency'"),
+        (("--aspect", "relevance", "--method", "magic"), "no method 'magic'"),
+        (("--aspect", "relevance", "--folds", "9"), "9 folds need at least 9 groups, there are 5"),
+        (("--aspect", "relevance", "--limit-groups", "1", "--folds", "3"), "3 folds need at least 6 items"),
+        (("--aspect", "relevance", "--layer", "40"), "no layer 40"),
+        (("--aspect", "relevance", "--layer", "last"), "--layer takes whole numbers"),
+        (("--aspect", "relevance", "--learning-curve", "5000"), "--train-items"),
+        (("--aspect", "relevance", "--wording", "4"), "no wording 4"),
+        (("--aspect", "relevance", "--sort", "bogo"), "--sort is one of"),
+        (("--kind", "claims"), "--label"),
+        (("--quality", "is nice"), "--label"),
+        (("--aspect", "relevance", "--label", "grade"), "no item that can be used"),
+        (("--aspect", "relevance", "--label", "grade", "--levels", "low"), "not ordered labels"),
+        (("--aspect", "relevance", "--group", "coherence", "--item", "id", "--folds", "2"), "different source texts"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
+)
+def test_a_mistake_in_benchmark_is_one_sentence_and_exit_code_two(climassay, table, arguments, sentence):
+    code, out, err = climassay("benchmark", table, *COLUMNS, *arguments, "--json")
+    assert (code, out) == (2, "")
+    (line,) = err.strip().splitlines()
+    assert line.startswith("climassay: ")
+    assert sentence in line
+
+
+def test_other_mistakes(climassay, table, probe, tmp_path, model):
+    other = save_tiny(tmp_path / "other", seed=1)
+    for arguments, sentence, using in (
+        (("rank", table, *COLUMNS, "--probe", probe), "cannot read activations of", f"local:{other}"),
+        (("rank", table, *COLUMNS, "--probe", tmp_path / "none"), "no probe file", model),
+        (("rank", table, *COLUMNS, "--probe", probe, "--method", "pairs"), "either --probe or --method", model),
+        (("rank", table, *COLUMNS, "--aspect", "relevance", "--method", "ppairs"), "without a probe", model),
+        (("insert", table, "--anchors", table, "--kind", "claims"), "--label", model),
+        (("train", table, "-o", tmp_path / "no" / "p", *COLUMNS, "--aspect", "relevance"), "does not exist", model),
+        (("compare", "a", " ", "--aspect", "fluency"), "empty", model),
+    ):
+        code, out, err = climassay(*arguments, using=using)
+        assert (code, out) == (2, ""), arguments
+        assert sentence in " ".join(err.split()), arguments
+
+
+def test_the_bundled_model_learns_to_tell_the_summaries_apart(climassay, table, monkeypatch):
+    # Where the converted model is; --no-cache keeps the activations out of there.
+    monkeypatch.delenv("CLIMASSAY_CACHE")
+    code, out, err = climassay(
+        "benchmark", table, "--group", "article_id", "--item", "summary_id", "--text", "summary", "--limit-groups", 4,
+        "--quality", "says much", "--label", "relevance", "--train-items", 9, "--folds", 2, "--method", "pointwise",
+        "--no-cache", "--json", using="local:smollm2",
+    )  # fmt: skip
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["accuracy_differing"]["value"] > 0.7
+    assert found["tokens_computed"] < found["tokens_two_pass"]

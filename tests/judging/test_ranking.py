@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from climassay.errors import InputError
+from climassay.judging.items import Item
+from climassay.judging.judges import probe_judge
+from climassay.judging.preferences import Judgements
+from climassay.judging.ranking import insert_items, rank_items
+from climassay.judging.training import train_probe
+from planted_model import harvester, items
+
+LEVELS = ("low", "medium", "high")
+
+
+class ByLabel:
+    """Compares by the number at the end of the text; remembers what it was asked."""
+
+    name = "by label"
+
+    def __init__(self, fail=()):
+        self.asked, self.fail = [], fail
+
+    def compare(self, items, pairs, *, on_progress=None):
+        self.asked += [tuple(sorted(pair)) for pair in pairs.tolist()]
+        values = np.array([float(item.text.split()[-1]) for item in items])
+        lost = np.array([any(items[k].id in self.fail for k in pair) for pair in pairs.tolist()])
+        return Judgements(np.where(lost, 0.0, values[pairs[:, 0]] - values[pairs[:, 1]]), lost)
+
+
+def numbered(values, group="g"):
+    return [Item(f"{group}{n}", f"text {n} {value}", "", group) for n, value in enumerate(values)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(-20, 20), min_size=1, max_size=12, unique=True), st.sampled_from(["exact", "greedy", "fitted"])
+)
+def test_a_consistent_judge_is_followed(values, sort):
+    ranking = rank_items(numbered(values), ByLabel(), sort=sort)
+    assert [float(row.item.text.split()[-1]) for row in ranking.rows] == sorted(values, reverse=True)
+    assert [row.place for row in ranking.rows] == list(range(1, len(values) + 1))
+    # The judge's log-odds are differences of numbers: the strengths are these numbers around their mean.
+    strengths = [row.strength for row in ranking.rows]
+    assert strengths == pytest.approx(np.sort(values)[::-1] - np.mean(values), abs=0.6)
+
+
+def test_groups_are_ranked_apart_and_nothing_is_asked_twice():
+    judge = ByLabel()
+    ranking = rank_items([*numbered([1, 3, 2], "a"), *numbered([5, 4], "b")], judge)
+    assert [(row.group, row.place, row.item.id) for row in ranking.rows] == [
+        ("a", 1, "a1"), ("a", 2, "a2"), ("a", 3, "a0"), ("b", 1, "b0"), ("b", 2, "b1"),
+    ]  # fmt: skip
+    assert len(judge.asked) == len(set(judge.asked)) == ranking.comparisons
+    assert all((first < 3) == (second < 3) for first, second in judge.asked)
+    assert ranking.possible == 4
+
+
+def test_failures_are_counted():
+    ranking = rank_items(numbered([1, 2]), ByLabel(fail=("g0",)))
+    assert ranking.failed == 1
+
+
+def test_a_pointwise_probe_harvests_every_item_once():
+    trained = train_probe(items(), harvester(), method="pointwise")
+    asked = harvester()
+    ranking = rank_items(items(), probe_judge(trained.probe, asked))
+    assert asked.cost.computed == 32
+    best = [row for row in ranking.rows if row.place == 1]
+    assert np.mean([row.item.label == max(i.label for i in items() if i.group == row.group) for row in best]) > 0.8
+
+
+def test_nothing_to_rank():
+    with pytest.raises(InputError, match="nothing to rank"):
+        rank_items([], ByLabel())
+
+
+def anchors():
+    return [
+        Item(f"{level}{n}", f"anchor {n} {10 * level}", "", str(n), float(level))
+        for level in range(3)
+        for n in range(4)
+    ]
+
+
+def test_new_items_get_the_label_of_the_anchors_they_are_like():
+    found = insert_items(numbered([20, 0, 10]), anchors(), LEVELS, ByLabel(), samples=2)
+    assert [insertion.label for insertion in found.insertions] == ["high", "low", "medium"]
+    assert found.comparisons <= 3 * 2 * 2
+    assert found.scores is None
+
+
+def test_known_labels_score_the_result():
+    new = [Item("a", "new 20", label=2.0), Item("b", "new 0", label=1.0)]
+    found = insert_items(new, anchors(), LEVELS, ByLabel())
+    assert found.scores.accuracy.value == 0.5
+
+
+@pytest.mark.parametrize(
+    ("new", "known", "sentence"),
+    [
+        ([], anchors(), "nothing to insert"),
+        ([Item("x", anchors()[0].text)], anchors(), "'x' is one of the anchors"),
+        (numbered([1]), anchors()[:8], "'high' has no anchors"),
+        (numbered([1]), [Item("y", "text 1")], "'y' has no label"),
+    ],
+    ids=["none", "leak", "missing", "unlabelled"],
+)
+def test_what_cannot_be_inserted(new, known, sentence):
+    with pytest.raises(InputError, match=sentence):
+        insert_items(new, known, LEVELS, ByLabel())

@@ -1,0 +1,102 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from climassay.errors import InputError
+from climassay.judging.candidates import ProbeSettings
+from climassay.judging.harvest import Harvest
+from climassay.judging.probe import Provenance
+from climassay.judging.training import PROBE_METHODS, quality_of, train_probe
+from planted_model import DIRECTION, WIDTH, PlantedModel, harvester, items
+
+
+@pytest.mark.parametrize("method", PROBE_METHODS)
+def test_a_planted_quality_is_found_and_measured_on_held_out_groups(method):
+    trained = train_probe(items(), harvester(), method=method, settings=ProbeSettings(seed=1))
+    weights = trained.probe.weights / np.linalg.norm(trained.probe.weights)
+    # Not all of it: the penalty is on standardised features, so that quiet ones get larger weights.
+    assert weights @ DIRECTION == np.abs(weights).max() > 0.6
+    assert trained.accuracy.value > 0.9
+    assert trained.accuracy.low <= trained.accuracy.value <= trained.accuracy.high
+    # Lengths are drawn at random.
+    assert trained.longer.value < 0.75
+    assert trained.versus_longer.difference.value == pytest.approx(trained.accuracy.value - trained.longer.value)
+    assert trained.calibration.brier < 0.15 < trained.calibration.brier_constant == pytest.approx(0.25)
+    assert (trained.n_items, trained.n_groups, trained.n_pairs, trained.failed) == (32, 8, 48, 0)
+
+
+@pytest.mark.parametrize("method", ["ppairs", "principal", "pointwise"])
+def test_random_labels_are_not_learnable(method):
+    rng = np.random.default_rng(3)
+    shuffled = [replace(item, label=float(rng.integers(1, 6))) for item in items(groups=16)]
+    trained = train_probe(shuffled, harvester(), method=method)
+    assert 0.3 < trained.accuracy.value < 0.7
+
+
+def test_the_picture_shows_truth_on_the_first_component():
+    trained = train_probe(items(), harvester())
+    picture = trained.picture
+    assert picture.coordinates.shape == (96, 3)
+    assert sum(picture.explained) <= 1 + 1e-9
+    assert picture.explained == tuple(sorted(picture.explained, reverse=True))
+    differ = picture.truth != 0
+    assert np.mean(np.sign(picture.coordinates[differ, 0]) == picture.truth[differ]) > 0.9
+    assert picture.coordinates.mean(axis=0) == pytest.approx(np.zeros(3), abs=1e-4)
+
+
+def test_a_probe_says_where_it_comes_from():
+    asked = harvester(layers=(1, -1))
+    trained = train_probe(items(), asked, settings=ProbeSettings(layers=((1,), (1, -1))))
+    source = trained.probe.provenance
+    assert (source.model, source.fingerprint, source.dtype) == ("local:planted", "ab" * 32, "float32")
+    assert source.layers in ((1,), (1, -1))
+    assert trained.probe.weights.size == WIDTH * len(source.layers)
+    assert (source.template, source.template_sha256) == (
+        "judge_own_contrast",
+        asked.questions.prompt("contrast").sha256,
+    )
+    assert quality_of(source) == asked.questions.quality
+    assert trained.path.chosen == source.regularisation
+
+
+def test_a_failed_request_is_left_out_and_counted():
+    trained = train_probe(items(), harvester(PlantedModel(fail=("3-1",))))
+    # Item 3-1 meets three others, in both orders.
+    assert trained.failed == 6
+    assert len(trained.picture.truth) == 96 - 6
+
+
+def test_pairs_can_be_given():
+    trained = train_probe(items(), harvester(), pairs=np.array([[a, a + 1] for a in range(0, 32, 4)]))
+    assert (trained.n_pairs, trained.n_items, trained.n_groups) == (8, 16, 8)
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "sentence"),
+    [
+        (items(), {"method": "magic"}, "no probe is trained"),
+        ([replace(item, label=None) for item in items()[:3]], {}, "3 of 3 items have no label"),
+        ([replace(item, group=item.id) for item in items()], {}, "only one of its group"),
+        ([replace(item, label=1.0) for item in items()], {}, "ties"),
+    ],
+    ids=["method", "labels", "groups", "ties"],
+)
+def test_what_cannot_be_trained_on(given, options, sentence):
+    with pytest.raises(InputError, match=f"(?i){sentence}"):
+        train_probe(given, harvester(), **options)
+
+
+@pytest.mark.parametrize("text", ["", "relevance", json.dumps({"kind": "text"})], ids=["none", "word", "part"])
+def test_a_probe_that_does_not_say_its_quality(text):
+    with pytest.raises(InputError, match="name one with --kind"):
+        quality_of(Provenance("supervised", 1, 1, quality=text))
+
+
+def test_the_planted_model_harvests():
+    """The other tests stand on it: its states reach the probe as any model's would."""
+    asked = harvester()
+    found = asked.contrasts(items()[:2], np.array([[0, 1]]))
+    assert found.states.plus.shape == (1, WIDTH)
+    assert isinstance(asked._harvest([], None), Harvest)
