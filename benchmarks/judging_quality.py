@@ -48,7 +48,8 @@ PROBES = {
     " layer 16": ((16,),),
     " layers 16+20+24": ((16, 20, 24),),
 }
-"""Sets of layers among which cross-validation on training items chooses; published PPairS reads the last layer alone."""
+"""Sets of layers among which cross-validation on training items chooses;
+published PPairS reads the last layer alone."""
 SORTS = ("strengths", "fitted", "greedy", "exact", "beam")
 
 

@@ -193,7 +193,7 @@ def test_train_says_how_good_the_probe_is_on_held_out_items(climassay, table, pr
     assert code == 0
     found = json.loads(text)
     assert found["accuracy_held_out"]["n"] == 15
-        assert found["provenance"]["layers"] in ([2], [-1])  # chosen by cross-validation
+    assert found["provenance"]["layers"] in ([2], [-1])  # chosen by cross-validation
     assert found["tokens_computed"] == 0
     assert "Choice of the regularisation" in (tmp_path / "p.html").read_text()
     assert np.array_equal(load_probe(out).weights, load_probe(probe).weights)
