@@ -60,7 +60,7 @@ def _print_agreement(dataset: str, size: int, rows: list[Row]) -> None:
 
 
 def _print_sorts(rows: list[Row]) -> None:
-    kept = [row for row in rows if any(other["sort"] != "strengths" and _same(other, row) for other in rows)]
+    kept = [row for row in rows if any(other["sort"] != row["sort"] and _same(other, row) for other in rows)]
     if kept:
         print(
             "\n### Ways of sorting\n\n| data | aspect | method | sort | Spearman | Kendall |\n|---|---|---|---|---|---|"

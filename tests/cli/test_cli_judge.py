@@ -236,6 +236,20 @@ def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
     assert "Ranking by relevance" in (tmp_path / "r.html").read_text()
 
 
+def test_items_without_a_label_are_ranked_and_inserted_too(climassay, table, tmp_path):
+    new = tmp_path / "new.csv"
+    new.write_text("summary,said\nSnow melts.,low\nWarm rain.,\nDry wind.,unknown\n", encoding="utf-8")
+    common = ("--text", "summary", "--quality", "is wet", "--method", "direct", "--levels", "low,medium,high", "--json")
+    code, out, err = climassay("rank", new, *common, "--label", "said")
+    assert code == 0, err
+    assert sorted(row["text"] for row in json.loads(out)["items"]) == ["Dry wind.", "Snow melts.", "Warm rain."]
+    code, out, err = climassay("insert", new, "--anchors", table, *common, "--label", "grade", "--truth", "said")
+    assert code == 0, err
+    found = json.loads(out)
+    assert len(found["items"]) == 3
+    assert found["scores"]["accuracy"]["n"] == 1
+
+
 def test_insert_gives_every_item_a_label_of_the_scale(climassay, table, tmp_path):
     new = tmp_path / "new.csv"
     new.write_text("summary,said\nSomething new on ice.,low\nAnother text on heat and rain.,high\n", encoding="utf-8")
@@ -281,6 +295,9 @@ def test_ablate_compares_with_random_directions(climassay, table, probe):
         (("--quality", "is nice"), "--label"),
         (("--aspect", "relevance", "--label", "grade"), "no item that can be used"),
         (("--aspect", "relevance", "--label", "grade", "--levels", "low"), "not ordered labels"),
+        (("--kind", "claims", "--aspect", "relevance"), "--aspect goes with --kind text"),
+        (("--aspect", "relevance", "--regularisation", "0"), "--regularisation is a positive number"),
+        (("--aspect", "relevance", "--group", "id"), "only one of its group"),
         (("--aspect", "relevance", "--group", "coherence", "--item", "id", "--folds", "2"), "different source texts"),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
@@ -302,6 +319,7 @@ def test_other_mistakes(climassay, table, probe, tmp_path, model):
         (("rank", table, *COLUMNS, "--aspect", "relevance", "--method", "ppairs"), "without a probe", model),
         (("insert", table, "--anchors", table, "--kind", "claims"), "--label", model),
         (("train", table, "-o", tmp_path / "no" / "p", *COLUMNS, "--aspect", "relevance"), "does not exist", model),
+        (("train", table, "-o", tmp_path, *COLUMNS, "--aspect", "relevance"), "is a folder", model),
         (("compare", "a", " ", "--aspect", "fluency"), "empty", model),
     ):
         code, out, err = climassay(*arguments, using=using)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from climassay.errors import InputError
 from climassay.judging.benchmark import score_judge
 from climassay.judging.candidates import Learned
 from climassay.judging.folds import Fold, make_folds
@@ -105,6 +106,42 @@ def test_failures_are_counted_and_half_right() -> None:
     found = scored(items, Planted(items, fail=2))
     assert found.failed == 3 * 2
     assert found.agreement.accuracy_differing.value == pytest.approx(1 - 6 * 0.5 / found.n_pairs)
+
+
+def test_a_failure_is_no_prediction_of_equality() -> None:
+    items = articles(9, 6, ties=True)
+    found = scored(items, Planted(items, fail=1000))
+    assert found.failed == found.n_pairs > found.n_pairs_differing
+    assert found.agreement.accuracy_three_way.value == 0.0
+
+
+@pytest.mark.parametrize("sort", ["strengths", "fitted", "greedy"])
+@pytest.mark.parametrize("best", [0, 3, 6])
+def test_a_judge_that_says_nothing_agrees_with_no_system(sort, best) -> None:
+    # Every article lists the same systems in the same order, and one of them is the best everywhere.
+    items = [Item(f"{g}/{s}", "word", "", f"g{g}", float(s == best)) for g in range(60) for s in range(7)]
+    found = scored(items, Planted(items, fail=1000), sort=sort)
+    assert found.agreement.spearman.value == pytest.approx(0.0, abs=0.0 if sort != "greedy" else 0.2)
+    assert found.agreement.kendall.value == pytest.approx(0.0, abs=0.0 if sort != "greedy" else 0.2)
+
+
+def test_a_judge_that_cannot_learn_is_named_and_a_small_size_is_left_out() -> None:
+    class Choosy(Planted):
+        least = 10
+
+        def learn(self, fold, train_pairs=None):
+            learned = super().learn(fold, train_pairs)
+            if len(self.trained[-1]) < self.least:
+                raise InputError("Too few.")
+            return learned
+
+    items = articles(12, 5)
+    candidate = Choosy(items)
+    found = scored(items, candidate, sizes=(5, 10, 20))
+    assert [point.items for point in found.learning_curve] == [10, 20]
+    candidate.least = 100
+    with pytest.raises(InputError, match=r"^Fold 1 of planted: Too few\.$"):
+        scored(items, candidate)
 
 
 def test_a_judge_that_guesses_does_not_beat_length() -> None:

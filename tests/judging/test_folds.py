@@ -53,5 +53,9 @@ def test_too_few_groups_and_missing_labels_are_told() -> None:
         make_folds(grouped(2, 5))
     with pytest.raises(InputError, match="3 folds need at least 6 items, there are 5"):
         make_folds(grouped(1, 5))
+    with pytest.raises(InputError, match="only one of its group"):
+        make_folds(grouped(6, 1))
+    with pytest.raises(InputError, match="No two of the 1 training items of fold 1"):
+        make_folds(grouped(6, 2), train_items=1)
     with pytest.raises(InputError, match="needs a label for every item"):
         make_folds([Item("a", "x"), Item("b", "y")])

@@ -95,6 +95,9 @@ def test_known_labels_score_the_result():
     new = [Item("a", "new 20", label=2.0), Item("b", "new 0", label=1.0)]
     found = insert_items(new, anchors(), LEVELS, ByLabel())
     assert found.scores.accuracy.value == 0.5
+    partly = insert_items([*new, Item("c", "new 10")], anchors(), LEVELS, ByLabel())
+    assert (partly.scores.accuracy.value, partly.scores.accuracy.n) == (0.5, 2)
+    assert len(partly.insertions) == 3
 
 
 @pytest.mark.parametrize(

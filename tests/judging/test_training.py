@@ -68,6 +68,20 @@ def test_a_failed_request_is_left_out_and_counted():
     assert len(trained.picture.truth) == 96 - 6
 
 
+@pytest.mark.parametrize("method", PROBE_METHODS)
+def test_a_model_that_gives_no_activations_at_all_is_told(method):
+    with pytest.raises(InputError, match="no activations for any of the"):
+        train_probe(items(), harvester(PlantedModel(fail=("v",))), method=method)
+
+
+def test_by_default_a_probe_reads_the_layers_of_the_harvester():
+    trained = train_probe(items(), harvester(layers=(2, 3)))
+    assert trained.probe.provenance.layers == (2, 3)
+    assert trained.probe.weights.size == 2 * WIDTH
+    with pytest.raises(InputError, match="does not read layer -1: it reads 2, 3"):
+        train_probe(items(), harvester(layers=(2, 3)), settings=ProbeSettings())
+
+
 def test_pairs_can_be_given():
     trained = train_probe(items(), harvester(), pairs=np.array([[a, a + 1] for a in range(0, 32, 4)]))
     assert (trained.n_pairs, trained.n_items, trained.n_groups) == (8, 16, 8)

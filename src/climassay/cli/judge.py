@@ -105,7 +105,7 @@ def rank(
     asked: QualityOptions,
     who: JudgeOptions,
     sort: Annotated[str, typer.Option(help="exact, beam, greedy, fitted, strengths or all-pairs.")] = "fitted",
-    seed: Annotated[int, typer.Option(help="Shuffles the items before sorting.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Shuffles the items before sorting.")] = 0,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the ranking as CSV, with whole texts.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
     setup: ModelSetup = ModelSetup(),
@@ -120,7 +120,7 @@ def rank(
     check_sort(sort)
     probe = who.load()
     quality = who.quality(probe, asked)
-    read = table.read(file, label=table.label)
+    read = table.read(file, label=table.label, label_optional=True)
     questions = Questions(quality, setup.prompts)
     config = {
         "file": str(file),
@@ -184,7 +184,7 @@ def insert(
     truth: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of FILE with the true labels, to score the result.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the anchors drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the anchors drawn.")] = 0,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the labels as CSV, with whole texts.")] = None,
     setup: ModelSetup = ModelSetup(),
     as_json: JsonOption = False,
@@ -204,7 +204,7 @@ def insert(
     probe = who.load()
     quality = who.quality(probe, asked)
     labelled = table.read(anchors, label=table.label)
-    read = table.read(file, label=truth)
+    read = table.read(file, label=truth, label_optional=True)
     questions = Questions(quality, setup.prompts)
     config = {
         "file": str(file),

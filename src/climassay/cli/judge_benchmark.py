@@ -1,5 +1,6 @@
 """``climassay judge benchmark``."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -50,7 +51,7 @@ def benchmark(
     ] = None,
     train_items: Annotated[int, typer.Option(min=2, help="Labelled items to learn from in each fold.")] = 100,
     folds: Annotated[int, typer.Option(min=2, help="Folds; they share no group.")] = 3,
-    seed: Annotated[int, typer.Option(help="Of folds, draws and bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of folds, draws and bootstrap.")] = 0,
     layer: Annotated[
         list[str] | None,
         typer.Option(
@@ -127,6 +128,8 @@ def probe_settings(layer: list[str] | None, ties: str, regularisation: float | N
 
     if ties not in ("drop", "keep", "three-way"):
         raise InputError(f"--ties is drop, keep or three-way, not {ties!r}.")
+    if regularisation is not None and not (regularisation > 0 and math.isfinite(regularisation)):
+        raise InputError(f"--regularisation is a positive number, not {regularisation}.")
     sets = tuple(numbers(text, "--layer") for text in dict.fromkeys(layer or []))
     return ProbeSettings(sets, regularisation, ties, seed)  # type: ignore[arg-type]
 

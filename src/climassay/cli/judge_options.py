@@ -65,8 +65,8 @@ class TableOptions:
     limit_groups: Annotated[int | None, typer.Option(min=1, help="Use only the first so many groups.")] = None
     limit_items: Annotated[int | None, typer.Option(min=1, help="Use only the first so many items.")] = None
 
-    def read(self, file: Path, *, label: str | None) -> "ItemTable":
-        """Read the items, labelled by a column if one is named.
+    def read(self, file: Path, *, label: str | None, label_optional: bool = False) -> "ItemTable":
+        """Read the items, labelled by a column if one is named; rows without a label are left out, or kept without.
 
         Raises:
             InputError: The file or a column cannot be used.
@@ -80,7 +80,7 @@ class TableOptions:
 
             file = claims_path()
         levels = parse_levels(self.levels) if self.levels is not None and label is not None else ()
-        columns = ItemColumns(self.text, self.item, self.context, self.group, label, levels)
+        columns = ItemColumns(self.text, self.item, self.context, self.group, label, levels, label_optional)
         table = read_items(file, columns, context_words=self.context_words)
         return replace(table, items=self._limited(table.items))
 
@@ -133,6 +133,8 @@ class QualityOptions:
                              "your own with --quality.")  # fmt: skip
         if kind is not KindChoice.text and len(aspects) > 1:
             raise InputError(f"--aspect names several qualities of --kind text only, not of {kind.value}.")
+        if kind in (KindChoice.claims, KindChoice.confidence) and aspects:
+            raise InputError(f"--aspect goes with --kind text; --kind {kind.value} is a quality by itself.")
         if kind is not KindChoice.own and self.quality is not None:
             raise InputError(f"--quality describes a quality of your own and does not go with --kind {kind.value}.")
         return [

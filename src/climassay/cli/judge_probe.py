@@ -48,7 +48,7 @@ def train(
     regularisation: Annotated[
         float | None, typer.Option(help="Inverse penalty C; by default chosen by cross-validation.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of pairs, folds and bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of pairs, folds and bootstrap.")] = 0,
     html: Annotated[Path | None, typer.Option(help="Write the evidence as a self-contained HTML report.")] = None,
     setup: ModelSetup = ModelSetup(),
     as_json: JsonOption = False,
@@ -64,6 +64,8 @@ def train(
     quality = asked.one()
     settings = probe_settings(layer, ties, regularisation, seed)
     read = table.read(file, label=label_column(table, asked, quality.name))
+    if output.is_dir():
+        raise InputError(f"{output} is a folder: give the probe a file's name, for example {output}/probe.safetensors.")
     if not output.parent.is_dir():
         raise InputError(f"The folder of {output} does not exist: make it first, or choose another place.")
     questions = Questions(quality, setup.prompts)
@@ -158,7 +160,7 @@ def ablate(
     pairs_per_item: Annotated[
         int | None, typer.Option(min=1, help="Compare each item with so many others instead of all of its group.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of random directions, pairs and bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of random directions, pairs and bootstrap.")] = 0,
     setup: ModelSetup = ModelSetup(),
     as_json: JsonOption = False,
 ) -> None:
@@ -178,7 +180,7 @@ def ablate(
         raise InputError(f"--scope is probed, onward or all, not {scope!r}.")
     known = load_probe(probe)
     questions = Questions(asked.one() if asked.given else quality_of(known.provenance), setup.prompts)
-    read = table.read(file, label=table.label)
+    read = table.read(file, label=table.label, label_optional=True)
     groups = [item.group for item in read.items]
     pairs = pairs_within(groups, np.arange(len(groups)), pairs_per_item, np.random.default_rng(seed))
     config = {"probe": str(probe), "file": str(file), "model": setup.model, "scope": scope, "controls": controls}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from climassay.errors import InputError
 from climassay.judging.calibration import Calibration, ReliabilityBin, calibration, fit_tie_band, reliability_curve
 from climassay.judging.candidates import Candidate, Learned
 from climassay.judging.folds import Fold
@@ -17,6 +18,7 @@ from climassay.judging.items import Item, word_counts
 from climassay.judging.preferences import FloatArray, IntArray
 from climassay.judging.probe import log_length_differences
 from climassay.judging.scores import (
+    NO_ANSWER,
     Figure,
     JudgedPairs,
     PairedFigure,
@@ -78,7 +80,7 @@ class JudgeScores:
     n_pairs_differing: int
     n_groups: int
     failed: int
-    """Test pairs without an answer: undecided, so half right where the labels differ."""
+    """Test pairs without an answer: undecided, so half right where the labels differ, and wrong in three ways."""
     layers: tuple[tuple[int, ...], ...]
     """Layers that each fold's probe reads."""
     regularisation: tuple[float | None, ...]
@@ -111,6 +113,9 @@ def score_judge(
         sizes: Numbers of labelled items for a learning curve.
         seed: Of the bootstrap.
         on_fold: Called with the number of each fold that is done.
+
+    Raises:
+        InputError: The method cannot learn from a fold's training items, for example because all have one label.
     """
     candidate.prepare(folds)
     units = Units.of([item.group for item in items], seed=seed)
@@ -123,13 +128,17 @@ def score_judge(
     learnt: list[Learned] = []
     labels = np.array([item.label for item in items], dtype=np.float64)
     for fold in folds:
-        learned = candidate.learn(fold)
+        try:
+            learned = candidate.learn(fold)
+        except InputError as error:
+            raise InputError(f"Fold {fold.number + 1} of {method}: {error}") from error
         learnt.append(learned)
         judged = learned.judge(fold.test_pairs)
         failed += int(judged.failed.sum())
         truth = labels[fold.test_pairs[:, 0]] - labels[fold.test_pairs[:, 1]]
-        band = predictions(judged.log_odds, learned.tie_band)
-        tested.append(JudgedPairs(fold.test_pairs, truth, judged.log_odds, band))
+        # A comparison that failed is no prediction of equality.
+        predicted = np.where(judged.failed, NO_ANSWER, predictions(judged.log_odds, learned.tie_band))
+        tested.append(JudgedPairs(fold.test_pairs, truth, judged.log_odds, predicted))
         longer.append(_longer(fold, words, labels, truth))
         constant.append(_constant(fold, labels, truth))
         rankings += [_ranked(members, learned, sort) for members in _lists(items, fold.test)]
@@ -201,8 +210,8 @@ def _longer(fold: Fold, words: IntArray, labels: FloatArray, truth: FloatArray) 
 
 def _constant(fold: Fold, labels: FloatArray, truth: FloatArray) -> FloatArray:
     """How right the commonest answer of the training pairs is on each test pair, over both its orders. [pairs]."""
-    ties = np.mean(labels[fold.train_pairs[:, 0]] == labels[fold.train_pairs[:, 1]])
-    if ties > (1 - ties) / 2:
+    ties = int(np.sum(labels[fold.train_pairs[:, 0]] == labels[fold.train_pairs[:, 1]]))
+    if ties > (len(fold.train_pairs) - ties) / 2:
         return np.asarray(truth == 0, dtype=np.float64)
     return np.where(truth == 0, 0.0, 0.5)
 
@@ -225,7 +234,11 @@ def _lists(items: Sequence[Item], members: IntArray) -> list[IntArray]:
 
 
 def _ranked(members: IntArray, learned: Learned, sort: SortMethod) -> tuple[IntArray, FloatArray]:
-    """Rank a list by sorting; the score of an item is the number of items behind it."""
+    """Rank a list by sorting.
+
+    An item's score is its strength where the sort fits strengths, so that items that the judge does not tell apart
+    share a place in the correlation; otherwise it is the number of items behind it.
+    """
 
     def ask(pairs: IntArray) -> FloatArray:
         wanted = members[pairs]
@@ -233,7 +246,11 @@ def _ranked(members: IntArray, learned: Learned, sort: SortMethod) -> tuple[IntA
         found = learned.judge(np.sort(wanted, axis=1)).log_odds
         return np.where(turned, -found, found)
 
-    ranking = sort_items(len(members), ask, method=sort)
+    # With one seed for all groups, a judge that says nothing would put every group into the same shuffled order, which
+    # goes with the labels of tables that list the same systems in the same order in every group.
+    ranking = sort_items(len(members), ask, method=sort, seed=int(members[0]))
+    if ranking.strengths is not None:
+        return members, np.round(ranking.strengths, 9)
     scores = np.empty(len(members))
     scores[list(ranking.order)] = np.arange(len(members), 0, -1)
     return members, scores
@@ -258,7 +275,10 @@ def _learning_curve(
     labels: FloatArray,
     sizes: Sequence[int],
 ) -> tuple[LearningPoint, ...]:
-    """Accuracy on the same test pairs after learning from nested parts of each fold's training items."""
+    """Accuracy on the same test pairs after learning from nested parts of each fold's training items.
+
+    A size that is too small to learn from in one of the folds is left out.
+    """
     points = []
     for size in sizes:
         parts = []
@@ -269,7 +289,10 @@ def _learning_curve(
             differs = labels[pairs[:, 0]] != labels[pairs[:, 1]] if len(pairs) else np.zeros(0, dtype=bool)
             if not differs.any():
                 continue
-            judged = candidate.learn(fold, pairs).judge(fold.test_pairs)
+            try:
+                judged = candidate.learn(fold, pairs).judge(fold.test_pairs)
+            except InputError:  # so few items can be too few to choose the regularisation on
+                continue
             truth = labels[fold.test_pairs[:, 0]] - labels[fold.test_pairs[:, 1]]
             parts.append(
                 JudgedPairs(fold.test_pairs, truth, judged.log_odds, np.sign(judged.log_odds).astype(np.int64))

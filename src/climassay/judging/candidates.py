@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.judging.asking import Questions, mirrored
@@ -148,6 +149,7 @@ class ContrastCandidate:
     def _fit(self, pairs: IntArray, layers: tuple[int, ...]) -> Fitted:
         found = self._table.take(pairs, layers)
         kept = ~found.failed
+        _check_any(kept, "comparisons")
         contrast = Contrast(found.states.plus[kept], found.states.minus[kept])
         if self._kind == "principal":
             fit = fit_principal(contrast, pairs[kept], self._labels, groups=self._groups, lengths=self._lengths)
@@ -201,7 +203,8 @@ class PointCandidate:
 
     def _fit(self, pairs: IntArray, layers: tuple[int, ...]) -> Fitted:
         states, failed = self._table.take(layers)
-        kept = ~failed[pairs].any(axis=1)
+        kept = np.asarray(~failed[pairs].any(axis=1), dtype=bool)
+        _check_any(kept, "pairs")
         fit = fit_pointwise(
             states,
             self._labels,
@@ -293,6 +296,14 @@ def pairs_of_folds(folds: Sequence[Fold]) -> IntArray:
 
 def _outcomes(truth: FloatArray, pairs: IntArray) -> IntArray:
     return np.sign(truth[pairs[:, 0]] - truth[pairs[:, 1]]).astype(np.int64)
+
+
+def _check_any(kept: NDArray[np.bool_], what: str) -> None:
+    if not kept.any():
+        raise InputError(
+            f"The model gave no activations for any of the {len(kept)} training {what}: the texts may be longer than "
+            "it takes (shorten their contexts with --context-words)."
+        )
 
 
 def _loss(fitted: Fitted) -> float:

@@ -45,7 +45,7 @@ def make_folds(
         seed: Of the assignment and of the draws.
 
     Raises:
-        InputError: Unlabelled items, or too few groups or items for the folds.
+        InputError: Unlabelled items, too few groups or items for the folds, or a fold without two items to compare.
     """
     if any(item.label is None for item in items):
         raise InputError("A benchmark needs a label for every item: name the column with --aspect or --label.")
@@ -78,7 +78,22 @@ def make_folds(
                 pairs_within(groups, test, pairs_per_item, draw),
             )
         )
+    _check_pairs(made)
     return tuple(made)
+
+
+def _check_pairs(folds: Sequence[Fold]) -> None:
+    if not any(len(fold.test_pairs) for fold in folds):
+        raise InputError(
+            "Every item is the only one of its group, so no two can be compared: name another column with --group, or "
+            "none."
+        )
+    empty = next((fold for fold in folds if not len(fold.train_pairs)), None)
+    if empty is not None:
+        raise InputError(
+            f"No two of the {len(empty.train)} training items of fold {empty.number + 1} belong to one group: allow "
+            "more with --train-items, or fewer folds."
+        )
 
 
 def pairs_within(

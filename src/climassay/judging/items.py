@@ -42,6 +42,8 @@ class ItemColumns:
     label: str | None = None
     levels: tuple[tuple[str, ...], ...] = ()
     """Labels that are words, from low to high; several words may share a level. Rows with other words are left out."""
+    label_optional: bool = False
+    """Keep rows whose label is missing or none of the levels, as items without a label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +104,17 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
         try:
             label = _label(row, columns)
         except ValueError as error:
-            skipped.append(f"row {number}: {error}")
-            continue
+            if not columns.label_optional:
+                skipped.append(f"row {number}: {error}")
+                continue
+            label = None
         raw = _cell(row, columns.context)
         if raw not in contexts:  # a source text is repeated for every one of its summaries
             contexts[raw] = _shortened(clean_text(raw), context_words)
-        group = _cell(row, columns.group)
+        group = _cell(row, columns.group).strip()
+        if columns.group is not None and not group:  # else all such rows would be compared as one group
+            skipped.append(f"row {number}: the column {columns.group!r} is empty")
+            continue
         own = _cell(row, columns.id)
         # Numbers that start anew in every group are usual; the group makes them unique.
         key = f"{group}/{own}" if own and group else own or str(number)
@@ -137,16 +144,20 @@ def merge_groups(items: Sequence[Item]) -> tuple[Item, ...]:
 
 def _cell(row: Mapping[str, Any], column: str | None) -> str:
     value = None if column is None else row.get(column)
-    return "" if value is None else str(value)
+    # Parquet files made with pandas have NaN where a text is missing.
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return "" if missing else str(value)
 
 
 def _label(row: Mapping[str, Any], columns: ItemColumns) -> float | None:
     if columns.label is None:
         return None
     cell = _cell(row, columns.label).strip()
+    if not cell:
+        raise ValueError(f"the column {columns.label!r} is empty")
     if columns.levels:
         for place, words in enumerate(columns.levels):
-            if cell in words:
+            if cell in words or any(_same_number(cell, word) for word in words):
                 return float(place)
         raise ValueError(f"the label {cell!r} is none of the levels")
     try:
@@ -156,6 +167,14 @@ def _label(row: Mapping[str, Any], columns: ItemColumns) -> float | None:
     if not math.isfinite(value):
         raise ValueError(f"the label {cell!r} is not a finite number")
     return value
+
+
+def _same_number(cell: str, word: str) -> bool:
+    """Whether both are the same number, as 1.0 and 1."""
+    try:
+        return float(cell) == float(word)
+    except ValueError:
+        return False
 
 
 def _shortened(text: str, words: int | None) -> str:

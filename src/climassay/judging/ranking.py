@@ -126,7 +126,7 @@ class Inserted:
     """Unordered pairs compared."""
     failed: int
     scores: ClassificationScores | None
-    """Against the items' own labels; None where not all of them have one."""
+    """Against the items' own labels, of those that have one; None where none has."""
 
 
 def insert_items(
@@ -169,7 +169,11 @@ def insert_items(
     everything = (*items, *anchors)
     preferences = Preferences(method, everything, on_progress=on_progress)
     found = insert_many(preferences.ask, range(len(items)), levels, by_label, samples=samples, mode=mode, seed=seed)
-    truth = [None if item.label is None else levels[int(item.label)] for item in items]
-    given = [insertion.label for insertion in found]
-    scores = None if None in truth else classification_scores(truth, given)
+    known_labels = [
+        (levels[int(item.label)], insertion.label)
+        for item, insertion in zip(items, found, strict=True)
+        if item.label is not None
+    ]
+    truth, given = [own for own, _ in known_labels], [label for _, label in known_labels]
+    scores = classification_scores(truth, given) if known_labels else None
     return Inserted(tuple(items), found, preferences.asked, preferences.failed, scores)

@@ -14,6 +14,8 @@ from climassay.judging.preferences import FloatArray, IntArray
 from climassay.judging.probe import three_way
 
 RESAMPLES = 2000
+NO_ANSWER = 2
+"""In place of a three-way prediction where a comparison failed: right for no pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class JudgedPairs:
     log_odds: FloatArray
     """[pairs]; 0 where a comparison failed, which counts as undecided and therefore as half right."""
     predicted: IntArray
-    """[pairs]; 1, 0 or -1, by the tie band of the fold."""
+    """[pairs]; 1, 0 or -1, by the tie band of the fold; :data:`NO_ANSWER` where a comparison failed."""
 
     def take(self, chosen: NDArray[np.bool_]) -> "JudgedPairs":
         """Some of the pairs."""

@@ -28,6 +28,9 @@ class Ranking:
     batches: int
     """Calls of ``ask``."""
     method: SortMethod
+    strengths: tuple[float, ...] | None = None
+    """Of the items by index, in nats with mean 0, where the method fits them: equal for items that it does not tell
+    apart, which ``order`` has to put in some order."""
 
 
 def sort_items(
@@ -96,10 +99,11 @@ def sort_items(
         runs = halve(start)
     while len(runs) > 1:
         runs = [merged.order for merged in merge(list(zip(runs[::2], runs[1::2], strict=True)))]
+    strengths = None
     if method in ("fitted", "strengths"):
-        strengths = fitted_strengths(n, *comparisons.known())
-        runs = [sorted(runs[0], key=lambda item: -strengths[item])]
-    return Ranking(tuple(runs[0]), comparisons.asked, comparisons.batches, method)
+        strengths = tuple(fitted_strengths(n, *comparisons.known()).tolist())
+        runs = [sorted(runs[0], key=strengths.__getitem__, reverse=True)]
+    return Ranking(tuple(runs[0]), comparisons.asked, comparisons.batches, method, strengths)
 
 
 def halve(items: Run) -> list[Run]:

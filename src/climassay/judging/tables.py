@@ -25,17 +25,20 @@ class ContrastTable:
         """Contrasts of ordered pairs [pairs, 2], of some of the harvester's layers."""
         self.prepare(pairs)
         wanted = [self._rows[key] for key in map(tuple, pairs.tolist())]
-        width = self._columns(layers)
-        shape = (len(pairs), len(width))
+        columns = self._columns(layers)
+        shape = (len(pairs), len(columns))
         plus, minus = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
         margins, failed = np.zeros(len(pairs)), np.zeros(len(pairs), dtype=bool)
         of_block = np.array([block for block, _ in wanted])
         rows = np.array([row for _, row in wanted])
         for number, block in enumerate(self._blocks):
-            here = of_block == number
-            plus[here] = block.states.plus[np.ix_(rows[here], width)]
-            minus[here] = block.states.minus[np.ix_(rows[here], width)]
+            here = np.flatnonzero(of_block == number)
             margins[here], failed[here] = block.margins[rows[here]], block.failed[rows[here]]
+            # A block in which every request failed has states of width 0.
+            good = here[~failed[here]]
+            if len(good):
+                plus[good] = block.states.plus[np.ix_(rows[good], columns)]
+                minus[good] = block.states.minus[np.ix_(rows[good], columns)]
         return Contrasts(Contrast(plus, minus), margins, failed)
 
     def prepare(self, pairs: IntArray) -> None:
@@ -48,7 +51,7 @@ class ContrastTable:
 
     def _columns(self, layers: Sequence[int]) -> IntArray:
         harvested = self._harvester.layers
-        width = self._blocks[0].states.plus.shape[1] // len(harvested) if self._blocks else 0
+        width = max((block.states.plus.shape[1] for block in self._blocks), default=0) // len(harvested)
         places = [harvested.index(layer) for layer in layers]
         return np.concatenate([np.arange(place * width, (place + 1) * width) for place in places])
 

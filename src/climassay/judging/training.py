@@ -12,6 +12,7 @@ from climassay.judging.calibration import Calibration, calibration
 from climassay.judging.candidates import ContrastCandidate, Fitted, PointCandidate, ProbeSettings, both_ways
 from climassay.judging.folds import pairs_within
 from climassay.judging.items import Item, word_counts
+from climassay.judging.judges import layers_of
 from climassay.judging.preferences import FloatArray, IntArray, Progress
 from climassay.judging.probe import Contrast, PairProbe, PointProbe, Provenance, log_length_differences
 from climassay.judging.probe_fitting import HeldOut, RegularisationPath, fit_principal, item_folds
@@ -83,21 +84,28 @@ def train_probe(
         items: Labelled items; pairs are made within groups.
         harvester: Of the model and the quality.
         method: ``ppairs`` and ``pointwise``, each with length regressed out (``-length``), or ``principal``.
-        settings: How it is fitted; by default the last layer, regularisation by cross-validation, ties dropped.
+        settings: How it is fitted; by default on all layers that the harvester reads, side by side, regularisation by
+            cross-validation, ties dropped.
         pairs: Unordered training pairs [pairs, 2]; by default all within groups, or as many as ``pairs_per_item`` says.
         pairs_per_item: Compare each item with so many others instead of all of its group.
         seed: Of the draw of pairs and of the bootstrap.
         on_progress: Called with the number of requests answered since the last call.
 
     Raises:
-        InputError: The method does not exist, items are not labelled, or there are too few or only equal ones.
+        InputError: The method does not exist, items are not labelled, there are too few or only equal ones, or the
+            settings name a layer that the harvester does not read.
     """
     if method not in PROBE_METHODS:
         raise InputError(f"No probe is trained for the method {method!r}: there are {', '.join(PROBE_METHODS)}.")
     unlabelled = sum(item.label is None for item in items)
     if unlabelled:
         raise InputError(f"{unlabelled} of {len(items)} items have no label to train on: name the column with --label.")
-    chosen = settings or ProbeSettings()
+    chosen = settings or ProbeSettings((harvester.layers,))
+    unread = next((layer for layer in layers_of(chosen.layers) if layer not in harvester.layers), None)
+    if unread is not None:
+        raise InputError(
+            f"The harvester does not read layer {unread}: it reads {', '.join(map(str, harvester.layers))}."
+        )
     groups = [item.group for item in items]
     labels = np.array([item.label for item in items], dtype=np.float64)
     if pairs is None:

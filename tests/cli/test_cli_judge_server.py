@@ -1,0 +1,117 @@
+"""``climassay judge`` with a model behind an API: what needs log-probabilities works, what needs weights says so."""
+
+import json
+import math
+import re
+
+import pytest
+
+from api_server import ApiServer, Reply
+from command_line import run_command
+
+GROUPS, ITEMS = 4, 3
+COLUMNS = ("--group", "group", "--quality", "has a high number", "--label", "score")
+
+
+def preferring_high_numbers(asked):
+    """A rates 8 to 0 against B where its number is higher, and has a liking for A that both orders must take out."""
+    numbers = [int(number) for number in re.findall(r"number (\d)", asked.content)]
+    if "unanswerable" in asked.content:
+        return Reply("I would rather not.", [[("I", -0.01)]])
+    if len(numbers) == 1:
+        rating = str(numbers[0] + 1)
+        return Reply(rating, [[(rating, math.log(0.9)), ("5", math.log(0.05))]])
+    first = 1 / (1 + math.exp(-(4 * (numbers[0] - numbers[1]) + 1)))
+    likely = sorted([("A", math.log(first)), ("B", math.log1p(-first))], key=lambda pair: -pair[1])
+    return Reply(likely[0][0], [likely])
+
+
+@pytest.fixture
+def table(tmp_path):
+    lines = [
+        json.dumps({"group": f"g{group}", "text": f"In {group}: number {(item + group) % ITEMS}.",
+                    "score": (item + group) % ITEMS})
+        for group in range(GROUPS)
+        for item in range(ITEMS)
+    ]  # fmt: skip
+    file = tmp_path / "items.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def server():
+    with ApiServer(rule=preferring_high_numbers) as server:
+        yield server
+
+
+@pytest.fixture
+def judge(server, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+
+    def run(*arguments):
+        where = ("--model", "openai:test", "--base-url", server.url, "--workspace", tmp_path / "workspace", "--json")
+        return run_command(monkeypatch, capsys, "judge", *arguments, *where)
+
+    return run
+
+
+def benchmark(judge, table, *more):
+    code, out, err = judge("benchmark", table, *COLUMNS, "--train-items", 6, *more)
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_a_server_judges_by_pairs_and_directly(judge, table, server):
+    found = benchmark(judge, table, "--method", "pairs", "--method", "direct")
+    pairs, direct = found["results"]
+    for result, requests in ((pairs, GROUPS * ITEMS * (ITEMS - 1)), (direct, GROUPS * ITEMS)):
+        for name in ("accuracy_differing", "accuracy_three_way", "spearman", "kendall"):
+            assert result[name]["value"] == pytest.approx(1.0), (result["method"], name)
+        assert result["failed"] == 0
+        assert (result["computed"], result["stored"]) == (requests, 0)
+    # The liking for A cancels: log-odds of 4 a step. A liking left in would be off by 1.
+    expected = [1 / (1 + math.exp(-4 * gap)) for gap in (1, 1, 2)]
+    assert pairs["calibration"]["brier"] == pytest.approx(sum((1 - p) ** 2 for p in expected) / 3, rel=0.02)
+    asked = len(server.asked)
+    assert asked == found["computed"]
+    again = benchmark(judge, table, "--method", "all")
+    assert [result["method"] for result in again["results"]] == ["direct", "direct-expected", "pairs"]
+    assert (len(server.asked), again["computed"]) == (asked, 0)
+
+
+def test_answers_that_are_none_are_counted(judge, table):
+    text = table.read_text(encoding="utf-8").replace("In 0: number 1", "unanswerable 0: number 1")
+    table.write_text(text, encoding="utf-8")
+    for method in ("pairs", "direct"):
+        found = benchmark(judge, table, "--method", method)
+        # One item of three fails: two of its group's three pairs.
+        assert found["failed"] == 2
+        assert found["accuracy_differing"]["value"] == pytest.approx((12 - 2 * 0.5) / 12)
+        assert found["accuracy_three_way"]["value"] == pytest.approx(10 / 12)
+
+
+@pytest.mark.parametrize("method", ["zero-shot", "ppairs", "pointwise"])
+def test_what_needs_weights_says_so(judge, table, method):
+    code, out, err = judge("benchmark", table, *COLUMNS, "--method", method)
+    assert (code, out) == (2, "")
+    assert err.strip() == f"climassay: The method {method} reads hidden states: use a local: model, not openai:test."
+
+
+@pytest.mark.parametrize("method", ["pairs", "direct", "direct-expected"])
+def test_a_server_ranks_compares_and_inserts(judge, table, method):
+    code, out, err = judge("rank", table, *COLUMNS, "--method", method)
+    assert code == 0, err
+    assert all(row["label"] == ITEMS - row["place"] for row in json.loads(out)["items"])
+    quality = ("--quality", "has a high number", "--method", method)
+    code, out, err = judge("compare", "number 1", "number 2", *quality)
+    assert code == 0, err
+    assert json.loads(out)["better"] == "B"
+    new = table.with_name("new.csv")
+    new.write_text("text\nnew number 2\nnew number 0\nnew number 1\n", encoding="utf-8")
+    code, out, err = judge(
+        "insert", new, "--anchors", table, *quality, "--label", "score", "--levels", "0,1,2", "--samples", 3
+    )
+    assert code == 0, err
+    assert [row["label"] for row in json.loads(out)["items"]] == ["2", "0", "1"]
