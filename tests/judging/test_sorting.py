@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.judging.comparisons import Comparisons
-from climassay.judging.sorting import sort_items
+from climassay.judging.sorting import sort_groups, sort_items
 
 METHODS = ("greedy", "exact", "beam", "all-pairs")
 
@@ -188,3 +188,35 @@ def test_comparisons_refuse_what_has_no_answer():
     with pytest.raises(InputError, match="as many"):
         Comparisons(lambda pairs: np.zeros(3), 3).look_up([[0, 1]])
     assert np.isfinite(Comparisons(lambda pairs: np.array([np.inf]), 3).look_up([[0, 1]])).all()
+
+
+@pytest.mark.parametrize("method", ["greedy", "exact", "beam", "all-pairs", "fitted", "strengths"])
+def test_groups_sorted_at_once_are_sorted_as_each_alone_in_as_few_batches_as_one(method) -> None:
+    generator = np.random.default_rng(5)
+    odds = generator.normal(0, 2, (40, 40))
+    odds = odds - odds.T
+    calls = []
+
+    def ask(pairs):
+        calls.append(pairs)
+        return odds[pairs[:, 0], pairs[:, 1]]
+
+    groups = [list(range(16)), [39, 17, 20, 18], [], [25], list(range(26, 33))]
+    together = sort_groups(groups, ask, method=method, seed=None)
+    batches = len(calls)
+    for pairs in calls:
+        for pair in pairs.tolist():
+            assert sum(set(pair) <= set(group) for group in groups) == 1
+    alone = []
+    for group in groups:
+        calls.clear()
+        alone.append(
+            sort_items(len(group), lambda pairs, own=np.array(group, int): ask(own[pairs]), method=method, seed=None)
+        )
+        assert len(calls) <= batches
+    assert batches == max(ranking.batches for ranking in alone)
+    for group, one, all_at_once in zip(groups, alone, together, strict=True):
+        assert all_at_once.order == tuple(group[index] for index in one.order)
+        assert all_at_once.comparisons == one.comparisons
+        assert (all_at_once.strengths is None) == (one.strengths is None)
+        assert all_at_once.strengths is None or all_at_once.strengths == pytest.approx(one.strengths)

@@ -191,6 +191,7 @@ def insert(
 ) -> None:
     """Give new items a label on an ordered scale, by comparing them with labelled anchors."""
     from climassay.judging.asking import Questions
+    from climassay.judging.insertion import TIE_BAND
     from climassay.judging.ranking import insert_items
     from climassay.judging.report import insertion_table
     from climassay.reporting import as_csv, as_rich
@@ -230,6 +231,7 @@ def insert(
             judge,
             samples=samples,
             mode=cast("InsertMode", mode),
+            tie_band=probe.tie_band if probe is not None and probe.tie_band > 0 else TIE_BAND,
             seed=seed,
             on_progress=lambda done: progress.advance(task, done),
         )

@@ -87,10 +87,16 @@ class ActivationStore:
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"The activations cannot be stored in {self.folder}: it is a file; name a folder.")
         self.storage: StorageType = storage
+        self._sections: dict[str, Section] = {}
 
     def section(self, setting: Setting) -> "Section":
-        """The activations computed in one way."""
-        return Section(self.folder / setting.key(self.storage), setting.described(self.storage), self.storage)
+        """The activations computed in one way, with what other processes have written by now."""
+        key = setting.key(self.storage)
+        if key in self._sections:
+            self._sections[key].refresh()
+        else:
+            self._sections[key] = Section(self.folder / key, setting.described(self.storage), self.storage)
+        return self._sections[key]
 
 
 class Section:

@@ -27,6 +27,8 @@ AskAnchors: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """Anchors, shape [anchors], to log-odds in nats, shape [anchors], that the new item has more of the quality."""
 
 InsertMode = Literal["band", "three-way"]
+TIE_BAND = 0.4
+"""Log-odds of an even comparison where no probe has fitted its own: probabilities of 0.40 to 0.60."""
 Verdict = Literal["higher", "lower", "equal"]
 
 
@@ -113,7 +115,7 @@ def insert_many(
     samples: int = 10,
     mode: InsertMode = "band",
     band: float = 0.05,
-    tie_band: float = 0.4,
+    tie_band: float = TIE_BAND,
     seed: int = 0,
 ) -> tuple[Insertion, ...]:
     """Give each item a label, all items together: one call of ``ask`` for each step of the binary search.
@@ -154,7 +156,7 @@ def insert(
     samples: int = 10,
     mode: InsertMode = "band",
     band: float = 0.05,
-    tie_band: float = 0.4,
+    tie_band: float = TIE_BAND,
     seed: int = 0,
 ) -> Insertion:
     """Give one new item a label; arguments, errors and results as in :func:`insert_many`.

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from climassay.errors import InputError
-from climassay.judging.insertion import Insertion, InsertMode, insert_many
+from climassay.judging.insertion import TIE_BAND, Insertion, InsertMode, insert_many
 from climassay.judging.items import Item
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Preferences, Progress
 from climassay.judging.probing import PointwiseProbe
-from climassay.judging.sorting import SortMethod, sort_items
+from climassay.judging.sorting import SortMethod, sort_groups
 from climassay.judging.strengths import fitted_strengths
 from climassay.statistics import ClassificationScores, classification_scores
 
@@ -68,31 +68,23 @@ def rank_items(
     for index, item in enumerate(items):
         groups.setdefault(item.group, []).append(index)
     preferences = Preferences(_scored(method, items, on_progress), items, on_progress=on_progress)
-    rows: list[Ranked] = []
-    for name, members in groups.items():
-        rows += _rank_group(name, np.array(members, dtype=np.int64), items, preferences, sort, seed)
-    possible = sum(len(members) * (len(members) - 1) // 2 for members in groups.values())
-    return ItemRanking(tuple(rows), preferences.asked, possible, preferences.failed)
-
-
-def _rank_group(
-    name: str, members: IntArray, items: Sequence[Item], preferences: Preferences, sort: SortMethod, seed: int | None
-) -> list[Ranked]:
     compared: list[IntArray] = []
-    answers: list[FloatArray] = []
 
     def ask(pairs: IntArray) -> FloatArray:
         compared.append(pairs)
-        answers.append(preferences.ask(members[pairs]))
-        return answers[-1]
+        return preferences.ask(pairs)
 
-    ranking = sort_items(len(members), ask, method=sort, seed=seed)
+    rankings = sort_groups(list(groups.values()), ask, method=sort, seed=seed)
     pairs = np.concatenate(compared) if compared else np.zeros((0, 2), dtype=np.int64)
-    strength = fitted_strengths(len(members), pairs, np.concatenate(answers) if answers else np.zeros(0))
-    return [
-        Ranked(name, place, items[int(members[index])], float(strength[index]))
+    # Groups are not compared with each other, so that one fit is a fit of each of them, with mean 0.
+    strengths = fitted_strengths(len(items), pairs, preferences.ask(pairs) if len(pairs) else np.zeros(0))
+    rows = [
+        Ranked(name, place, items[index], float(strengths[index]))
+        for name, ranking in zip(groups, rankings, strict=True)
         for place, index in enumerate(ranking.order, start=1)
     ]
+    possible = sum(len(members) * (len(members) - 1) // 2 for members in groups.values())
+    return ItemRanking(tuple(rows), preferences.asked, possible, preferences.failed)
 
 
 class _Scores:
@@ -137,6 +129,7 @@ def insert_items(
     *,
     samples: int = 10,
     mode: InsertMode = "band",
+    tie_band: float = TIE_BAND,
     seed: int = 0,
     on_progress: Progress | None = None,
 ) -> Inserted:
@@ -149,6 +142,7 @@ def insert_items(
         method: How two items are compared.
         samples: Anchors drawn of a label for each item.
         mode: What counts as equal; see :func:`climassay.judging.insertion.insert_many`.
+        tie_band: For ``three-way``: log-odds up to which one comparison is even; a probe brings its own.
         seed: Of the draws.
         on_progress: Called with the number of requests answered since the last call.
 
@@ -168,7 +162,16 @@ def insert_items(
         by_label[levels[int(anchor.label)]].append(place)
     everything = (*items, *anchors)
     preferences = Preferences(method, everything, on_progress=on_progress)
-    found = insert_many(preferences.ask, range(len(items)), levels, by_label, samples=samples, mode=mode, seed=seed)
+    found = insert_many(
+        preferences.ask,
+        range(len(items)),
+        levels,
+        by_label,
+        samples=samples,
+        mode=mode,
+        tie_band=tie_band,
+        seed=seed,
+    )
     known_labels = [
         (levels[int(item.label)], insertion.label)
         for item, insertion in zip(items, found, strict=True)
