@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from climassay import __version__
+from command_line import run_command
 
 
 def run(*arguments, **options):
@@ -59,3 +60,20 @@ def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path, arguments, word)
     assert "Traceback" not in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
     assert result.stdout == ""
+
+
+def test_an_interrupt_says_how_to_go_on(monkeypatch, capsys):
+    import typer
+
+    from climassay.cli import main
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    app = typer.Typer()
+    app.command()(interrupted)
+    monkeypatch.setattr(main, "app", app)
+    code, out, err = run_command(monkeypatch, capsys)
+    assert code == 130
+    assert out == ""
+    assert err.count("run the same command again") == 1

@@ -26,6 +26,9 @@ app.command(name="ask")(ask.ask)
 app.command(name="demo")(demo.demo)
 
 
+_INTERRUPTED = 130
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"climassay {__version__}")
@@ -48,9 +51,12 @@ def main() -> None:
     except ClimassayError as error:
         typer.echo(f"climassay: {error}", err=True)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as end:
+        # typer makes an exit of an interrupt, without a word.
+        if isinstance(end, SystemExit) and end.code != _INTERRUPTED:
+            raise
         typer.echo("climassay: interrupted; run the same command again to go on where it stopped.", err=True)
-        sys.exit(130)
+        sys.exit(_INTERRUPTED)
 
 
 if __name__ == "__main__":
