@@ -3,7 +3,7 @@
 Newsroom and SummEval come from the folder of shared data (``--data``). It takes hours on two cores and can be killed
 and started again at any time: hidden states are kept in ``--activations``, answers in the records of ``--workspace``.
 
-Usage: python benchmarks/judging_quality.py newsroom [--articles N] [--methods ppairs,pairs] [--wordings 1,2,3]
+Usage: python benchmarks/long/judging_quality.py newsroom [--articles N] [--methods ppairs,pairs] [--wordings 1,2,3]
 """
 
 import argparse
@@ -35,7 +35,7 @@ from climassay.models import load_model
 from climassay.records import RecordedModel, Records
 from climassay.workspace import Workspace
 
-DATA = Path(os.environ.get("CLIMASSAY_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("CLIMASSAY_DATA", Path(__file__).parents[3] / "shared" / "data"))
 ASPECTS = {
     "newsroom": ("coherence", "fluency", "informativeness", "relevance"),
     "summeval": ("coherence", "fluency", "consistency", "relevance"),
@@ -83,7 +83,7 @@ def main() -> int:
     place = Workspace.open(options.workspace)
     with (
         Records(place.records_url) as records,
-        records.run("benchmarks/judging_quality", {**vars(options), "data": str(path)}) as run,
+        records.run("benchmarks/long/judging_quality", {**vars(options), "data": str(path)}) as run,
     ):
         for wording in map(int, options.wordings.split(",")):
             for size in map(int, options.train_items.split(",")):
