@@ -289,6 +289,15 @@ def test_an_error_of_the_listener_ends_the_call(model):
     assert model.generate([request("[[say still there]]")])[0].text == "still there"
 
 
+@pytest.fixture
+def heeds_ctrl_c():
+    """A shell starts what it runs in the background with Ctrl-C switched off, and Python then leaves it off."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_cancels_what_is_under_way_and_leaves_the_client_usable(server, model):
     told = []
     first_told = threading.Event()
