@@ -73,8 +73,8 @@ def open_weights(model: object, purpose: str) -> OpenWeights:
 def layer_choices(model: object, layers: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
     """Sets of layers to choose among: those named, else four over the upper half of the model, the last one included.
 
-    What tells better from worse is read best a little above the middle (layer 16 of the bundled model's 30, see
-    docs/results/judging.md); which layer it is differs from model to model, so that cross-validation decides.
+    Which layer tells better from worse differs from quality to quality (docs/results/judging.md), so that
+    cross-validation decides.
 
     Args:
         model: Asked for its number of layers where none are named.
