@@ -16,7 +16,7 @@ from climassay.judging.candidates import Candidate, Learned
 from climassay.judging.folds import Fold
 from climassay.judging.items import Item, word_counts
 from climassay.judging.preferences import FloatArray, IntArray
-from climassay.judging.probe import log_length_differences
+from climassay.judging.probe import log_length_differences, three_way
 from climassay.judging.scores import (
     NO_ANSWER,
     Figure,
@@ -25,7 +25,6 @@ from climassay.judging.scores import (
     Units,
     correctness,
     correlations,
-    predictions,
     three_way_correctness,
 )
 from climassay.judging.sorting import SortMethod, sort_items
@@ -137,7 +136,7 @@ def score_judge(
         failed += int(judged.failed.sum())
         truth = labels[fold.test_pairs[:, 0]] - labels[fold.test_pairs[:, 1]]
         # A comparison that failed is no prediction of equality.
-        predicted = np.where(judged.failed, NO_ANSWER, predictions(judged.log_odds, learned.tie_band))
+        predicted = np.where(judged.failed, NO_ANSWER, three_way(judged.log_odds, learned.tie_band))
         tested.append(JudgedPairs(fold.test_pairs, truth, judged.log_odds, predicted))
         longer.append(_longer(fold, words, labels, truth))
         constant.append(_constant(fold, labels, truth))
@@ -205,7 +204,7 @@ def _longer(fold: Fold, words: IntArray, labels: FloatArray, truth: FloatArray) 
     outcomes = np.sign(labels[fold.train_pairs[:, 0]] - labels[fold.train_pairs[:, 1]]).astype(np.int64)
     band = fit_tie_band(train, outcomes)
     ratios = log_length_differences(words, fold.test_pairs)
-    return JudgedPairs(fold.test_pairs, truth, ratios, predictions(ratios, band))
+    return JudgedPairs(fold.test_pairs, truth, ratios, three_way(ratios, band))
 
 
 def _constant(fold: Fold, labels: FloatArray, truth: FloatArray) -> FloatArray:

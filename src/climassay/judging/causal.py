@@ -25,9 +25,9 @@ from climassay.errors import InputError, ModelError
 from climassay.judging.asking import Questions, mirrored
 from climassay.judging.items import Item
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Progress
-from climassay.judging.probe import PairProbe, PointProbe
+from climassay.judging.probe import PairProbe, PointProbe, three_way
 from climassay.judging.prompting import averaged, margins
-from climassay.judging.scores import Figure, JudgedPairs, Units, correctness, predictions
+from climassay.judging.scores import Figure, JudgedPairs, Units, correctness
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -230,18 +230,12 @@ class _Asker:
 
 def _parts(model: "LocalModel") -> tuple[Any, Any]:
     """The backbone and its list of layers."""
-    from torch import nn
+    from climassay.models.local.hidden_states import backbone_layers
 
-    network = model.network.model
-    backbone: Any = network.get_decoder() if hasattr(network, "get_decoder") else network.base_model
-    stacks = [
-        child
-        for child in backbone.children()
-        if isinstance(child, nn.ModuleList) and len(child) == model.network.layers
-    ]
-    if len(stacks) != 1:
+    backbone, layers = backbone_layers(model.network.model)
+    if layers is None:
         raise ModelError(f"The layers of {model.name} cannot be found, so nothing can be taken out of them.")
-    return backbone, stacks[0]
+    return backbone, layers
 
 
 def _remover(rows: FloatArray, model: "LocalModel") -> "Callable[[Tensor], Tensor]":
@@ -326,7 +320,7 @@ def _accuracy(units: Units, items: Sequence[Item], pairs: IntArray, log_odds: Fl
     labels = np.array([np.nan if item.label is None else item.label for item in items], dtype=np.float64)
     truth = labels[pairs[:, 0]] - labels[pairs[:, 1]]
     known = np.isfinite(truth) & (truth != 0)
-    test = JudgedPairs(pairs[known], truth[known], log_odds[known], predictions(log_odds[known], 0.0))
+    test = JudgedPairs(pairs[known], truth[known], log_odds[known], three_way(log_odds[known], 0.0))
     return units.mean(correctness(test), test.pairs)
 
 

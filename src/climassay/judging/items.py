@@ -4,7 +4,7 @@ import html
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -135,11 +135,6 @@ def clean_text(text: str) -> str:
 def word_counts(items: Sequence[Item]) -> list[int]:
     """Number of words of each item, at least 1."""
     return [max(1, len(item.text.split())) for item in items]
-
-
-def merge_groups(items: Sequence[Item]) -> tuple[Item, ...]:
-    """The same items as one group, so that all are compared with all."""
-    return tuple(replace(item, group="") for item in items)
 
 
 def _cell(row: Mapping[str, Any], column: str | None) -> str:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.judging.preferences import FloatArray, IntArray
-from climassay.judging.probe import three_way
 
 RESAMPLES = 2000
 NO_ANSWER = 2
@@ -128,11 +127,6 @@ def correctness(test: JudgedPairs) -> FloatArray:
 def three_way_correctness(test: JudgedPairs) -> FloatArray:
     """1 where greater, equal or less is judged rightly, else 0. [pairs]."""
     return np.asarray(test.predicted == np.sign(test.truth), dtype=np.float64)
-
-
-def predictions(log_odds: FloatArray, band: float) -> IntArray:
-    """Three-way predictions; see :func:`climassay.judging.probe.three_way`."""
-    return three_way(log_odds, band)
 
 
 def correlations(

@@ -14,12 +14,12 @@ from climassay.judging.folds import pairs_within
 from climassay.judging.items import Item, word_counts
 from climassay.judging.judges import layers_of
 from climassay.judging.preferences import FloatArray, IntArray, Progress
-from climassay.judging.probe import Contrast, PairProbe, PointProbe, Provenance, log_length_differences
+from climassay.judging.probe import Contrast, PairProbe, PointProbe, Provenance, log_length_differences, three_way
 from climassay.judging.probe_fitting import HeldOut, RegularisationPath, fit_principal, item_folds
 from climassay.judging.probe_solver import average_orders
 from climassay.judging.probing import Cost, Harvester
 from climassay.judging.quality import Quality
-from climassay.judging.scores import Figure, JudgedPairs, PairedFigure, Units, correctness, predictions
+from climassay.judging.scores import Figure, JudgedPairs, PairedFigure, Units, correctness
 from climassay.judging.tables import ContrastTable, PointTable
 
 ProbeMethod = Literal["ppairs", "ppairs-length", "principal", "pointwise", "pointwise-length"]
@@ -210,7 +210,7 @@ def _test_pairs(pairs: IntArray, held_out: HeldOut, band: float) -> JudgedPairs:
     chosen = pairs[held_out.rows]
     once = chosen[:, 0] < chosen[:, 1]
     odds = held_out.log_odds[once]
-    test = JudgedPairs(chosen[once], held_out.outcomes[once].astype(np.float64), odds, predictions(odds, band))
+    test = JudgedPairs(chosen[once], held_out.outcomes[once].astype(np.float64), odds, three_way(odds, band))
     return test.take(test.truth != 0)
 
 
@@ -226,7 +226,7 @@ def _calibration(test: JudgedPairs) -> Calibration | None:
 
 def _longer(test: JudgedPairs, items: Sequence[Item]) -> JudgedPairs:
     ratios = log_length_differences(np.array(word_counts(items)), test.pairs)
-    return replace(test, log_odds=ratios, predicted=predictions(ratios, 0.0))
+    return replace(test, log_odds=ratios, predicted=three_way(ratios, 0.0))
 
 
 def _outcomes(labels: FloatArray, pairs: IntArray) -> IntArray:

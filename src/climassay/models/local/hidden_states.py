@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
+def backbone_layers(model: "PreTrainedModel") -> tuple[nn.Module, nn.ModuleList | None]:
+    """The backbone of a language model, and its list of layers; None where that cannot be told."""
+    backbone: nn.Module = model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
+    count = int(model.config.get_text_config().num_hidden_layers)
+    stacks = [child for child in backbone.children() if isinstance(child, nn.ModuleList) and len(child) == count]
+    return backbone, stacks[0] if len(stacks) == 1 else None
+
+
 class HiddenStates:
     """Finds the layers of a transformers model and reads the states that go into them.
 
@@ -23,14 +31,8 @@ class HiddenStates:
     """
 
     def __init__(self, model: "PreTrainedModel") -> None:
-        self._backbone: nn.Module = model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
+        self._backbone, self._layers = backbone_layers(model)
         self._count = int(model.config.get_text_config().num_hidden_layers)
-        stacks = [
-            child
-            for child in self._backbone.children()
-            if isinstance(child, nn.ModuleList) and len(child) == self._count
-        ]
-        self._layers = stacks[0] if len(stacks) == 1 else None
         self._model = model
         self._trusted: bool | None = None
 
