@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from climassay.errors import InputError
-from climassay.judging.calibration import Calibration, ReliabilityBin, calibration, fit_tie_band, reliability_curve
+from climassay.judging.calibration import Calibration, ReliabilityBin, fit_tie_band
 from climassay.judging.candidates import Candidate, Learned
 from climassay.judging.folds import Fold
 from climassay.judging.items import Item, word_counts
@@ -25,6 +25,7 @@ from climassay.judging.scores import (
     Units,
     correctness,
     correlations,
+    pair_calibration,
     three_way_correctness,
 )
 from climassay.judging.sorting import SortMethod, sort_items
@@ -150,7 +151,8 @@ def score_judge(
     by_length = [(members, words[members].astype(np.float64)) for members, _ in rankings]
     flat = [(members, np.zeros(len(members))) for members, _ in rankings]
     undecided = replace(ours, log_odds=np.zeros(len(ours.pairs)))
-    calibrated, bins = _calibration(ours, method)
+    # Direct scoring gives no probabilities but 1, 0.5 and 0.
+    calibrated = None if method.startswith("direct") else pair_calibration(ours)
     return JudgeScores(
         method,
         quality,
@@ -165,7 +167,7 @@ def score_judge(
         _versus(units, length, ours, differ),
         _versus(units, length, ours, differ & near),
         calibrated,
-        bins,
+        () if calibrated is None else tuple(calibrated.curve),
         n_items=len(items),
         n_pairs=len(ours.pairs),
         n_pairs_differing=int(differ.sum()),
@@ -253,17 +255,6 @@ def _ranked(members: IntArray, learned: Learned, sort: SortMethod) -> tuple[IntA
     scores = np.empty(len(members))
     scores[list(ranking.order)] = np.arange(len(members), 0, -1)
     return members, scores
-
-
-def _calibration(test: JudgedPairs, method: str) -> tuple[Calibration | None, tuple[ReliabilityBin, ...]]:
-    """Over both orders of every pair, so that base rate and curve are symmetric."""
-    differ = test.truth != 0
-    if method.startswith("direct") or not differ.any():
-        return None, ()
-    odds = np.concatenate([test.log_odds[differ], -test.log_odds[differ]])
-    outcomes = np.concatenate([test.truth[differ] > 0, test.truth[differ] < 0]).astype(np.float64)
-    probabilities = 0.5 + 0.5 * np.tanh(odds / 2)
-    return calibration(probabilities, outcomes), tuple(reliability_curve(probabilities, outcomes))
 
 
 def _learning_curve(

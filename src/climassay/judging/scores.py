@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from climassay.judging.calibration import Calibration, calibration
 from climassay.judging.preferences import FloatArray, IntArray
 
 RESAMPLES = 2000
@@ -127,6 +128,16 @@ def correctness(test: JudgedPairs) -> FloatArray:
 def three_way_correctness(test: JudgedPairs) -> FloatArray:
     """1 where greater, equal or less is judged rightly, else 0. [pairs]."""
     return np.asarray(test.predicted == np.sign(test.truth), dtype=np.float64)
+
+
+def pair_calibration(test: JudgedPairs) -> Calibration | None:
+    """Calibration on the pairs that differ, each in both orders, so that base rate and curve are symmetric."""
+    differ = test.take(test.truth != 0)
+    if not len(differ.truth):
+        return None
+    odds = np.concatenate([differ.log_odds, -differ.log_odds])
+    outcomes = np.concatenate([differ.truth > 0, differ.truth < 0]).astype(np.float64)
+    return calibration(0.5 + 0.5 * np.tanh(odds / 2), outcomes)
 
 
 def correlations(

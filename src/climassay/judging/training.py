@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeVar, get_args
 import numpy as np
 
 from climassay.errors import InputError
-from climassay.judging.calibration import Calibration, calibration
+from climassay.judging.calibration import Calibration
 from climassay.judging.candidates import ContrastCandidate, Fitted, PointCandidate, ProbeSettings, both_ways
 from climassay.judging.folds import pairs_within
 from climassay.judging.items import Item, word_counts
@@ -19,7 +19,7 @@ from climassay.judging.probe_fitting import HeldOut, RegularisationPath, fit_pri
 from climassay.judging.probe_solver import average_orders
 from climassay.judging.probing import Cost, Harvester
 from climassay.judging.quality import Quality
-from climassay.judging.scores import Figure, JudgedPairs, PairedFigure, Units, correctness
+from climassay.judging.scores import Figure, JudgedPairs, PairedFigure, Units, correctness, pair_calibration
 from climassay.judging.tables import ContrastTable, PointTable
 
 ProbeMethod = Literal["ppairs", "ppairs-length", "principal", "pointwise", "pointwise-length"]
@@ -126,7 +126,7 @@ def train_probe(
         units.mean(correctness(test), test.pairs),
         units.mean(correctness(longer), test.pairs),
         units.difference(correctness(longer), correctness(test), test.pairs),
-        _calibration(test),
+        pair_calibration(test),
         _picture(made.differences, _outcomes(labels, made.pairs), seed),
         harvester.cost,
         n_items=len(np.unique(pairs)),
@@ -212,16 +212,6 @@ def _test_pairs(pairs: IntArray, held_out: HeldOut, band: float) -> JudgedPairs:
     odds = held_out.log_odds[once]
     test = JudgedPairs(chosen[once], held_out.outcomes[once].astype(np.float64), odds, three_way(odds, band))
     return test.take(test.truth != 0)
-
-
-def _calibration(test: JudgedPairs) -> Calibration | None:
-    """Calibration on the pairs that differ, each in both orders, so that base rate and curve are symmetric."""
-    differ = test.take(test.truth != 0)
-    if not len(differ.truth):
-        return None
-    odds = np.concatenate([differ.log_odds, -differ.log_odds])
-    outcomes = np.concatenate([differ.truth > 0, differ.truth < 0]).astype(np.float64)
-    return calibration(0.5 + 0.5 * np.tanh(odds / 2), outcomes)
 
 
 def _longer(test: JudgedPairs, items: Sequence[Item]) -> JudgedPairs:
