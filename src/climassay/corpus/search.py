@@ -81,7 +81,7 @@ def weighted_sum(cosines: Mapping[str, float], words: Mapping[str, float], weigh
     return _ordered(
         {
             item: round(
-                weight * max(cosines.get(item, 0.0), 0.0) / nearest + (1 - weight) * words.get(item, 0.0) / likest,
+                weight * (max(cosines.get(item, 0.0), 0.0) / nearest) + (1 - weight) * (words.get(item, 0.0) / likest),
                 _DIGITS,
             )
             for item in {**cosines, **words}

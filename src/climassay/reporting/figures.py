@@ -53,9 +53,9 @@ class Axis:
 
     @classmethod
     def over(cls, label: str, values: Sequence[float], *, percent: bool = False, at_most: int = 6) -> "Axis":
-        """A linear axis with round ticks that covers the values."""
+        """A linear axis with round ticks that covers the values; nearly equal values lie in its middle."""
         low, high = (min(values), max(values)) if values else (0.0, 1.0)
-        if high - low < 1e-12:
+        if high - low < 1e-9 * max(1.0, abs(low), abs(high)):
             low, high = low - 0.5, high + 0.5
         step = _round_step((high - low) / (at_most - 1))
         first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)

@@ -1,0 +1,10 @@
+"""Settings that all tests share."""
+
+import os
+
+from hypothesis import settings
+
+# The same examples in every run, so that a change is judged by what it changed; the other profile looks for new ones.
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("search", max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
