@@ -43,6 +43,17 @@ def test_a_batch_gives_what_each_prompt_gives_alone_and_what_transformers_genera
         assert text == tokenizer.decode(made[0, tokens.shape[1] :], skip_special_tokens=True)
 
 
+def test_a_row_may_end_after_the_cache_has_grown_while_others_go_on() -> None:
+    model = smollm2()
+    # The buffers begin with 256 columns and grow while tokens are added.
+    for limits in ((8, 40, 44), (44, 8, 40), (40, 44, 8)):
+        words = zip(("ice", "sea", "air"), limits, strict=True)
+        requests = [ask(f"The {word} is warming, they say. " * 40, max_tokens=limit) for word, limit in words]
+        answered = model.generate(requests)
+        assert [completion.usage.completion_tokens for completion in answered] == list(limits)
+        assert texts(answered)[0] == texts(model.generate(requests[:1]))[0]
+
+
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> LocalModel:
     return LocalModel(f"local:{save_tiny(tmp_path_factory.mktemp('tiny'))}", concurrency=3)

@@ -132,11 +132,14 @@ class RowCache(Cache):  # type: ignore[misc]
     def __init__(self, layers: int) -> None:
         super().__init__(layers=[RowLayer() for _ in range(layers)])
 
+    # Buffers that grew during a forward pass can be written to in inference mode only.
+    @torch.inference_mode()
     def fill(self, row: int, source: PathCache, columns: Tensor) -> None:
         """Copy columns of a path cache into a row, in every layer."""
         for layer, path in zip(self.layers, source.layers, strict=True):
             layer.fill(row, path, columns)
 
+    @torch.inference_mode()
     def move(self, source: int, target: int, columns: int) -> None:
         """Copy one row's first columns over another row, in every layer."""
         for layer in self.layers:
