@@ -6,7 +6,21 @@ from typing import Annotated
 import typer
 
 from climassay import __version__
-from climassay.cli import ask, corpus, demo, evaluate, judge, models, prompts, records
+from climassay.cli import (
+    ask,
+    corpus,
+    demo,
+    evaluate,
+    evidence,
+    evidence_head,
+    factcheck,
+    factcheck_run,
+    judge,
+    models,
+    prompts,
+    records,
+    verdicts,
+)
 from climassay.errors import ClimassayError
 
 app = typer.Typer(
@@ -22,7 +36,12 @@ app.add_typer(records.app, name="records")
 app.add_typer(evaluate.app, name="evaluate")
 app.add_typer(judge.app, name="judge")
 app.add_typer(prompts.app, name="prompts")
+app.add_typer(verdicts.app, name="verdicts")
+app.add_typer(evidence_head.app, name="factcheck-head")
 app.command(name="ask")(ask.ask)
+app.command(name="factcheck")(factcheck.factcheck)
+app.command(name="factcheck-run")(factcheck_run.factcheck_run)
+app.command(name="factcheck-evidence")(evidence.factcheck_evidence)
 app.command(name="demo")(demo.demo)
 
 

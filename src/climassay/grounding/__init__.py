@@ -1,12 +1,7 @@
 """Answers that rest on retrieved passages: citations that exist, in-house knowledge marked, or an honest no."""
 
-from climassay.grounding.answer import (
-    IN_HOUSE_MARK,
-    AnswerSentence,
-    GroundedAnswer,
-    Source,
-    answer_question,
-)
+from climassay.grounding.answer import GroundedAnswer, Source, answer_question
+from climassay.grounding.citing import IN_HOUSE_MARK, AnswerSentence, ground_text, written
 from climassay.grounding.presentation import answer_card, answer_report
 from climassay.grounding.retrieval import CollectionGroup, open_collections
 
@@ -19,5 +14,7 @@ __all__ = [
     "answer_card",
     "answer_question",
     "answer_report",
+    "ground_text",
     "open_collections",
+    "written",
 ]

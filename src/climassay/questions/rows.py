@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def read_bytes(file: Path) -> bytes:
         return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     except FileNotFoundError as error:
         raise InputError(f"There is no file at {file}.") from error
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"The file {file} cannot be read: {error}.") from error
 
 

@@ -1,16 +1,33 @@
 """How results are shown: one table for screen, Markdown, CSV and HTML, and self-contained HTML reports."""
 
-from climassay.reporting.figures import Axis, Cloud, Dot, DotPlot, LinePlot, Point, ScatterPlot, Series
-from climassay.reporting.html import AnswerCard, Facts, Prose, Report, Section
+from climassay.reporting.figures import (
+    Axis,
+    Category,
+    Cloud,
+    Dot,
+    DotPlot,
+    HeatMap,
+    LinePlot,
+    Point,
+    ScatterPlot,
+    Series,
+    StackedBar,
+    StackedBars,
+)
+from climassay.reporting.html import AnswerCard, Case, Cases, Facts, Prose, Report, Section, render_page, write_page
 from climassay.reporting.tables import Table, as_csv, as_markdown, as_rich
 
 __all__ = [
     "AnswerCard",
     "Axis",
+    "Case",
+    "Cases",
+    "Category",
     "Cloud",
     "Dot",
     "DotPlot",
     "Facts",
+    "HeatMap",
     "LinePlot",
     "Point",
     "Prose",
@@ -18,8 +35,12 @@ __all__ = [
     "ScatterPlot",
     "Section",
     "Series",
+    "StackedBar",
+    "StackedBars",
     "Table",
     "as_csv",
     "as_markdown",
     "as_rich",
+    "render_page",
+    "write_page",
 ]

@@ -157,6 +157,98 @@ class ScatterPlot:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Counts in a grid, for example of true against given verdicts; each cell has its number."""
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    """One tuple a row, as long as ``columns``."""
+    row_axis: str
+    """What the rows are."""
+    column_axis: str
+    note: str = ""
+
+    def shade(self, row: int, column: int) -> int:
+        """How dark a cell is, in per cent: its share of the row, so that rare rows can be read too."""
+        return round(100 * self.counts[row][column] / (sum(self.counts[row]) or 1))
+
+    def agrees(self, row: int, column: int) -> bool:
+        """Whether a cell's row and column are the same."""
+        return self.rows[row] == self.columns[column]
+
+    @property
+    def description(self) -> str:
+        """What the figure shows, in a sentence."""
+        total = sum(map(sum, self.counts))
+        same = sum(
+            count
+            for row, cells in enumerate(self.counts)
+            for column, count in enumerate(cells)
+            if self.agrees(row, column)
+        )
+        return f"Rows: {self.row_axis}. Columns: {self.column_axis}. {same} of {total} are the same in both (outlined)."
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """One part that every bar has."""
+
+    name: str
+    place: float | None = None
+    """On an order from 0 to 1, which decides the colour; None stands outside of it and is grey."""
+    hatched: bool = False
+    """Tells two grey categories apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackedBar:
+    """How the cases of one kind are shared out among the categories."""
+
+    label: str
+    counts: tuple[int, ...]
+    """One a category."""
+
+    @property
+    def total(self) -> int:
+        """Number of cases."""
+        return sum(self.counts)
+
+    def share(self, category: int) -> float:
+        """Of the cases that are in a category; 0 where there are no cases."""
+        return self.counts[category] / self.total if self.total else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StackedBars:
+    """Distributions side by side, each drawn as one bar of the same length."""
+
+    title: str
+    categories: tuple[Category, ...]
+    bars: tuple[StackedBar, ...]
+    note: str = ""
+
+    def description(self, bar: StackedBar) -> str:
+        """What a reader who does not see the bar is told: all its counts."""
+        parts = [
+            f"{category.name} {count} ({100 * bar.share(number):.0f}%)"
+            for number, (category, count) in enumerate(zip(self.categories, bar.counts, strict=True))
+            if count
+        ]
+        return f"{bar.label}: " + (", ".join(parts) or "no cases")
+
+    @property
+    def used(self) -> tuple[tuple[int, Category], ...]:
+        """Categories that some bar has, with their numbers."""
+        return tuple(
+            (number, category)
+            for number, category in enumerate(self.categories)
+            if any(bar.counts[number] for bar in self.bars)
+        )
+
+
 def _middle(points: Sequence[tuple[float, float]]) -> str:
     return ", ".join(f"{sum(values) / len(values):.3g}" for values in zip(*points, strict=True))
 

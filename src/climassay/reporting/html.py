@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay import __version__
-from climassay.reporting.figures import DotPlot, LinePlot, ScatterPlot
+from climassay.reporting.figures import DotPlot, HeatMap, LinePlot, ScatterPlot, StackedBars
 from climassay.reporting.tables import Table
 
 
@@ -36,7 +36,28 @@ class AnswerCard:
     note: str = ""
 
 
-Block = Prose | Facts | AnswerCard | Table | DotPlot | LinePlot | ScatterPlot
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Something that a reader may want to look at by itself."""
+
+    heading: str
+    facts: tuple[tuple[str, str], ...]
+    """Names and values; the list above the cases shows them in small."""
+    text: str = ""
+    href: str = ""
+    """Where more is to be read, relative to the report; empty for nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """A list of links to the cases, and the cases below it."""
+
+    title: str
+    cases: tuple[Case, ...]
+    note: str = ""
+
+
+Block = Prose | Facts | AnswerCard | Cases | Table | DotPlot | LinePlot | ScatterPlot | HeatMap | StackedBars
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +81,25 @@ class Report:
 
     def to_html(self) -> str:
         """The page as text."""
-        return str(_template().render(report=self, version=__version__, kind=_kind))
+        return render_page("report.html.j2", report=self, kind=_kind)
 
     def write(self, path: Path) -> Path:
         """Write the page, through a temporary file so that a reader never sees half of it."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + ".part")
-        part.write_text(self.to_html(), encoding="utf-8")
-        part.replace(path)
-        return path
+        return write_page(self.to_html(), path)
+
+
+def write_page(page: str, path: Path) -> Path:
+    """Write a page through a temporary file, so that a reader never sees half of it; folders are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text(page, encoding="utf-8")
+    part.replace(path)
+    return path
+
+
+def render_page(template: str, **values: Any) -> str:
+    """A page from one of the templates of this package; every value is escaped."""
+    return str(_environment().get_template(template).render(version=__version__, **values))
 
 
 def _kind(block: Block) -> str:
@@ -76,14 +107,13 @@ def _kind(block: Block) -> str:
 
 
 @cache
-def _template() -> Any:
+def _environment() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
+    return Environment(
         loader=PackageLoader("climassay.reporting", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html.j2")

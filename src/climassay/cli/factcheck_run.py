@@ -1,0 +1,220 @@
+"""``climassay factcheck-run``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from climassay.cli.factcheck_options import DebateOptions, Room, opened
+from climassay.cli.option_groups import grouped
+from climassay.cli.output import JsonOption, print_json, progress_bar, stderr_console, stdout_console, write_text
+from climassay.errors import InputError
+
+if TYPE_CHECKING:
+    from climassay.factcheck.analysis import RunAnalysis
+    from climassay.factcheck.checking import Checker
+    from climassay.factcheck.claims import ClaimTable
+    from climassay.factcheck.estimate import Estimate
+    from climassay.factcheck.transcript import Transcript
+
+PRIMER = "primer:claims"
+
+
+@grouped
+def factcheck_run(
+    debate: DebateOptions,
+    file: Annotated[str, typer.Argument(help="Claims: CSV, JSONL, JSON or Parquet (.gz too); or primer:claims.")],
+    claim: Annotated[str | None, typer.Option(help="Column of claims; claim, statement or text by default.")] = None,
+    truth: Annotated[str | None, typer.Option(help="Column of published verdicts.")] = None,
+    source: Annotated[str | None, typer.Option(help="Column of who said it.")] = None,
+    date: Annotated[str | None, typer.Option(help="Column of when.")] = None,
+    classes: Annotated[int | None, typer.Option(min=2, help="Classes to show distributions in.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Check a seeded sample of so many claims.")] = None,
+    samples: Annotated[int, typer.Option(min=1, help="Debates a claim, for the stability of verdicts.")] = 1,
+    at_once: Annotated[int, typer.Option(min=1, help="Claims debated side by side.")] = 16,
+    force: Annotated[bool, typer.Option("--force", help="Debate claims that look not checkable, too.")] = False,
+    estimate: Annotated[
+        bool, typer.Option("--estimate/--no-estimate", help="Say beforehand what it will take.")
+    ] = True,
+    dry: Annotated[bool, typer.Option("--dry", help="Only say what it would take.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write a report as HTML.")] = None,
+    pages: Annotated[Path | None, typer.Option(help="Write a page about each claim into this folder.")] = None,
+    transcripts: Annotated[Path | None, typer.Option(help="Write every debate as JSONL.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write the tables as Markdown.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check all claims of a file, and score the verdicts where the file has published ones."""
+    from climassay.factcheck.checking import open_checker
+
+    for path in (html, transcripts, markdown):
+        if path is not None and path.is_dir():
+            raise InputError(f"{path} is a folder: name a file.")
+    table = _claims(file, claim, truth, source, date, limit, debate.seed or 0)
+    with opened(debate, quiet=as_json) as room:
+        if dry or (estimate and not as_json):
+            found = _estimate(room, table, debate)
+            if dry:
+                _print_estimate(found, as_json)
+                return
+            _show_estimate(found)
+        with (
+            open_checker(
+                room.settings,
+                room.company,
+                room.store,
+                command="factcheck-run",
+                config={"file": Path(file).name, "claims": len(table.claims), "samples": samples},
+                prompts=debate.prompts,
+                use_cache=not debate.no_cache,
+            ) as checker,
+            progress_bar(as_json) as progress,
+        ):
+            task = progress.add_task("Debating", total=len(table.claims))
+            done = checker.check(
+                table.claims,
+                samples=samples,
+                at_once=at_once,
+                force=force,
+                on_done=lambda _: progress.advance(task),
+            )
+            checker.keep(done)
+    _finish(done, table, checker, file, classes, html, pages, transcripts, markdown, as_json)
+
+
+def _claims(
+    file: str, claim: str | None, truth: str | None, source: str | None, date: str | None, limit: int | None, seed: int
+) -> "ClaimTable":
+    import random
+    from dataclasses import replace
+
+    from climassay.factcheck.claims import ClaimColumns, read_claims
+    from climassay.primer import claims_path
+
+    if file == PRIMER:
+        table = read_claims(claims_path(), ClaimColumns(verdict="verdict"))
+    else:
+        table = read_claims(Path(file), ClaimColumns(claim, truth, source, date))
+    if limit is None or limit >= len(table.claims):
+        return table
+    places = sorted(random.Random(seed).sample(range(len(table.claims)), limit))
+    return replace(
+        table,
+        claims=tuple(table.claims[place] for place in places),
+        verdicts=tuple(table.verdicts[place] for place in places),
+    )
+
+
+def _estimate(room: Room, table: "ClaimTable", debate: DebateOptions) -> "Estimate":
+    from climassay.factcheck.checking import set_table
+    from climassay.factcheck.estimate import rehearse
+
+    with stderr_console().status("Estimating ..."):
+        return rehearse(set_table(room.settings, room.company, debate.prompts), room.company, table.claims)
+
+
+def _words(found: "Estimate") -> str:
+    parts = [
+        f"{found.claims} claims, one round each: {found.requests} requests",
+        f"{found.prompt_tokens / 1e6:.2f} million prompt and up to {found.completion_tokens / 1e6:.3f} million "
+        "completion tokens",
+    ]
+    if found.seconds is not None:
+        parts.append(f"about {found.seconds / 3600:.1f} hours on this machine")
+    if found.cost is not None:
+        parts.append(f"at most about ${found.cost:.2f}")
+    return ", ".join(parts) + "; further rounds come on top, what the records have is not asked again."
+
+
+def _show_estimate(found: "Estimate") -> None:
+    stderr_console().print(_words(found), highlight=False)
+
+
+def _print_estimate(found: "Estimate", as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+    else:
+        stdout_console().print(_words(found), highlight=False)
+
+
+def _finish(
+    done: "list[Transcript]",
+    table: "ClaimTable",
+    checker: "Checker",
+    file: str,
+    classes: int | None,
+    html: Path | None,
+    pages: Path | None,
+    transcripts: Path | None,
+    markdown: Path | None,
+    as_json: bool,
+) -> None:
+    from climassay.factcheck.analysis import analyse, analysis_data
+    from climassay.factcheck.report import analysis_tables, factcheck_report
+    from climassay.reporting import as_markdown, as_rich
+
+    truths = {one.id: verdict for one, verdict in zip(table.claims, table.verdicts, strict=True) if verdict is not None}
+    analysis = analyse(done, truths, checker.table.scale, classes=classes)
+    links = _write_pages(done, pages, html, checker)
+    name = Path(file).name
+    if html:
+        write_text(html, factcheck_report(analysis, file=name, facts=_facts(checker), pages=links).to_html())
+    if markdown:
+        write_text(markdown, "\n".join(as_markdown(one) for one in analysis_tables(analysis)))
+    if transcripts:
+        _write_transcripts(transcripts, done)
+    if as_json:
+        told = {"run": checker.run, "skipped": table.skipped, "tallies": checker.tallies}
+        print_json({**told, **analysis_data(analysis)})
+        return
+    console = stdout_console()
+    for one in analysis_tables(analysis):
+        console.print(as_rich(one))
+    _show_totals(table, checker, analysis)
+
+
+def _facts(checker: "Checker") -> list[tuple[str, str]]:
+    models = {profile.model: profile.fingerprint for profile in checker.table.profiles}
+    return [("Run", checker.run), *((f"Model {name}", print_) for name, print_ in models.items())]
+
+
+def _write_pages(
+    done: "list[Transcript]", folder: Path | None, html: Path | None, checker: "Checker"
+) -> dict[str, str]:
+    """Pages of the claims; their addresses as the report links them."""
+    if folder is None:
+        return {}
+    from climassay.factcheck.page import factcheck_page
+
+    for transcript in done:
+        write_text(folder / f"{transcript.claim.id}.html", factcheck_page(transcript, checker.table.scale))
+    if html is None:
+        return {}
+    import os
+
+    start = os.path.relpath(folder, html.parent)
+    return {transcript.claim.id: f"{start}/{transcript.claim.id}.html" for transcript in done}
+
+
+def _write_transcripts(path: Path, done: "list[Transcript]") -> None:
+    import json
+
+    from climassay.factcheck.serialisation import as_data
+
+    lines = [json.dumps(as_data(transcript), ensure_ascii=False, allow_nan=False) for transcript in done]
+    write_text(path, "".join(line + "\n" for line in lines))
+
+
+def _show_totals(table: "ClaimTable", checker: "Checker", analysis: "RunAnalysis") -> None:
+    note = stderr_console()
+    if table.skipped:
+        note.print(f"{len(table.skipped)} rows left out, the first: {table.skipped[0]}.", highlight=False, markup=False)
+    for name, tally in checker.tallies.items():
+        cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
+        note.print(
+            f"Run {checker.run}, {name}: {tally.hits} answers from the records, {tally.asked} asked "
+            f"({tally.failed} failed), {tally.usage.prompt_tokens} prompt and {tally.usage.completion_tokens} "
+            f"completion tokens{cost}.",
+            highlight=False,
+        )
+    if analysis.failures:
+        note.print(f"{analysis.failures} model calls failed; run the same command again to ask them anew.")

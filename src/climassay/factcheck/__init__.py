@@ -1,0 +1,135 @@
+"""Fact-checking by debate: advocates with an authority each, a mediator, verdicts with citations (CLIMINATOR).
+
+Leippold et al. (2024), arXiv 2401.12566. See docs/factcheck.md.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from climassay.factcheck.analysis import RunAnalysis, analyse
+    from climassay.factcheck.calibration import calibrate, content_free_correction
+    from climassay.factcheck.checkability import Checkability, assess_claims
+    from climassay.factcheck.checking import Checker, Company, make_claim, open_checker
+    from climassay.factcheck.claimreview import claim_review
+    from climassay.factcheck.claims import ClaimColumns, ClaimTable, read_claims
+    from climassay.factcheck.configuration import (
+        AdvocateSettings,
+        DebateSettings,
+        MediatorSettings,
+        advocates_from_names,
+        load_settings,
+    )
+    from climassay.factcheck.evidence_mode import check_with_evidence, check_with_head, read_evidence_claims
+    from climassay.factcheck.page import factcheck_page
+    from climassay.factcheck.past_checks import PastCheck, find_past
+    from climassay.factcheck.report import factcheck_report
+    from climassay.factcheck.scales import SCALES, Scale, load_scale
+    from climassay.factcheck.scoring import VerdictScores, score_verdicts
+    from climassay.factcheck.serialisation import as_data, from_data
+    from climassay.factcheck.transcript import (
+        AdvocateOpinion,
+        Claim,
+        FollowUp,
+        Levels,
+        MediatorDecision,
+        PassageCitation,
+        Round,
+        Subclaim,
+        Transcript,
+        Verdict,
+    )
+    from climassay.factcheck.verdict_head import VerdictHead, load_head, save_head
+
+_PLACES = {
+    "analysis": ("RunAnalysis", "analyse"),
+    "calibration": ("calibrate", "content_free_correction"),
+    "checkability": ("Checkability", "assess_claims"),
+    "checking": ("Checker", "Company", "make_claim", "open_checker"),
+    "claimreview": ("claim_review",),
+    "claims": ("ClaimColumns", "ClaimTable", "read_claims"),
+    "configuration": (
+        "AdvocateSettings",
+        "DebateSettings",
+        "MediatorSettings",
+        "advocates_from_names",
+        "load_settings",
+    ),
+    "evidence_mode": ("check_with_evidence", "check_with_head", "read_evidence_claims"),
+    "page": ("factcheck_page",),
+    "past_checks": ("PastCheck", "find_past"),
+    "report": ("factcheck_report",),
+    "scales": ("SCALES", "Scale", "load_scale"),
+    "scoring": ("VerdictScores", "score_verdicts"),
+    "serialisation": ("as_data", "from_data"),
+    "transcript": (
+        "AdvocateOpinion",
+        "Claim",
+        "FollowUp",
+        "Levels",
+        "MediatorDecision",
+        "PassageCitation",
+        "Round",
+        "Subclaim",
+        "Transcript",
+        "Verdict",
+    ),
+    "verdict_head": ("VerdictHead", "load_head", "save_head"),
+}
+_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "SCALES",
+    "AdvocateOpinion",
+    "AdvocateSettings",
+    "Checkability",
+    "Checker",
+    "Claim",
+    "ClaimColumns",
+    "ClaimTable",
+    "Company",
+    "DebateSettings",
+    "FollowUp",
+    "Levels",
+    "MediatorDecision",
+    "MediatorSettings",
+    "PassageCitation",
+    "PastCheck",
+    "Round",
+    "RunAnalysis",
+    "Scale",
+    "Subclaim",
+    "Transcript",
+    "Verdict",
+    "VerdictHead",
+    "VerdictScores",
+    "advocates_from_names",
+    "analyse",
+    "as_data",
+    "assess_claims",
+    "calibrate",
+    "check_with_evidence",
+    "check_with_head",
+    "claim_review",
+    "content_free_correction",
+    "factcheck_page",
+    "factcheck_report",
+    "find_past",
+    "from_data",
+    "load_head",
+    "load_scale",
+    "load_settings",
+    "make_claim",
+    "open_checker",
+    "read_claims",
+    "read_evidence_claims",
+    "save_head",
+    "score_verdicts",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: most commands need few of them, and none needs all."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

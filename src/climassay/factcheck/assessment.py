@@ -1,0 +1,362 @@
+"""How an assessment is got out of a model: certainty first, then a draft, then the verdict, then the explanation.
+
+The order is the paper's (Leippold et al. 2024, appendix G and the listings): evidence and agreement, a qualitative
+confidence, a likelihood where confidence allows one, a draft assessment, the verdict, the final explanation. The
+verdict comes from weighing the scale's labels, or from an answer under a JSON schema, never from searching a text, so
+that it is legal every time. Two ways to ask:
+
+- ``scored``: the model's answer is written line by line; what has a fixed set of answers is decided by their
+  probabilities, corrected by those of a content-free prompt (Zhao et al. 2021), and texts are generated in between.
+- ``schema``: one JSON object whose fields stand in the same order. Fewer requests; for models behind an API.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast, get_args
+
+from climassay.errors import ModelError
+from climassay.factcheck.calibration import calibrate
+from climassay.factcheck.levels import ALL_LEVELS, LEVELS, LIKELIHOODS, QUANTIFIABLE, coherent
+from climassay.factcheck.scales import CLIMATE_FEVER, Scale
+from climassay.factcheck.steps import AskOptions, Steps, ask_options, ask_text
+from climassay.factcheck.transcript import Levels, Placement
+from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Sampling
+
+Elicitation = Literal["scored", "schema"]
+PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
+_PLACEMENT_WORDS: Mapping[Placement, str] = {
+    "consensus": " the consensus view",
+    "outlier": " an outlier view",
+    "exaggerated": " an exaggeration of something true",
+    "misleading": " something true that is presented in a misleading way",
+}
+_UNQUANTIFIED = "not quantified"
+_NOTHING = "N/A"
+"""Stands for every text in a content-free prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How assessments are asked for; the same in a whole debate."""
+
+    elicitation: Elicitation = "scored"
+    verdict_first: bool = False
+    """Decide the verdict before certainty and draft, for comparison."""
+    calibrated: bool = True
+    """Correct probabilities by those of a content-free prompt (``scored`` only)."""
+    brief: bool = False
+    """For models too small to follow all rules at once: a short prompt, and texts begin without the lines above them
+    (``scored`` only)."""
+    text_tokens: int = 80
+    """Most tokens of a draft or an explanation."""
+    temperature: float = 0.0
+    seed: int = 0
+
+    @property
+    def sampling(self) -> Sampling:
+        """Of drafts, explanations, questions and replies."""
+        return Sampling(self.text_tokens, self.temperature, seed=self.seed, stop=("\n\n",))
+
+
+@dataclass(frozen=True, slots=True)
+class Interview:
+    """What one assessment is asked with."""
+
+    model: str
+    messages: tuple[Message, ...]
+    """The prompt: role, duties, claim, and what the assessment rests on."""
+    blank: tuple[Message, ...]
+    """The same prompt without content."""
+    scale: Scale
+    gate: bool = True
+    """Whether "not enough information" is an answer, and whether the claim's place in what is known is asked for."""
+    others: tuple[str, ...] = ()
+    """Whom it may put a question to."""
+    head: tuple[float, ...] | None = None
+    """Probabilities of a trained verdict head (REFUTES, DISPUTED, SUPPORTS, NOT_ENOUGH_INFO), where one decides."""
+    follow_up: bool = False
+    """Whether to ask if the debate should go on (``schema`` only; in ``scored`` see :func:`wants_follow_up`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What came of an interview."""
+
+    verdict: str | None = None
+    """A label of the scale, its "not enough information" included; None where a call failed."""
+    levels: Levels | None = None
+    placement: Placement | None = None
+    probabilities: tuple[float, ...] = ()
+    draft: str = ""
+    explanation: str = ""
+    cut: bool = False
+    """Whether the explanation was cut off."""
+    answer: str = ""
+    """The assistant's answer so far, to be continued (``scored``)."""
+    questions: tuple[tuple[str, str], ...] = ()
+    """To whom, and what."""
+    goes_on: bool | None = None
+    """Whether the debate should go on; None where it was not asked."""
+    error: str | None = None
+
+
+def assess(interview: Interview, manner: Manner) -> Steps[Assessment]:
+    """Everything but the explanation where the manner is ``scored``; with it where it is ``schema``."""
+    if manner.elicitation == "schema":
+        return (yield from _by_schema(interview, manner))
+    return (yield from _by_scores(interview, manner))
+
+
+def explain(interview: Interview, manner: Manner, assessment: Assessment) -> Steps[Assessment]:
+    """The assessment with its explanation; as it is where it has one, failed, or has not enough information."""
+    if manner.elicitation == "schema" or assessment.error or assessment.verdict in (None, interview.scale.nei):
+        return assessment
+    lead = f"This is rated \u201c{assessment.verdict}\u201d, because"
+    completion = yield from _write(interview, manner, lead if manner.brief else f"{assessment.answer}\nExplanation:")
+    if completion.error is not None:
+        return replace(assessment, error=completion.error)
+    text = first_paragraph(completion.text)
+    if manner.brief and text:
+        text = f"{lead} {text}"
+    return replace(assessment, explanation=text, cut=completion.finish_reason == "length")
+
+
+def _write(interview: Interview, manner: Manner, answer: str) -> Steps[Completion]:
+    request = GenerationRequest(interview.messages, manner.sampling, assistant_prefix=answer)
+    return (yield from ask_text(interview.model, request))
+
+
+def first_paragraph(text: str) -> str:
+    """The text up to the first empty line or to a line that begins another field."""
+    kept: list[str] = []
+    for line in text.strip().splitlines():
+        if kept and (not line.strip() or line.partition(":")[0] in _FIELDS):
+            break
+        kept.append(line.strip())
+    return " ".join(part for part in kept if part)
+
+
+_FIELDS = frozenset({"Information", "Evidence", "Likelihood", "Assessment", "Verdict", "Explanation", "The claim is"})
+
+
+# ------------------------------------------------------------------------------------------------------ by scores
+
+
+@dataclass(slots=True)
+class _Sheet:
+    """An answer on its way, beside the content-free answer that it is compared with."""
+
+    interview: Interview
+    calibrated: bool
+    answer: str = ""
+    blank: str = ""
+
+    def add(self, text: str, blank: str | None = None) -> None:
+        """Continue both answers; the content-free one with ``blank`` where the text is the model's own."""
+        self.answer += text
+        self.blank += text if blank is None else blank
+
+    def asks(self, lead: str, options: Sequence[str]) -> list[AskOptions]:
+        """Requests that weigh the options after ``lead``, the content-free one second."""
+        one, model = self.interview, self.interview.model
+        asks = [AskOptions(model, OptionRequest(one.messages, tuple(options), self.answer + lead))]
+        if self.calibrated:
+            asks.append(AskOptions(model, OptionRequest(one.blank, tuple(options), self.blank + lead), blank=True))
+        return asks
+
+
+def probabilities_of(answers: Sequence[OptionScores]) -> tuple[float, ...]:
+    """Probabilities from the scores of a request, and of its content-free twin where there is one.
+
+    Raises:
+        ModelError: A request failed.
+    """
+    for answer in answers:
+        if answer.error is not None:
+            raise ModelError(answer.error)
+    return calibrate(answers[0].logprobs, answers[1].logprobs if len(answers) > 1 else None)
+
+
+def most_probable(probabilities: Sequence[float]) -> int:
+    """Place of the greatest, the first of equals."""
+    return max(range(len(probabilities)), key=probabilities.__getitem__)
+
+
+def _by_scores(interview: Interview, manner: Manner) -> Steps[Assessment]:
+    sheet = _Sheet(interview, manner.calibrated)
+    try:
+        return (yield from _fill_in(sheet, manner))
+    except ModelError as error:
+        return Assessment(error=str(error))
+
+
+def _fill_in(sheet: _Sheet, manner: Manner) -> Steps[Assessment]:
+    scale = sheet.interview.scale
+    known: dict[str, Any] = {}
+    if sheet.interview.gate:
+        informed, known["placement"] = yield from _ask_information(sheet)
+        if not informed and sheet.interview.head is None:
+            return Assessment(scale.nei, answer="Information: not enough")
+    if manner.verdict_first:
+        known["probabilities"] = yield from _ask_verdict(sheet)
+    levels = yield from _ask_levels(sheet)
+    likelihood, draft = yield from _ask_likelihood_and_draft(sheet, manner, levels)
+    if not manner.verdict_first:
+        known["probabilities"] = yield from _ask_verdict(sheet)
+    verdict = scale.labels[most_probable(known["probabilities"])]
+    return Assessment(verdict, replace(levels, likelihood=likelihood), draft=draft, answer=sheet.answer, **known)
+
+
+_ENOUGH = (" enough", " not enough")
+
+
+def _ask_information(sheet: _Sheet) -> Steps[tuple[bool, Placement]]:
+    """Whether there is enough to judge by, and where the claim stands; both are read off one pass over the prompt."""
+    gate = sheet.asks("Information:", _ENOUGH)
+    place = sheet.asks("Information: enough\nThe claim is", [_PLACEMENT_WORDS[placement] for placement in PLACEMENTS])
+    answers = yield from ask_options([*gate, *place])
+    enough, missing = probabilities_of(answers[: len(gate)])
+    placement = PLACEMENTS[most_probable(probabilities_of(answers[len(gate) :]))]
+    sheet.add(f"Information: enough\nThe claim is{_PLACEMENT_WORDS[placement]}\n")
+    return enough >= missing, placement
+
+
+def _levels_words(levels: Levels) -> str:
+    return f" {levels.evidence}; agreement: {levels.agreement}; confidence: {levels.confidence}"
+
+
+def _ask_levels(sheet: _Sheet) -> Steps[Levels]:
+    options = [_levels_words(levels) for levels in ALL_LEVELS]
+    answers = yield from ask_options(sheet.asks("Evidence:", options))
+    levels = ALL_LEVELS[most_probable(probabilities_of(answers))]
+    sheet.add(f"Evidence:{_levels_words(levels)}\n")
+    return levels
+
+
+def _ask_likelihood_and_draft(sheet: _Sheet, manner: Manner, levels: Levels) -> Steps[tuple[Any, str]]:
+    likelihood = None
+    if levels.confidence in QUANTIFIABLE:
+        options = (_UNQUANTIFIED, *LIKELIHOODS)
+        answers = yield from ask_options(sheet.asks("Likelihood:", [f" {option}" for option in options]))
+        chosen = options[most_probable(probabilities_of(answers))]
+        likelihood = None if chosen == _UNQUANTIFIED else chosen
+        sheet.add(f"Likelihood: {chosen}\n")
+    # A small model goes on in the manner of short lines, so that its text has to begin without them.
+    completion = yield from _write(sheet.interview, manner, "" if manner.brief else sheet.answer + "Assessment:")
+    if completion.error is not None:
+        raise ModelError(completion.error)
+    draft = first_paragraph(completion.text)
+    sheet.add(f"Assessment: {draft}", blank=f"Assessment: {_NOTHING}")
+    return likelihood, draft
+
+
+def _ask_verdict(sheet: _Sheet) -> Steps[tuple[float, ...]]:
+    scale = sheet.interview.scale
+    lead = "\nVerdict:" if sheet.answer and not sheet.answer.endswith("\n") else "Verdict:"
+    answers = yield from ask_options(sheet.asks(lead, [f" {label}" for label in scale.labels]))
+    probabilities = with_head(probabilities_of(answers), sheet.interview.head, scale)
+    label = scale.labels[most_probable(probabilities)]
+    ending = "" if lead.startswith("\n") else "\n"
+    sheet.add(f"{lead} {label}{ending}", blank=f"{lead} {_NOTHING}{ending}")
+    return probabilities
+
+
+def with_head(probabilities: tuple[float, ...], head: Sequence[float] | None, scale: Scale) -> tuple[float, ...]:
+    """A model's probabilities, corrected by a verdict head.
+
+    On the head's own scale its probabilities are taken. On another one it decides between the two sides (a disputed
+    claim lies half on each), and the model among the labels of a side.
+
+    Args:
+        probabilities: Of the scale's labels.
+        head: Of REFUTES, DISPUTED, SUPPORTS and NOT_ENOUGH_INFO; None leaves everything as it is.
+        scale: Of ``probabilities``.
+    """
+    if head is None:
+        return probabilities
+    refutes, disputed, supports = head[:3]
+    total = refutes + disputed + supports
+    if scale.labels == CLIMATE_FEVER.labels:
+        return (refutes / total, disputed / total, supports / total)
+    right = (supports + disputed / 2) / total
+    believed = sum(p for label, p in zip(scale.labels, probabilities, strict=True) if scale.is_correct(label))
+    shares = [(right, believed) if scale.is_correct(label) else (1 - right, 1 - believed) for label in scale.labels]
+    return tuple(p * wanted / max(had, 1e-12) for p, (wanted, had) in zip(probabilities, shares, strict=True))
+
+
+# ------------------------------------------------------------------------------------------------------ by schema
+
+_TEXT_CHARACTERS_A_TOKEN = 5
+_MOST_QUESTIONS = 3
+
+
+def answer_schema(interview: Interview, manner: Manner) -> dict[str, Any]:
+    """The JSON schema of an assessment; its fields stand in the order in which they are to be decided."""
+    labels = [*interview.scale.labels, *([interview.scale.nei] if interview.gate else [])]
+    text = {"type": "string", "maxLength": manner.text_tokens * _TEXT_CHARACTERS_A_TOKEN}
+    certainty: dict[str, Any] = {
+        "evidence": {"enum": list(LEVELS)},
+        "agreement": {"enum": list(LEVELS)},
+        "confidence": {"enum": list(dict.fromkeys(levels.confidence for levels in ALL_LEVELS))},
+        "likelihood": {"enum": [_UNQUANTIFIED, *LIKELIHOODS]},
+        "assessment": text,
+    }
+    verdict: dict[str, Any] = {"verdict": {"enum": labels}}
+    fields: dict[str, Any] = {}
+    if interview.gate:
+        fields["information"] = {"enum": ["enough", "not enough"]}
+        fields["placement"] = {"enum": list(PLACEMENTS)}
+    fields |= verdict | certainty if manner.verdict_first else certainty | verdict
+    fields["explanation"] = text
+    if interview.follow_up:
+        fields["next"] = {"enum": ["close the debate", "ask follow-up questions"]}
+    if interview.others:
+        question = {"to": {"enum": list(interview.others)}, "question": {"type": "string", "maxLength": 240}}
+        items = {"type": "object", "properties": question, "required": list(question), "additionalProperties": False}
+        fields["questions"] = {"type": "array", "maxItems": _MOST_QUESTIONS, "items": items}
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+
+
+def _by_schema(interview: Interview, manner: Manner) -> Steps[Assessment]:
+    sampling = Sampling(None, manner.temperature, seed=manner.seed)
+    request = GenerationRequest(interview.messages, sampling, schema=answer_schema(interview, manner))
+    completion = yield from ask_text(interview.model, request)
+    if completion.error is not None:
+        return Assessment(error=completion.error)
+    try:
+        data = json.loads(completion.text)
+        return read_answer(data, interview)
+    except (ValueError, KeyError, TypeError):
+        return Assessment(error="The model's answer does not satisfy the schema, although it was asked for.")
+
+
+def read_answer(data: Mapping[str, Any], interview: Interview) -> Assessment:
+    """An assessment from the JSON of a model.
+
+    Raises:
+        KeyError: A field is missing.
+        ValueError: The verdict is not one of the scale.
+    """
+    scale = interview.scale
+    verdict = str(data["verdict"])
+    if data.get("information") == "not enough" or verdict == scale.nei:
+        return Assessment(scale.nei, explanation=str(data["explanation"]), questions=_questions(data, interview))
+    if verdict not in scale.labels:
+        raise ValueError(f"{verdict!r} is not a verdict of the scale {scale.name}.")
+    confidence = coherent(data["evidence"], data["agreement"], data["confidence"])
+    quantified = confidence in QUANTIFIABLE and data["likelihood"] in LIKELIHOODS
+    return Assessment(
+        verdict,
+        Levels(data["evidence"], data["agreement"], confidence, data["likelihood"] if quantified else None),
+        cast("Placement | None", data.get("placement")),
+        draft=str(data["assessment"]),
+        explanation=str(data["explanation"]),
+        questions=_questions(data, interview),
+        goes_on=data["next"] != "close the debate" if "next" in data else None,
+    )
+
+
+def _questions(data: Mapping[str, Any], interview: Interview) -> tuple[tuple[str, str], ...]:
+    pairs = [(str(entry["to"]), " ".join(str(entry["question"]).split())) for entry in data.get("questions", [])]
+    return tuple((to, text) for to, text in pairs if to in interview.others and text)

@@ -1,0 +1,212 @@
+"""Before a debate: is the text a statement about climate that can be checked at all?
+
+A few rules decide what is certain: empty texts, questions, greetings, orders (those to this program among them). All
+else is decided by two logistic regressions on the encoder's vectors, fitted at first use to the primer's labelled
+examples (``primer/checkability.jsonl``): one tells statements of fact from opinions, wishes and requests, one tells
+climate from other topics. Their thresholds favour debating: a claim that is wrongly refused is worse than one that is
+debated in vain.
+
+Let through, with the bundled encoder: 98.8% of the 1028 claims of Climate-FEVER (95% interval 98.0 to 99.3), all of the
+115 of Climate Feedback (96.8 to 100), 94.4% of the 107 myths of Skeptical Science (88.3 to 97.4; what is refused are
+headlines without context, such as "Hockey stick is broken"), and all 40 claims of the primer (91.2 to 100). No rule
+refuses any of these. The primer's own texts in ten-fold cross-validation: all 128 claims are let through (97.1 to 100);
+75.8% of 91 statements about other things are refused (66.1 to 83.5), 84.4% of 90 opinions, questions, orders and the
+like (75.6 to 90.5). What is hardest to tell are other topics that share words with climate: of 18 such statements
+("Polar bears have black skin.") 9 are let through. The thresholds were chosen on a random half of Climate-FEVER (on the
+other half 98.8% are let through) with an eye on the other sets, and headlines were added to the examples after a first
+look at the myths.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay import primer
+from climassay.corpus.sentences import split_sentences
+from climassay.models.contract import Encoder
+from climassay.workspace import cache_folder
+
+Kind = Literal["checkable", "not checkable", "not about climate"]
+
+OPINION_THRESHOLD = 0.90
+"""Probability from which a text is no statement of fact."""
+TOPIC_THRESHOLD = 0.80
+"""Probability from which a text is about something else than climate."""
+PENALTY = 10.0
+"""scikit-learn's C of both regressions."""
+
+_QUESTION = re.compile(
+    r"(?:who|whom|whose|what|when|where|why|which|how|is|are|was|were|am|do|does|did|can|could|will|would|should|shall|may"
+    r"|has|have|had|isn.t|aren.t|don.t|doesn.t|didn.t|won.t)\b.*\?\W*",
+    re.IGNORECASE | re.DOTALL,
+)
+_GREETING = re.compile(
+    r"(?:hi|hello|hey|good (?:morning|afternoon|evening|night|day)|thanks?(?: you)?|bye|goodbye|welcome|cheers)\b"
+    r"(?:\W+\w+){0,3}\W*",
+    re.IGNORECASE,
+)
+_ABOVE = r"(?:(?:all|any|every|the|your|my|these|those|previous|prior|earlier|above|other|old|such|of)\s+)*"
+_ORDER = re.compile(
+    r"\W*(?:please\b[\s,]*|(?:can|could|would) you (?:please )?)?(?:"
+    rf"(?:ignore|disregard|forget|override|bypass|skip)\s+(?:about\s+)?{_ABOVE}"
+    r"(?:instructions?|rules?|prompts?|roles?|messages?|orders?|guidelines?|text|passages?|evidence|above|previous|everything)\b"
+    r"|(?:system|assistant|user|developer|admin)\s*(?:prompt|message|note|override)?\s*:"
+    r"|new instructions?\b|you are now\b|from now on,? you\b|(?:act|behave|respond|reply|answer) (?:as|only|with)\b"
+    r"|pretend (?:to|that|you)\b|(?:output|print|return) (?:the|your|only|a|an)\b|(?:say|answer|reply|respond)\s*[:\"“]"
+    r"|(?:say|declare|confirm) that (?:the|this|every) (?:claim|statement|verdict)\b"
+    r"|(?:rate|mark|label) (?:this|the|my) claim\b"
+    r"|(?:write|summari[sz]e|translate|explain|describe|recommend|compute|calculate|list)\s+"
+    r"(?:me\b|a|an|the|this|that|in|some)\b"
+    r"|(?:tell|give|show|draw|send|help) (?:me|us)\b"
+    r")",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkability:
+    """Whether a text can be debated."""
+
+    kind: Kind
+    score: float
+    """Probability of the kind, 0 to 1; 1 where a rule decided. For ``checkable`` the smaller of those of being a
+    statement and of being about climate: below one half where it was let through in doubt."""
+    reason: str
+    """One sentence for the reader; empty for ``checkable``."""
+
+
+def assess_claims(texts: Sequence[str], encoder: Encoder) -> list[Checkability]:
+    """Tell claims from texts that cannot be checked or are not about climate.
+
+    Args:
+        texts: Any number.
+        encoder: Gives the vectors; the thresholds were measured with the bundled one. What is fitted to its vectors is
+            kept in the cache folder by its fingerprint.
+
+    Returns:
+        One assessment a text, in order.
+    """
+    found = [_by_rule(text) for text in texts]
+    left = [place for place, one in enumerate(found) if one is None]
+    if left:
+        weights = _weights(encoder)
+        chances = _probabilities(encoder.encode([texts[place] for place in left]), weights)
+        for place, (opinion, elsewhere) in zip(left, chances.tolist(), strict=True):
+            found[place] = _by_probability(opinion, elsewhere)
+    return [one for one in found if one is not None]
+
+
+def _by_rule(text: str) -> Checkability | None:
+    """What is certain from the words alone; None otherwise."""
+    words = re.findall(r"[^\W\d_]+", text)
+    if not words:
+        return _refused("It has no words.")
+    if len(words) == 1:
+        return _refused("It is a single word, and states nothing.")
+    stripped = text.strip().lstrip("\"'“”‘’«»([-*• ")
+    if _GREETING.fullmatch(stripped):
+        return _refused("It is a greeting.")
+    if _ORDER.match(stripped):
+        return _refused("It is an order; only statements about the world can be checked.")
+    if _QUESTION.fullmatch(stripped) and len(split_sentences(stripped)) == 1:
+        return _refused("It is a question: write as a statement what is to be checked.")
+    return None
+
+
+def _refused(reason: str) -> Checkability:
+    return Checkability("not checkable", 1.0, reason)
+
+
+def _by_probability(opinion: float, elsewhere: float) -> Checkability:
+    if opinion >= OPINION_THRESHOLD:
+        reason = "It reads as an opinion, a wish or a request, and not as a statement of fact."
+        return Checkability("not checkable", opinion, reason)
+    if elsewhere >= TOPIC_THRESHOLD:
+        return Checkability("not about climate", elsewhere, "It seems to be about something else than climate.")
+    return Checkability("checkable", 1.0 - max(opinion, elsewhere), "")
+
+
+# ------------------------------------------------------------------------------------------------- the regressions
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A labelled text of the primer."""
+
+    id: str
+    text: str
+    kind: Kind
+    topic: Literal["climate", "other", "none"]
+    """Of orders to this program and nonsense: none."""
+
+
+@lru_cache(maxsize=1)
+def examples() -> tuple[Example, ...]:
+    """The primer's labelled texts."""
+    lines = _examples_path().read_text(encoding="utf-8").splitlines()
+    return tuple(Example(**json.loads(line)) for line in lines)
+
+
+def _examples_path() -> Path:
+    return Path(primer.__file__).with_name("checkability.jsonl")
+
+
+def fit(texts: Sequence[Example], vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Fit both regressions.
+
+    Args:
+        texts: Labelled texts.
+        vectors: Of the encoder, shape [texts, width].
+
+    Returns:
+        Shape [2, width + 1]: weights and, last, intercept of "no statement of fact" and "not about climate".
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    opinion = np.array([one.kind == "not checkable" for one in texts])
+    elsewhere = np.array([one.topic == "other" for one in texts])
+    either = np.array([one.topic != "none" for one in texts])
+    rows = []
+    for kept, truth in ((np.ones(len(texts), dtype=bool), opinion), (either, elsewhere)):
+        model = LogisticRegression(C=PENALTY, class_weight="balanced", max_iter=2000)
+        model.fit(np.asarray(vectors, dtype=np.float64)[kept], truth[kept])
+        rows.append(np.append(model.coef_[0], model.intercept_))
+    return np.stack(rows)
+
+
+def _probabilities(vectors: NDArray[np.floating], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shape [texts, 2]: of being no statement of fact, and of not being about climate."""
+    # Row by row and not as a matrix product, whose last digit depends on how many rows there are.
+    products = np.asarray(vectors, dtype=np.float64)[:, None, :] * weights[:, :-1]
+    return np.asarray(1 / (1 + np.exp(-(products.sum(axis=2) + weights[:, -1]))))
+
+
+def _weights(encoder: Encoder) -> NDArray[np.float64]:
+    """The regressions for an encoder, from the cache where they are."""
+    digest = hashlib.sha256(_examples_path().read_bytes() + f"{PENALTY}".encode()).hexdigest()
+    file = cache_folder() / "checkability" / f"{encoder.fingerprint[:32]}-{digest[:16]}.npy"
+    try:
+        kept = np.load(file, allow_pickle=False)
+        if kept.shape == (2, encoder.width + 1):
+            return np.asarray(kept, dtype=np.float64)
+    except (OSError, ValueError, EOFError):
+        pass  # not there, or spoilt: fitted anew
+    weights = fit(examples(), encoder.encode([one.text for one in examples()]))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as target:
+            np.save(target, weights, allow_pickle=False)
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return weights

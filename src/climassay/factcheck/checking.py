@@ -1,0 +1,312 @@
+"""Checking claims: from settings to a table, from claims to transcripts, through the records."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from climassay.errors import InputError
+from climassay.factcheck.advocate import Advocate
+from climassay.factcheck.assessment import Elicitation, Manner
+from climassay.factcheck.configuration import DEFAULT_MODEL, DebateSettings
+from climassay.factcheck.debate import Table, debate, unchecked
+from climassay.factcheck.exchange import EntailmentScorer, Exchange, HeadPredictor
+from climassay.factcheck.mediator import Mediator
+from climassay.factcheck.scales import load_scale
+from climassay.factcheck.serialisation import as_data
+from climassay.factcheck.stage import Event, load_templates
+from climassay.factcheck.steps import Steps, together
+from climassay.factcheck.transcript import AdvocateProfile, Claim, Stability, Transcript
+from climassay.models.contract import Encoder, Generator, OpenWeights
+from climassay.records import RecordedModel, Records, Run, Tally
+
+if TYPE_CHECKING:
+    from climassay.grounding import CollectionGroup
+    from climassay.models.openai_prices import Price
+
+AT_ONCE = 16
+"""Debates held side by side: enough to fill the batches of a local model, and not many texts to lose from sight."""
+SAMPLE_TEMPERATURE = 0.7
+"""Of the texts of the second and further samples of a claim."""
+Tell = Callable[[Claim, Event], None]
+
+
+def _silent(claim: Claim, event: Event) -> None:
+    """Tell nobody."""
+
+
+def make_claim(text: str, *, source: str = "", date: str = "") -> Claim:
+    """A claim with its id.
+
+    Raises:
+        InputError: There is no text.
+    """
+    words = " ".join(text.split())
+    if not words:
+        raise InputError("The claim is empty.")
+    return Claim(claim_id(words), words, source.strip(), date.strip())
+
+
+def claim_id(text: str) -> str:
+    """Hash of a claim's words: the same for any case, blanks and punctuation."""
+    words = re.findall(r"\w+", text.casefold())
+    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """Models and collections of debates, loaded by whoever calls."""
+
+    models: Mapping[str, Generator]
+    """By the names that the settings use."""
+    collections: "Mapping[str, CollectionGroup]"
+    """Each a group of one, by name."""
+    prices: "Mapping[str, Price]" = field(default_factory=dict)
+    """Of the models that have one, for estimates."""
+    encoder: Encoder | None = None
+    """Attributes sentences and tells what is about climate; by default that of the first collection."""
+
+
+def models_of(settings: DebateSettings) -> tuple[str, ...]:
+    """Names of the models that a debate needs, each once."""
+    own = [advocate.model or settings.model for advocate in settings.advocates]
+    return tuple(dict.fromkeys([settings.model, settings.mediator.model or settings.model, *own]))
+
+
+def collections_of(settings: DebateSettings) -> tuple[str, ...]:
+    """Names of the collections that a debate needs, each once."""
+    return tuple(dict.fromkeys(name for advocate in settings.advocates for name in advocate.collections))
+
+
+def set_table(settings: DebateSettings, company: Company, prompts: Path | None = None) -> Table:
+    """Everybody at the table.
+
+    Args:
+        settings: Who, and by which rules.
+        company: Their models and collections.
+        prompts: Folder of the user's own templates.
+
+    Raises:
+        InputError: There is no advocate, or the rules do not go together.
+    """
+    if not settings.advocates:
+        raise InputError("A debate needs an advocate: name a collection (--collection NAME), or --plain.")
+    elicitation = _elicitation(settings)
+    if settings.head and elicitation == "schema":
+        raise InputError('A verdict head decides by scores: use elicitation = "scored" with it.')
+    advocates = tuple(
+        Advocate(advocate, advocate.model or settings.model, settings.latest_only) for advocate in settings.advocates
+    )
+    profiles = tuple(
+        AdvocateProfile(
+            one.name,
+            one.settings.kind,
+            one.settings.collections,
+            one.model,
+            company.models[one.model].fingerprint,
+            one.settings.weight,
+        )
+        for one in advocates
+    )
+    style = settings.mediator.style
+    if style == "auto":
+        style = "neutral" if any(one.settings.kind == "adversarial" for one in advocates) else "expert"
+    weights = {one.name: one.settings.weight for one in advocates}
+    wording = settings.wording
+    if wording == "auto":
+        wording = "brief" if elicitation == "scored" and set(models_of(settings)) == {DEFAULT_MODEL} else "full"
+    manner = Manner(
+        elicitation,
+        settings.verdict_first,
+        settings.calibrated,
+        wording == "brief" and elicitation == "scored",
+        settings.text_tokens,
+        settings.temperature,
+        settings.seed,
+    )
+    first = next(iter(company.collections.values()), None)
+    return Table(
+        settings,
+        load_scale(settings.scale),
+        advocates,
+        profiles,
+        Mediator(settings.mediator, settings.mediator.model or settings.model, style, weights),
+        load_templates(prompts),
+        company.encoder or (first.encoder if first else None),
+        manner,
+    )
+
+
+def _elicitation(settings: DebateSettings) -> Elicitation:
+    if settings.elicitation != "auto":
+        return settings.elicitation
+    return "scored" if all(name.startswith("local:") for name in models_of(settings)) else "schema"
+
+
+class Checker:
+    """Checks claims at one table; made by :func:`open_checker`.
+
+    Attributes:
+        table: Who debates, and how.
+        run: Id of the run in the records.
+    """
+
+    def __init__(self, table: Table, exchange: Exchange, models: Mapping[str, RecordedModel], run: Run) -> None:
+        self.table = table
+        self.run = run.id
+        self._exchange = exchange
+        self._models = models
+        self._run = run
+
+    @property
+    def tallies(self) -> Mapping[str, Tally]:
+        """By model: answers from the records, asked, failed, and their usage."""
+        return {name: model.tally for name, model in self._models.items()}
+
+    def check(
+        self,
+        claims: Sequence[Claim],
+        *,
+        samples: int = 1,
+        at_once: int = AT_ONCE,
+        force: bool = False,
+        tell: Tell = _silent,
+        on_done: Callable[[Transcript], None] | None = None,
+    ) -> list[Transcript]:
+        """Debate claims, several side by side.
+
+        Args:
+            claims: Each is debated once; equal claims share their answers through the records.
+            samples: Debates a claim; from the second on texts are drawn with another seed, and the transcript, that of
+                the first, says how often its verdict came out.
+            at_once: Claims debated side by side.
+            force: Debate claims, too, that look as if they could not be checked or were not about climate.
+            tell: Told of everything as it happens, with the claim; further samples are silent.
+            on_done: Called with each transcript as it is finished.
+
+        Returns:
+            Transcripts in order of the claims.
+
+        Raises:
+            InputError: A number is below 1.
+        """
+        if samples < 1 or at_once < 1:
+            raise InputError("Samples and debates at a time must be at least 1.")
+        refused = {} if force else self._refused(claims)
+        steps = [
+            self._sampled(claim, samples, tell) if claim.id not in refused else _given(refused[claim.id])
+            for claim in claims
+        ]
+        return self._finish(together(steps, at_once, on_done))
+
+    def keep(self, transcripts: Sequence[Transcript]) -> None:
+        """Store transcripts as results of the run."""
+        self._run.save_results("transcript", [as_data(transcript) for transcript in transcripts])
+
+    def _finish(self, steps: "Steps[list[Transcript]]") -> list[Transcript]:
+        answers = None
+        try:
+            while True:
+                asks = next(steps) if answers is None else steps.send(answers)
+                answers = self._exchange.answer(asks)
+        except StopIteration as end:
+            finished: list[Transcript] = end.value
+            return finished
+
+    def _sampled(self, claim: Claim, samples: int, tell: Tell) -> "Steps[Transcript]":
+        tables = [self.table]
+        for number in range(1, samples):
+            seed = self.table.manner.seed + number
+            manner = replace(self.table.manner, temperature=SAMPLE_TEMPERATURE, seed=seed)
+            tables.append(replace(self.table, manner=manner))
+        debates = [debate(claim, tables[0], lambda event: tell(claim, event)), *(debate(claim, t) for t in tables[1:])]
+        transcripts = yield from together(debates)
+        first = transcripts[0]
+        if samples == 1:
+            return first
+        labels = tuple(transcript.verdict.label for transcript in transcripts)
+        share = Counter(labels).most_common(1)[0][1] / samples
+        return replace(first, stability=Stability(samples, labels, share))
+
+    def _refused(self, claims: Sequence[Claim]) -> dict[str, Transcript]:
+        if not self.table.settings.check_claims or self.table.encoder is None:
+            return {}
+        from climassay.factcheck.checkability import assess_claims
+
+        found = assess_claims([claim.text for claim in claims], self.table.encoder)
+        return {
+            claim.id: unchecked(claim, self.table, one.kind, one.reason)
+            for claim, one in zip(claims, found, strict=True)
+            if one.kind != "checkable"
+        }
+
+
+def _given(transcript: Transcript) -> "Steps[Transcript]":
+    """A step that asks nothing."""
+    yield from ()
+    return transcript
+
+
+@contextmanager
+def open_checker(
+    settings: DebateSettings,
+    company: Company,
+    store: Records,
+    *,
+    command: str = "factcheck",
+    config: Mapping[str, object] | None = None,
+    prompts: Path | None = None,
+    use_cache: bool = True,
+) -> Iterator[Checker]:
+    """A table whose answers are recorded as one run.
+
+    Args:
+        settings: Who debates, and by which rules.
+        company: Models and collections, loaded.
+        store: Where answers and transcripts are kept.
+        command: As the user knows it.
+        config: What else decides the outcome, for example the file of claims.
+        prompts: Folder of the user's own templates.
+        use_cache: False asks everything afresh.
+
+    Raises:
+        InputError: The settings do not go together.
+    """
+    table = set_table(settings, company, prompts)
+    kept = {
+        **asdict(settings),
+        "prompts": {name: template.sha256 for name, template in table.templates.items()},
+        **(config or {}),
+    }
+    with store.run(command=command, config=kept, seeds={"sampling": settings.seed}) as run:
+        models = {name: RecordedModel(model, store, run, use_cache) for name, model in company.models.items()}
+        exchange = Exchange(
+            models, company.collections, _head_predictor(settings, company), _entailment_scorer(settings, models, table)
+        )
+        yield Checker(table, exchange, models, run)
+
+
+def _head_predictor(settings: DebateSettings, company: Company) -> HeadPredictor | None:
+    if not settings.head:
+        return None
+    from climassay.factcheck.verdict_head import load_head
+
+    head = load_head(Path(settings.head))
+    model = company.models[settings.model]
+    if not isinstance(model, OpenWeights):
+        raise InputError(f"A verdict head reads hidden states: use a local: model, not {model.name}.")
+    return lambda pairs: head.predict(model, pairs)
+
+
+def _entailment_scorer(
+    settings: DebateSettings, models: Mapping[str, RecordedModel], table: Table
+) -> EntailmentScorer | None:
+    if not settings.entailment:
+        return None
+    from climassay.metrics.entailment import PromptedEntailment
+
+    return PromptedEntailment(models[table.mediator.model]).score

@@ -1,0 +1,58 @@
+"""The commented TOML file that ``climassay factcheck init`` writes."""
+
+COMMENTED = """\
+# A debate about climate claims: who takes part, and by which rules.
+# climassay factcheck "CLAIM" --config this-file.toml
+
+model = "local:smollm2"        # of everybody who has none of its own; local:HUB_ID_OR_FOLDER or openai:MODEL
+scale = "climate-feedback"     # or climate-fever, science-feedback, binary, or a .toml file of your own
+rounds = 3                     # at most
+split = "model"                # who splits a claim into statements: model, rules, none
+elicitation = "auto"           # scored: by probabilities of answers; schema: one JSON answer; auto: scored if local
+wording = "auto"               # prompts: full states every rule, brief is for very small models; auto: brief if bundled
+verdict_first = false          # true: verdict before evidence, agreement and draft (for comparison)
+calibrated = true              # correct probabilities by a prompt without content
+context_prefix = false         # put "This claim is made in a climate-change context:" before each claim
+check_claims = true            # tell apart what cannot be checked or is not about climate
+latest_only = false            # use the latest edition of each document only
+head = ""                      # file of a trained verdict head: climassay factcheck-head train
+entailment = false             # measure whether cited passages entail the sentences they support
+leave_one_out = false          # ask the mediator again without each advocate in turn
+text_tokens = 80               # most tokens of a draft, an explanation or a reply
+temperature = 0.0
+seed = 0
+
+[mediator]
+style = "auto"                 # expert trusts all sources, neutral favours none; auto: neutral with an adversary
+decide = "mediator"            # pool: from the advocates' probabilities and weights, for models too small to weigh
+# model = "openai:gpt-4o"      # its own model
+
+# One table for each advocate. Make its collections first: climassay corpus add ipcc reports/*.pdf
+[[advocate]]
+name = "IPCC"
+collections = ["ipcc"]         # one or several
+weight = 1.0                   # authority: 1 is high, 0.5 medium, less is low
+passages = 4                   # put before it at a time
+excerpt_words = 120            # of each passage, its sentences nearest to the claim; 0: the whole passage
+rerank = false                 # choose among four times as many passages by their nearest sentences
+# min_cosine = 0.4             # similarity below which a passage is not relevant; the encoder's threshold by default
+# model = "local:my-model"     # its own model
+
+[[advocate]]
+name = "abstracts"
+collections = ["abstracts"]
+weight = 0.4
+
+# The model's own knowledge, without passages (Climinator+):
+# [[advocate]]
+# name = "model"
+# kind = "plain"
+# weight = 0.4
+
+# An advocate that argues the stance of its source; the mediator is then neutral:
+# [[advocate]]
+# name = "contrarian"
+# kind = "adversarial"
+# collections = ["pamphlet"]
+# stance = "present warming is natural and nothing to worry about"
+"""

@@ -1,0 +1,230 @@
+"""How a debate is set up: who takes part, on which scale, by which rules. A small TOML file, or flags."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from climassay.errors import InputError
+from climassay.factcheck.subclaims import Splitter
+
+DEFAULT_MODEL = "local:smollm2"
+AdvocateKind = Literal["collection", "plain", "adversarial"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class AdvocateSettings:
+    """One advocate."""
+
+    name: str
+    """How the others call it, for example ``IPCC``."""
+    kind: AdvocateKind = "collection"
+    """``collection`` (one or several), ``plain`` (the model's own knowledge) or ``adversarial`` (argues the stance of
+    its collections)."""
+    collections: tuple[str, ...] = ()
+    weight: float = 1.0
+    """Authority: 1 for an assessment such as the IPCC's, less for single abstracts. Told to the mediator in words, and
+    used as a number by ``decide = "pool"``."""
+    model: str = ""
+    """Its own model; empty: that of the debate."""
+    stance: str = ""
+    """What an adversarial advocate stands for, in one sentence."""
+    passages: int = 4
+    """Put before it at a time."""
+    excerpt_words: int = 120
+    """Of each passage, its sentences nearest to the claim; 0 gives it whole."""
+    rerank: bool = False
+    """Choose among four times as many passages by their nearest sentences."""
+    min_cosine: float | None = None
+    """Similarity below which a passage is not relevant; not set: the encoder's measured threshold."""
+
+
+@dataclass(frozen=True, slots=True)
+class MediatorSettings:
+    """The mediator."""
+
+    style: Literal["auto", "expert", "neutral"] = "auto"
+    """``expert`` trusts all sources, ``neutral`` favours none; ``auto`` is neutral where an advocate is adversarial."""
+    model: str = ""
+    """Empty: that of the debate."""
+    decide: Literal["mediator", "pool"] = "mediator"
+    """``pool`` takes the verdict from the informed advocates' probabilities, multiplied with their weights as powers;
+    the mediator still asks, explains and gives levels. For models too small to weigh opinions."""
+
+
+@dataclass(frozen=True, slots=True)
+class DebateSettings:
+    """A whole debate."""
+
+    advocates: tuple[AdvocateSettings, ...] = ()
+    mediator: MediatorSettings = field(default_factory=MediatorSettings)
+    model: str = DEFAULT_MODEL
+    """Of everybody who has none of its own."""
+    scale: str = "climate-feedback"
+    """Name of a scale, or a ``.toml`` file."""
+    rounds: int = 3
+    """At most."""
+    split: Splitter = "model"
+    """Who splits a claim into subclaims: ``model``, ``rules`` or ``none``."""
+    elicitation: Literal["auto", "scored", "schema"] = "auto"
+    """``scored`` decides by probabilities of options, ``schema`` by one JSON answer; ``auto``: scored if ``local:``."""
+    wording: Literal["auto", "full", "brief"] = "auto"
+    """``full`` prompts state every rule; ``brief`` ones are for models too small to follow them; ``auto``: brief for
+    the bundled model."""
+    verdict_first: bool = False
+    calibrated: bool = True
+    """Correct option probabilities by a content-free prompt."""
+    context_prefix: bool = False
+    """Put "This claim is made in a climate-change context:" before each claim."""
+    check_claims: bool = True
+    """Tell claims apart that cannot be checked or are not about climate, and do not debate them."""
+    latest_only: bool = False
+    """Use the latest edition of each document only."""
+    head: str = ""
+    """File of a trained verdict head (``climassay factcheck-head train``); it decides the advocates' verdicts."""
+    entailment: bool = False
+    """Measure whether each cited passage entails the sentence it supports."""
+    leave_one_out: bool = False
+    """Ask the mediator again without each advocate in turn."""
+    text_tokens: int = 80
+    """Most tokens of a draft, an explanation or a reply."""
+    temperature: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+def check_settings(settings: DebateSettings) -> None:
+    """Whether a debate can be held like this.
+
+    Raises:
+        InputError: It cannot; the sentence says why.
+    """
+    names = [advocate.name for advocate in settings.advocates]
+    if len({name.lower() for name in names}) < len(names):
+        raise InputError(f"Every advocate needs a name of its own, got {', '.join(names)}.")
+    if settings.rounds < 1:
+        raise InputError("A debate has at least one round.")
+    if settings.text_tokens < 1:
+        raise InputError("text_tokens must be at least 1.")
+    for advocate in settings.advocates:
+        if not advocate.name.strip() or advocate.name.lower() == "mediator":
+            raise InputError(f"An advocate cannot be called {advocate.name!r}.")
+        if advocate.kind == "plain" and advocate.collections:
+            raise InputError(f"The plain advocate {advocate.name} has no collections: leave them out.")
+        if advocate.kind != "plain" and not advocate.collections:
+            raise InputError(f'The advocate {advocate.name} needs collections = ["NAME"], or kind = "plain".')
+        if advocate.weight <= 0:
+            raise InputError(f"The weight of {advocate.name} must be above 0.")
+        if advocate.passages < 1 or advocate.excerpt_words < 0:
+            raise InputError(f"{advocate.name} needs at least one passage, and excerpt_words of 0 or more.")
+
+
+def load_settings(path: Path) -> DebateSettings:
+    """Settings from a TOML file; ``climassay factcheck init`` writes one with every entry explained.
+
+    Raises:
+        InputError: The file is missing, is not TOML, or has an entry that does not fit.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"There is no file at {path}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not valid TOML: {error}.") from None
+    return parse_settings(data, where=str(path))
+
+
+def parse_settings(data: Mapping[str, Any], *, where: str) -> DebateSettings:
+    """Settings from a table with ``[[advocate]]`` and ``[mediator]``.
+
+    Raises:
+        InputError: An entry does not exist or does not fit.
+    """
+    values = dict(data)
+    advocates = values.pop("advocate", [])
+    mediator = values.pop("mediator", {})
+    if not isinstance(advocates, list) or not all(isinstance(entry, Mapping) for entry in advocates):
+        raise InputError(f"{where}: advocates are tables that begin with [[advocate]].")
+    if not isinstance(mediator, Mapping):
+        raise InputError(f"{where}: the mediator is a table that begins with [mediator].")
+    values["advocates"] = tuple(_filled(AdvocateSettings, entry, where, "[[advocate]]") for entry in advocates)
+    values["mediator"] = _filled(MediatorSettings, mediator, where, "[mediator]")
+    return _filled(DebateSettings, values, where, "the file")
+
+
+def _filled(kind: type[T], data: Mapping[str, Any], where: str, part: str) -> T:
+    hints = get_type_hints(kind)
+    entries = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
+    for name, value in data.items():
+        if name not in entries:
+            raise InputError(f"{where}: {part} has no entry {name!r}; there are {', '.join(entries)}.")
+        if not _fits(value, hints[name]):
+            raise InputError(f"{where}: {part} has {name} = {value!r}, but it must be {_wanted(hints[name])}.")
+    for name, entry in entries.items():
+        if name not in data and entry.default is MISSING and entry.default_factory is MISSING:
+            raise InputError(f"{where}: {part} needs an entry {name!r}.")
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+    return kind(**given)
+
+
+def _fits(value: object, wanted: Any) -> bool:
+    origin = get_origin(wanted)
+    if origin is Literal:
+        return value in get_args(wanted)
+    if origin in (Union, UnionType):
+        return any(_fits(value, option) for option in get_args(wanted))
+    if origin is tuple:
+        kind = get_args(wanted)[0]
+        return isinstance(value, (list, tuple)) and all(isinstance(item, kind) for item in value)
+    if wanted is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if wanted is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, wanted)
+
+
+def _wanted(kind: Any) -> str:
+    origin = get_origin(kind)
+    if origin is Literal:
+        return "one of " + ", ".join(f'"{option}"' for option in get_args(kind))
+    if origin in (Union, UnionType):
+        return " or ".join(_wanted(option) for option in get_args(kind) if option is not type(None))
+    if origin is tuple:
+        return "a list of texts"
+    return {str: "a text in quotes", int: "a whole number", float: "a number", bool: "true or false"}[kind]
+
+
+def advocates_from_names(
+    collections: Sequence[str], *, plain: bool = False, adversaries: Sequence[str] = ()
+) -> tuple[AdvocateSettings, ...]:
+    """Advocates named after their collections, for a debate set up by flags.
+
+    Args:
+        collections: One advocate each; ``A+B`` is one advocate with two collections, ``A=0.5`` one of weight 0.5.
+        plain: Whether the model itself takes part too.
+        adversaries: Collections of adversarial advocates.
+
+    Raises:
+        InputError: A weight is not a number.
+    """
+    made = [_named(entry, "collection") for entry in collections]
+    made += [_named(entry, "adversarial") for entry in adversaries]
+    if plain:
+        made.append(AdvocateSettings("model", "plain"))
+    return tuple(made)
+
+
+def _named(entry: str, kind: AdvocateKind) -> AdvocateSettings:
+    names, _, weight = entry.partition("=")
+    try:
+        number = float(weight) if weight else 1.0
+    except ValueError:
+        raise InputError(f"{entry!r}: the weight behind = must be a number, for example abstracts=0.5.") from None
+    return AdvocateSettings(names, kind, tuple(names.split("+")), number)

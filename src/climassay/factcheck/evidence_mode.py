@@ -1,0 +1,267 @@
+"""Evidence mode: a claim and given evidence -> verdict, so that models can be scored without retrieval.
+
+Two ways to a verdict: the probabilities that a model gives the labels of the scale after a prompt with claim and
+evidence, corrected by the same prompt without content; or a trained verdict head.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from climassay.errors import InputError, ModelError
+from climassay.factcheck.calibration import PLACEHOLDERS, calibrate, mean_log_probabilities
+from climassay.factcheck.checking import claim_id
+from climassay.factcheck.scales import Scale
+from climassay.factcheck.verdict_head import VerdictHead
+from climassay.judging import ActivationStore
+from climassay.models.contract import Encoder, Generator, OptionRequest, OptionScorer
+from climassay.prompts import Prompt, load_prompt
+from climassay.questions.rows import Row, parse_rows, read_bytes
+
+PROMPT = "factcheck_evidence"
+_LABELS = ("claim_label", "label", "verdict")
+_EVIDENCE = ("evidences", "evidence")
+Progress = Callable[[int], None]
+"""Called with the number of claims done since the last call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A passage given with a claim."""
+
+    text: str
+    source: str = ""
+    """Title of the article it stands in."""
+    label: str | None = None
+    """What it does to the claim, as the file spells it; None where the file does not say."""
+
+    @property
+    def shown(self) -> str:
+        """What is put before a model."""
+        return f"{self.source}: {self.text}" if self.source else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceClaim:
+    """A claim with its evidence."""
+
+    id: str
+    """Hash of the claim's words."""
+    text: str
+    evidence: tuple[Evidence, ...]
+    label: str | None = None
+    """Published verdict as the file spells it; None where there is none."""
+
+    @property
+    def passages(self) -> tuple[str, ...]:
+        """What is put before a model."""
+        return tuple(evidence.shown for evidence in self.evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceTable:
+    """Claims of a file."""
+
+    name: str
+    sha256: str
+    """Of the file's content (unpacked)."""
+    rows: tuple[EvidenceClaim, ...]
+    skipped: tuple[str, ...]
+    """Why rows were left out, one sentence each."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidencePrediction:
+    """What was made of one claim."""
+
+    claim: EvidenceClaim
+    verdict: str | None
+    """The most probable label; None where a model call failed."""
+    probabilities: tuple[float, ...] = ()
+    """Of the scale's labels in order, "not enough information" last."""
+    error: str | None = None
+
+
+def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None = None) -> EvidenceTable:
+    """Claims with their evidence, from JSONL, JSON, CSV, TSV or Parquet, gzip included.
+
+    Evidence is looked for in the columns ``evidences`` or ``evidence`` (a list of texts, or of objects with
+    ``evidence``, ``article`` and ``evidence_label`` as in Climate-FEVER, or one text; in CSV also such a list as JSON),
+    or in ``evidence_1``, ``evidence_2`` and so on.
+
+    Args:
+        file: The table.
+        claim: Column of the claims.
+        label: Column of the published verdicts; ``claim_label``, ``label`` or ``verdict`` by default, where there is
+            one.
+
+    Raises:
+        InputError: The file cannot be read, a column is missing, or no row has a claim.
+    """
+    data = read_bytes(file)
+    rows = list(parse_rows(file, data))
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for wanted in (claim, label):
+        if wanted is not None and wanted not in names:
+            raise InputError(f"{file} has no column {wanted!r}: it has {', '.join(map(str, names)) or 'none'}.")
+    places = _evidence_columns(names)
+    if not places:
+        raise InputError(f"{file} has no evidence: give a column evidence, evidences or evidence_1, evidence_2, ...")
+    verdicts = label or next((name for name in _LABELS if name in names), None)
+    found, skipped = [], []
+    for number, row in enumerate(rows, start=1):
+        text = _text(row.get(claim))
+        if not text:
+            skipped.append(f"row {number} has no claim")
+            continue
+        evidence = tuple(one for place in places for one in _evidence(row.get(place), f"{file}, row {number}"))
+        verdict = _text(row.get(verdicts)) if verdicts else ""
+        found.append(EvidenceClaim(claim_id(text), text, evidence, verdict or None))
+    if not found:
+        raise InputError(f"No row of {file} has a claim in the column {claim}.")
+    return EvidenceTable(file.name, hashlib.sha256(data).hexdigest(), tuple(found), tuple(skipped))
+
+
+def sample_claims(rows: Sequence[EvidenceClaim], limit: int | None, seed: int = 0) -> tuple[EvidenceClaim, ...]:
+    """A random sample in the order of the rows; all of them where ``limit`` is None or not smaller."""
+    if limit is None or limit >= len(rows):
+        return tuple(rows)
+    chosen = np.random.default_rng(seed).choice(len(rows), limit, replace=False)
+    return tuple(rows[place] for place in sorted(chosen.tolist()))
+
+
+def check_with_evidence(
+    rows: Sequence[EvidenceClaim],
+    scorer: OptionScorer,
+    scale: Scale,
+    *,
+    calibrated: bool = True,
+    prompts: Path | None = None,
+    on_progress: Progress | None = None,
+) -> list[EvidencePrediction]:
+    """Verdicts by the probabilities of the scale's labels, in one prompt with the claim and all its evidence.
+
+    Args:
+        rows: Claims with any number of passages.
+        scorer: The model; a recorded one makes the run resumable.
+        scale: Whose labels are weighed, "not enough information" included.
+        calibrated: Correct by prompts without content (as many of them as there are placeholders for each number of
+            passages; see :mod:`climassay.factcheck.calibration`).
+        prompts: Folder of the user's own templates.
+        on_progress: Called as claims are done.
+
+    Returns:
+        One prediction a row, in order; failures in their place.
+
+    Raises:
+        ModelError: The model cannot weigh options, or none of its prompts without content was answered.
+    """
+    prompt = load_prompt(PROMPT, prompts)
+    requests = [_request(prompt, scale, row.text, row.passages) for row in rows]
+    corrections = _corrections(rows, scorer, prompt, scale) if calibrated else {}
+    told = (lambda _, __: on_progress(1)) if on_progress else None
+    scores = scorer.option_logprobs(requests, on_result=told)
+    labels, found = (*scale.labels, scale.nei), []
+    for row, score in zip(rows, scores, strict=True):
+        if score.error is not None:
+            found.append(EvidencePrediction(row, None, error=score.error))
+            continue
+        found.append(_prediction(row, calibrate(score.logprobs, corrections.get(len(row.evidence))), labels))
+    return found
+
+
+def check_with_head(
+    rows: Sequence[EvidenceClaim],
+    head: VerdictHead,
+    model: Generator | None,
+    *,
+    encoder: Encoder | None = None,
+    store: ActivationStore | None = None,
+    on_read: Progress | None = None,
+) -> list[EvidencePrediction]:
+    """Verdicts by a trained head; arguments and errors as :meth:`VerdictHead.predict`.
+
+    Returns:
+        One prediction a row, in order; failures in their place. Labels are those of Climate-FEVER.
+    """
+    claims = [(row.text, row.passages) for row in rows]
+    found = head.predict(model, claims, encoder=encoder, store=store, on_read=on_read)
+    failed = "A passage could not be read."
+    return [
+        EvidencePrediction(row, None, error=failed) if probabilities is None
+        else _prediction(row, probabilities, head.labels)
+        for row, probabilities in zip(rows, found, strict=True)
+    ]  # fmt: skip
+
+
+def _prediction(row: EvidenceClaim, probabilities: tuple[float, ...], labels: Sequence[str]) -> EvidencePrediction:
+    best = max(range(len(probabilities)), key=probabilities.__getitem__)
+    return EvidencePrediction(row, labels[best], probabilities)
+
+
+def _request(prompt: Prompt, scale: Scale, claim: str, evidence: Sequence[str]) -> OptionRequest:
+    definitions = {**scale.definitions, scale.nei: "can be neither confirmed nor refuted by the evidence"}
+    labels = [{"name": name, "definition": definitions[name]} for name in (*scale.labels, scale.nei)]
+    rendered = prompt.render(claim=claim, evidence=list(evidence), labels=labels)
+    options = tuple(f" {label['name']}" for label in labels)
+    return OptionRequest(rendered.messages, options, rendered.assistant_prefix)
+
+
+def _corrections(
+    rows: Sequence[EvidenceClaim], scorer: OptionScorer, prompt: Prompt, scale: Scale
+) -> dict[int, tuple[float, ...]]:
+    """Content-free log-probabilities for each number of passages; all of them asked in one go."""
+    counts = sorted({len(row.evidence) for row in rows})
+    requests = [_request(prompt, scale, text, [text] * count) for count in counts for text in PLACEHOLDERS]
+    scores = scorer.option_logprobs(requests)
+    each = len(PLACEHOLDERS)
+    found = {}
+    for place, count in enumerate(counts):
+        answered = [score.logprobs for score in scores[place * each : (place + 1) * each] if score.error is None]
+        if not answered:
+            raise ModelError(f"The prompts without content could not be answered: {scores[place * each].error}")
+        found[count] = mean_log_probabilities(answered)
+    return found
+
+
+def _evidence_columns(names: Sequence[str]) -> list[str]:
+    whole = [name for name in _EVIDENCE if name in names]
+    if whole:
+        return whole[:1]
+    numbered = [name for name in names if name.startswith("evidence_") and name.removeprefix("evidence_").isdigit()]
+    return sorted(numbered, key=lambda name: int(name.removeprefix("evidence_")))
+
+
+def _evidence(value: Any, where: str) -> list[Evidence]:
+    """Passages of one cell."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return [Evidence(_text(value))]
+    if isinstance(value, (str, Mapping)) or value is None:
+        value = [value]
+    if not isinstance(value, (list, tuple)) or not all(isinstance(one, (str, Mapping, type(None))) for one in value):
+        raise InputError(f"{where}: evidence must be a text, or a list of texts or of objects with a text.")
+    made = [_one(one, where) for one in value if one is not None and one != ""]
+    return [evidence for evidence in made if evidence.text]
+
+
+def _one(value: str | Row, where: str) -> Evidence:
+    if isinstance(value, str):
+        return Evidence(_text(value))
+    text = next((value[name] for name in ("evidence", "text") if name in value), None)
+    if not isinstance(text, str):
+        raise InputError(f"{where}: a piece of evidence has no text in evidence or text.")
+    source = next((value[name] for name in ("article", "source", "title") if name in value), None)
+    label = next((value[name] for name in ("evidence_label", "label") if name in value), None)
+    return Evidence(_text(text), _text(source), _text(label) or None)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else " ".join(str(value).split())

@@ -1,0 +1,366 @@
+"""The mediator: brings the advocates' opinions together, keeps the debate going while it should, and closes it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from climassay.errors import ModelError
+from climassay.factcheck.advocate import find_contradiction, write_question
+from climassay.factcheck.assessment import (
+    Assessment,
+    Interview,
+    assess,
+    explain,
+    most_probable,
+    probabilities_of,
+)
+from climassay.factcheck.configuration import MediatorSettings
+from climassay.factcheck.levels import UNCERTAIN
+from climassay.factcheck.scales import Scale
+from climassay.factcheck.stage import BLANK, Stage, material, told
+from climassay.factcheck.steps import AskOptions, Steps, ask_options
+from climassay.factcheck.transcript import (
+    AdvocateOpinion,
+    CloseReason,
+    FollowUp,
+    MediatorDecision,
+    OpenReason,
+    PassageCitation,
+    Round,
+    Subclaim,
+    Verdict,
+)
+from climassay.models.contract import OptionRequest
+
+NAME = "mediator"
+CLOSE = 1
+"""Steps of the scale's order within which verdicts are close."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mediator:
+    """A mediator who is ready to debate."""
+
+    settings: MediatorSettings
+    model: str
+    style: str
+    """``expert`` or ``neutral``."""
+    weights: Mapping[str, float]
+    """Authority of each advocate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidation:
+    """What the mediator makes of a round, before it is known whether the debate goes on."""
+
+    interview: Interview | None
+    """None where no advocate has information."""
+    assessment: Assessment
+    informed: tuple[AdvocateOpinion, ...]
+    spread: int | None
+
+
+def informed_opinions(opinions: Sequence[AdvocateOpinion]) -> tuple[AdvocateOpinion, ...]:
+    """Those that count: not for lack of information, and not failed."""
+    return tuple(opinion for opinion in opinions if opinion.informed and opinion.verdict is not None)
+
+
+def spread_of(opinions: Sequence[AdvocateOpinion], scale: Scale) -> int | None:
+    """Steps between the most distant verdicts; None with fewer than two."""
+    places = [scale.position(opinion.verdict) for opinion in opinions if opinion.verdict is not None]
+    return max(places) - min(places) if len(places) > 1 else None
+
+
+def consolidate(
+    mediator: Mediator,
+    stage: Stage,
+    subclaims: Sequence[Subclaim],
+    opinions: Sequence[AdvocateOpinion],
+    parts: Sequence[AdvocateOpinion],
+    follow_ups: Sequence[FollowUp],
+) -> Steps[Consolidation]:
+    """The mediator's own levels, draft and verdict, from the informed opinions. Without any, no model is asked."""
+    informed = informed_opinions(opinions)
+    spread = spread_of(informed, stage.scale)
+    if not informed:
+        return Consolidation(None, Assessment(stage.scale.nei), (), spread)
+    interview = _interview(mediator, stage, subclaims, informed, parts, follow_ups)
+    assessment = yield from assess(interview, stage.manner)
+    if mediator.settings.decide == "pool" and assessment.error is None:
+        assessment = _pooled(assessment, informed, mediator.weights, stage)
+    return Consolidation(interview, assessment, informed, spread)
+
+
+def _interview(
+    mediator: Mediator,
+    stage: Stage,
+    subclaims: Sequence[Subclaim],
+    informed: Sequence[AdvocateOpinion],
+    parts: Sequence[AdvocateOpinion],
+    follow_ups: Sequence[FollowUp],
+) -> Interview:
+    statements = {subclaim.number: material(subclaim.text) for subclaim in subclaims}
+    shown = [
+        {
+            "name": opinion.advocate,
+            "authority": authority(mediator.weights[opinion.advocate]),
+            "verdict": opinion.verdict,
+            "levels": _levels(opinion),
+            "text": told(opinion.explanation),
+            "parts": [
+                {"statement": statements[part.subclaim or 1], "verdict": part.verdict or "failed"}
+                for part in parts
+                if part.advocate == opinion.advocate
+            ],
+        }
+        for opinion in informed
+    ]
+    exchanges = [
+        {"asker": one.asker, "to": one.to, "question": material(one.question), "reply": told(one.reply) or "(no reply)"}
+        for one in follow_ups
+    ]
+    common = {"style": mediator.style}
+    prompt = stage.messages("mediator", **common, claim=material(stage.claim), opinions=shown, exchanges=exchanges)
+    hidden = {"verdict": BLANK, "levels": "", "text": BLANK, "parts": []}
+    blanks = [{"name": BLANK, "authority": BLANK, **hidden}]
+    blank = stage.messages("mediator", **common, claim=BLANK, opinions=blanks, exchanges=[])
+    names = tuple(opinion.advocate for opinion in informed)
+    return Interview(
+        mediator.model, prompt.messages, blank.messages, stage.scale, gate=False, others=names, follow_up=True
+    )
+
+
+def authority(weight: float) -> str:
+    """A weight in words, for the prompt."""
+    return "high" if weight >= 1 else "medium" if weight >= 0.5 else "low"
+
+
+def _levels(opinion: AdvocateOpinion) -> str:
+    levels = opinion.levels
+    if levels is None:
+        return ""
+    likelihood = f", likelihood {levels.likelihood}" if levels.likelihood else ""
+    return f"evidence {levels.evidence}, agreement {levels.agreement}, confidence {levels.confidence}{likelihood}"
+
+
+def pool(opinions: Sequence[AdvocateOpinion], weights: Mapping[str, float]) -> tuple[float, ...]:
+    """Logarithmic opinion pool of the advocates' probabilities, their weights scaled to a sum of 1.
+
+    ``p(label)`` is proportional to ``product over advocates of p_a(label) ** (weight_a / sum of weights)``. It is no
+    vote: an advocate that is nearly sure moves the result more than several that are not.
+
+    Args:
+        opinions: Those with probabilities count; at least one.
+        weights: Authority by name.
+
+    Returns:
+        Probabilities of the scale's labels, or nothing where no opinion has any.
+
+    References:
+        Genest and Zidek (1986), Combining probability distributions, Statistical Science 1, section 3.
+    """
+    given = [opinion for opinion in opinions if opinion.probabilities]
+    if not given:
+        return ()
+    shares = np.array([weights[opinion.advocate] for opinion in given])
+    logs = np.log(np.clip(np.array([opinion.probabilities for opinion in given]), 1e-12, None))
+    summed = (shares / shares.sum()) @ logs
+    powers = np.exp(summed - summed.max())
+    return tuple(float(value) for value in powers / powers.sum())
+
+
+def _pooled(
+    assessment: Assessment, informed: Sequence[AdvocateOpinion], weights: Mapping[str, float], stage: Stage
+) -> Assessment:
+    probabilities = pool(informed, weights)
+    if not probabilities:
+        return assessment
+    verdict = stage.scale.labels[most_probable(probabilities)]
+    answer = assessment.answer
+    if assessment.verdict is not None and answer.endswith(f"Verdict: {assessment.verdict}"):
+        answer = answer.removesuffix(assessment.verdict) + verdict
+    return replace(assessment, verdict=verdict, probabilities=probabilities, answer=answer)
+
+
+# ---------------------------------------------------------------------------------------------------- the next round
+
+
+def decide(stage: Stage, number: int, limit: int, found: Consolidation, changed: bool) -> Steps[MediatorDecision]:
+    """Whether the debate closes after a round, and why.
+
+    Args:
+        stage: Where.
+        number: Of the round.
+        limit: Most rounds.
+        found: What the mediator made of the round.
+        changed: Whether any advocate's verdict differs from the round before; not used in round 1.
+    """
+    asked = found.assessment
+    reason: CloseReason | OpenReason
+    if not found.informed:
+        reason = "not enough information"
+    elif len(found.informed) == 1:
+        reason = "one informed advocate"
+    elif number > 1 and not changed:
+        reason = "no change"
+    elif (found.spread or 0) > CLOSE:
+        reason = yield from _on_contrast(stage, number, limit, found)
+    elif asked.levels is not None and asked.levels.confidence in UNCERTAIN:
+        reason = "round limit" if number >= limit else "uncertain"
+    else:
+        reason = "close verdicts"
+    decision = MediatorDecision(
+        number,
+        reason not in ("contrast", "uncertain"),
+        reason,
+        None if asked.error else asked.verdict,
+        asked.levels,
+        asked.probabilities,
+        found.spread,
+        tuple(opinion.advocate for opinion in found.informed),
+        asked.draft,
+        asked.error,
+    )
+    stage.tell(decision)
+    return decision
+
+
+def _on_contrast(stage: Stage, number: int, limit: int, found: Consolidation) -> Steps[CloseReason | OpenReason]:
+    """Contrasting verdicts are never accepted without a question; after one, the mediator may be satisfied."""
+    if number >= limit:
+        return "round limit"
+    if number == 1:
+        return "contrast"
+    goes_on = found.assessment.goes_on
+    if goes_on is None and found.interview is not None:
+        goes_on = yield from _wants_follow_up(stage, found.interview, found.assessment)
+    return "mediator" if goes_on is False else "contrast"
+
+
+def _wants_follow_up(stage: Stage, interview: Interview, assessment: Assessment) -> Steps[bool | None]:
+    """Whether the mediator would rather ask than close; None where the call failed."""
+    options = (" close the debate", " ask follow-up questions")
+    requests = [(interview.messages, assessment.answer, False), (interview.blank, f"Verdict: {BLANK}", True)]
+    asks = [
+        AskOptions(interview.model, OptionRequest(messages, options, answer + "\nNext:"), blank)
+        for messages, answer, blank in requests
+    ]
+    answers = yield from ask_options(asks if stage.manner.calibrated else asks[:1])
+    try:
+        close, ask = probabilities_of(answers)
+    except ModelError:
+        return None
+    return ask > close
+
+
+def ask_follow_ups(
+    mediator: Mediator, stage: Stage, decision: MediatorDecision, found: Consolidation
+) -> Steps[tuple[FollowUp, ...]]:
+    """Questions to named advocates: the mediator's own where it has asked some, else one to each it has to hear.
+
+    Where verdicts contrast, those at the two ends of the scale are asked; where the mediator is uncertain, the advocate
+    of the greatest authority. A question that the model does not manage to write is put in a fixed form, and marked.
+    """
+    following = decision.round + 1
+    if found.assessment.questions:
+        return tuple(FollowUp(following, NAME, to, text) for to, text in found.assessment.questions)
+    asked = []
+    for opinion in whom_to_ask(mediator, stage.scale, decision, found.informed):
+        text = yield from write_question(stage, mediator.model, NAME, found.informed, opinion.advocate)
+        if text:
+            asked.append(FollowUp(following, NAME, opinion.advocate, text))
+        else:
+            fixed = plain_question(opinion, found.informed, decision)
+            asked.append(FollowUp(following, NAME, opinion.advocate, fixed, "template"))
+    return tuple(asked)
+
+
+def whom_to_ask(
+    mediator: Mediator, scale: Scale, decision: MediatorDecision, informed: Sequence[AdvocateOpinion]
+) -> list[AdvocateOpinion]:
+    """The most authoritative advocate at each end of a contrast, or of all where the mediator is uncertain."""
+
+    def weightiest(among: Sequence[AdvocateOpinion]) -> AdvocateOpinion:
+        return max(among, key=lambda opinion: mediator.weights[opinion.advocate])
+
+    if decision.reason != "contrast":
+        return [weightiest(informed)]
+    places = {opinion.advocate: scale.position(opinion.verdict or "") for opinion in informed}
+    ends = (min(places.values()), max(places.values()))
+    return [weightiest([opinion for opinion in informed if places[opinion.advocate] == end]) for end in ends]
+
+
+def plain_question(opinion: AdvocateOpinion, informed: Sequence[AdvocateOpinion], decision: MediatorDecision) -> str:
+    """A question in a fixed form."""
+    others = [other for other in informed if other.verdict != opinion.verdict]
+    if decision.reason == "contrast" and others:
+        told_by = ", ".join(f"{other.advocate} says {other.verdict}" for other in others)
+        return f"You say {opinion.verdict}, but {told_by}: which of your passages bear on this difference?"
+    return "Which of your passages bear most directly on the claim, and how sure are they of it?"
+
+
+# ------------------------------------------------------------------------------------------------------- the verdict
+
+
+def final_verdict(
+    mediator: Mediator,
+    stage: Stage,
+    claim: str,
+    last: Round,
+    found: Consolidation,
+    exhibits: Sequence[PassageCitation],
+) -> Steps[Verdict]:
+    """The verdict at the end of a debate, explained.
+
+    Args:
+        mediator: Who decides.
+        stage: Where.
+        claim: As the user wrote it.
+        last: The last round.
+        found: What the mediator made of it.
+        exhibits: The passages that advocates had; only those they cite may be cited here.
+    """
+    decision = last.decision
+    if decision.error is not None:
+        return Verdict("failed", None, claim, error=decision.error)
+    failed = [opinion for opinion in last.opinions if opinion.verdict is None]
+    if not found.informed or found.interview is None:
+        if failed and len(failed) == len(last.opinions):
+            return Verdict("failed", None, claim, error=failed[0].error)
+        return Verdict("not enough information", stage.scale.nei, claim, caveats=tuple(_failures(failed)))
+    assessment = yield from explain(found.interview, stage.manner, found.assessment)
+    if assessment.error is not None:
+        return Verdict("failed", None, claim, error=assessment.error)
+    brought = {
+        number for opinion in found.informed for sentence in opinion.explanation for number in sentence.citations
+    }
+    brought |= {number for one in last.follow_ups for sentence in one.reply for number in sentence.citations}
+    explanation, removed = stage.explained(assessment, claim, [one for one in exhibits if one.number in brought])
+    contradicts = yield from find_contradiction(stage, mediator.model, claim, assessment.verdict, explanation)
+    return Verdict(
+        "verdict",
+        assessment.verdict,
+        claim,
+        assessment.levels,
+        assessment.probabilities,
+        explanation,
+        (*_caveats(decision, found.informed), *_failures(failed)),
+        removed,
+        contradicts,
+    )
+
+
+def _caveats(decision: MediatorDecision, informed: Sequence[AdvocateOpinion]) -> list[str]:
+    if len(informed) == 1:
+        return [
+            f"Only {informed[0].advocate} has information on this claim: the evidence is not broadly substantiated."
+        ]
+    if decision.spread is not None and decision.spread > CLOSE:
+        views = ", ".join(f"{opinion.advocate} says {opinion.verdict}" for opinion in informed)
+        return [f"The advocates still differ: {views}."]
+    return []
+
+
+def _failures(failed: Sequence[AdvocateOpinion]) -> list[str]:
+    return [f"{opinion.advocate} gave no opinion, because a model call failed." for opinion in failed]

@@ -1,0 +1,237 @@
+"""One fact-check as a page for readers: self-contained, without a script, and safe whatever the passages contain."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from urllib.parse import urlsplit
+
+from climassay.factcheck import page_words
+from climassay.factcheck.risk_coverage import probability_of
+from climassay.factcheck.scales import Scale, load_scale
+from climassay.factcheck.transcript import AdvocateOpinion, AdvocateProfile, PassageCitation, Subclaim, Transcript
+from climassay.grounding import AnswerSentence
+from climassay.grounding.faithfulness import ENTAILED
+from climassay.reporting import render_page
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A verdict's place on its scale."""
+
+    label: str
+    place: float | None
+    """0 for the most wrong, 1 for the most right; None outside of the order."""
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of the claim's text."""
+
+    text: str
+    subclaims: tuple[int, ...]
+    """Numbers of the subclaims that it belongs to."""
+    ends: tuple[int, ...]
+    """Numbers of those that end with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An advocate's last opinion, with what it holds of the single statements."""
+
+    name: str
+    role: str
+    collections: tuple[str, ...]
+    opinion: AdvocateOpinion | None
+    """None where it never came to speak."""
+    parts: tuple[AdvocateOpinion, ...]
+    notes: tuple[str, ...]
+
+
+def factcheck_page(transcript: Transcript, scale: Scale | None = None) -> str:
+    """A fact-check as HTML, from verdict to passages.
+
+    Args:
+        transcript: The finished debate.
+        scale: Its scale; None looks it up by the name in the transcript.
+
+    Returns:
+        A whole page: one file that asks nothing of any server. Everything that was written by people or models is
+        escaped, and only ``http`` and ``https`` addresses become links.
+
+    Raises:
+        InputError: There is no scale of that name, or the verdict is not one of its labels.
+    """
+    known = scale or load_scale(transcript.scale)
+    cited = transcript.cited
+    kept = {source.number for source in cited}
+    return render_page(
+        "factcheck.html.j2",
+        check=transcript,
+        scale=known,
+        steps=[place_on(known, label) for label in known.labels],
+        step=None if transcript.verdict.label is None else place_on(known, transcript.verdict.label),
+        probability=probability_of(transcript.verdict, known),
+        place_on=lambda label: place_on(known, label),
+        pieces=claim_pieces(transcript.claim.text, transcript.subclaims),
+        notices=notices(transcript),
+        views=[_view(transcript, profile) for profile in transcript.advocates],
+        cited=cited,
+        uncited=[source for source in transcript.sources if source.number not in kept],
+        numbers={source.number for source in transcript.sources},
+        attributed=_attributed(transcript.verdict.explanation),
+        link=safe_link,
+        host=lambda url: urlsplit(url).hostname,
+        standing=standing,
+        words=page_words,
+    )
+
+
+def place_on(scale: Scale, label: str) -> Step:
+    """Where a label stands.
+
+    Raises:
+        InputError: It is not one of the scale's.
+    """
+    if label == scale.nei:
+        return Step(label, None, "cannot be judged by the documents that were searched")
+    return Step(label, scale.position(label) / (len(scale.labels) - 1), scale.definitions[label])
+
+
+def safe_link(url: str | None) -> str | None:
+    """The address if it may become a link: ``http`` or ``https``, with a host, without name and password.
+
+    Passages come from anybody: ``javascript:`` would run code, and ``https://ipcc.ch@example.org`` pretends.
+    """
+    if not url or "\\" in url or any(character.isspace() or not character.isprintable() for character in url):
+        return None
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme.lower() in ("http", "https") and parts.hostname and "@" not in parts.netloc
+    except ValueError:
+        return None
+    return url if fits else None
+
+
+def standing(source: PassageCitation) -> tuple[tuple[str, str], ...]:
+    """Where a passage stands, as names and values; what is not known is left out."""
+    passage = source.passage
+    pages = [page for page in (passage.first_page, passage.last_page) if page is not None]
+    page = "" if not pages else str(pages[0]) if len(set(pages)) == 1 else f"{pages[0]}-{pages[-1]}"
+    known = (
+        ("Report", passage.report),
+        ("Chapter", passage.chapter),
+        ("Heading", " > ".join(passage.headings)),
+        ("Page", page),
+        ("Paragraph", ", ".join(passage.paragraph_ids)),
+        ("Date", passage.date),
+        ("Edition", passage.edition),
+        ("File", passage.source),
+        ("Licence", passage.licence),
+        ("Collection", source.collection),
+        ("Lay before", ", ".join(source.advocates)),
+    )
+    return tuple((name, value) for name, value in known if value)
+
+
+def claim_pieces(text: str, subclaims: Sequence[Subclaim]) -> tuple[Piece, ...]:
+    """The claim's text cut where subclaims begin and end, which may overlap; one piece where there is one subclaim."""
+    if len(subclaims) < 2:
+        return (Piece(text, (), ()),)
+    borders = sorted({0, len(text), *(place for one in subclaims for place in (one.start, one.end))})
+    return tuple(
+        Piece(
+            text[low:high],
+            tuple(one.number for one in subclaims if one.start <= low and high <= one.end),
+            tuple(one.number for one in subclaims if one.end == high and one.start < high),
+        )
+        for low, high in pairwise(borders)
+    )
+
+
+def notices(transcript: Transcript) -> tuple[str, ...]:
+    """What a reader must know before believing the verdict, most weighty first."""
+    verdict = transcript.verdict
+    found = [*verdict.caveats, *transcript.warnings]
+    if verdict.contradicts:
+        found.append("The explanation seems to argue for the other side than the verdict: read both with care.")
+    found += _sentence_notes(verdict.explanation)
+    if verdict.removed_citations:
+        found.append(_removed(verdict.removed_citations))
+    if verdict.outcome == "verdict" and not any(sentence.citations for sentence in verdict.explanation):
+        found.append("The explanation cites no passage.")
+    if transcript.stability is not None and transcript.stability.share < 1:
+        share, samples = transcript.stability.share, transcript.stability.samples
+        found.append(f"The verdict is not stable: {100 * share:.0f}% of {samples} runs agreed on one.")
+    if transcript.failures and verdict.outcome != "failed":
+        found.append(f"{_count(transcript.failures, 'model call')} failed; the debate went on without.")
+    if transcript.prefixed:
+        found.append("The claim was put to the models with a note that it is made in a climate-change context.")
+    return tuple(dict.fromkeys(found))
+
+
+def _sentence_notes(sentences: Sequence[AnswerSentence]) -> list[str]:
+    notes = []
+    foreign = list(dict.fromkeys(number for sentence in sentences for number in sentence.foreign_numbers))
+    if foreign:
+        notes.append(f"Numbers in the explanation that the cited passages do not have: {', '.join(foreign)}.")
+    own = sum(sentence.in_house for sentence in sentences)
+    if own:
+        rest = "rests" if own == 1 else "rest"
+        notes.append(f"{own} of {_count(len(sentences), 'sentence')} {rest} on no passage (marked In-house knowledge).")
+    weak = sum(_weakly_entailed(sentence) for sentence in sentences)
+    if weak:
+        words = (
+            "sentences cite passages that may not say so"
+            if weak > 1
+            else "sentence cites a passage that may not say so"
+        )
+        notes.append(f"{weak} {words}.")
+    return notes
+
+
+def _weakly_entailed(sentence: AnswerSentence) -> bool:
+    """Whether none of the cited passages, as far as that was measured, entails the sentence."""
+    measured = [value for value in sentence.entailment if value is not None]
+    return bool(measured) and max(measured) < ENTAILED
+
+
+def _removed(count: int) -> str:
+    return f"{_count(count, 'citation')} of passages that were not retrieved {'was' if count == 1 else 'were'} removed."
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _attributed(sentences: Sequence[AnswerSentence]) -> str:
+    count = sum(sentence.origin == "attributed" for sentence in sentences)
+    total = sum(bool(sentence.citations) for sentence in sentences)
+    if not count:
+        return ""
+    return (
+        f"{count} of {total} cited sentences got their citation by comparing them with the passages, not by the model."
+    )
+
+
+def _view(transcript: Transcript, profile: AdvocateProfile) -> View:
+    name = profile.name
+    last = [opinion for held in transcript.rounds for opinion in held.opinions if opinion.advocate == name][-1:]
+    opinion = last[0] if last else None
+    parts = [part for held in transcript.rounds for part in held.parts if part.advocate == name]
+    newest = {part.subclaim: part for part in parts}
+    return View(
+        name, page_words.role(profile), profile.collections, opinion, tuple(newest.values()), _opinion_notes(opinion)
+    )
+
+
+def _opinion_notes(opinion: AdvocateOpinion | None) -> tuple[str, ...]:
+    if opinion is None:
+        return ()
+    notes = [] if opinion.error is None else [f"A model call failed: {opinion.error}"]
+    if opinion.contradicts:
+        notes.append("The explanation seems to argue for the other side than the verdict.")
+    notes += _sentence_notes(opinion.explanation)
+    if opinion.removed_citations:
+        notes.append(_removed(opinion.removed_citations))
+    return tuple(notes)

@@ -1,0 +1,359 @@
+"""Verdict scales: their labels in order, what each means, and how fine scales collapse into coarse ones."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from climassay.errors import InputError
+
+NOT_ENOUGH = "not enough information"
+"""How a lack of information is called where a scale has no word of its own for it."""
+_NEI_SPELLINGS = frozenset(
+    {
+        "nei",
+        "notenoughinfo",
+        "notenoughinformation",
+        "notenoughevidence",
+        "insufficientinfo",
+        "insufficientinformation",
+        "insufficientevidence",
+    }
+)
+"""Ways in which files spell a lack of information, as :func:`_loose` writes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """An ordered scale of verdicts."""
+
+    name: str
+    labels: tuple[str, ...]
+    """From wrong to right; the distance of two verdicts is the number of steps between them."""
+    definitions: Mapping[str, str]
+    """What each label means, in one clause that completes "the claim ..."."""
+    correct: frozenset[str]
+    """Labels that count as correct when there are only two sides; the others count as incorrect."""
+    nei: str = NOT_ENOUGH
+    """Label of "not enough information"; stands outside of the order."""
+    lack: frozenset[str] = frozenset()
+    """Labels that may be given for a lack of information (``unsupported``): with low evidence they are no view."""
+    levels: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    """Coarser scales: number of classes to (label to class)."""
+
+    def distance(self, first: str, second: str) -> int:
+        """Steps between two labels.
+
+        Raises:
+            InputError: One of them is not a label of the order.
+        """
+        return abs(self.position(first) - self.position(second))
+
+    def position(self, label: str) -> int:
+        """Place of a label, 0 for the most wrong."""
+        if label not in self.labels:
+            raise InputError(f"{label!r} is not a verdict of the scale {self.name}: it has {', '.join(self.labels)}.")
+        return self.labels.index(label)
+
+    def is_correct(self, label: str) -> bool:
+        """On which of two sides a label lies.
+
+        Raises:
+            InputError: It is not a label of the order.
+        """
+        self.position(label)
+        return label in self.correct
+
+    def match(self, text: str, count: int | None = None) -> str | None:
+        """The class that a text from a file names; None where it names none.
+
+        Labels are compared exactly, then whatever their case, then without spaces, underscores and hyphens: ``Lacks
+        Context``, ``lacks-context`` and ``LACKS_CONTEXT`` are one. A spelling that fits two labels fits neither.
+        "Not enough information" is known by its common spellings (``NEI``, ``NOT_ENOUGH_INFO``). Names of coarser
+        classes are understood too, so that a file may hold them already.
+
+        Args:
+            text: As it stands in the file.
+            count: Number of classes, one of :attr:`class_counts`; all labels by default.
+
+        Raises:
+            InputError: The scale has no such level.
+        """
+        label = _only_match(text, (*self.labels, self.nei))
+        if label is not None:
+            return self.collapse(label, count)
+        if _loose(text) in _NEI_SPELLINGS:
+            return self.nei
+        return _only_match(text, self.classes(count))
+
+    @property
+    def class_counts(self) -> tuple[int, ...]:
+        """Numbers of classes that the scale can be shown in, finest first."""
+        return (len(self.labels), *sorted(self.levels, reverse=True))
+
+    def classes(self, count: int | None = None) -> tuple[str, ...]:
+        """Names of the classes at a level of detail, in order of their first label; all labels by default.
+
+        Raises:
+            InputError: The scale has no such level.
+        """
+        return tuple(dict.fromkeys(self.collapse(label, count) for label in self.labels))
+
+    def collapse(self, label: str, count: int | None = None) -> str:
+        """The class of a label at a level of detail; "not enough information" stays what it is.
+
+        Raises:
+            InputError: Not a label of the scale, or the scale has no such level.
+        """
+        if label == self.nei:
+            return label
+        self.position(label)
+        if count is None or count == len(self.labels):
+            return label
+        if count not in self.levels:
+            known = ", ".join(map(str, self.class_counts))
+            raise InputError(f"The scale {self.name} cannot be shown in {count} classes: it can in {known}.")
+        return self.levels[count][label]
+
+
+def _loose(text: str) -> str:
+    return re.sub(r"[\s_\-]+", "", text.casefold())
+
+
+def _only_match(text: str, words: Sequence[str]) -> str | None:
+    """The one of the words that a text spells; strict readings first."""
+    for spelled in (str.strip, lambda word: word.strip().casefold(), _loose):
+        found = [word for word in words if spelled(word) == spelled(text)]
+        if len(found) == 1:
+            return found[0]
+    return None
+
+
+def _level(groups: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
+    return MappingProxyType({label: name for name, labels in groups.items() for label in labels})
+
+
+_WRONG = ("incorrect", "inaccurate", "imprecise", "lacks context", "flawed reasoning", "misleading", "unsupported")
+_RIGHT = ("correct", "accurate", "correct but", "mostly accurate", "mostly correct")
+
+CLIMATE_FEEDBACK = Scale(
+    "climate-feedback",
+    (
+        "incorrect",
+        "inaccurate",
+        "flawed reasoning",
+        "lacks context",
+        "misleading",
+        "unsupported",
+        "imprecise",
+        "correct but",
+        "mostly correct",
+        "mostly accurate",
+        "accurate",
+        "correct",
+    ),
+    MappingProxyType(
+        {
+            "incorrect": "is contradicted by the evidence",
+            "inaccurate": "gets important facts or numbers wrong",
+            "flawed reasoning": "draws a conclusion that does not follow",
+            "lacks context": "leaves out facts that would change how it is understood",
+            "misleading": "suggests a wrong conclusion, whatever its parts",
+            "unsupported": "has no sufficient evidence behind it",
+            "imprecise": "is too vague or too broad for the evidence",
+            "correct but": "is right, with a reservation that must be said",
+            "mostly correct": "is right but for details",
+            "mostly accurate": "agrees with the evidence but for details",
+            "accurate": "agrees with the evidence",
+            "correct": "is fully confirmed by the evidence",
+        }
+    ),
+    frozenset(_RIGHT),
+    lack=frozenset({"unsupported"}),
+    # Leippold et al. (2024), figure 3 and table 1: these groups reproduce the published figures exactly.
+    levels=MappingProxyType(
+        {
+            7: _level(
+                {
+                    "incorrect": ("incorrect", "inaccurate"),
+                    "lacks context": ("lacks context", "flawed reasoning"),
+                    "misleading": ("misleading",),
+                    "unsupported": ("unsupported",),
+                    "imprecise": ("imprecise",),
+                    "mostly accurate": ("mostly accurate", "mostly correct", "correct but"),
+                    "correct": ("correct", "accurate"),
+                }
+            ),
+            5: _level(
+                {
+                    "incorrect": ("incorrect", "inaccurate", "imprecise"),
+                    "lacks context": ("lacks context", "flawed reasoning"),
+                    "misleading": ("misleading",),
+                    "unsupported": ("unsupported",),
+                    "correct": _RIGHT,
+                }
+            ),
+            2: _level({"incorrect": _WRONG, "correct": _RIGHT}),
+        }
+    ),
+)
+"""The twelve verdicts of Climate Feedback and their published consolidation to 7, 5 and 2 classes."""
+
+CLIMATE_FEVER = Scale(
+    "climate-fever",
+    ("REFUTES", "DISPUTED", "SUPPORTS"),
+    MappingProxyType(
+        {
+            "REFUTES": "is refuted by the evidence",
+            "DISPUTED": "is supported by some of the evidence and refuted by some",
+            "SUPPORTS": "is supported by the evidence",
+        }
+    ),
+    frozenset({"SUPPORTS"}),
+    nei="NOT_ENOUGH_INFO",
+)
+"""Labels of Climate-FEVER (Diggelmann et al. 2020)."""
+
+SCIENCE_FEEDBACK = Scale(
+    "science-feedback",
+    ("inaccurate", "misleading", "accurate"),
+    MappingProxyType(
+        {
+            "inaccurate": "is contradicted by the evidence or rests on flawed reasoning or on nothing",
+            "misleading": "is imprecise or leaves out what one must know",
+            "accurate": "agrees with the evidence",
+        }
+    ),
+    frozenset({"accurate"}),
+    levels=MappingProxyType({2: _level({"incorrect": ("inaccurate", "misleading"), "correct": ("accurate",)})}),
+)
+"""Three classes of Science Feedback, as the thesis on PPairS uses them."""
+
+BINARY = Scale(
+    "binary",
+    ("incorrect", "correct"),
+    MappingProxyType({"incorrect": "is contradicted by the evidence", "correct": "agrees with the evidence"}),
+    frozenset({"correct"}),
+)
+
+SCALES: Mapping[str, Scale] = MappingProxyType(
+    {scale.name: scale for scale in (CLIMATE_FEEDBACK, CLIMATE_FEVER, SCIENCE_FEEDBACK, BINARY)}
+)
+
+
+def load_scale(name: str) -> Scale:
+    """A scale by name, or a user's own from a TOML file.
+
+    Args:
+        name: ``climate-feedback``, ``climate-fever``, ``science-feedback``, ``binary``, or the path of a ``.toml`` file
+            (see :func:`parse_scale`).
+
+    Raises:
+        InputError: There is no such scale, or the file is not a scale.
+    """
+    if name in SCALES:
+        return SCALES[name]
+    if not name.endswith(".toml"):
+        raise InputError(f"There is no scale {name!r}: there are {', '.join(SCALES)}, or a .toml file of your own.")
+    path = Path(name)
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"There is no file at {path}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The scale {path} cannot be read: {error}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not valid TOML: {error}.") from None
+    return parse_scale(data, path.stem, where=str(path))
+
+
+def parse_scale(data: Mapping[str, Any], name: str, *, where: str) -> Scale:
+    """A scale from a table.
+
+    Args:
+        data: ``labels`` (a list of at least two, from wrong to right) and ``correct`` (those on the right side);
+            optionally ``name``, ``not_enough_information`` (the label), ``lack_of_information`` (labels), the table
+            ``definitions`` (label to clause) and tables ``classes.N`` (class to list of labels).
+        name: Where the table has none.
+        where: For messages.
+
+    Raises:
+        InputError: The table is not a scale; the message says why.
+    """
+    unknown = set(data) - {
+        "name",
+        "labels",
+        "correct",
+        "not_enough_information",
+        "lack_of_information",
+        "definitions",
+        "classes",
+    }
+    if unknown:
+        raise InputError(f"{where}: a scale has no entry {sorted(unknown)[0]!r}.")
+    labels = _words(data.get("labels"), "labels", where)
+    if len(labels) < 2 or len(set(labels)) < len(labels):
+        raise InputError(f"{where}: labels must name at least two different verdicts, from wrong to right.")
+    correct = _words(data.get("correct"), "correct", where)
+    lack = _words(data.get("lack_of_information", []), "lack_of_information", where)
+    for label in (*correct, *lack):
+        if label not in labels:
+            raise InputError(f"{where}: {label!r} is not among the labels {', '.join(labels)}.")
+    if not correct or set(correct) == set(labels):
+        raise InputError(f"{where}: correct must name some of the labels, and not all.")
+    nei = _word(data.get("not_enough_information", NOT_ENOUGH), "not_enough_information", where)
+    if nei in labels:
+        raise InputError(f"{where}: not_enough_information must not be one of the labels, as {nei!r} is.")
+    definitions = data.get("definitions", {})
+    if not isinstance(definitions, Mapping) or not set(definitions) <= set(labels):
+        raise InputError(f"{where}: definitions must be a table from labels to clauses.")
+    clauses = {label: _word(text, f"definitions.{label}", where) for label, text in definitions.items()}
+    return Scale(
+        _word(data.get("name", name), "name", where),
+        labels,
+        MappingProxyType({label: clauses.get(label, f"is {label}") for label in labels}),
+        frozenset(correct),
+        nei,
+        frozenset(lack),
+        MappingProxyType(_parse_levels(data.get("classes", {}), labels, nei, where)),
+    )
+
+
+def _word(value: object, entry: str, where: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{where}: {entry} must be a word or phrase in quotes.")
+    return value.strip()
+
+
+def _words(value: object, entry: str, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(word, str) and word.strip() for word in value):
+        raise InputError(f"{where}: {entry} must be a list of verdicts in quotes.")
+    return tuple(word.strip() for word in value)
+
+
+def _parse_levels(data: object, labels: Sequence[str], nei: str, where: str) -> dict[int, Mapping[str, str]]:
+    if not isinstance(data, Mapping):
+        raise InputError(f"{where}: classes must be tables [classes.N] from class to its labels.")
+    levels = {}
+    for count, groups in data.items():
+        entry = f"classes.{count}"
+        if not isinstance(groups, Mapping):
+            raise InputError(f"{where}: {entry} must be a table from class to its labels.")
+        members = {name: _words(group, f"{entry}.{name}", where) for name, group in groups.items()}
+        if sorted(label for group in members.values() for label in group) != sorted(labels):
+            raise InputError(f"{where}: {entry} must name every label once.")
+        if nei in members:
+            raise InputError(
+                f"{where}: {entry} cannot have a class {nei!r}, which is the word for a lack of information."
+            )
+        sizes = {str(size): size for size in range(2, len(labels))}
+        if str(count) not in sizes:
+            raise InputError(f"{where}: {entry} must be a number of classes from 2 to one less than the labels.")
+        if len(members) != sizes[str(count)] or not all(members.values()):
+            filled = sum(map(bool, members.values()))
+            raise InputError(f"{where}: {entry} has {filled} classes with labels.")
+        levels[sizes[str(count)]] = _level(members)
+    return levels

@@ -1,0 +1,362 @@
+"""Scores of predicted verdicts against published ones: accuracy, macro averages, confusion, constant baseline.
+
+Averages follow table 1 of Leippold et al. (2024): over the classes that occur in the truth *or* among the predictions,
+and a class that occurs on one side only counts with precision, recall and F1 of 0. So does "not enough information"
+where it is predicted; a prediction that is missing is wrong, and no class.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.errors import InputError
+from climassay.factcheck.scales import Scale
+from climassay.statistics import Estimate, Interval
+
+Unknown = Literal["error", "wrong"]
+"""What becomes of a prediction that is no verdict of the scale."""
+
+NO_VERDICT = "no verdict"
+"""Column of the confusion matrix for predictions that are missing or not of the scale."""
+_MISSING = frozenset({"", "nan", "<na>", "none", "null"})
+_DOUBLE_QUOTES = str.maketrans(dict.fromkeys('"“”„‟«»″', " ") | dict.fromkeys("‘’‚‛`´ʼ′‹›", "'"))
+_SINGLE_QUOTES = re.compile(r"(?<!\w)'+|'+(?!\w)")
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """How often each true class was given each verdict."""
+
+    truth: tuple[str, ...]
+    """Classes of the rows, in the scale's order; "not enough information" last, where it is a true class."""
+    predicted: tuple[str, ...]
+    """Classes of the columns, then "not enough information", then ``no verdict``."""
+    counts: tuple[tuple[int, ...], ...]
+    """One tuple a true class, one number a predicted class."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictFigures:
+    """Accuracy and macro averages on a set of rows, beside those of a constant answer on the same rows.
+
+    Shares from 0 to 1, with percentile bootstrap intervals over claims; an estimate's ``n`` is the number of claims.
+    """
+
+    n: int
+    """Rows."""
+    accuracy: Estimate
+    precision: Estimate
+    recall: Estimate
+    f1: Estimate
+    """Mean of the classes' F1, not the F1 of mean precision and mean recall."""
+    constant: str
+    """The most frequent true class (the first of the scale where several are); always answering it gives:"""
+    constant_accuracy: Estimate
+    constant_precision: Estimate
+    constant_recall: Estimate
+    constant_f1: Estimate
+    averaged: tuple[str, ...]
+    """Classes that the averages are over: those that occur on either side."""
+    one_sided: tuple[str, ...]
+    """Those of them that occur on one side only, and count with 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowScores:
+    """Scores of a set of rows, with "not enough information" (NEI) and without it."""
+
+    figures: VerdictFigures
+    """All rows: a prediction of NEI is wrong unless the truth is NEI, and NEI is a class where it occurs."""
+    without_nei: VerdictFigures | None
+    """Only rows where neither prediction nor truth is NEI; None where there are none."""
+    claims: int
+    """Different claims among the rows; the number of rows where claims are not known."""
+    nei: int
+    """Predictions of NEI."""
+    true_nei: int
+    """Rows whose truth is NEI."""
+    missing: int
+    """Predictions that are missing (failures, refusals): wrong with and without NEI."""
+    unknown: int
+    """Predictions that are no verdict of the scale, where these count as wrong."""
+    confusion: Confusion
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictScores:
+    """Predicted verdicts against true ones."""
+
+    scale: str
+    classes: tuple[str, ...]
+    """Names of the classes, from wrong to right; without "not enough information"."""
+    rows: RowScores
+    """Every row that has a true verdict."""
+    without_duplicates: RowScores | None
+    """The first row of each claim; None where claims are not known."""
+    duplicates: int | None
+    """Rows whose claim stands in an earlier row; None where claims are not known."""
+    unlabelled: int
+    """Rows without a true verdict: left out of everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Coded:
+    """Rows as numbers: classes by their place, NEI after them, and after it, among predictions, no verdict."""
+
+    truth: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    claims: NDArray[np.int64]
+    """Number of each row's claim, from 0 without gaps."""
+    missing: NDArray[np.bool_]
+
+    def take(self, kept: NDArray[np.bool_]) -> "_Coded":
+        claims = np.unique(self.claims[kept], return_inverse=True)[1].reshape(-1)
+        return _Coded(self.truth[kept], self.predicted[kept], claims, self.missing[kept])
+
+
+@dataclass(frozen=True, slots=True)
+class _Resampling:
+    level: float
+    resamples: int
+    seed: int
+
+
+def score_verdicts(
+    truth: Sequence[object],
+    predicted: Sequence[object],
+    scale: Scale,
+    *,
+    classes: int | None = None,
+    claims: Sequence[object] | None = None,
+    unknown: Unknown = "error",
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> VerdictScores:
+    """Score predicted verdicts against true ones.
+
+    Args:
+        truth: True verdicts as they stand in a file, matched by :meth:`Scale.match`; rows without one (None, empty,
+            ``NaN``, ``null``) are left out and counted.
+        predicted: Predictions of the same rows; one that is missing is wrong, never dropped.
+        scale: Scale of both.
+        classes: Number of classes to show them in; all labels of the scale by default.
+        claims: Text of each row's claim. Rows with the same text (:func:`claim_key`) are one claim: it is resampled as
+            a whole, and scores without its repetitions are given too. Rows without a text are claims of their own.
+        unknown: Whether a prediction that is no verdict of the scale is an error, or counts as wrong.
+        level: Confidence level of the intervals.
+        resamples: Bootstrap samples.
+        seed: Seed of the resampling.
+
+    Raises:
+        InputError: The columns differ in length, no row has a true verdict, a true verdict (or, unless it counts as
+            wrong, a prediction) is not of the scale, or the scale has no such number of classes.
+
+    Notes:
+        How averages treat a class that occurs on one side only was found by reproduction. On the 170 claims of the
+        paper's appendix E the system never says "imprecise", which two claims are; the printed precision on 7 classes,
+        42.74, results where the class counts with 0, and 49.86 where it is left out. That "not enough information" is
+        such a class follows from the advocates' rows: the IPCC's precision on 7 and 2 classes, 34.13 and 83.69 without
+        it, is printed as 29.86 and 55.80 with it: 7/8 and 2/3, for one more class of 0.
+
+    References:
+        Leippold et al. (2024), arXiv 2401.12566v1, table 1 and appendix E.
+    """
+    _check_arguments(truth, predicted, claims, level, resamples)
+    names = (*scale.classes(classes), scale.nei)
+    wanted, got = (_places(verdicts, scale, classes, names) for verdicts in (truth, predicted))
+    _refuse_unknown(truth, wanted, scale, "has the true verdict", "")
+    if unknown == "error":
+        _refuse_unknown(predicted, got, scale, "predicts", " --unknown wrong counts such predictions as wrong.")
+    labelled = wanted != _NOTHING
+    if not labelled.any():
+        raise InputError("No row has a true verdict: there is nothing to score.")
+    answered = np.where(got >= 0, got, len(names))
+    coded = _Coded(wanted, answered, _numbered(claims, len(truth)), got == _NOTHING).take(labelled)
+    first = np.zeros(len(coded.claims), dtype=bool)
+    first[np.unique(coded.claims, return_index=True)[1]] = True
+    how = _Resampling(level, resamples, seed)
+    scored = _score_rows(coded, names, how)
+    unique = scored if first.all() else _score_rows(coded.take(first), names, how)
+    return VerdictScores(
+        scale=scale.name,
+        classes=names[:-1],
+        rows=scored,
+        without_duplicates=None if claims is None else unique,
+        duplicates=None if claims is None else int((~first).sum()),
+        unlabelled=int((~labelled).sum()),
+    )
+
+
+def claim_key(text: str) -> str:
+    """What two spellings of a claim have in common: letters whatever their case, spacing and quotation marks.
+
+    Apostrophes within a word stay, in their typewriter form.
+    """
+    plain = unicodedata.normalize("NFKC", text.translate(_DOUBLE_QUOTES)).casefold()
+    return " ".join(_SINGLE_QUOTES.sub(" ", plain).split())
+
+
+def _check_arguments(
+    truth: Sequence[object], predicted: Sequence[object], claims: Sequence[object] | None, level: float, resamples: int
+) -> None:
+    if len(truth) != len(predicted):
+        raise InputError(f"{len(truth)} true verdicts cannot be compared with {len(predicted)} predictions.")
+    if claims is not None and len(claims) != len(truth):
+        raise InputError(f"{len(claims)} claims do not belong to {len(truth)} verdicts.")
+    if not 0 < level < 1:
+        raise InputError(f"A confidence level lies between 0 and 1, not at {level}.")
+    if resamples < 1:
+        raise InputError(f"Intervals need at least one bootstrap sample, not {resamples}.")
+
+
+_NOTHING, _OTHER = -1, -2
+"""Places of a verdict that is missing, and of one that is not of the scale."""
+
+
+def _places(verdicts: Sequence[object], scale: Scale, count: int | None, names: Sequence[str]) -> NDArray[np.int64]:
+    """Place of each verdict among the names [n]; ``_NOTHING`` where it is missing, ``_OTHER`` where it is unknown."""
+    known: dict[str, int] = {}
+    texts = ["" if verdict is None else str(verdict) for verdict in verdicts]
+    for text in dict.fromkeys(texts):
+        name = scale.match(text, count)
+        missing = text.strip().casefold() in _MISSING
+        known[text] = names.index(name) if name is not None else _NOTHING if missing else _OTHER
+    return np.array([known[text] for text in texts], dtype=np.int64)
+
+
+def _refuse_unknown(verdicts: Sequence[object], places: NDArray[np.int64], scale: Scale, says: str, hint: str) -> None:
+    for row in np.flatnonzero(places == _OTHER)[:1]:
+        raise InputError(
+            f"Row {row + 1} {says} {_short(str(verdicts[row]))!r}, which is not of the scale {scale.name}: it has "
+            f"{', '.join((*scale.labels, scale.nei))}.{hint}"
+        )
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else line[:60] + " …"
+
+
+def _numbered(claims: Sequence[object] | None, rows: int) -> NDArray[np.int64]:
+    """A number for each claim, in order of appearance [rows]."""
+    if claims is None:
+        return np.arange(rows)
+    numbers: dict[object, int] = {}
+    keys: list[object] = [claim_key("" if claim is None else str(claim)) or row for row, claim in enumerate(claims)]
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+def _score_rows(coded: _Coded, names: Sequence[str], how: _Resampling) -> RowScores:
+    nei, nothing = len(names) - 1, len(names)
+    counts = np.zeros((len(names), len(names) + 1), dtype=np.int64)
+    np.add.at(counts, (coded.truth, coded.predicted), 1)
+    true_nei = int(counts[nei].sum())
+    shown = len(names) if true_nei else nei
+    informed = (coded.truth != nei) & (coded.predicted != nei)
+    figures = _figures(coded, names, how)
+    without = figures if informed.all() else _figures(coded.take(informed), names, how) if informed.any() else None
+    return RowScores(
+        figures=figures,
+        without_nei=without,
+        claims=int(coded.claims.max()) + 1,
+        nei=int(counts[:, nei].sum()),
+        true_nei=true_nei,
+        missing=int(coded.missing.sum()),
+        unknown=int(counts[:, nothing].sum() - coded.missing.sum()),
+        confusion=Confusion(tuple(names[:shown]), (*names, NO_VERDICT), tuple(map(tuple, counts[:shown].tolist()))),
+    )
+
+
+def _figures(coded: _Coded, names: Sequence[str], how: _Resampling) -> VerdictFigures:
+    k = len(names)
+    cells = coded.truth * (k + 1) + coded.predicted
+    counts = np.bincount(cells, minlength=k * (k + 1)).reshape(k, k + 1)
+    resampled = _resample(cells, coded.claims, counts.size, how).reshape(-1, k, k + 1)
+    constant = int(counts.sum(1).argmax())
+    claims = int(coded.claims.max()) + 1
+
+    def estimates(sample: NDArray[np.int64], samples: NDArray[np.int64]) -> list[Estimate]:
+        spread = np.quantile(_averages(samples), [(1 - how.level) / 2, (1 + how.level) / 2], axis=1)
+        return [
+            Estimate(float(value), Interval(float(low), float(high)), claims, how.level)
+            for value, (low, high) in zip(_averages(sample[None])[:, 0], spread.T, strict=True)
+        ]
+
+    accuracy, precision, recall, f1 = estimates(counts, resampled)
+    always = estimates(_answering(counts, constant), _answering(resampled, constant))
+    truth, predicted = counts.sum(1), counts[:, :k].sum(0)
+    return VerdictFigures(
+        n=len(cells),
+        accuracy=accuracy,
+        precision=precision,
+        recall=recall,
+        f1=f1,
+        constant=names[constant],
+        constant_accuracy=always[0],
+        constant_precision=always[1],
+        constant_recall=always[2],
+        constant_f1=always[3],
+        averaged=tuple(name for place, name in enumerate(names) if truth[place] + predicted[place]),
+        one_sided=tuple(name for place, name in enumerate(names) if bool(truth[place]) != bool(predicted[place])),
+    )
+
+
+def _answering(counts: NDArray[np.int64], constant: int) -> NDArray[np.int64]:
+    """Confusion matrices [..., k, k + 1] of always giving one answer to the same rows."""
+    answered = np.zeros_like(counts)
+    answered[..., constant] = counts.sum(-1)
+    return answered
+
+
+def _averages(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Accuracy and macro precision, recall and F1 of confusion matrices.
+
+    Args:
+        counts: Shape [m, k, k + 1]: rows are true classes, columns predicted ones and, last, no verdict.
+
+    Returns:
+        Shape [4, m].
+    """
+    k = counts.shape[1]
+    hits = np.diagonal(counts, axis1=1, axis2=2)
+    truth, predicted = counts.sum(2), counts[:, :, :k].sum(1)
+    occurring = np.maximum((truth + predicted > 0).sum(1), 1)
+    accuracy = hits.sum(1) / np.maximum(truth.sum(1), 1)
+    by_class = (
+        hits / np.maximum(predicted, 1),
+        hits / np.maximum(truth, 1),
+        2 * hits / np.maximum(truth + predicted, 1),
+    )
+    return np.stack([accuracy, *(values.sum(1) / occurring for values in by_class)])
+
+
+def _resample(cells: NDArray[np.int64], claims: NDArray[np.int64], size: int, how: _Resampling) -> NDArray[np.int64]:
+    """Cell counts of bootstrap samples of claims, every claim with all of its rows.
+
+    Claims with the same rows are interchangeable, so that a sample is one draw from a multinomial distribution over the
+    kinds of claims: exactly as drawing claims one by one, but in a fraction of the time.
+
+    Args:
+        cells: Cell of the confusion matrix that each row falls into, shape [n].
+        claims: Number of each row's claim, shape [n].
+        size: Number of cells.
+        how: Number of samples and seed.
+
+    Returns:
+        Shape [resamples, size].
+    """
+    occupied, places = np.unique(cells, return_inverse=True)
+    rows = np.zeros((int(claims.max()) + 1, len(occupied)), dtype=np.int64)
+    np.add.at(rows, (claims, places.reshape(-1)), 1)
+    kinds, frequency = np.unique(rows, axis=0, return_counts=True)
+    generator = np.random.default_rng(how.seed)
+    drawn = generator.multinomial(len(rows), frequency / len(rows), size=how.resamples)
+    samples = np.zeros((how.resamples, size), dtype=np.int64)
+    samples[:, occupied] = drawn @ kinds
+    return samples

@@ -1,0 +1,153 @@
+"""What all participants of one debate share: the claim, the rules, the templates, and the numbered passages."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from climassay.corpus.documents import Passage
+from climassay.corpus.sentences import split_sentences
+from climassay.factcheck.assessment import Assessment, Manner
+from climassay.factcheck.scales import Scale
+from climassay.factcheck.steps import Found
+from climassay.factcheck.transcript import (
+    AdvocateOpinion,
+    FollowUp,
+    MediatorDecision,
+    PassageCitation,
+    Subclaim,
+    Verdict,
+)
+from climassay.grounding.citing import AnswerSentence, ground_text, written
+from climassay.models.contract import Encoder
+from climassay.prompts import Prompt, RenderedPrompt, load_prompt
+
+TEMPLATES = (
+    "split",
+    "advocate",
+    "advocate_brief",
+    "mediator",
+    "mediator_brief",
+    "whole",
+    "question",
+    "reply",
+    "side",
+)
+Event = tuple[Subclaim, ...] | AdvocateOpinion | FollowUp | MediatorDecision | Verdict
+BLANK = "N/A"
+_LONGEST_WORDS = 90
+"""Of what others said, put into a prompt."""
+
+
+def load_templates(overrides: Path | None = None) -> dict[str, Prompt]:
+    """The prompts of a debate, by role.
+
+    Raises:
+        InputError: The folder of overrides does not exist.
+    """
+    return {name: load_prompt(f"factcheck_{name}", overrides) for name in TEMPLATES}
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """A passage as it lies before an advocate."""
+
+    number: int
+    passage: Passage
+    excerpt: str
+
+
+class SourceBook:
+    """The passages of a debate, numbered in order of first retrieval."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[str, str], PassageCitation] = {}
+
+    def add(self, found: Sequence[Found], advocate: str) -> list[Exhibit]:
+        """Number what a search found, and remember for whom."""
+        exhibits = []
+        for one in found:
+            key = (one.collection, one.passage.id)
+            known = self._entries.get(key)
+            number = known.number if known else len(self._entries) + 1
+            before = known.advocates if known else ()
+            cosines = [cosine for cosine in (known.cosine if known else None, one.cosine) if cosine is not None]
+            self._entries[key] = PassageCitation(
+                number,
+                known.passage if known else one.passage,
+                one.collection,
+                max(cosines, default=None),
+                before if advocate in before else (*before, advocate),
+            )
+            exhibits.append(Exhibit(number, one.passage, one.excerpt))
+        return exhibits
+
+    def citations(self) -> tuple[PassageCitation, ...]:
+        """All passages, by number."""
+        return tuple(sorted(self._entries.values(), key=lambda entry: entry.number))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a debate takes place."""
+
+    claim: str
+    """As it is put before the models, with its prefix where there is one."""
+    scale: Scale
+    manner: Manner
+    templates: Mapping[str, Prompt]
+    encoder: Encoder | None
+    """Attributes sentences to passages; None where no collection takes part."""
+    has_head: bool
+    tell: Callable[[Event], None]
+    """Told of everything as it happens."""
+    sources: SourceBook = field(default_factory=SourceBook)
+
+    def messages(self, template: str, **values: object) -> RenderedPrompt:
+        """A filled template, the brief one where there is one; what it has in common with all others is added."""
+        brief = f"{template}_brief" if self.manner.brief else template
+        common = {"elicitation": self.manner.elicitation, "definitions": self.scale.definitions}
+        return self.templates.get(brief, self.templates[template]).render(**{**common, **values})
+
+    def ground(
+        self, text: str, cut: bool, exhibits: Sequence[Exhibit | PassageCitation]
+    ) -> tuple[tuple[AnswerSentence, ...], int]:
+        """Sentences with citations that exist, and how many were removed."""
+        return ground_text(text, cut=cut, sources=exhibits, encoder=self.encoder)
+
+    def explained(
+        self, assessment: Assessment, statement: str, exhibits: Sequence[Exhibit | PassageCitation]
+    ) -> tuple[tuple[AnswerSentence, ...], int]:
+        """The sentences of an assessment's explanation; a quotation where the model wrote none that can be used."""
+        sentences, removed = self.ground(assessment.explanation, assessment.cut, exhibits)
+        if not sentences and exhibits and self.encoder is not None:
+            sentences = (quotation(statement, exhibits, self.encoder),)
+        return sentences, removed
+
+
+def quotation(statement: str, exhibits: Sequence[Exhibit | PassageCitation], encoder: Encoder) -> AnswerSentence:
+    """The sentence of the passages that is nearest to a statement, quoted."""
+    found = [(one.number, text) for one in exhibits for text in split_sentences(one.passage.text) or [one.passage.text]]
+    cosines = encoder.encode([text for _, text in found]) @ encoder.encode([statement])[0]
+    number, text = found[int(cosines.argmax())]
+    shown = text.rstrip().rstrip(".")
+    return AnswerSentence(f"A passage says: \u201c{shown}\u201d.", (number,), "attributed", False, float(cosines.max()))
+
+
+def material(text: str) -> str:
+    """Text of others on one line, so that it cannot pass for a line of the prompt."""
+    return " ".join(text.split())
+
+
+def told(sentences: Sequence[AnswerSentence]) -> str:
+    """An explanation as others read it: with its citations, cut to a readable length."""
+    words = " ".join(written(sentence) for sentence in sentences).split()
+    return " ".join(words[:_LONGEST_WORDS]) + (" ..." if len(words) > _LONGEST_WORDS else "")
+
+
+def last_question(text: str) -> str | None:
+    """The question in what a model wrote, up to its question mark; None where there is none worth asking."""
+    line = material(text)
+    match = re.match(r"[^?]*\?", line)
+    question = match[0].strip(' "') if match else ""
+    return question if len(re.findall(r"\w+", question)) >= 4 else None

@@ -1,0 +1,175 @@
+"""Debates as coroutines: many go on side by side, and what they ask at the same time is asked together.
+
+A step is a generator that yields what it needs to know (a tuple of :data:`Ask`) and is sent the answers, in order. What
+it returns is its result. :func:`together` lets several steps advance as one; the scheduler of a whole run is nothing
+but ``together`` over all debates, so that a local model gets full batches and a server gets concurrent requests.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from climassay.corpus.documents import Passage
+from climassay.models.contract import Completion, GenerationRequest, OptionRequest, OptionScores, Usage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class AskText:
+    """Continue a chat; answered by a :class:`Completion`."""
+
+    model: str
+    """Name of the model."""
+    request: GenerationRequest
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """Weigh options; answered by :class:`OptionScores`."""
+
+    model: str
+    request: OptionRequest
+    blank: bool = False
+    """A content-free prompt, the same for every claim: asked once a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskPassages:
+    """Search collections; answered by a tuple of :class:`Found`, best first."""
+
+    collections: tuple[str, ...]
+    query: str
+    passages: int
+    """At most so many."""
+    excerpt_words: int = 0
+    """Cut each passage to its sentences nearest to the query, of so many words in all; 0 keeps it whole."""
+    rerank: bool = False
+    """Take the best of four times as many, by their sentences nearest to the query."""
+    latest_only: bool = False
+    """Leave out documents of which the collection has a later edition."""
+    min_cosine: float | None = None
+    """Similarity below which a passage is not relevant; None takes the threshold measured for the encoder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A passage that a search found."""
+
+    passage: Passage
+    collection: str
+    cosine: float | None
+    excerpt: str
+    """What is put before the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskHead:
+    """Judge a claim by a trained verdict head; answered by a tuple of probabilities, or None where that failed."""
+
+    claim: str
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskEntailment:
+    """Does a premise entail a statement? Answered by a probability, or None where that failed."""
+
+    premise: str
+    statement: str
+
+
+Ask = AskText | AskOptions | AskPassages | AskHead | AskEntailment
+Steps = Generator[tuple[Ask, ...], list[Any], T]
+
+
+def ask_text(model: str, request: GenerationRequest) -> Steps[Completion]:
+    """One completion."""
+    [answer] = yield (AskText(model, request),)
+    return _completion(answer)
+
+
+def ask_options(asks: Sequence[AskOptions]) -> Steps[list[OptionScores]]:
+    """Scores of several requests."""
+    if not asks:
+        return []
+    return list((yield tuple(asks)))
+
+
+def _completion(answer: Any) -> Completion:
+    assert isinstance(answer, Completion)
+    return answer
+
+
+def together(
+    steps: Sequence[Steps[T]], at_once: int | None = None, on_result: Callable[[T], None] | None = None
+) -> Steps[list[T]]:
+    """Advance several steps as one; what they ask at the same time is asked in one go.
+
+    Args:
+        steps: Any number.
+        at_once: Most steps under way at a time; as one ends the next begins. All by default.
+        on_result: Told of each result as it comes, in order of completion.
+
+    Returns:
+        Their results, in order.
+    """
+    results: dict[int, T] = {}
+    waiting: dict[int, tuple[Ask, ...]] = {}
+    answers: dict[int, list[Any] | None] = {}
+    begun = 0
+    while True:
+        while begun < len(steps) and (at_once is None or len(answers) < at_once):
+            answers[begun] = None
+            begun += 1
+        for place, given in answers.items():
+            _advance(place, steps[place], given, waiting, results)
+            if on_result is not None and place in results:
+                on_result(results[place])
+        answers = {}
+        if not waiting and begun == len(steps):
+            return [results[place] for place in range(len(steps))]
+        if waiting:
+            flat = yield tuple(ask for asks in waiting.values() for ask in asks)
+            position = 0
+            for place, asks in waiting.items():
+                answers[place] = flat[position : position + len(asks)]
+                position += len(asks)
+            waiting = {}
+
+
+def _advance(
+    place: int, step: Steps[T], answers: list[Any] | None, waiting: dict[int, tuple[Ask, ...]], results: dict[int, T]
+) -> None:
+    """Send a step its answers; note what it asks next, or its result."""
+    try:
+        waiting[place] = next(step) if answers is None else step.send(answers)
+    except StopIteration as end:
+        results[place] = end.value
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What a debate has used so far."""
+
+    usage: Usage = field(default_factory=Usage)
+    failures: int = 0
+
+
+def counted(steps: Steps[T], ledger: Ledger) -> Steps[T]:
+    """The same steps, with usage and failures of what they ask added up; content-free prompts are not counted."""
+    answers: list[Any] = []
+    try:
+        asks = next(steps)
+        while True:
+            answers = yield asks
+            for ask, answer in zip(asks, answers, strict=True):
+                if isinstance(answer, (Completion, OptionScores)) and not (isinstance(ask, AskOptions) and ask.blank):
+                    ledger.usage += answer.usage
+                    ledger.failures += answer.error is not None
+                elif answer is None:
+                    ledger.failures += 1
+            asks = steps.send(answers)
+    except StopIteration as end:
+        result: T = end.value
+        return result

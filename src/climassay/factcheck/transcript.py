@@ -1,0 +1,266 @@
+"""What a fact-check is made of: claim, subclaims, advocates' opinions, rounds of debate, and the verdict.
+
+Everything here is frozen and can be written as JSON (:func:`as_data`) and read again (:func:`from_data`). Passages are
+numbered once for the whole debate: a citation ``[3]`` means the same passage whoever makes it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from climassay.corpus.documents import Passage
+from climassay.grounding.citing import AnswerSentence
+from climassay.models.contract import Usage
+
+EvidenceLevel = Literal["low", "medium", "high"]
+"""Type, amount, quality and consistency of evidence (IPCC Guidance Note on Uncertainty: limited, medium, robust)."""
+AgreementLevel = Literal["low", "medium", "high"]
+"""How far the pieces of evidence point the same way."""
+Confidence = Literal["very low", "low", "medium", "high", "very high"]
+"""Qualitative synthesis of evidence and agreement."""
+Likelihood = Literal[
+    "exceptionally unlikely",
+    "very unlikely",
+    "unlikely",
+    "about as likely as not",
+    "likely",
+    "very likely",
+    "virtually certain",
+]
+"""The IPCC's calibrated words for probabilities of 0-1, 0-10, 0-33, 33-66, 66-100, 90-100 and 99-100 per cent."""
+Placement = Literal["consensus", "outlier", "exaggerated", "misleading"]
+"""Where a claim stands in what is known: a consensus view, an outlier, or a fact that is presented beyond it."""
+CloseReason = Literal[
+    "close verdicts", "no change", "mediator", "round limit", "one informed advocate", "not enough information"
+]
+"""Why a debate ended: informed verdicts at most one step apart, nobody changed a verdict, the mediator was satisfied
+although they differ, the limit, only one advocate has information, or none has."""
+OpenReason = Literal["contrast", "uncertain"]
+"""Why a further round was held: informed verdicts more than one step apart, or the mediator's own low confidence."""
+Outcome = Literal["verdict", "not enough information", "not checkable", "not about climate", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A statement to be checked."""
+
+    id: str
+    """Hash of its normalised text: the same claim has the same id everywhere."""
+    text: str
+    source: str = ""
+    """Who said it, and where."""
+    date: str = ""
+    """When: ISO 8601 date or year."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subclaim:
+    """One statement of a claim."""
+
+    number: int
+    """From 1."""
+    text: str
+    """The statement, able to stand alone."""
+    start: int
+    """Where it begins in the claim's text, in characters."""
+    end: int
+    """Where it ends there (exclusive)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassageCitation:
+    """A passage that was retrieved in the debate; what citations name."""
+
+    number: int
+    """From 1, in order of first retrieval."""
+    passage: Passage
+    collection: str
+    cosine: float | None
+    """Highest similarity to a query that found it."""
+    advocates: tuple[str, ...]
+    """Who had it before them."""
+
+    @property
+    def citation(self) -> str:
+        """Where the passage stands, in words."""
+        return self.passage.citation
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Certainty of an assessment, after the IPCC's guidance on uncertainty (Mastrandrea et al. 2010)."""
+
+    evidence: EvidenceLevel
+    agreement: AgreementLevel
+    confidence: Confidence
+    likelihood: Likelihood | None = None
+    """Only where confidence is high or very high and a probability makes sense."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """A question in the debate, and the answer to it."""
+
+    round: int
+    """The round that it opens, from 2."""
+    asker: str
+    """``mediator`` or the name of an advocate."""
+    to: str
+    """Name of the advocate it is addressed to."""
+    question: str
+    origin: Literal["model", "template"] = "model"
+    """``template`` where the model wrote no question that can be used."""
+    reply: tuple[AnswerSentence, ...] = ()
+    retrieved: tuple[int, ...] = ()
+    """Numbers of the passages that were found for the question."""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AdvocateOpinion:
+    """What an advocate holds of one subclaim, or of the whole claim, in one round."""
+
+    advocate: str
+    round: int
+    """From 1."""
+    subclaim: int | None
+    """Number of the subclaim; None is the opinion on the whole claim."""
+    verdict: str | None
+    """A label of the scale, its "not enough information" included; None where a model call failed."""
+    informed: bool
+    """Whether it counts: it has a verdict, not for lack of information."""
+    levels: Levels | None = None
+    """None without information."""
+    placement: Placement | None = None
+    probabilities: tuple[float, ...] = ()
+    """Of the scale's labels, in order, summing to 1; empty where the model gives none."""
+    draft: str = ""
+    """Assessment written before the verdict was decided."""
+    explanation: tuple[AnswerSentence, ...] = ()
+    """Written after the verdict, with its citations."""
+    retrieved: tuple[int, ...] = ()
+    """Numbers of the passages that lay before the advocate."""
+    removed_citations: int = 0
+    """Citations of passages that were not retrieved, taken out."""
+    contradicts: bool | None = None
+    """Whether the explanation argues for the other side of the scale; None where it was not determined."""
+    changed: bool = False
+    """Whether the verdict differs from that of the round before."""
+    asks: tuple[FollowUp, ...] = ()
+    """What it would like to ask other advocates."""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MediatorDecision:
+    """What the mediator made of a round."""
+
+    round: int
+    closes: bool
+    reason: CloseReason | OpenReason
+    verdict: str | None
+    """Where the mediator would close with it now; None where a model call failed."""
+    levels: Levels | None = None
+    probabilities: tuple[float, ...] = ()
+    """Of the scale's labels, in order."""
+    spread: int | None = None
+    """Steps between the two most distant informed verdicts; None with fewer than two."""
+    informed: tuple[str, ...] = ()
+    """Names of the advocates with information."""
+    draft: str = ""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round: the questions that opened it, every advocate's opinions, and what the mediator decided."""
+
+    number: int
+    follow_ups: tuple[FollowUp, ...]
+    """Empty in round 1."""
+    opinions: tuple[AdvocateOpinion, ...]
+    """One an advocate, on the whole claim."""
+    parts: tuple[AdvocateOpinion, ...]
+    """One an advocate and subclaim; empty where the claim has one subclaim, whose opinion is that on the whole."""
+    decision: MediatorDecision
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How the fact-check ended."""
+
+    outcome: Outcome
+    label: str | None
+    """A label of the scale; its "not enough information" where that is the outcome; None otherwise."""
+    restated: str
+    """The claim, said again."""
+    levels: Levels | None = None
+    probabilities: tuple[float, ...] = ()
+    explanation: tuple[AnswerSentence, ...] = ()
+    """In accessible language, with citations."""
+    caveats: tuple[str, ...] = ()
+    """What a reader must know: evidence from one advocate only, advocates that still differ, old evidence."""
+    removed_citations: int = 0
+    contradicts: bool | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AdvocateProfile:
+    """Who took part."""
+
+    name: str
+    kind: Literal["collection", "plain", "adversarial"]
+    collections: tuple[str, ...]
+    model: str
+    fingerprint: str
+    weight: float
+    """Authority, 1 being that of the IPCC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stability:
+    """How often the same verdict comes out when the texts are drawn anew."""
+
+    samples: int
+    labels: tuple[str | None, ...]
+    """Verdict of each sample, the first one being that of the transcript."""
+    share: float
+    """Of samples with the most frequent verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """The whole debate about one claim."""
+
+    claim: Claim
+    scale: str
+    """Name of the scale."""
+    advocates: tuple[AdvocateProfile, ...]
+    mediator: str
+    """``expert`` or ``neutral``, and the model: ``expert, local:smollm2``."""
+    subclaims: tuple[Subclaim, ...]
+    rounds: tuple[Round, ...]
+    verdict: Verdict
+    sources: tuple[PassageCitation, ...]
+    """Every passage retrieved, by number."""
+    prefixed: bool = False
+    """Whether the claim was put into a climate-change context."""
+    split: Literal["model", "rules", "none"] = "none"
+    """Who split the claim into subclaims."""
+    warnings: tuple[str, ...] = ()
+    """For example that all evidence is older than what the claim is about."""
+    failures: int = 0
+    """Model calls that failed."""
+    usage: Usage = field(default_factory=Usage)
+    """Tokens of all requests that the debate needed, those served from the records included."""
+    stability: Stability | None = None
+    without: tuple[tuple[str, str | None], ...] = ()
+    """Advocate, and the mediator's verdict without it, where that was asked: what drove the verdict?"""
+
+    @property
+    def cited(self) -> tuple[PassageCitation, ...]:
+        """Passages that the verdict or an advocate's last opinions cite."""
+        last = self.rounds[-1].opinions if self.rounds else ()
+        sentences = [*self.verdict.explanation, *(sentence for opinion in last for sentence in opinion.explanation)]
+        numbers = {number for sentence in sentences for number in sentence.citations}
+        return tuple(source for source in self.sources if source.number in numbers)

@@ -1,0 +1,164 @@
+"""Text with citations, made honest: citations that exist, sentences attributed or marked, foreign quantities named.
+
+1. Numbers of passages that were not retrieved are removed and counted.
+2. A sentence in which the model repeats itself over and over is taken out, as is one that it could not finish.
+3. A sentence without a citation gets one where a passage says nearly the same (``attributed``), measured by the
+   similarity of their sentences, and has all its quantities; otherwise it is marked as in-house knowledge.
+4. Quantities of a cited sentence that its passages do not have are named beside it
+   (:mod:`climassay.grounding.quantities`).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, Protocol
+
+import numpy as np
+
+from climassay.corpus.documents import Passage
+from climassay.corpus.sentences import split_sentences
+from climassay.grounding.quantities import foreign_quantities
+from climassay.models.contract import Encoder
+
+Origin = Literal["model", "attributed", "none"]
+
+IN_HOUSE_MARK = "(In-house knowledge)"
+SUPPORT_COSINE = 0.6
+"""Similarity of a sentence to its nearest sentence of a passage from which the passage is taken to support it.
+
+Measured on the primer's 30 freeform reference answers with the bundled encoder: see docs/performance.md.
+"""
+
+_CITATION = re.compile(r"\s*\[\s*(\d+(?:\s*[,;&-]\s*\d+)*)\s*\]")
+_MARK = re.compile(r"\(?\s*in-house knowledge\s*\)?", re.IGNORECASE)
+
+
+class NumberedPassage(Protocol):
+    """A passage that citations name by its number."""
+
+    @property
+    def number(self) -> int:
+        """From 1."""
+
+    @property
+    def passage(self) -> Passage:
+        """What it says."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSentence:
+    """One sentence of an answer and what it rests on."""
+
+    text: str
+    citations: tuple[int, ...]
+    """Numbers of sources; every one exists."""
+    origin: Origin
+    """Who set the citation: the model, the comparison with the passages, or nobody."""
+    in_house: bool
+    """The model's own knowledge: neither cited nor found in a passage."""
+    support: float
+    """Highest similarity to a sentence of the cited passages, else of any passage; 0 to 1."""
+    foreign_numbers: tuple[str, ...] = ()
+    """Quantities in the sentence, as written, that none of the cited passages has."""
+    entailment: tuple[float | None, ...] = ()
+    """Parallel to ``citations``: probability that the cited passage entails the sentence, None where that was not
+    measured; empty where nothing was (see :mod:`climassay.grounding.faithfulness`)."""
+
+
+def written(sentence: AnswerSentence) -> str:
+    """A sentence with its citations and marks, as it is shown in running text."""
+    numbers = "".join(f" [{number}]" for number in sentence.citations)
+    foreign = f" ({', '.join(sentence.foreign_numbers)} not in the cited passage)" if sentence.foreign_numbers else ""
+    return sentence.text + numbers + foreign + (f" {IN_HOUSE_MARK}" if sentence.in_house else "")
+
+
+def ground_text(
+    text: str, *, cut: bool, sources: Sequence[NumberedPassage], encoder: Encoder | None
+) -> tuple[tuple[AnswerSentence, ...], int]:
+    """Sentences with citations that exist, and the number of citations removed.
+
+    Args:
+        text: What a model wrote.
+        cut: Whether it was cut off, so that its last sentence is not whole.
+        sources: The passages that lay before the model; none where it had none.
+        encoder: Compares sentences with passages; None attributes nothing and measures no support.
+    """
+    pieces = _pieces(text)
+    if cut and len(pieces) > 1:
+        pieces = pieces[:-1]
+    pieces = [piece for piece in pieces if not _is_loop(piece.text)]
+    known = {source.number for source in sources}
+    removed = sum(number not in known for piece in pieces for number in piece.numbers)
+    if not pieces:
+        return (), removed
+    if not sources or encoder is None:
+        support = np.zeros((len(pieces), len(sources)))
+    else:
+        support = _support([piece.text for piece in pieces], sources, encoder)
+    return tuple(_attribute(piece, row, sources) for piece, row in zip(pieces, support, strict=True)), removed
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A sentence as the model wrote it, its citations taken out."""
+
+    text: str
+    numbers: tuple[int, ...]
+    marked: bool
+
+
+def _pieces(text: str) -> list[_Piece]:
+    """Sentences with the citations and marks that stand in or right behind them; repeated sentences once."""
+    # A citation behind the full stop belongs to the sentence before it: move it in front.
+    moved = re.sub(r"([.!?])((?:\s*\[\s*\d+(?:\s*[,;&-]\s*\d+)*\s*\])+)", r"\2\1", " ".join(text.split()))
+    moved = re.sub(r"([.!?])\s*(\(\s*in-house knowledge\s*\))", r" \2\1", moved, flags=re.IGNORECASE)
+    found: dict[str, _Piece] = {}
+    for sentence in split_sentences(moved):
+        numbers = [int(n) for match in _CITATION.finditer(sentence) for n in re.findall(r"\d+", match[1])]
+        bare = _CITATION.sub("", sentence)
+        marked = bool(_MARK.search(bare))
+        bare = re.sub(r"\s+([.!?,;:])", r"\1", _MARK.sub("", bare)).strip()
+        if not re.search(r"\w", bare):
+            continue
+        if bare in found:
+            numbers = [*found[bare].numbers, *numbers]
+        found[bare] = _Piece(bare, tuple(dict.fromkeys(numbers)), marked)
+    return list(found.values())
+
+
+def _is_loop(text: str) -> bool:
+    """Whether a run of four words occurs three times: small models get caught in such loops, writers do not."""
+    words = re.findall(r"\w+", text.lower())
+    runs = Counter(zip(words, words[1:], words[2:], words[3:], strict=False))
+    return max(runs.values(), default=0) >= 3
+
+
+def _support(texts: Sequence[str], sources: Sequence[NumberedPassage], encoder: Encoder) -> np.ndarray:
+    """Similarity of each text to the nearest sentence of each source, shape [texts, sources]."""
+    parts = [split_sentences(source.passage.text) or [source.passage.text] for source in sources]
+    vectors = encoder.encode([*texts, *[sentence for sentences in parts for sentence in sentences]])
+    own, others = vectors[: len(texts)], vectors[len(texts) :]
+    borders = np.cumsum([0, *[len(sentences) for sentences in parts]])
+    similar = own @ others.T
+    columns = [similar[:, low:high].max(axis=1) for low, high in pairwise(borders)]
+    return np.asarray(np.clip(np.stack(columns, axis=1), 0.0, 1.0))
+
+
+def _attribute(piece: _Piece, support: np.ndarray, sources: Sequence[NumberedPassage]) -> AnswerSentence:
+    texts = {source.number: source.passage.text for source in sources}
+    numbers = list(texts)
+    cited = tuple(number for number in piece.numbers if number in texts)
+    if cited:
+        best = max(float(support[numbers.index(number)]) for number in cited)
+        foreign = foreign_quantities(piece.text, [texts[number] for number in cited])
+        return AnswerSentence(piece.text, cited, "model", False, best, foreign)
+    if not numbers:
+        return AnswerSentence(piece.text, (), "none", True, 0.0)
+    place = int(support.argmax())
+    best = float(support[place])
+    fits = best >= SUPPORT_COSINE and not foreign_quantities(piece.text, [texts[numbers[place]]])
+    if fits and not piece.marked:
+        return AnswerSentence(piece.text, (numbers[place],), "attributed", False, best)
+    return AnswerSentence(piece.text, (), "none", True, best)

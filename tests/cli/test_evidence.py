@@ -1,0 +1,175 @@
+"""``climassay factcheck-evidence`` and ``factcheck-head train`` as they are typed, on a small random model."""
+
+import json
+
+import pytest
+
+from climassay.factcheck.verdict_head import load_head
+from command_line import run_command
+from planted_evidence import evidence_claims
+from tiny_models import save_tiny
+
+CLAIMS = 24
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = save_tiny(tmp_path_factory.mktemp("model"))
+    config = json.loads((folder / "config.json").read_text())
+    # A token is a letter or two here: the prompts are longer than the tiny models of other tests take.
+    (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 2048}))
+    return f"local:{folder}"
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("workspace")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    rows = [
+        {
+            "claim": row.text,
+            "claim_label": row.label,
+            "evidences": [{"evidence": one.text, "evidence_label": one.label} for one in row.evidence],
+        }
+        for row in evidence_claims(CLAIMS, each=2).rows
+    ]
+    path = tmp_path_factory.mktemp("data") / "claims.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def climassay(monkeypatch, capsys, model, places):
+    """Runs a command on the small model; gives its exit code, stdout and stderr."""
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(places[0]))
+
+    def run(*arguments):
+        return run_command(monkeypatch, capsys, *arguments, "--model", model, "--workspace", places[1])
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def head(tmp_path_factory):
+    return tmp_path_factory.mktemp("head") / "head.safetensors"
+
+
+def train(climassay, file, head, *more):
+    return climassay("factcheck-head", "train", file, "-o", head, "--layer", "2", "--encoder", "none", *more)
+
+
+def test_prompts_are_scored_and_asked_once(climassay, file, tmp_path):
+    html, csv, rows = tmp_path / "report.html", tmp_path / "scores.csv", tmp_path / "rows.jsonl"
+    files = ("--html", html, "--csv", csv, "--predictions", rows)
+    code, out, err = climassay("factcheck-evidence", file, "--limit", 8, "--json", *files)
+    assert code == 0, err
+    data = json.loads(out)
+    assert (data["claims"], data["left_out"], data["failed"]) == (8, CLAIMS - 8, 0)
+    assert data["scores"]["n"] == 8
+    assert {"accuracy", "f1", "constant_accuracy"} <= data["scores"].keys()
+    assert all(sum(row["probabilities"]) == pytest.approx(1) for row in data["predictions"])
+    assert [json.loads(line) for line in rows.read_text().splitlines()] == data["predictions"]
+    assert "accuracy" in csv.read_text().lower()
+    assert "claims.jsonl" in html.read_text()
+    again = json.loads(climassay("factcheck-evidence", file, "--limit", 8, "--json")[1])
+    assert again["predictions"] == data["predictions"]
+    raw = json.loads(climassay("factcheck-evidence", file, "--limit", 8, "--json", "--no-calibrate")[1])
+    assert raw["predictions"] != data["predictions"]
+
+
+def test_tables_on_the_screen(climassay, file):
+    code, out, err = climassay("factcheck-evidence", file, "--limit", 6)
+    assert code == 0
+    assert "constant" in out
+    assert f"{CLAIMS - 6} claims of claims.jsonl were left out" in err
+
+
+def test_claims_without_verdicts_are_listed(climassay, tmp_path):
+    file = tmp_path / "plain.csv"
+    file.write_text("claim,evidence_1,evidence_2\nIce melts.,Warm ice melts.,\nIce stays.,,\n")
+    code, out, _ = climassay("factcheck-evidence", file)
+    assert code == 0
+    assert "Ice melts." in out
+    code, _, err = climassay("factcheck-evidence", file, "--csv", tmp_path / "scores.csv")
+    assert code == 2
+    assert "no published verdicts" in err
+
+
+def test_head_is_trained_scored_on_held_out_claims_and_used(climassay, file, head):
+    code, out, err = train(climassay, file, head, "--hold-out", 6, "--json")
+    assert code == 0, err
+    data = json.loads(out)
+    assert data["provenance"]["claims"] == CLAIMS - 6
+    assert data["scores"]["n"] == 6
+    assert data["choices"][0]["log_loss"] <= data["choices"][-1]["log_loss"]
+    assert load_head(head).provenance.claims == CLAIMS - 6
+    used = json.loads(climassay("factcheck-evidence", file, "--head", head, "--json")[1])
+    assert (used["claims"], used["left_out"]) == (6, CLAIMS - 6)
+    assert used["scores"]["accuracy"] == data["scores"]["accuracy"]
+    everything = json.loads(climassay("factcheck-evidence", file, "--head", head, "--include-trained", "--json")[1])
+    assert everything["claims"] == CLAIMS
+
+
+def test_training_on_the_screen(climassay, file, tmp_path):
+    code, out, err = train(climassay, file, tmp_path / "head.safetensors", "--folds", 3)
+    assert code == 0, err
+    assert "contrast of layer 2" in out
+    assert "macro-F1" in out
+    assert f"Trained on {CLAIMS} claims" in err
+
+
+def test_head_trained_on_everything_has_nothing_to_be_scored_on(climassay, file, tmp_path):
+    own = tmp_path / "head.safetensors"
+    assert train(climassay, file, own)[0] == 0
+    code, _, err = climassay("factcheck-evidence", file, "--head", own)
+    assert code == 2
+    assert "--include-trained" in err
+
+
+def test_head_of_another_model_is_refused(climassay, monkeypatch, capsys, file, head, places, tmp_path):
+    if not head.exists():
+        assert train(climassay, file, head, "--hold-out", 6)[0] == 0
+    other = f"local:{save_tiny(tmp_path, seed=5)}"
+    arguments = ("factcheck-evidence", file, "--head", head, "--model", other, "--workspace", places[1])
+    code, _, err = run_command(monkeypatch, capsys, *arguments)
+    assert code == 2
+    assert "was trained on the model" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--scale", "binary", "--head", "HEAD"), "climate-fever"),
+        (("--head", "nowhere.safetensors"), "no verdict head"),
+        (("--claim", "statement"), "no column 'statement'"),
+        (("--scale", "nowhere.toml"), "nowhere.toml"),
+    ],
+    ids=["scale", "head", "column", "toml"],
+)
+def test_wrong_arguments_of_evidence(climassay, file, head, arguments, message):
+    given = [str(head) if argument == "HEAD" else argument for argument in arguments]
+    code, _, err = climassay("factcheck-evidence", file, *given)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-o", "nowhere/head.safetensors"), "does not exist"),
+        (("-o", "."), "is a folder"),
+        (("-o", "head.safetensors", "--encoder", "none", "--hold-out", CLAIMS), "cannot be held out"),
+        (("-o", "head.safetensors", "--encoder", "none", "--layer", "99"), "layer"),
+    ],
+    ids=["folder", "is-folder", "hold-out", "layer"],
+)
+def test_wrong_arguments_of_training(climassay, monkeypatch, file, tmp_path, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = climassay("factcheck-head", "train", file, *arguments)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err

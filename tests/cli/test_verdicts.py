@@ -1,0 +1,198 @@
+"""``climassay verdicts score`` as a user meets it."""
+
+import csv
+import gzip
+import json
+
+import pytest
+
+from command_line import run_command
+
+ROWS = [
+    {"claim": "Sea level is falling.", "expert": "incorrect", "model": "Incorrect"},
+    {"claim": "“Sea level” is  falling.", "expert": "incorrect", "model": "correct"},
+    {"claim": "It was warmer in Rome.", "expert": "lacks context", "model": "flawed_reasoning"},
+    {"claim": "Clouds are strange.", "expert": "unsupported", "model": "NEI"},
+    {"claim": "CO2 is a greenhouse gas.", "expert": "correct", "model": "mostly accurate"},
+    {"claim": "Ice melts.", "expert": "accurate", "model": ""},
+    {"claim": "Nobody has judged this.", "expert": "", "model": "correct"},
+]
+
+
+@pytest.fixture
+def score(monkeypatch, capsys):
+    """Runs ``verdicts score``; gives exit code, stdout and stderr."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*arguments):
+        return run_command(monkeypatch, capsys, "verdicts", "score", *arguments)
+
+    return run
+
+
+def write_table(path, rows=ROWS):
+    with path.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.DictWriter(out, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write_table(tmp_path / "claims.csv")
+
+
+COLUMNS = ("--truth", "expert", "--predicted", "model")
+
+
+def test_json_has_every_figure_with_its_interval(score, table):
+    code, out, err = score(table, *COLUMNS, "--scale", "climate-feedback", "--classes", 7, "--claim", "claim", "--json")
+    assert (code, err) == (0, "")
+    data = json.loads(out)
+    assert (data["n"], data["unlabelled"], data["duplicates"]) == (6, 1, 1)
+    assert (data["nei"], data["missing"]) == (1, 1)
+    # Right: the first row, and the third, whose two spellings fall into one of the seven classes.
+    assert data["accuracy"]["value"] == pytest.approx(2 / 6)
+    assert data["without_nei"]["accuracy"]["value"] == pytest.approx(2 / 5)
+    assert data["without_duplicates"]["accuracy"]["value"] == pytest.approx(2 / 5)
+    assert data["without_duplicates"]["without_nei"]["accuracy"]["value"] == pytest.approx(2 / 4)
+    assert data["constant"] == "incorrect"
+    assert data["constant_accuracy"]["value"] == pytest.approx(2 / 6)
+    for name in ("accuracy", "precision", "recall", "f1", "constant_accuracy"):
+        low, high = data[name]["interval"]
+        assert 0 <= low <= high <= 1
+    assert sum(map(sum, data["confusion"]["counts"])) == 6
+    assert data["confusion"]["predicted"][-2:] == ["not enough information", "no verdict"]
+
+
+def test_tables_on_the_screen(score, table):
+    code, out, err = score(table, *COLUMNS, "--classes", 2)
+    assert (code, err) == (0, "")
+    assert out.index("all rows") < out.index("each claim once") < out.index("Confusion matrix")
+    for words in ("climate-feedback, 2 classes", "macro F1", "const.: always 'incorrect'", "missing: 1", "left out: 1"):
+        assert words in out
+
+
+def test_every_form_of_file_reads_the_same(score, table, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    files = [table, tmp_path / "c.jsonl", tmp_path / "c.json", tmp_path / "c.parquet", tmp_path / "c.csv.gz"]
+    files[1].write_text("\n".join(json.dumps(row) for row in ROWS), encoding="utf-8")
+    files[2].write_text(json.dumps([{**row, "model": row["model"] or None} for row in ROWS]), encoding="utf-8")
+    pq.write_table(pa.Table.from_pylist(ROWS), files[3])
+    files[4].write_bytes(gzip.compress(table.read_bytes()))
+    results = [score(file, *COLUMNS, "--classes", 5, "--json") for file in files]
+    assert [code for code, _, _ in results] == [0] * 5
+    assert len({out for _, out, _ in results}) == 1
+
+
+def test_files_that_are_written(score, table, tmp_path):
+    written = {name: tmp_path / "out" / f"scores.{name}" for name in ("csv", "markdown", "html")}
+    options = [part for name, path in written.items() for part in (f"--{name}", path)]
+    assert score(table, *COLUMNS, "--classes", 2, *options)[0] == 0
+    rows = list(csv.DictReader(written["csv"].open(encoding="utf-8")))
+    assert [row["figure"] for row in rows[:4]] == ["accuracy", "macro precision", "macro recall", "macro F1"]
+    assert {row["rows"] for row in rows} == {
+        "all rows",
+        "without NEI",
+        "each claim once",
+        "each claim once, without NEI",
+    }
+    assert "| truth | incorrect | correct |" in written["markdown"].read_text(encoding="utf-8")
+    page = written["html"].read_text(encoding="utf-8")
+    assert "Verdicts of model in claims.csv" in page
+    assert "Confusion matrix" in page
+
+
+@pytest.mark.parametrize("name", ["claim", "Statement", "text"])
+def test_the_claim_column_is_found(score, tmp_path, name):
+    rows = [{name: row["claim"], "expert": row["expert"], "model": row["model"]} for row in ROWS]
+    table = write_table(tmp_path / "renamed.csv", rows)
+    assert json.loads(score(table, *COLUMNS, "--json")[1])["duplicates"] == 1
+
+
+def test_no_claim_column(score, tmp_path):
+    rows = [{"sentence": row["claim"], "expert": row["expert"], "model": row["model"]} for row in ROWS]
+    table = write_table(tmp_path / "renamed.csv", rows)
+    data = json.loads(score(table, *COLUMNS, "--json")[1])
+    assert (data["duplicates"], data["without_duplicates"], data["claims"]) == (None, None, 6)
+    assert json.loads(score(table, *COLUMNS, "--claim", "sentence", "--json")[1])["duplicates"] == 1
+
+
+def test_a_scale_of_ones_own(score, tmp_path):
+    (tmp_path / "own.toml").write_text('labels = ["no", "yes"]\ncorrect = ["yes"]\n', encoding="utf-8")
+    rows = [{"expert": "no", "model": "No"}, {"expert": "yes", "model": "YES"}, {"expert": "yes", "model": "no"}]
+    table = write_table(tmp_path / "own.csv", rows)
+    data = json.loads(score(table, *COLUMNS, "--scale", tmp_path / "own.toml", "--json")[1])
+    assert data["scale"] == "own"
+    assert data["accuracy"]["value"] == pytest.approx(2 / 3)
+
+
+def test_predictions_that_are_not_of_the_scale(score, tmp_path):
+    table = write_table(tmp_path / "t.csv", [*ROWS[:2], {**ROWS[2], "model": "follow-up"}])
+    code, out, err = score(table, *COLUMNS)
+    assert (code, out) == (2, "")
+    assert "Row 3 predicts 'follow-up'" in err
+    assert "--unknown wrong" in err
+    code, out, _ = score(table, *COLUMNS, "--unknown", "wrong", "--json")
+    assert (code, json.loads(out)["unknown"]) == (0, 1)
+    assert "not of the scale: 1" in score(table, *COLUMNS, "--unknown", "wrong")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ("--truth", "judge", "--predicted", "model"),
+            "no column 'judge' (--truth): it has 'claim', 'expert', 'model'",
+        ),
+        (("--truth", "expert", "--predicted", "x"), "no column 'x' (--predicted)"),
+        ((*COLUMNS, "--claim", "sentence"), "no column 'sentence' (--claim)"),
+        ((*COLUMNS, "--scale", "stars"), "There is no scale 'stars'"),
+        ((*COLUMNS, "--scale", "stars.toml"), "There is no file at stars.toml"),
+        ((*COLUMNS, "--classes", "6"), "cannot be shown in 6 classes: it can in 12, 7, 5, 2"),
+        (
+            (*COLUMNS, "--scale", "binary"),
+            "Row 3 has the true verdict 'lacks context', which is not of the scale binary",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence(score, table, arguments, words):
+    code, out, err = score(table, *arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "has no rows"),
+        (b"expert,model\n", "has no rows"),
+        (b"expert,model\n,correct\n", "No row has a true verdict"),
+        (b"\xff\xfe", "is not UTF-8"),
+        (b'[{"expert": 1}', "is not valid JSON"),
+    ],
+    ids=["empty", "heading", "unlabelled", "bytes", "json"],
+)
+def test_files_that_are_no_table(score, tmp_path, content, words):
+    file = tmp_path / "t.csv"
+    file.write_bytes(content)
+    code, out, err = score(file, *COLUMNS)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_missing_file(score, tmp_path):
+    code, _, err = score(tmp_path / "none.csv", *COLUMNS)
+    assert (code, "There is no file at" in err) == (2, True)
+
+
+def test_cells_beyond_the_heading_and_short_rows(score, tmp_path):
+    file = tmp_path / "ragged.csv"
+    file.write_text("expert,model\ncorrect,correct,more\nincorrect\n", encoding="utf-8")
+    data = json.loads(score(file, *COLUMNS, "--json")[1])
+    assert (data["n"], data["missing"], data["accuracy"]["value"]) == (2, 1, 0.5)

@@ -1,0 +1,132 @@
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from climassay.errors import InputError
+from climassay.factcheck.claimreview import claim_review, claim_review_script
+from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER
+from climassay.factcheck.transcript import Claim
+from factcheck_transcripts import checked, full_transcript, unchecked
+
+WHO = {"url": "https://example.org/checks/1", "author": "The Checkers"}
+NEI = CLIMATE_FEEDBACK.nei
+
+
+def the_claim(text="It warms.", label="correct", **changes):
+    return replace(checked(text, ({"IPCC": label}, label)), **changes)
+
+
+def check_requirements(review):
+    """What Google's documentation of fact checks requires and says of the values."""
+    assert review["@context"] == "https://schema.org"
+    assert review["@type"] == "ClaimReview"
+    for name in ("claimReviewed", "url"):
+        assert isinstance(review[name], str)
+        assert review[name]
+    rating = review["reviewRating"]
+    assert rating["@type"] == "Rating"
+    assert rating["alternateName"]
+    if "ratingValue" in rating:
+        assert 1 <= rating["worstRating"] < rating["bestRating"]
+        assert rating["worstRating"] <= rating["ratingValue"] <= rating["bestRating"]
+    assert review["author"]["@type"] in ("Organization", "Person")
+    assert review["itemReviewed"]["@type"] == "Claim"
+    author = review["itemReviewed"].get("author", {"@type": "Person", "name": "x"})
+    assert author["@type"] in ("Organization", "Person")
+    assert author["name"]
+
+
+@pytest.mark.parametrize("label", [*CLIMATE_FEEDBACK.labels, NEI])
+def test_every_verdict_has_what_is_required(label):
+    review = json.loads(json.dumps(claim_review(the_claim(label=label), **WHO)))
+    check_requirements(review)
+    assert review["claimReviewed"] == "It warms."
+    assert review["reviewRating"]["alternateName"] == label
+
+
+def test_the_more_true_the_higher_the_rating():
+    values = [
+        claim_review(the_claim(label=label), **WHO)["reviewRating"]["ratingValue"] for label in CLIMATE_FEEDBACK.labels
+    ]
+    assert values == list(range(1, 13))
+    refuted = checked("It cools.", ({"IPCC": "REFUTES"}, "REFUTES"), scale=CLIMATE_FEVER)
+    rating = claim_review(refuted, **WHO)["reviewRating"]
+    assert (rating["ratingValue"], rating["bestRating"]) == (1, 3)
+
+
+def test_too_little_information_has_words_but_no_number():
+    rating = claim_review(the_claim(label=NEI), **WHO)["reviewRating"]
+    assert not {"ratingValue", "bestRating", "worstRating"} & set(rating)
+    assert "do not say enough" in rating["ratingExplanation"]
+
+
+def test_what_is_known_is_said():
+    review = claim_review(
+        full_transcript(),
+        **WHO,
+        author_url="https://example.org",
+        published="2024-05-31",
+        appearance="https://daily.example/column",
+        claimant="Organization",
+    )
+    check_requirements(review)
+    assert review["datePublished"] == "2024-05-31"
+    assert review["author"] == {"@type": "Organization", "name": "The Checkers", "url": "https://example.org"}
+    assert review["itemReviewed"] == {
+        "@type": "Claim",
+        "appearance": {"@type": "CreativeWork", "url": "https://daily.example/column"},
+        "author": {"@type": "Organization", "name": "A columnist, The Daily"},
+        "datePublished": "2023-04-28",
+    }
+    assert review["reviewBody"].startswith("The Sun has not become brighter since 1950. [1]")
+    assert "(In-house knowledge)" in review["reviewBody"]
+    assert review["citation"][0].endswith("https://example.org/report?page=11")
+    assert "Confidence of the model: very high." in review["reviewRating"]["ratingExplanation"]
+
+
+def test_a_source_that_is_an_address_is_where_the_claim_appears():
+    claim = Claim("c", "It warms.", "https://daily.example/column", "15-May-23")
+    item = claim_review(the_claim(claim=claim), **WHO)["itemReviewed"]
+    assert item == {"@type": "Claim", "appearance": {"@type": "CreativeWork", "url": "https://daily.example/column"}}
+
+
+@pytest.mark.parametrize("outcome", ["not checkable", "not about climate", "failed"])
+def test_without_a_verdict_there_is_no_review(outcome):
+    with pytest.raises(InputError, match=f"ended as '{outcome}'"):
+        claim_review(unchecked("Hello.", outcome), **WHO)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"url": "javascript:alert(1)"}, "url of a ClaimReview must be a web address"),
+        ({"author": " "}, "needs an author"),
+        ({"author_url": "example"}, "author_url"),
+        ({"appearance": "ftp://x"}, "appearance"),
+        ({"published": "31.5.2024"}, "like 2024-05-31"),
+    ],
+    ids=range(5),
+)
+def test_what_does_not_fit_is_refused(change, message):
+    with pytest.raises(InputError, match=message):
+        claim_review(the_claim(), **{**WHO, **change})
+
+
+def test_no_text_can_end_the_element():
+    review = claim_review(the_claim("</script><script>alert(1)</script> & more\u2028"), **WHO)
+    element = claim_review_script(review)
+    content = []
+
+    class Scripts(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            content.append(tag)
+
+        def handle_data(self, data):
+            content.append(data)
+
+    Scripts().feed(element)
+    assert content[0] == "script"
+    assert json.loads("".join(content[1:])) == review
+    assert element.count("</script>") == 1

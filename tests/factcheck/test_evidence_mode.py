@@ -1,0 +1,255 @@
+"""Evidence mode: reading tables of claims with evidence, and verdicts by prompts."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from climassay.errors import InputError, ModelError
+from climassay.factcheck.calibration import PLACEHOLDERS
+from climassay.factcheck.evidence_mode import (
+    Evidence,
+    EvidenceClaim,
+    check_with_evidence,
+    check_with_head,
+    read_evidence_claims,
+    sample_claims,
+)
+from climassay.factcheck.scales import CLIMATE_FEVER, SCIENCE_FEEDBACK
+from climassay.factcheck.verdict_head import VERDICT_LABELS
+from climassay.factcheck.verdict_head_fitting import rule_verdict
+from climassay.factcheck.verdict_head_training import train_head
+from climassay.factcheck.verdict_reading import EVIDENCE_LABELS, Reading
+from climassay.models.contract import OptionScores
+from climassay.records import RecordedModel, Records
+from planted_evidence import TELLING_LAYER, EvidenceModel, evidence_claims
+
+CLIMATE_FEVER_FILE = Path(__file__).parents[3] / "shared" / "data" / "climate_fever.jsonl"
+
+
+def write(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+# -------------------------------------------------------------------------------------------------------- reading
+
+
+def test_climate_fever_format(tmp_path):
+    row = {
+        "claim_id": "6",
+        "claim": "The polar bear  population grows.",
+        "claim_label": "REFUTES",
+        "evidences": [
+            {"evidence": "It shrinks.", "article": "Polar bear", "evidence_label": "REFUTES", "votes": [None]},
+            {"evidence": "Bears are white.", "article": "Bear", "evidence_label": "NOT_ENOUGH_INFO"},
+        ],
+    }
+    table = read_evidence_claims(write(tmp_path / "fever.jsonl", row))
+    [claim] = table.rows
+    assert claim.text == "The polar bear population grows."
+    assert claim.label == "REFUTES"
+    assert claim.passages == ("Polar bear: It shrinks.", "Bear: Bears are white.")
+    assert [evidence.label for evidence in claim.evidence] == ["REFUTES", "NOT_ENOUGH_INFO"]
+    assert len(table.sha256) == 64
+
+
+@pytest.mark.parametrize(
+    ("cells", "passages"),
+    [
+        ({"evidence": ["One.", "Two."]}, ("One.", "Two.")),
+        ({"evidence": "One."}, ("One.",)),
+        ({"evidence": '["One.", "Two."]'}, ("One.", "Two.")),
+        ({"evidence": "[1] One."}, ("[1] One.",)),
+        ({"evidence": None}, ()),
+        ({"evidences": [{"text": "One.", "source": "A"}, None, ""]}, ("A: One.",)),
+        (
+            {"evidence_2": "Two.", "evidence_1": "One.", "evidence_10": "Ten.", "evidence_3": ""},
+            ("One.", "Two.", "Ten."),
+        ),
+    ],
+    ids=["list", "text", "json", "bracket", "none", "objects", "columns"],
+)
+def test_general_tables(tmp_path, cells, passages):
+    [claim] = read_evidence_claims(write(tmp_path / "table.jsonl", {"claim": "A claim.", **cells})).rows
+    assert claim.passages == passages
+    assert claim.label is None
+
+
+def test_csv_with_columns_of_other_names(tmp_path):
+    file = tmp_path / "table.csv"
+    file.write_text("statement,truth,evidence_1,evidence_2\nIt is hot.,accurate,Yes.,\n,accurate,No.,\n")
+    table = read_evidence_claims(file, claim="statement", label="truth")
+    assert [(row.text, row.label, row.passages) for row in table.rows] == [("It is hot.", "accurate", ("Yes.",))]
+    assert table.skipped == ("row 2 has no claim",)
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "message"),
+    [
+        ({"claim": "A."}, {}, "no evidence"),
+        ({"evidence": "A."}, {}, "no column 'claim'"),
+        ({"claim": "A.", "evidence": "B."}, {"label": "truth"}, "no column 'truth'"),
+        ({"claim": " ", "evidence": "B."}, {}, "No row"),
+        ({"claim": "A.", "evidence": 7}, {}, "row 1"),
+        ({"claim": "A.", "evidence": [{"sentence": "B."}]}, {}, "no text"),
+    ],
+    ids=["evidence", "claim", "label", "empty", "number", "object"],
+)
+def test_tables_that_cannot_be_used_are_refused(tmp_path, row, options, message):
+    with pytest.raises(InputError, match=message):
+        read_evidence_claims(write(tmp_path / "table.jsonl", row), **options)
+
+
+@pytest.mark.skipif(not CLIMATE_FEVER_FILE.is_file(), reason="the shared data folder is absent")
+def test_published_verdicts_follow_from_published_evidence_by_the_rule():
+    table = read_evidence_claims(CLIMATE_FEVER_FILE)
+    assert len(table.rows) == 1028
+    assert {len(row.evidence) for row in table.rows} == {5}
+    by_rule = [
+        VERDICT_LABELS[rule_verdict(np.array([EVIDENCE_LABELS.index(one.label) for one in row.evidence]))]
+        for row in table.rows
+    ]
+    assert by_rule == [row.label for row in table.rows]
+
+
+def test_sample_is_seeded_ordered_and_whole_where_it_fits():
+    rows = evidence_claims(20).rows
+    some = sample_claims(rows, 7, seed=3)
+    assert some == sample_claims(rows, 7, seed=3)
+    assert some != sample_claims(rows, 7, seed=4)
+    assert [row for row in rows if row in some] == list(some)
+    assert sample_claims(rows, None) == sample_claims(rows, 99) == rows
+
+
+# ------------------------------------------------------------------------------------------------------- verdicts
+
+
+class Biased:
+    """Likes the last option always, and the option named in the claim a little; fails where it is told to."""
+
+    name, fingerprint = "local:biased", "12" * 32
+
+    def __init__(self, broken=()):
+        self.broken, self.asked = broken, []
+
+    def render(self, messages, assistant_prefix=""):
+        return "\n".join(message.content for message in messages) + assistant_prefix
+
+    def option_logprobs(self, requests, *, on_result=None):
+        found = [self._one(request) for request in requests]
+        for place, scores in enumerate(found):
+            if on_result is not None:
+                on_result(place, scores)
+        return found
+
+    def _one(self, request):
+        text = self.render(request.messages)
+        self.asked.append(text)
+        if any(word in text for word in self.broken):
+            return OptionScores.failed("No luck.")
+        claim = text.partition("Claim: ")[2].partition("\n")[0]
+        bias = [0.0] * (len(request.options) - 1) + [3.0]
+        return OptionScores(
+            tuple(
+                math.log(0.01) + b + (option.strip() in claim) for option, b in zip(request.options, bias, strict=True)
+            )
+        )
+
+    def generate(self, requests, *, on_result=None):
+        raise AssertionError("nothing is generated")
+
+    def close(self):
+        """Nothing to give back."""
+
+
+def claims(*texts, evidence=2):
+    passages = tuple(Evidence(f"Passage {number}.") for number in range(evidence))
+    return [EvidenceClaim(text, text, passages) for text in texts]
+
+
+def test_calibration_undoes_what_the_model_always_prefers():
+    rows = claims("It says SUPPORTS.", "It says REFUTES.")
+    raw = check_with_evidence(rows, Biased(), CLIMATE_FEVER, calibrated=False)
+    assert [one.verdict for one in raw] == ["NOT_ENOUGH_INFO"] * 2
+    better = check_with_evidence(rows, Biased(), CLIMATE_FEVER)
+    assert [one.verdict for one in better] == ["SUPPORTS", "REFUTES"]
+    # The bias gone, one option has e times the probability of each of the three others.
+    assert max(better[0].probabilities) == pytest.approx(math.e / (math.e + 3))
+
+
+def test_prompt_has_all_there_is_and_content_free_prompts_nothing_of_it():
+    model = Biased()
+    check_with_evidence(claims("Ice melts."), model, CLIMATE_FEVER)
+    blank, asked = model.asked[: len(PLACEHOLDERS)], model.asked[len(PLACEHOLDERS) :]
+    assert len(asked) == 1
+    for part in ("Claim: Ice melts.", "[1] Passage 0.", "[2] Passage 1.", "- REFUTES: ", "- NOT_ENOUGH_INFO: "):
+        assert part in asked[0]
+    for text, prompt in zip(PLACEHOLDERS, blank, strict=True):
+        assert "Ice" not in prompt
+        assert "Passage" not in prompt
+        assert f"Claim: {text}" in prompt
+        assert f"[2] {text}" in prompt
+
+
+def test_content_free_prompts_are_as_long_as_the_claims():
+    model = Biased()
+    rows = [*claims("A.", "B.", evidence=1), *claims("C.", evidence=3), *claims("D.", evidence=0)]
+    found = check_with_evidence(rows, model, CLIMATE_FEVER)
+    assert len(model.asked) == 4 + 3 * len(PLACEHOLDERS)
+    assert all(one.verdict is not None for one in found)
+
+
+def test_failures_keep_their_place():
+    done = []
+    found = check_with_evidence(
+        claims("A.", "Broken.", "REFUTES"), Biased(broken=("Broken",)), CLIMATE_FEVER, on_progress=done.append
+    )
+    assert [one.error for one in found] == [None, "No luck.", None]
+    assert found[1].verdict is None
+    assert found[2].verdict == "REFUTES"
+    assert sum(done) == 3
+
+
+def test_prompts_without_content_that_all_fail_are_an_error():
+    with pytest.raises(ModelError, match="No luck"):
+        check_with_evidence(claims("A."), Biased(broken=PLACEHOLDERS), CLIMATE_FEVER)
+
+
+def test_any_scale_will_do():
+    [found] = check_with_evidence(claims("misleading indeed"), Biased(), SCIENCE_FEEDBACK)
+    assert found.verdict == "misleading"
+    assert len(found.probabilities) == len(SCIENCE_FEEDBACK.labels) + 1
+
+
+def test_own_template(tmp_path):
+    (tmp_path / "factcheck_evidence.prompt").write_text("[user]\nClaim: {{ claim }} Mine.\n[assistant]\nSo:\n")
+    model = Biased()
+    check_with_evidence(claims("A."), model, CLIMATE_FEVER, prompts=tmp_path)
+    assert model.asked[-1] == "Claim: A. Mine."
+
+
+def test_second_run_asks_nothing(tmp_path):
+    rows, tallies = claims("A.", "B."), []
+    for _ in range(2):
+        with Records(f"sqlite:///{tmp_path / 'records.sqlite'}") as store, store.run(command="test", config={}) as run:
+            model = RecordedModel(Biased(), store, run)
+            found = check_with_evidence(rows, model, CLIMATE_FEVER)
+            tallies.append(model.tally)
+    assert tallies[0].asked == 2 + len(PLACEHOLDERS)
+    assert tallies[1].asked == 0
+    assert len(found) == 2
+
+
+def test_verdicts_of_a_head():
+    table = evidence_claims(40)
+    readings = [Reading("contrast", (TELLING_LAYER,), "none")]
+    head = train_head(table, table.rows[:30], EvidenceModel(), readings=readings, regularisations=(3.0,)).head
+    broken = EvidenceClaim("x", "X.", (Evidence("unreadable"),))
+    found = check_with_head([*table.rows[30:], broken], head, EvidenceModel())
+    assert found[-1].verdict is None
+    assert found[-1].error is not None
+    right = [one.verdict == one.claim.label for one in found[:-1]]
+    assert sum(right) >= 9

@@ -1,0 +1,292 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from climassay.errors import InputError
+from climassay.factcheck.page import claim_pieces, factcheck_page, notices, safe_link, standing
+from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER, load_scale
+from climassay.factcheck.transcript import Subclaim
+from factcheck_transcripts import (
+    checked,
+    full_transcript,
+    sentence,
+    source,
+    transcripts,
+    unchecked,
+    with_text_everywhere,
+)
+
+NEI = CLIMATE_FEEDBACK.nei
+VOID = {"meta", "br", "link", "img", "input"}
+
+
+class Page(HTMLParser):
+    """What a page consists of; complains where elements are not closed in order."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.page = page
+        self.tags, self.attributes, self.ids, self.links, self.headings = [], [], [], [], []
+        self.open = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attrs]
+        if "id" in found:
+            self.ids.append(found["id"])
+        if tag == "a":
+            self.links.append(found["href"])
+        if re.fullmatch(r"h\d", tag):
+            self.headings.append(int(tag[1]))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("style", "title"):
+            self.text += data
+
+    @property
+    def words(self):
+        return " ".join(self.text.split())
+
+
+def page_of(transcript, **options):
+    return Page(factcheck_page(transcript, **options))
+
+
+NEI_CHECK = checked("It snows.", ({"IPCC": NEI, "WMO": NEI}, NEI), reason="not enough information")
+PAGES = {
+    "full": full_transcript(),
+    "one statement": checked("It warms.", ({"IPCC": "correct"}, "correct"), reason="one informed advocate"),
+    "nothing found": replace(NEI_CHECK, sources=()),
+    "not checkable": unchecked("What a day!", "not checkable"),
+    "not about climate": unchecked("Bern is in Switzerland.", "not about climate"),
+    "failed": unchecked("It warms.", "failed", error="The server did not answer."),
+}
+
+
+@pytest.mark.parametrize("transcript", PAGES.values(), ids=PAGES)
+def test_every_page_is_whole_self_contained_and_in_order(transcript):
+    page = page_of(transcript)
+    assert not {"script", "link", "img", "iframe", "object", "form"} & set(page.tags)
+    assert not re.search(r"url\(|@import", page.page)
+    assert not [name for name in page.attributes if name.startswith("on")]
+    assert len(page.ids) == len(set(page.ids))
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+    assert page.headings[0] == 1
+    assert page.headings.count(1) == 1
+    assert all(after - before <= 1 for before, after in zip(page.headings, page.headings[1:], strict=False))
+    assert "Written by a machine" in page.words
+
+
+def test_a_page_says_what_came_out_and_how():
+    page = page_of(full_transcript())
+    for text in (
+        "The claim is contradicted by the evidence.",
+        "probability of 62%",
+        "A columnist, The Daily, 2023-04-28",
+        "the finding has a probability of 90 to 100 per cent",
+        "Carbon dioxide has. [1] [2]",
+        "That is common knowledge. (In-house knowledge)",
+        "1 of 2 cited sentences got their citation by comparing",
+        "argues the stance of pamphlet",
+        "It fell by 42 percent. [3] (42 not in the cited passage)",
+        "In its view the claim is an outlier view",
+        "mediator asks Pamphlet: Which measurement shows that CO2 does nothing?",
+        "Pamphlet replies: Plants like it. [3]",
+        "closed the debate, because the mediator was satisfied",
+        "held another round, because the informed advocates' verdicts were more than one step apart",
+        "Draft, written before the verdict",
+        "Without IPCC the mediator would have said misleading",
+        "Without WMO the mediator would have said incorrect (the same)",
+        "12,345 prompt, 678 completion; 0.0123 US dollars",
+    ):
+        assert text in page.words
+    assert "https://example.org/report?page=11" in page.links
+    assert "passage-4" in page.ids
+
+
+def test_warnings_come_before_the_explanation_and_name_everything():
+    found = notices(full_transcript())
+    assert found[0].startswith("The advocates still differ")
+    text = " ".join(found)
+    for part in ("older than 2023", "1 of 3 sentences rests", "1 citation of", "67% of 3", "1 model call", "context"):
+        assert part in text
+    page = page_of(full_transcript())
+    assert page.words.index("Before you rely on this") < page.words.index("Why")
+    contrary = checked("It warms.", ({"IPCC": "correct"}, "correct"), contradicts=True, explanation=(sentence("No."),))
+    assert notices(contrary)[0].startswith("The explanation seems to argue for the other side")
+    assert "The explanation cites no passage." in notices(contrary)
+    assert notices(PAGES["one statement"]) == ()
+
+
+def test_passages_that_do_not_entail_what_they_are_cited_for_are_warned_of():
+    said = (
+        replace(sentence("One.", 1, 2), entailment=(0.1, 0.9)),
+        replace(sentence("Two.", 1, 2), entailment=(0.1, None)),
+        replace(sentence("Three.", 1), entailment=(None,)),
+    )
+    weak = checked("It warms.", ({"IPCC": "correct"}, "correct"), explanation=said)
+    assert notices(weak) == ("1 sentence cites a passage that may not say so.",)
+
+
+@pytest.mark.parametrize("label", CLIMATE_FEEDBACK.labels)
+def test_the_scale_shows_where_the_verdict_stands(label):
+    page = factcheck_page(checked("It warms.", ({"IPCC": label}, label)))
+    steps = re.findall(r"<li class=\"(?:lower|upper)\"[^>]*>", page)
+    assert len(steps) == 12
+    (current,) = [number for number, step in enumerate(steps) if "aria-current" in step]
+    assert current == CLIMATE_FEEDBACK.position(label)
+
+
+def test_too_little_information_is_said_plainly_with_what_was_searched():
+    page = page_of(NEI_CHECK)
+    assert "do not say enough to judge this claim" in page.words
+    assert "No verdict was made up" in page.words
+    assert "IPCC in ar6: 1 passage found ([1]), not enough to judge" in page.words
+    assert 'class="scale"' not in page.page
+    empty = replace(NEI_CHECK, rounds=tuple(
+        replace(held, opinions=tuple(replace(one, retrieved=()) for one in held.opinions)) for held in NEI_CHECK.rounds
+    ), sources=())  # fmt: skip
+    assert "WMO in ar6: no relevant passage found" in page_of(empty).words
+
+
+@pytest.mark.parametrize(
+    ("outcome", "text"),
+    [
+        ("not checkable", "states nothing that evidence could confirm or refute"),
+        ("not about climate", "is not about climate"),
+        ("failed", "The server did not answer."),
+    ],
+)
+def test_a_claim_without_debate_has_its_reason(outcome, text):
+    page = page_of(PAGES[outcome])
+    assert text in page.words
+    assert "No debate was held" in page.words
+    assert "What each advocate holds" not in page.words
+    assert "debated the claim" not in page.words
+
+
+def test_an_advocate_without_information_or_answer_is_shown_as_such():
+    held = checked("It warms.", ({"IPCC": "correct", "WMO": NEI, "Abstracts": None}, "correct"))
+    page = page_of(held)
+    assert "WMO not enough information judges by ar6 It has not enough information" in page.words
+    assert "Abstracts no verdict judges by ar6 It came to no verdict." in page.words
+
+
+def test_other_scales_are_known_by_name_or_given():
+    refuted = checked("It cools.", ({"IPCC": "REFUTES"}, "REFUTES"), scale=CLIMATE_FEVER)
+    assert "is refuted by the evidence" in page_of(refuted).words
+    own = replace(CLIMATE_FEVER, name="mine")
+    assert "mine: REFUTES" in page_of(replace(refuted, scale="mine"), scale=own).words
+    with pytest.raises(InputError, match="no scale 'mine'"):
+        factcheck_page(replace(refuted, scale="mine"))
+    with pytest.raises(InputError, match="not a verdict of the scale"):
+        factcheck_page(replace(refuted, scale="binary"))
+
+
+ATTACK = "\"'></p><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}"
+
+
+def test_nothing_that_people_or_models_write_becomes_markup():
+    attacked = with_text_everywhere(full_transcript(), ATTACK)
+    page = page_of(replace(attacked, scale="climate-feedback"))
+    assert not {"script", "img"} & set(page.tags)
+    assert "onerror" not in page.attributes
+    assert page.page.count("&lt;script&gt;alert(1)") > 40
+    assert "49" not in page.words.split()
+    assert not [link for link in page.links if not link.startswith("#")]
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(transcripts())
+def test_any_transcript_makes_a_page_whose_links_lead_somewhere(transcript):
+    page = page_of(transcript)
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        " javascript:alert(1)",
+        "JaVaScRiPt:alert(1)",
+        "java\nscript:alert(1)",
+        "data:text/html,<script>alert(1)</script>",
+        "vbscript:x",
+        "file:///etc/passwd",
+        "//example.org",
+        "https:example.org",
+        "https://",
+        "https://ipcc.ch@example.org/",
+        "https://ipcc.ch\\@example.org/",
+        "https://[broken/",
+        "https://example.org/\u202egro",
+        "example.org",
+        "",
+        None,
+    ],
+    ids=range(17),
+)
+def test_other_addresses_never_become_links(url):
+    assert safe_link(url) is None
+    shown = checked("It warms.", ({"IPCC": "correct"}, "correct"), sources=(source(1, url=url),))
+    assert all(link.startswith("#") for link in page_of(shown).links)
+
+
+@pytest.mark.parametrize("url", ["https://www.ipcc.ch/report/?a=1&b=2#x", "HTTP://example.org", "http://[::1]:80/a"])
+def test_web_addresses_become_links(url):
+    assert safe_link(url) == url
+
+
+def test_a_passage_says_where_it_stands():
+    assert standing(source(2, ("WMO",), report="AR6", last_page=13, paragraph_ids=("A.1", "A.2"))) == (
+        ("Report", "AR6"),
+        ("Heading", "Energy > Greenhouse effect"),
+        ("Page", "12-13"),
+        ("Paragraph", "A.1, A.2"),
+        ("File", "physical.pdf"),
+        ("Collection", "ar6"),
+        ("Lay before", "WMO"),
+    )
+    assert dict(standing(source(1, last_page=11)))["Page"] == "11"
+
+
+@given(
+    st.text(max_size=20).flatmap(
+        lambda text: st.tuples(
+            st.just(text),
+            st.lists(st.tuples(*[st.integers(0, len(text))] * 2).map(sorted), min_size=2, max_size=4),
+        )
+    )
+)
+def test_pieces_join_to_the_claim_and_belong_to_their_subclaims(drawn):
+    text, spans = drawn
+    subclaims = [Subclaim(number, "", *span) for number, span in enumerate(spans, start=1)]
+    pieces = claim_pieces(text, subclaims)
+    assert "".join(piece.text for piece in pieces) == text
+    for subclaim in subclaims:
+        own = "".join(piece.text for piece in pieces if subclaim.number in piece.subclaims)
+        assert own == text[subclaim.start : subclaim.end]
+        ends = sum(subclaim.number in piece.ends for piece in pieces)
+        assert ends == (subclaim.start < subclaim.end)
+
+
+def test_a_user_scale_of_two_labels_has_a_place_for_each(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('labels = ["false", "true"]\ncorrect = ["true"]\n')
+    mine = load_scale(str(file))
+    true = checked("It warms.", ({"IPCC": "true"}, "true"), scale=mine)
+    assert "The claim is true." in page_of(true, scale=mine).words

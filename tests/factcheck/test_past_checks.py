@@ -1,0 +1,169 @@
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+
+from climassay.factcheck.past_checks import SIMILAR, find_past
+from climassay.models.encoder import load_encoder
+from climassay.records import Records
+
+
+class WordEncoder:
+    """Similarity is shared words; counts what it is asked to encode."""
+
+    name, fingerprint, width = "words", "w" * 64, 512
+
+    def __init__(self):
+        self.words, self.encoded = {}, []
+
+    def encode(self, texts, *, role="passage", on_progress=None):
+        self.encoded += texts
+        out = np.zeros((len(texts), self.width), dtype=np.float32)
+        for row, text in zip(out, texts, strict=True):
+            for word in re.findall(r"\w+", text.lower()):
+                row[self.words.setdefault(word, len(self.words))] = 1
+            row /= np.linalg.norm(row) or 1
+        return out
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    with Records(f"sqlite:///{tmp_path / 'records.sqlite'}") as records:
+        yield records
+
+
+def debated(store, *claims, label="incorrect", outcome="verdict", table="transcript"):
+    rows = [
+        {"claim": {"text": claim}, "scale": "climate-feedback", "verdict": {"label": label, "outcome": outcome}}
+        for claim in claims
+    ]
+    with store.run("factcheck", {}) as run:
+        run.save_results(table, rows)
+    return run.id
+
+
+CLAIM = "The Arctic ice will have gone by 2030."
+
+
+def test_the_same_claim_is_found_whatever_its_spelling(store):
+    run = debated(store, "“The  arctic ice will have gone by 2030.”")
+    (check,) = find_past(store, CLAIM, WordEncoder())
+    assert (check.run, check.same, check.similarity) == (run, True, 1.0)
+    assert (check.verdict, check.outcome, check.scale) == ("incorrect", "verdict", "climate-feedback")
+    assert not check.differs_in_numbers
+    assert not check.differs_in_negation
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", check.when)
+
+
+def test_same_first_then_most_similar_and_nothing_below_the_threshold(store):
+    similar = "The Arctic ice will have gone by 2050."
+    debated(store, "Cows burp.", similar, CLAIM, "The Arctic ice will have gone.")
+    found = find_past(store, CLAIM, WordEncoder())
+    assert [check.claim for check in found] == [CLAIM, similar, "The Arctic ice will have gone."]
+    assert [check.same for check in found] == [True, False, False]
+    assert find_past(store, CLAIM, WordEncoder(), most=1) == found[:1]
+    assert find_past(store, CLAIM, WordEncoder(), threshold=0.99) == found[:1]
+    assert len(find_past(store, CLAIM, WordEncoder(), threshold=0.0)) == 4
+
+
+def test_every_check_of_a_claim_is_told_the_newest_first(store, monkeypatch):
+    times = iter([1_700_000_000.0 + 60 * n for n in range(100)])
+    monkeypatch.setattr("climassay.records.runs.time.time", lambda: next(times))
+    runs = [debated(store, CLAIM, label=label) for label in ("incorrect", "misleading")]
+    found = find_past(store, CLAIM, WordEncoder())
+    assert [(check.run, check.verdict) for check in found] == [(runs[1], "misleading"), (runs[0], "incorrect")]
+
+
+def test_failed_debates_and_other_tables_are_no_checks(store):
+    debated(store, CLAIM, outcome="failed", label=None)
+    debated(store, CLAIM, table="scores")
+    assert find_past(store, CLAIM, WordEncoder()) == []
+    debated(store, CLAIM, outcome="not about climate", label=None)
+    (check,) = find_past(store, CLAIM, WordEncoder())
+    assert (check.verdict, check.outcome) == (None, "not about climate")
+
+
+@pytest.mark.parametrize(
+    ("other", "numbers", "negation"),
+    [
+        ("The Arctic ice will have gone by 2050.", True, False),
+        ("The Arctic ice will not have gone by 2030.", False, True),
+        ("The Arctic ice won't have gone by 2050.", True, True),
+        ("By 2030, the Arctic ice will have gone.", False, False),
+        ("The Arctic ice will have gone.", True, False),
+    ],
+)
+def test_what_may_make_a_similar_claim_another_one_is_told(store, other, numbers, negation):
+    debated(store, other)
+    (check,) = find_past(store, CLAIM, WordEncoder(), threshold=0.1)
+    assert (check.differs_in_numbers, check.differs_in_negation) == (numbers, negation)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "opposed"),
+    [
+        ("Sea level rise is accelerating.", "Sea level rise is decelerating.", True),
+        ("Hurricanes get stronger.", "Hurricanes get weaker.", True),
+        ("Antarctica gains ice.", "Antarctica is losing ice.", True),
+        ("The sun makes it warmer.", "The sun makes it colder.", True),
+        ("Antarctica gains ice.", "The ice of Antarctica is growing.", False),
+        ("More CO2 means less ice.", "Less ice means more CO2.", False),
+    ],
+)
+def test_opposite_words_count_as_a_negation(store, first, second, opposed):
+    debated(store, second)
+    (check,) = find_past(store, first, WordEncoder(), threshold=0.0)
+    assert check.differs_in_negation == opposed
+
+
+def test_vectors_are_kept_and_a_spoilt_cache_is_made_anew(store, tmp_path):
+    encoder = WordEncoder()
+    debated(store, CLAIM, "Cows burp.")
+    first = find_past(store, CLAIM, encoder)
+    assert sorted(encoder.encoded) == sorted([CLAIM, "Cows burp."])
+    debated(store, "Glaciers grow.")
+    assert find_past(store, CLAIM, encoder) == first
+    assert encoder.encoded[2:] == ["Glaciers grow."]
+    (file,) = (tmp_path / "cache" / "past_checks").iterdir()
+    file.write_bytes(b"spoilt")
+    assert find_past(store, CLAIM, encoder) == first
+    assert len(encoder.encoded) == 6
+
+
+def test_empty_records_ask_nothing_of_the_encoder(store):
+    encoder = WordEncoder()
+    assert find_past(store, CLAIM, encoder) == []
+    assert encoder.encoded == []
+
+
+@cache
+def bundled():
+    encoder = load_encoder()
+    encoder.encode(["loads the encoder while the usual cache is in use"])
+    return encoder
+
+
+PARAPHRASES = (
+    ("Volcanoes emit more carbon dioxide than humans.", "Humans release less CO2 than volcanoes do."),
+    ("Antarctica is gaining ice.", "The Antarctic ice is growing."),
+    ("Wind turbines kill millions of birds.", "Millions of birds die because of wind turbines."),
+    ("The ozone hole causes global warming.", "Global warming comes from the hole in the ozone layer."),
+    (
+        "Electric cars produce more CO2 than diesel cars.",
+        "A diesel car emits less carbon dioxide than an electric one.",
+    ),
+)
+
+
+@pytest.mark.parametrize("number", range(len(PARAPHRASES)))
+def test_the_bundled_encoder_finds_paraphrases_and_leaves_other_claims(number, tmp_path, monkeypatch):
+    encoder = bundled()
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path))
+    with Records(f"sqlite:///{tmp_path / 'records.sqlite'}") as store:
+        debated(store, *[second for _, second in PARAPHRASES])
+        (check,) = find_past(store, PARAPHRASES[number][0], encoder)
+    assert check.claim == PARAPHRASES[number][1]
+    assert SIMILAR <= check.similarity < 1
+    assert not check.same

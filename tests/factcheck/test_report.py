@@ -1,0 +1,201 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from climassay.factcheck.analysis import analyse
+from climassay.factcheck.report import analysis_tables, factcheck_report
+from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER
+from climassay.reporting import Cases, DotPlot, HeatMap, LinePlot, StackedBars, as_csv, as_markdown
+from factcheck_transcripts import checked, full_transcript, unchecked, with_text_everywhere
+
+NEI = CLIMATE_FEEDBACK.nei
+LABELS = CLIMATE_FEEDBACK.labels
+
+
+def run(size=24):
+    """Half of the mediator's verdicts are one step from the truth; WMO is often without information."""
+    checks, truths = [], {}
+    for number in range(size):
+        truth = LABELS[number % 12]
+        given = truth if number % 2 else LABELS[(number + 1) % 12]
+        wmo = NEI if number % 3 == 0 else truth
+        rounds = [({"IPCC": given, "WMO": wmo}, given)]
+        if number % 4 == 0:
+            rounds.insert(0, ({"IPCC": truth, "WMO": wmo}, truth))
+        text = f"Claim {number}."
+        truths[text] = truth
+        checks.append(checked(text, *rounds, share=0.3 + number / 50, without=(("IPCC", truth),)))
+    return [*checks, unchecked("What?", "not checkable")], truths
+
+
+def analysed(*given, classes=7):
+    transcripts, truths = given or run()
+    return analyse(transcripts, truths, CLIMATE_FEEDBACK, classes=classes, resamples=100)
+
+
+@pytest.fixture(scope="module")
+def analysis():
+    return analysed()
+
+
+def blocks(report, kind):
+    return [block for section in report.sections for block in section.blocks if isinstance(block, kind)]
+
+
+def titled(tables, start):
+    (table,) = [table for table in tables if table.title.startswith(start)]
+    return table
+
+
+class Anchors(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.ids, self.links, self.headings = [], [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.tags.append(tag)
+        self.ids += [found["id"]] if "id" in found else []
+        self.links += [found["href"]] if tag == "a" else []
+        self.headings += [int(tag[1])] if re.fullmatch(r"h\d", tag) else []
+
+
+def test_every_table_fits_its_headings_and_is_in_every_form(analysis):
+    tables = analysis_tables(analysis)
+    assert len({table.title for table in tables}) == len(tables) == 12
+    for table in tables:
+        assert all(len(row) == len(table.columns) for row in table.rows)
+        assert len(as_csv(table).splitlines()) == len(table.rows) + 1
+        assert table.title in as_markdown(table)
+
+
+def test_scores_stand_beside_the_constant_answer_on_every_level(analysis):
+    table = titled(analysis_tables(analysis), "Verdicts against")
+    assert [row[:2] for row in table.rows][:4] == [
+        ("12 classes", "mediator"), ("12 classes", "IPCC"), ("12 classes", "WMO"), ("7 classes", "mediator")
+    ]  # fmt: skip
+    first, two = table.rows[0], next(row for row in table.rows if row[:2] == ("2 classes", "mediator"))
+    assert (first[2], first[3], first[5]) == ("24", "50.0", "8.3")
+    assert (two[3], two[5]) == ("91.7", "58.3")
+    assert table.strong == {0, 3, 6, 9}
+    wmo = next(row for row in table.rows if row[1] == "WMO")
+    assert (wmo[3], wmo[9]) == ("66.7", "8")
+    informed = titled(analysis_tables(analysis), "The same without")
+    assert next(row for row in informed.rows if row[1] == "WMO")[2:4] == ("16", "100.0")
+
+
+def test_rounds_and_leaving_out_are_in_figures(analysis):
+    tables = analysis_tables(analysis)
+    after = {row[:2]: row for row in titled(tables, "After each round").rows}
+    assert after["mediator", "1"][2] == "6"
+    assert float(after["mediator", "1"][4]) > float(after["mediator", "2"][4])
+    rounds = titled(tables, "Rounds of 24")
+    assert ("rounds needed", "2", "6") in rounds.rows
+    left = titled(tables, "Without each")
+    assert left.rows[0][:6] == ("IPCC", "24", "0", "12", "50.0", "31.4-68.6")
+    assert left.rows[0][7] == "-50.0"
+
+
+def test_the_surest_verdicts_have_their_table(analysis):
+    table = titled(analysis_tables(analysis), "Accuracy of the surest")
+    assert [row[1:3] for row in table.rows] == [("25.0", "6"), ("50.0", "12"), ("100.0", "24")]
+
+
+def test_the_report_has_every_figure(analysis):
+    report = factcheck_report(analysis, file="claims.csv", facts=(("Run", "r1"),))
+    maps = blocks(report, HeatMap)
+    assert [len(one.rows) for one in maps] == [12, 7, 5, 2]
+    assert [sum(map(sum, one.counts)) for one in maps] == [24] * 4
+    assert maps[0].counts[0][1] == 2
+    (dots,) = blocks(report, DotPlot)
+    assert len(dots.dots) == 4 * 3
+    assert dots.dots[0].reference == pytest.approx(2 / 24)
+    (bars,) = blocks(report, StackedBars)
+    assert [(bar.label, bar.total) for bar in bars.bars] == [
+        ("published", 24), ("mediator", 25), ("IPCC", 25), ("WMO", 25)
+    ]  # fmt: skip
+    assert [(one.place, one.hatched) for one in bars.categories[-2:]] == [(None, False), (None, True)]
+    assert (bars.categories[0].place, bars.categories[6].place) == (0.0, 1.0)
+    (curve,) = blocks(report, LinePlot)
+    assert curve.series[0].points[-1].y == pytest.approx(analysis.risk.unordered)
+    page = report.to_html()
+    for text in (
+        "50.0% right (",
+        "Fact-checks of claims.csv",
+        "Leippold et al. (2024)",
+        "not reviewed by a person",
+        "r1",
+    ):
+        assert text in page
+
+
+def test_long_curves_are_thinned_with_both_ends_kept():
+    report = factcheck_report(analysed(*run(60)), file="x")
+    (curve,) = blocks(report, LinePlot)
+    points = curve.series[0].points
+    assert len(points) == 25
+    assert points[0].x == pytest.approx(1 / 60)
+    assert points[-1].x == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"), [(0, "more than"), (10, "not clearly other than"), (20, "less than")], ids=str
+)
+def test_the_headline_says_whether_a_constant_answer_is_as_good(wrong, words):
+    truths = {f"c{number}": "incorrect" if number < 13 else "correct" for number in range(20)}
+    checks = [
+        checked(text, ({"IPCC": label}, label))
+        for number, (text, truth) in enumerate(truths.items())
+        for label in [truth if number >= wrong else {"correct": "incorrect", "incorrect": "correct"}[truth]]
+    ]
+    report = factcheck_report(analysed(checks, truths, classes=2), file="x")
+    facts = dict(report.sections[0].blocks[0].items)
+    assert f"{words} the 65.0% of always answering 'incorrect'" in facts["Mediator, 2 classes"]
+
+
+def test_disagreements_link_to_their_place_and_their_page(analysis):
+    report = factcheck_report(analysis, file="x", pages={"Claim 6.": "claims/6.html"})
+    (cases,) = blocks(report, Cases)
+    assert len(cases.cases) == len(analysis.disagreements) > 3
+    anchors = Anchors(report.to_html())
+    assert len(anchors.ids) == len(set(anchors.ids))
+    assert {link[1:] for link in anchors.links if link.startswith("#")} <= set(anchors.ids)
+    assert [link for link in anchors.links if not link.startswith("#")] == ["claims/6.html"]
+    assert all(after - before <= 1 for before, after in zip(anchors.headings, anchors.headings[1:], strict=False))
+
+
+def test_published_figures_are_shown_for_their_scale_only(analysis):
+    assert "62.94 / 38.87" in factcheck_report(analysis, file="x").to_html()
+    scale = CLIMATE_FEVER
+    fever = analyse([checked("a", ({"E": "SUPPORTS"}, "SUPPORTS"), scale=scale)], {"a": "SUPPORTS"}, scale)
+    page = factcheck_report(fever, file="x").to_html()
+    assert "62.94" not in page
+    assert "No verdict differs from the published one." in page
+
+
+def test_a_run_without_published_verdicts_says_so():
+    analysis = analysed(run()[0], {})
+    page = factcheck_report(analysis, file="x").to_html()
+    assert "No claim has a published verdict" in page
+    assert "Disagreements" not in page
+    assert not [table for table in analysis_tables(analysis) if "published ones" in table.title]
+
+
+def test_a_run_in_which_nothing_was_debated_has_a_report():
+    page = factcheck_report(analysed([unchecked("a", "failed")], {"a": "correct"}), file="x").to_html()
+    assert "none of them debated" in page
+    assert "0.0% right" in page
+
+
+def test_nothing_that_people_or_models_write_becomes_markup():
+    attack = "\"'><script>alert(1)</script>"
+    attacked = with_text_everywhere(full_transcript(), attack)
+    attacked = replace(attacked, claim=replace(attacked.claim, id=attack), without=((attack, "correct"),))
+    analysis = analysed([attacked], {attack: "correct"})
+    page = factcheck_report(analysis, file=attack, facts=((attack, attack),)).to_html()
+    anchors = Anchors(page)
+    assert "script" not in anchors.tags
+    assert page.count("&lt;script&gt;") > 10

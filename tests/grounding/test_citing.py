@@ -1,0 +1,103 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from climassay.corpus.documents import Passage
+from climassay.grounding import AnswerSentence, ground_text, written
+from climassay.grounding.faithfulness import ENTAILED, faithful_share, faithfulness
+
+
+@dataclass(frozen=True)
+class Source:
+    number: int
+    passage: Passage
+
+
+class SameWords:
+    """Texts are alike as far as they share words."""
+
+    name, fingerprint, width = "words", "w", 512
+
+    def encode(self, texts, *, role="passage", on_progress=None):
+        out = np.zeros((len(texts), self.width), dtype=np.float32)
+        words = sorted({word for text in texts for word in text.lower().strip(".").split()})
+        for row, text in zip(out, texts, strict=True):
+            for word in text.lower().strip(".").split():
+                row[words.index(word)] = 1
+            row /= np.linalg.norm(row) or 1
+        return out
+
+
+def source(number, text):
+    return Source(number, Passage(f"p-{number}", text, "p", "Book", "book.md", number))
+
+
+SOURCES = (
+    source(1, "The sea rose by 0.20 [0.15 to 0.25] m between 1901 and 2018."),
+    source(2, "The surface warmed by 1.09 °C."),
+)
+
+
+def grounded(text, encoder=None, sources=SOURCES):
+    sentences, _ = ground_text(text, cut=False, sources=sources, encoder=encoder)
+    return sentences
+
+
+def test_quantities_that_the_cited_passage_has_in_another_unit_are_its_own():
+    (sentence,) = grounded("The sea rose 15 to 25 cm from 1901 on [1].")
+    assert sentence.foreign_numbers == ()
+
+
+def test_a_number_with_the_wrong_unit_or_from_another_passage_is_named_as_written():
+    (sentence,) = grounded("The sea rose 0.20 °C, and it warmed by 1.1 °C [1].")
+    assert sentence.foreign_numbers == ("0.20 °C", "1.1 °C")
+    assert written(sentence).endswith("[1] (0.20 °C, 1.1 °C not in the cited passage)")
+    (both,) = grounded("The sea rose 0.20 m, and it warmed by 1.1 °C [1, 2].")
+    assert both.foreign_numbers == ()
+
+
+def test_a_sentence_is_attributed_only_with_its_quantities_and_units():
+    right, wrong = grounded("The surface warmed by 1.1 °C. The surface warmed by 1.09 mm.", SameWords())
+    assert (right.origin, right.citations) == ("attributed", (2,))
+    assert (wrong.origin, wrong.citations, wrong.in_house) == ("none", (), True)
+    assert wrong.support >= 0.6
+
+
+def test_digits_of_names_and_citations_are_no_foreign_quantities():
+    (sentence,) = grounded("Under SSP5-8.5 more CO2 warms the surface by 1.09 °C [2].")
+    assert sentence.foreign_numbers == ()
+
+
+class Scripted:
+    name = "scripted"
+
+    def __init__(self, scores):
+        self.scores, self.pairs = scores, []
+
+    def score(self, pairs):
+        self.pairs += pairs
+        return list(self.scores)
+
+
+def test_faithfulness_is_measured_for_every_citation_in_its_place():
+    sentences = grounded("Seas rise [1][2]. Penguins skate. It warms [2].")
+    scores = Scripted([0.9, 0.2, None])
+    measured, share = faithfulness(sentences, SOURCES, scores)
+    assert [sentence.entailment for sentence in measured] == [(0.9, 0.2), (), (None,)]
+    assert share == 0.5
+    first, second = (one.passage.text for one in SOURCES)
+    assert scores.pairs == [(first, "Seas rise."), (second, "Seas rise."), (second, "It warms.")]
+    assert [sentence.text for sentence in measured] == [sentence.text for sentence in sentences]
+
+
+@pytest.mark.parametrize(
+    ("scores", "share"), [((), None), ((None,), None), ((ENTAILED, 0.1, None), 0.5), ((1.0,), 1.0)]
+)
+def test_the_share_is_of_measured_citations(scores, share):
+    sentence = AnswerSentence("It warms.", tuple(range(len(scores))), "model", False, 0.5, entailment=tuple(scores))
+    assert faithful_share([sentence]) == share
+
+
+def test_nothing_is_measured_unless_asked():
+    assert all(sentence.entailment == () for sentence in grounded("Seas rise [1]. Penguins skate."))

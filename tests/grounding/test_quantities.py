@@ -1,0 +1,197 @@
+import re
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from climassay.grounding.quantities import foreign_quantities, quantities
+
+
+def read(text):
+    """Number, kind of unit and rate of every quantity of a text, values in the kind's own unit."""
+    found = []
+    for quantity in quantities(text):
+        unit = quantity.unit
+        value = quantity.value * (unit.factor if unit else 1)
+        found.append((pytest.approx(value), unit.kind + (f"/{unit.rate}" if unit.rate else "") if unit else None))
+    return found
+
+
+CELSIUS, LENGTH = "temperature:C", "length"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "1.07 °C, 2 degrees Celsius, 3 K, 1.5C, a 2-degree rise",
+            [(1.07, CELSIUS), (2, CELSIUS), (3, CELSIUS), (1.5, CELSIUS), (2, "temperature")],
+        ),
+        ("1.8 °F and 5.7 degrees Fahrenheit", [(1.8, "temperature:F"), (5.7, "temperature:F")]),
+        ("60°N, 30 degrees south", [(60, "angle"), (30, "angle")]),
+        ("410 ppm, 1866 ppb, 280 parts per million", [(410, "mixing"), (1.866, "mixing"), (280, "mixing")]),
+        ("20 cm, 200 mm, 0.2 m, 5 km", [(0.2, LENGTH), (0.2, LENGTH), (0.2, LENGTH), (5000, LENGTH)]),
+        ("3 mm/yr, 3 mm per year, 3 mm yr-1, 3 mm yr⁻¹, 3 mm yr –1, 3 mm a-1, 3 mm a year", [(0.003, "length/yr")] * 7),
+        ("30 mm per decade, 0.3 m per century", [(0.003, "length/yr")] * 2),
+        ("7%, 7 per cent, 7 percent, 7 percentage points", [(7, "share")] * 4),
+        ("2.7 W/m2, 2.7 W m-2, 2.7 W m⁻², 2.7 W m –2", [(2.7, "flux")] * 4),
+        ("−1.3 W m⁻² °C⁻¹", [(-1.3, "flux/K")]),
+        ("37 GtCO2, 37 Gt CO2, 37 billion tonnes of CO2", [(37e9, "mass:CO2")] * 3),
+        (
+            "59 GtCO 2 -eq yr –1, 10 PgC, 5 Mt of methane, 270 Gt",
+            [(59e9, "mass:CO2e/yr"), (10e9, "mass:C"), (5e6, "mass:CH4"), (270e9, "mass")],
+        ),
+        ("4 million km2, 4.0 × 10 6 km 2, 4×10⁶ km², 4 million square kilometres", [(4e12, "area")] * 4),
+        ("$5m, USD 5 million, 5 million dollars", [(5e6, "money:USD")] * 3),
+        ("in 2019, 1850–1900", [(2019, None), (1850, None), (1900, None)]),
+        ("the 1990s, the 20th century", [(1990, "span"), (20, "ordinal")]),
+        ("1,000 m, 1 000 m, 114,669 people", [(1000, LENGTH), (1000, LENGTH), (114669, None)]),
+        ("two degrees, three million people, twelve of them", [(2, "temperature"), (3e6, None)]),
+        ("one day it will", []),
+        ("-3 K, –3 K, −3 K, 5-3 K", [(-3, CELSIUS)] * 3 + [(5, CELSIUS), (3, CELSIUS)]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_numbers_are_read_with_their_units(text, expected):
+    assert read(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.8 to 1.3 °C", [0.8, 1.3]),
+        ("0.8–1.3 °C", [0.8, 1.3]),
+        ("between 0.8 and 1.3 °C", [0.8, 1.3]),
+        ("1.07 °C [0.8 to 1.3]", [1.07, 0.8, 1.3]),
+        ("1.07 [0.8 to 1.3] °C", [1.07, 0.8, 1.3]),
+        ("1.07 °C (likely range 0.8 to 1.3)", [1.07, 0.8, 1.3]),
+        ("0.3 ± 0.1 °C", [0.3, 0.1]),
+        ("0.2, 0.4 and about 0.6 °C", [0.2, 0.4, 0.6]),
+        ("–0.1°C to +0.1°C", [-0.1, 0.1]),
+    ],
+)
+def test_both_ends_of_a_range_carry_the_unit(text, expected):
+    assert read(text) == [(value, CELSIUS) for value in expected]
+
+
+def test_ranges_share_magnitudes_but_years_and_ranks_take_no_units():
+    assert read("3.3 to 3.6 billion people") == [(3.3e9, None), (3.6e9, None)]
+    assert read("USD 5 to 10 billion") == [(5e9, "money:USD"), (10e9, "money:USD")]
+    assert read("from 200 to 3 million") == [(200, None), (3e6, None)]
+    assert read("In 2019, 3% more; rank 3 (5%)") == [(2019, None), (3, "share"), (3, None), (5, "share")]
+
+
+NAMES = (
+    "CO2|CO 2|CH4|N2O|RCP8.5|RCP 4.5|SSP5-8.5|PM2.5|PM 2.5|AR6|COP28|COP 28|CMIP6|[3]|[1, 12]|Figure 3.2|Table 4"
+    "|Section 2.3.1|9.2.2|B.1.2|{3.1, Figure SPM.1}|carbon-14|COVID-19|W m–2"
+)
+
+
+@pytest.mark.parametrize("name", NAMES.split("|"))
+def test_names_references_and_citations_are_no_quantities(name):
+    assert quantities(f"What {name} says about warming.") == ()
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passage", "foreign"),
+    [
+        ("It rose by 3 mm.", "It warmed by 3 °C.", ("3 mm",)),
+        ("It rose by 3 mm.", "It rose by 3 mm per year.", ("3 mm",)),
+        ("It rose by 3 mm per year.", "It rose by 3 cm per year.", ("3 mm per year",)),
+        ("It rose by 3 mm per year.", "It rose by 30 mm per decade.", ()),
+        ("It rose 20 cm.", "It rose by 0.20 [0.15 to 0.25] m.", ()),
+        ("Half a metre, 15 to 25 cm.", "It rose by 0.20 [0.15 to 0.25] m.", ()),
+        ("About 1.1 °C.", "It warmed by 1.09 °C.", ()),
+        ("About 1.0 °C.", "It warmed by 1.09 °C.", ("1.0 °C",)),
+        ("Exactly 1.09 °C.", "It warmed by 1.1 °C.", ("1.09 °C",)),
+        ("Two K.", "It warmed by 2.0 degrees Celsius.", ()),
+        ("2 degrees.", "It warmed by 2 °F.", ()),
+        ("2 °C.", "It warmed by 2 °F.", ("2 °C",)),
+        ("30 per cent.", "30% of it.", ()),
+        ("30 per cent.", "30 of them.", ("30 per cent",)),
+        ("30 of them.", "30% of it.", ()),
+        ("30 of them.", "30.2 of it.", ("30",)),
+        ("In 2019.", "In 2018 and 2020.", ("2019",)),
+        ("37 Gt a year.", "Annual emissions are 37 GtCO2.", ()),
+        ("37 GtCO2.", "37 GtC.", ("37 GtCO2",)),
+        ("40 billion tonnes of CO2.", "They are 40.3 GtCO2.", ()),
+        ("It fell by 0.2 °C.", "A trend of −0.2 °C.", ()),
+        ("A trend of −0.2 °C.", "It rose by 0.2 °C.", ("−0.2 °C",)),
+        ("It cost $5 million.", "It cost €5 million.", ("$5 million",)),
+        ("Four models.", "All of the 4 models.", ()),
+        ("4 models.", "All of the four models.", ()),
+        ("7% and 9%, again 9%.", "It is 7%.", ("9%",)),
+    ],
+)  # fmt: skip
+def test_a_quantity_needs_the_same_value_and_kind_of_unit(sentence, passage, foreign):
+    assert foreign_quantities(sentence, [passage]) == foreign
+
+
+def test_any_passage_may_have_the_quantity():
+    assert foreign_quantities("It rose 20 cm in 2019.", ["0.2 m.", "The year 2019."]) == ()
+    assert foreign_quantities("It rose 20 cm.", []) == ("20 cm",)
+
+
+UNITS = (
+    "",
+    " °C",
+    " K",
+    "%",
+    " per cent",
+    " mm",
+    " cm",
+    " mm yr⁻¹",
+    " ppm",
+    " GtCO2",
+    " W m⁻²",
+    " million km2",
+    " degrees",
+    " years",
+)
+NUMBERS = (
+    st.decimals(0, 5000, places=2).map(str)
+    | st.integers(0, 3000).map(str)
+    | st.integers(1000, 10**6).map("{:,}".format)
+)
+WORDS = st.sampled_from(
+    (
+        "warming of",
+        "to",
+        "and",
+        "in",
+        "about",
+        "CO2",
+        "(",
+        ")",
+        ",",
+        "–",
+        "fell by",
+        "[2]",
+        "yr",
+        "SSP5-8.5",
+        "annual",
+        "−",
+    )
+)
+MEASUREMENTS = st.tuples(NUMBERS, st.sampled_from(UNITS)).map("".join)
+TEXTS = st.lists(WORDS | MEASUREMENTS, max_size=12).map(" ".join) | st.text(max_size=60)
+
+
+@given(TEXTS)
+def test_a_sentence_has_all_its_own_quantities(text):
+    assert foreign_quantities(text, [text]) == ()
+
+
+@given(TEXTS, st.integers(10_000, 999_999), st.sampled_from(UNITS))
+def test_a_new_number_is_found(text, number, unit):
+    # Rounding cannot bring a smaller number to this one: every other one is either below or another unit's.
+    assume(not re.search(r"\d{5}|\d,\d{3}|million|[⁰-⁹₀-₉]|\d{3} ", text))
+    added = f"{text} . There were {number}{unit} of it."
+    assert any(found.startswith(str(number)) for found in foreign_quantities(added, [text]))
+
+
+@given(st.text())
+def test_any_text_can_be_read(text):
+    for quantity in quantities(text):
+        assert quantity.text.strip() == quantity.text != ""
+        assert quantity.step > 0

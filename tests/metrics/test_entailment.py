@@ -1,0 +1,132 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.metrics import Entailment, PromptedEntailment, nearest_part
+from climassay.metrics.entailment import BLANK, OPTIONS
+from climassay.models.contract import OptionScores
+from climassay.prompts import Prompt
+from tiny_models import smollm2
+
+
+class Weighing:
+    """Gives scripted probabilities by the premise in the prompt; fails where there are none."""
+
+    name = "local:weighing"
+
+    def __init__(self, answers):
+        self.answers, self.asked = answers, []
+
+    def option_logprobs(self, requests, *, on_result=None):
+        self.asked += requests
+        return [self._answer(request.messages[-1].content) for request in requests]
+
+    def _answer(self, prompt):
+        premise = prompt.split("Passage: ")[1].split("\n")[0]
+        if premise not in self.answers:
+            return OptionScores.failed("The server did not answer.")
+        return OptionScores(tuple(math.log(p) for p in self.answers[premise]))
+
+
+PAIRS = [("Seas rise.", "The sea rises."), ("Seas fall.", "The sea rises."), ("Lost.", "The sea rises.")]
+ANSWERS = {"Seas rise.": (0.3, 0.1, 0.1), "Seas fall.": (0.1, 0.2, 0.1), BLANK: (0.6, 0.1, 0.3)}
+
+
+def test_probabilities_of_the_options_and_none_where_the_call_failed():
+    model = Weighing(ANSWERS)
+    scores = PromptedEntailment(model, calibrated=False).score(PAIRS)
+    assert scores == [pytest.approx(0.6), pytest.approx(0.25), None]
+    assert [request.options for request in model.asked] == [OPTIONS] * 3
+    assert "Statement: The sea rises." in model.asked[0].messages[-1].content
+
+
+def test_calibration_divides_by_what_is_answered_without_content():
+    model = Weighing(ANSWERS)
+    relations = PromptedEntailment(model).relations(PAIRS)
+    # 0.3/0.6, 0.1/0.1, 0.1/0.3 and 0.1/0.6, 0.2/0.1, 0.1/0.3, each divided by its sum.
+    assert relations[0] == pytest.approx((3 / 11, 6 / 11, 2 / 11))
+    assert relations[1] == pytest.approx((1 / 15, 12 / 15, 2 / 15))
+    assert relations[2] is None
+    assert len(model.asked) == 4
+
+
+def test_without_the_content_free_answer_nothing_is_calibrated():
+    blind = {premise: answer for premise, answer in ANSWERS.items() if premise != BLANK}
+    assert PromptedEntailment(Weighing(blind)).score(PAIRS) == [None, None, None]
+
+
+def test_no_pairs_ask_nothing():
+    model = Weighing(ANSWERS)
+    assert PromptedEntailment(model).score([]) == []
+    assert model.asked == []
+
+
+def test_the_prompt_can_be_the_users_own():
+    model = Weighing(ANSWERS)
+    own = Prompt("entailment", "[user]\nHier: {{ statement }}\nPassage: {{ premise }}\n[assistant]\nIt", "test")
+    assert PromptedEntailment(model, calibrated=False, prompt=own).score(PAIRS[:1]) == [pytest.approx(0.6)]
+    assert model.asked[0].assistant_prefix == "It"
+
+
+def test_the_bundled_model_gives_probabilities():
+    model = smollm2()
+    scorer: Entailment = PromptedEntailment(model)
+    premise = "The ocean takes up most of the excess heat. Warm water expands, and so the sea level rises."
+    first, second = scorer.score([(premise, "Sea level rises because warm water expands."), (premise, "Seas fall.")])
+    assert 0 < first < 1
+    assert 0 < second < 1
+    assert first != second
+    assert scorer.name == "local:smollm2, prompted"
+
+
+FILLER = "Nothing of interest is said in this sentence, which only takes up room. "
+
+
+def test_the_nearest_sentences_of_a_long_premise_go_in_in_its_order():
+    premise = FILLER * 12 + "Ice melts in Greenland. " + FILLER * 12 + "The ice of Greenland shrinks. " + FILLER * 3
+    assert (
+        nearest_part(premise, "Greenland loses ice.", words=9)
+        == "Ice melts in Greenland. The ice of Greenland shrinks."
+    )
+    assert nearest_part(premise, "Greenland loses ice.", words=6) == "Ice melts in Greenland."
+    part = nearest_part(premise, "Greenland loses ice.")
+    assert "Ice melts in Greenland." in part
+    assert len(part.split()) <= 120
+
+
+def test_rare_words_count_more_than_common_ones():
+    premise = "The ice is on the sea. " * 3 + "Krill is eaten. " + "The ice is on the sea."
+    assert nearest_part(premise, "The krill", words=4) == "Krill is eaten."
+
+
+def test_a_premise_that_fits_is_left_alone_and_a_long_sentence_is_cut():
+    assert nearest_part("Two  words.\n", "Words.") == "Two  words.\n"
+    assert nearest_part("ice " * 50, "ice", words=7) == " ".join(["ice"] * 7)
+
+
+class ByLength:
+    """An encoder for which long texts are near to each other."""
+
+    name, fingerprint, width = "length", "l", 2
+
+    def encode(self, texts, *, role="passage", on_progress=None):
+        import numpy as np
+
+        angles = np.array([min(len(text), 100) / 100 * math.pi / 2 for text in texts])
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+def test_an_encoder_decides_what_is_near():
+    premise = (
+        "Ice. " * 10 + "This is the one and only long sentence of the premise, without the word asked for. " + "Ice."
+    )
+    statement = "ice " * 20
+    assert nearest_part(premise, statement, words=16, encoder=ByLength()).startswith("This is the one")
+    assert nearest_part(premise, statement, words=3) == "Ice. Ice. Ice."
+
+
+@given(st.text(max_size=300), st.text(max_size=30), st.integers(1, 20))
+def test_a_part_is_never_longer_than_asked_for_unless_it_fits(premise, statement, words):
+    assert len(nearest_part(premise, statement, words=words).split()) <= words

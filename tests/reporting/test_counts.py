@@ -1,0 +1,108 @@
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from climassay.reporting import Case, Cases, Category, HeatMap, Report, Section, StackedBar, StackedBars
+
+MAP = HeatMap(
+    "Two classes <b>",
+    ("wrong", "right"),
+    ("wrong", "right", "no <i>view</i>"),
+    ((6, 2, 0), (1, 0, 0)),
+    "published",
+    "given",
+)
+BARS = StackedBars(
+    "Verdicts",
+    (
+        Category("wrong", 0.0),
+        Category("so so", 0.5),
+        Category("right", 1.0),
+        Category("never", 1.0),
+        Category("none", hatched=True),
+    ),
+    (StackedBar("IPCC <b>", (30, 0, 8, 0, 2)), StackedBar("WMO", (0, 20, 0, 0, 20)), StackedBar("nobody", (0,) * 5)),
+)
+
+
+def page(*blocks):
+    return Report("T", "L", (Section("S", blocks),)).to_html()
+
+
+class Elements(HTMLParser):
+    """Every start tag with its attributes and the text right behind it."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append([tag, dict(attrs), ""])
+
+    def handle_data(self, data):
+        if self.found and not self.found[-1][2]:
+            self.found[-1][2] = data
+
+    def of(self, tag, css):
+        return [(a, text) for t, a, text in self.found if t == tag and css in (a.get("class") or "").split()]
+
+
+def test_a_heat_map_has_every_number_in_its_place():
+    elements = Elements(page(MAP))
+    cells = elements.of("td", "cell")
+    assert [text for _, text in cells] == ["6", "2", "0", "1", "0", "0"]
+    assert [a["style"] for a, _ in cells][:3] == ["--shade: 33.8%", "--shade: 11.2%", "--shade: 0.0%"]
+    assert [number for number, (a, _) in enumerate(cells) if "same" in a["class"].split()] == [0, 4]
+    rows = [text for tag, a, text in elements.found if tag == "th" and a.get("scope") == "row"]
+    assert rows == ["wrong", "right"]
+    assert "6 of 9 are the same in both" in page(MAP)
+
+
+def test_a_row_without_cases_has_no_shade():
+    assert HeatMap("T", ("a", "b"), ("a", "b"), ((0, 0), (1, 1)), "x", "y").shade(0, 0) == 0
+
+
+def test_stacked_bars_are_as_long_as_their_shares():
+    elements = Elements(page(BARS))
+    parts = elements.of("span", "part")
+    assert [int(re.search(r"flex-grow: (\d+)", a["style"])[1]) for a, _ in parts] == [30, 8, 2, 20, 20]
+    assert [text for _, text in parts][:2] == ["30", "8"]
+    assert parts[2][0]["title"] == "none: 2 (5%)"
+    assert ["hatched" in a["class"] for a, _ in parts] == [False, False, True, False, True]
+    assert ["outside" in a["class"] for a, _ in parts] == [False, False, True, False, True]
+    assert [a["class"].split()[1] for a, _ in parts[:2]] == ["lower", "upper"]
+
+
+def test_stacked_bars_can_be_read_without_seeing_them():
+    text = page(BARS)
+    described = [a["aria-label"] for a, _ in Elements(text).of("div", "parts")]
+    assert described == [
+        "IPCC <b>: wrong 30 (75%), right 8 (20%), none 2 (5%)",
+        "WMO: so so 20 (50%), none 20 (50%)",
+        "nobody: no cases",
+    ]
+    assert len(Elements(text).of("span", "swatch")) == 4
+
+
+@pytest.mark.parametrize(
+    "block",
+    [MAP, BARS, Cases("A <b>", (Case("<b>", (("<b>", "<b>"),), "<b>", '"><b>'),))],
+    ids=["map", "bars", "cases"],
+)
+def test_new_blocks_escape_what_they_show(block):
+    assert "<b>" not in page(block)
+    assert "<i>" not in page(block)
+
+
+def test_cases_are_linked_from_their_list():
+    cases = Cases("Wrong", (Case("One", (("given", "right"),), "Because.", "one.html"), Case("Two", ())))
+    text = page(cases, cases)
+    elements = Elements(text)
+    ids = [a["id"] for _, a, _ in elements.found if "id" in a]
+    links = [a["href"] for tag, a, _ in elements.found if tag == "a"]
+    assert len(ids) == len(set(ids))
+    assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
+    assert links.count("one.html") == 2
+    assert text.count("Because.") == 2
