@@ -222,6 +222,7 @@ class Experiment:
             self.model,
             encoder=self.encoder,
             readings=readings,
+            layers=self.layers,
             seed=self.options.seed,
             store=self.store,
         )

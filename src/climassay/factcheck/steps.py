@@ -119,7 +119,8 @@ def together(
     answers: dict[int, list[Any] | None] = {}
     begun = 0
     while True:
-        while begun < len(steps) and (at_once is None or len(answers) < at_once):
+        # A step that ends leaves its place to the next one before anything is asked, so that batches stay full.
+        while begun < len(steps) and (at_once is None or len(answers) + len(waiting) < at_once):
             answers[begun] = None
             begun += 1
         for place, given in answers.items():
@@ -127,15 +128,16 @@ def together(
             if on_result is not None and place in results:
                 on_result(results[place])
         answers = {}
-        if not waiting and begun == len(steps):
+        if begun < len(steps) and (at_once is None or len(waiting) < at_once):
+            continue
+        if not waiting:
             return [results[place] for place in range(len(steps))]
-        if waiting:
-            flat = yield tuple(ask for asks in waiting.values() for ask in asks)
-            position = 0
-            for place, asks in waiting.items():
-                answers[place] = flat[position : position + len(asks)]
-                position += len(asks)
-            waiting = {}
+        flat = yield tuple(ask for asks in waiting.values() for ask in asks)
+        position = 0
+        for place, asks in waiting.items():
+            answers[place] = flat[position : position + len(asks)]
+            position += len(asks)
+        waiting = {}
 
 
 def _advance(
@@ -157,18 +159,22 @@ class Ledger:
 
 
 def counted(steps: Steps[T], ledger: Ledger) -> Steps[T]:
-    """The same steps, with usage and failures of what they ask added up; content-free prompts are not counted."""
+    """The same steps, with usage and failures of what they ask added up.
+
+    Tokens of content-free prompts are not counted: they are asked once a run, so that they belong to no debate.
+    """
     answers: list[Any] = []
     try:
         asks = next(steps)
         while True:
             answers = yield asks
             for ask, answer in zip(asks, answers, strict=True):
-                if isinstance(answer, (Completion, OptionScores)) and not (isinstance(ask, AskOptions) and ask.blank):
+                if not isinstance(answer, (Completion, OptionScores)):
+                    ledger.failures += answer is None
+                    continue
+                ledger.failures += answer.error is not None
+                if not (isinstance(ask, AskOptions) and ask.blank):
                     ledger.usage += answer.usage
-                    ledger.failures += answer.error is not None
-                elif answer is None:
-                    ledger.failures += 1
             asks = steps.send(answers)
     except StopIteration as end:
         result: T = end.value

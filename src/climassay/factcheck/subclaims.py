@@ -115,7 +115,7 @@ def _accepted(text: str, answer: str) -> tuple[Subclaim, ...] | None:
     except (ValueError, KeyError, TypeError):
         return None
     placed = [(span, statement) for quotation, statement in pairs if (span := locate(text, quotation)) is not None]
-    if len(placed) < len(pairs) or not placed:
+    if len(placed) < len(pairs) or not 0 < len(placed) <= MOST:
         return None
     placed.sort()
     spans = [span for span, _ in placed]
@@ -139,9 +139,17 @@ def _own_words(quotation: str, statement: str) -> str:
 
 
 def locate(text: str, quotation: str) -> tuple[int, int] | None:
-    """Where a quotation stands in a text, whatever its case, blanks and quotation marks; None where it does not."""
+    """Where a quotation of whole words stands in a text, whatever its case, blanks and quotation marks, or None.
+
+    Signs at its ends belong to it where the text has them too: without them "-2" would be 2, and "50%" would be 50.
+    """
     words = re.findall(r"\w+", quotation)
     if not words:
         return None
-    match = re.search(r"\W+".join(map(re.escape, words)), text, re.IGNORECASE)
-    return match.span() if match else None
+    match = re.search(r"\b" + r"\W+".join(map(re.escape, words)) + r"\b", text, re.IGNORECASE)
+    if match is None:
+        return None
+    start, end = match.span()
+    before = quotation[: quotation.index(words[0])].strip()
+    after = quotation[quotation.rindex(words[-1]) + len(words[-1]) :].strip()
+    return start - len(before) * text[:start].endswith(before), end + len(after) * text.startswith(after, end)

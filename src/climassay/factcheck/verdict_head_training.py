@@ -92,6 +92,7 @@ def train_head(
     *,
     encoder: Encoder | None = None,
     readings: Sequence[Reading] | None = None,
+    layers: Sequence[int] = (),
     regularisations: Sequence[float] = REGULARISATIONS,
     folds: int = 5,
     seed: int = 0,
@@ -108,6 +109,8 @@ def train_head(
         encoder: For cosines and vectors; None: a head without. It also finds claims that are nearly the same, which are
             never split between folds (without it only those of the same words are).
         readings: Which features to try; :func:`default_readings` by default.
+        layers: Layers to read beside those of the readings: a store finds states by the layers that were read together,
+            so that several trainings which read the same layers compute them once.
         regularisations: C to try (see :func:`climassay.factcheck.verdict_head_fitting.fit_evidence`).
         folds: Of the cross-validation.
         seed: Of folds and of smaller sets of passages.
@@ -120,7 +123,8 @@ def train_head(
         ModelError: No claim could be read.
     """
     tried = tuple(readings or default_readings(None if model is None else model.layers, encoder is not None))
-    lesson, kept = _lesson(rows, tried, model, encoder, store, (folds, seed), on_read)
+    read = sorted({*layers, *(layer for reading in tried for layer in reading.layers)})
+    lesson, kept = _lesson(rows, read, model, encoder, store, (folds, seed), on_read)
     choices = []
     for reading in tried:
         blocks = lesson.material.blocks(reading)
@@ -136,7 +140,7 @@ def train_head(
 
 def _lesson(
     rows: Sequence[EvidenceClaim],
-    readings: Sequence[Reading],
+    layers: Sequence[int],
     model: OpenWeights | None,
     encoder: Encoder | None,
     store: ActivationStore | None,
@@ -150,7 +154,6 @@ def _lesson(
             f"A verdict head learns from claims whose passages are labelled {', '.join(EVIDENCE_LABELS)}: "
             f"{len(usable)} of {len(rows)} are."
         )
-    layers = sorted({layer for reading in readings for layer in reading.layers})
     if layers and model is None:
         raise InputError("A reading of hidden states needs a model whose weights are at hand.")
     pairs = [(row.text, passage) for row in usable for passage in row.passages]

@@ -1,0 +1,84 @@
+"""What tests of fact-checking put around a scripted model: collections of a few passages, and a driver of steps."""
+
+import re
+import zlib
+from types import SimpleNamespace
+
+import numpy as np
+
+from climassay.corpus.documents import Hit, Passage
+from climassay.factcheck.checking import Company
+
+
+class WordEncoder:
+    """Similarity is shared words, which a reader can check by eye; counts what it is asked to encode."""
+
+    name, fingerprint, width = "words", "w" * 64, 4096
+
+    def __init__(self):
+        self.encoded = []
+
+    def encode(self, texts, *, role="passage", on_progress=None):
+        self.encoded += texts
+        out = np.zeros((len(texts), self.width), dtype=np.float32)
+        for row, text in zip(out, texts, strict=True):
+            for word in re.findall(r"\w+", text.lower()):
+                row[zlib.crc32(word.encode()) % self.width] = 1
+            row /= np.linalg.norm(row) or 1
+        return out
+
+
+class Shelf:
+    """A group of one collection, searched by shared words.
+
+    Args:
+        name: Of the collection; passages are called ``name-0`` and so on.
+        texts: Of the passages, or (text, document) pairs.
+        documents: What is stored about the documents.
+    """
+
+    def __init__(self, name, *texts, documents=(), encoder=None):
+        pairs = [(one, "d") if isinstance(one, str) else one for one in texts]
+        self.passages = [
+            Passage(f"{name}-{place}", text, document, f"Title of {document}", f"{document}.md", place)
+            for place, (text, document) in enumerate(pairs)
+        ]
+        self.encoder = encoder or WordEncoder()
+        self.documents = list(documents)
+        settings = SimpleNamespace(encoder=self.encoder.name)
+        self.collections = (SimpleNamespace(settings=settings, documents=lambda: self.documents),)
+        self.searches = []
+        """Queries, number of passages and lowest similarity of each call."""
+
+    def search_many(self, queries, *, k, min_cosine=None):
+        self.searches.append((list(queries), k, min_cosine))
+        cosines = self.encoder.encode(queries) @ self.encoder.encode([one.text for one in self.passages]).T
+        return [self._hits(row, k, min_cosine) for row in cosines]
+
+    def _hits(self, cosines, k, min_cosine):
+        order = sorted(range(len(cosines)), key=lambda place: (-cosines[place], place))
+        near = [place for place in order if min_cosine is None or cosines[place] >= min_cosine][:k]
+        return [
+            Hit(self.passages[place], rank, float(cosines[place]), float(cosines[place]))
+            for rank, place in enumerate(near, start=1)
+        ]
+
+
+def company_of(model, *shelves, **others):
+    """Models and collections of a debate: one model for all who are not named in ``others``."""
+    first = next(iter(shelves), None)
+    collections = {shelf.passages[0].id.rpartition("-")[0]: shelf for shelf in shelves}
+    return Company({model.name: model, **others}, collections, {}, first.encoder if first else WordEncoder())
+
+
+def drive(steps, answer):
+    """The result of steps whose asks are answered one by one, and the batches that they asked for."""
+    batches = []
+    given = None
+    try:
+        while True:
+            asks = next(steps) if given is None else steps.send(given)
+            batches.append(asks)
+            given = [answer(ask) for ask in asks]
+    except StopIteration as end:
+        return end.value, batches
