@@ -8,6 +8,9 @@ import numpy as np
 
 from climassay.corpus.documents import Hit, Passage
 from climassay.factcheck.checking import Company
+from climassay.factcheck.debate import debate
+from climassay.factcheck.exchange import Exchange
+from climassay.factcheck.steps import together
 
 
 class WordEncoder:
@@ -73,12 +76,23 @@ def company_of(model, *shelves, **others):
 
 def drive(steps, answer):
     """The result of steps whose asks are answered one by one, and the batches that they asked for."""
+    return drive_batches(steps, lambda asks: [answer(ask) for ask in asks])
+
+
+def drive_batches(steps, answer):
+    """The result of steps whose asks are answered batch by batch, and these batches."""
     batches = []
     given = None
     try:
         while True:
             asks = next(steps) if given is None else steps.send(given)
             batches.append(asks)
-            given = [answer(ask) for ask in asks]
+            given = answer(asks)
     except StopIteration as end:
         return end.value, batches
+
+
+def debates(table, company, claims, at_once=None):
+    """Transcripts of claims debated side by side, without records."""
+    exchange = Exchange(company.models, company.collections)
+    return drive_batches(together([debate(claim, table) for claim in claims], at_once), exchange.answer)[0]

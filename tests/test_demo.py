@@ -16,3 +16,7 @@ def test_the_demo_runs_the_whole_path_and_its_report_is_self_contained(tmp_path,
     page = report.read_text(encoding="utf-8")
     assert "<svg" in page
     assert not re.search(r"<script|<link|https?://", page)
+    assert "A claim, debated" in page
+    assert "Verdict after" in shown
+    debate = report.with_name("factcheck.html").read_text(encoding="utf-8")
+    assert "primer-contrarian" in debate

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from climassay.factcheck.calibration import PLACEHOLDERS, calibrate, mean_log_probabilities
 from climassay.factcheck.claim_groups import claim_groups, group_folds, split_claims
 from climassay.factcheck.evidence_mode import (
     EvidenceClaim,
@@ -35,6 +34,7 @@ from climassay.factcheck.verdict_head_training import TrainedHead, default_readi
 from climassay.factcheck.verdict_reading import ANSWERS, EVIDENCE_LABELS, PROMPT, Material, Reading, read_pairs
 from climassay.judging import ActivationStore, Contrast, fit_contrast
 from climassay.models import OpenWeights, OptionRequest, load_model
+from climassay.models.calibration import PLACEHOLDERS, calibrate, mean_log_probabilities
 from climassay.models.encoder import load_encoder
 from climassay.prompts import load_prompt
 from climassay.records import RecordedModel, Records
@@ -92,8 +92,9 @@ class Experiment:
         self.prompted()
         material = self.read_test()
         self.prompted_by_passage()
-        self.shared_contrast(material)
         self.heads(material)
+        self.shared_contrast(material)
+        self.show()
 
     def add(self, name: str, verdicts: Sequence[int | None], loss: float | None = None, **more: object) -> None:
         """Score verdicts on the held-out claims, with intervals over claims."""
@@ -212,7 +213,6 @@ class Experiment:
                 "balances": [asdict(choice) for choice in chosen.balances],
             }
         )
-        self.show()
 
     def head(self, readings: Sequence[Reading], material: Material, name: str) -> TrainedHead:
         """Train on the training part, score on the held-out one."""

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError, ModelError
-from climassay.factcheck.calibration import PLACEHOLDERS
 from climassay.factcheck.evidence_mode import (
     Evidence,
     EvidenceClaim,
@@ -22,6 +21,7 @@ from climassay.factcheck.verdict_head import VERDICT_LABELS
 from climassay.factcheck.verdict_head_fitting import rule_verdict
 from climassay.factcheck.verdict_head_training import train_head
 from climassay.factcheck.verdict_reading import EVIDENCE_LABELS, Reading
+from climassay.models.calibration import PLACEHOLDERS
 from climassay.models.contract import OptionScores
 from climassay.records import RecordedModel, Records
 from planted_evidence import TELLING_LAYER, EvidenceModel, evidence_claims

@@ -51,6 +51,8 @@ def teller(table: "Table") -> Callable[[Claim, Any], None]:
             reply = _written(event.reply) or (event.error or "no reply")
             console.print(Text.assemble((f"{event.asker} asks {event.to}: ", "bold"), event.question))
             console.print(Text(f"  {event.to}: {reply}\n"))
+        elif isinstance(event, MediatorDecision) and event.error is not None:
+            console.print(Text(f"mediator failed: {event.error}\n", style="italic"))
         elif isinstance(event, MediatorDecision):
             step = "closes the debate" if event.closes else "opens another round"
             console.print(Text(f"mediator {step}: {_REASONS[event.reason]}\n", style="italic"))
@@ -73,7 +75,7 @@ def _opinion(opinion: AdvocateOpinion) -> Any:
 
 def level_words(levels: Levels) -> str:
     """Levels on one line."""
-    likelihood = f", {levels.likelihood}" if levels.likelihood else ""
+    likelihood = f", likelihood {levels.likelihood}" if levels.likelihood else ""
     return f"evidence {levels.evidence}, agreement {levels.agreement}, confidence {levels.confidence}{likelihood}"
 
 
@@ -104,8 +106,9 @@ def show_verdict(transcript: Transcript, scale: "Scale") -> None:
     if transcript.stability is not None:
         one = transcript.stability
         console.print(Text(f"{one.share:.0%} of {one.samples} debates ended with the same verdict.", style="dim"))
-    if transcript.cited:
-        console.print()
-    for source in transcript.cited:
+    if transcript.sources:
+        nothing = f"No passage is cited; {len(transcript.sources)} lay before the advocates:"
+        console.print(Text("" if transcript.cited else f"\n{nothing}", style="dim"))
+    for source in transcript.cited or transcript.sources:
         console.print(Text(f"[{source.number}] {source.citation}  ({source.collection})", style="dim"))
     console.print(Text("Written by a language model: have a person review it before you rely on it.", style="dim"))

@@ -13,7 +13,7 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML report to write.")] = Path("demo/report.html"),
     as_json: JsonOption = False,
 ) -> None:
-    """Run the whole path on the bundled models and books: index, ask, evaluate, report."""
+    """Run the whole path on the bundled models and books: index, ask, evaluate, debate, report."""
     from rich.text import Text
 
     from climassay.demo import run_demo
@@ -46,6 +46,8 @@ def demo(
                 "documents": result.documents,
                 "passages": result.passages,
                 "answers": [{"question": answer.question, "text": answer.text} for answer in result.answers],
+                "claim": result.factcheck.claim.text,
+                "verdict": result.factcheck.verdict.label,
                 "accuracy": result.evaluation.scores.accuracy,
                 "paired": result.evaluation.scores.paired,
             }
@@ -57,6 +59,9 @@ def demo(
         console.print(Text(answer.text))
         for source in answer.sources:
             console.print(Text(f"  [{source.number}] {source.citation}", style="dim"))
+    verdict = result.factcheck.verdict
+    console.print(Text(f"\n{result.factcheck.claim.text}", style="bold"))
+    console.print(Text(f"Verdict after {len(result.factcheck.rounds)} rounds: {verdict.label or verdict.outcome}"))
     console.print()
     for table in mcq_tables(result.evaluation.scores):
         console.print(as_rich(table))

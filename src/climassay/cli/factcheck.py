@@ -44,6 +44,9 @@ def factcheck(
         raise InputError(f"The claim must stand in quotes: after it there is {str(file)!r}.")
     if claim_review is not None and not (url and publisher):
         raise InputError("A ClaimReview needs --url (where the fact-check is published) and --publisher.")
+    for path in (html, claim_review):
+        if path is not None and path.is_dir():
+            raise InputError(f"{path} is a folder: name a file.")
     from climassay.factcheck.checking import make_claim, open_checker
     from climassay.factcheck.claims import iso_date
 

@@ -202,11 +202,13 @@ def opened(options: DebateOptions, *, quiet: bool) -> Iterator[Room]:
         InputError: A collection is not there, or a setting does not fit.
     """
     from climassay.factcheck.checking import Company, collections_of, models_of
+    from climassay.factcheck.scales import load_scale
     from climassay.grounding import open_collections
     from climassay.records import Records
     from climassay.workspace import Workspace
 
     settings = options.settings()
+    load_scale(settings.scale)  # a wrong name is told before models are loaded
     place = Workspace.open(options.workspace)
     with ExitStack() as stack:
         groups: dict[str, Any] = {}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from climassay.factcheck.checking import Checker
     from climassay.factcheck.claims import ClaimTable
     from climassay.factcheck.estimate import Estimate
+    from climassay.factcheck.scales import Scale
     from climassay.factcheck.transcript import Transcript
 
 PRIMER = "primer:claims"
@@ -45,14 +46,18 @@ def factcheck_run(
 ) -> None:
     """Check all claims of a file, and score the verdicts where the file has published ones."""
     from climassay.factcheck.checking import open_checker
+    from climassay.factcheck.scales import load_scale
 
     for path in (html, transcripts, markdown):
         if path is not None and path.is_dir():
             raise InputError(f"{path} is a folder: name a file.")
+    if pages is not None and pages.exists() and not pages.is_dir():
+        raise InputError(f"{pages} is a file: name a folder for the pages.")
     table = _claims(file, claim, truth, source, date, limit, debate.seed or 0)
     with opened(debate, quiet=as_json) as room:
+        _check_scale(table, load_scale(room.settings.scale), classes)
         if dry or (estimate and not as_json):
-            found = _estimate(room, table, debate)
+            found = _estimate(room, table, debate, samples)
             if dry:
                 _print_estimate(found, as_json)
                 return
@@ -104,12 +109,24 @@ def _claims(
     )
 
 
-def _estimate(room: Room, table: "ClaimTable", debate: DebateOptions) -> "Estimate":
+def _check_scale(table: "ClaimTable", scale: "Scale", classes: int | None) -> None:
+    """Say before the debates, and not after them, what could not be scored or shown."""
+    scale.classes(classes)
+    for claim, verdict in zip(table.claims, table.verdicts, strict=True):
+        if verdict is not None and scale.match(verdict) is None:
+            raise InputError(
+                f"The published verdict {verdict!r} of the claim {claim.text[:60]!r} is not of the scale {scale.name}: "
+                f"it has {', '.join((*scale.labels, scale.nei))}. Another scale is named with --scale."
+            )
+
+
+def _estimate(room: Room, table: "ClaimTable", debate: DebateOptions, samples: int) -> "Estimate":
     from climassay.factcheck.checking import set_table
     from climassay.factcheck.estimate import rehearse
 
     with stderr_console().status("Estimating ..."):
-        return rehearse(set_table(room.settings, room.company, debate.prompts), room.company, table.claims)
+        prepared = set_table(room.settings, room.company, debate.prompts)
+        return rehearse(prepared, room.company, table.claims, samples)
 
 
 def _words(found: "Estimate") -> str:
@@ -119,10 +136,16 @@ def _words(found: "Estimate") -> str:
         "completion tokens",
     ]
     if found.seconds is not None:
-        parts.append(f"about {found.seconds / 3600:.1f} hours on this machine")
+        parts.append(f"about {_duration(found.seconds)} on this machine")
     if found.cost is not None:
         parts.append(f"at most about ${found.cost:.2f}")
     return ", ".join(parts) + "; further rounds come on top, what the records have is not asked again."
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 def _show_estimate(found: "Estimate") -> None:
@@ -174,7 +197,12 @@ def _finish(
 
 def _facts(checker: "Checker") -> list[tuple[str, str]]:
     models = {profile.model: profile.fingerprint for profile in checker.table.profiles}
-    return [("Run", checker.run), *((f"Model {name}", print_) for name, print_ in models.items())]
+    mediator = f"{checker.table.mediator.style}, {checker.table.mediator.model}"
+    return [
+        ("Run", checker.run),
+        ("Mediator", mediator),
+        *((f"Model {name}", print_) for name, print_ in models.items()),
+    ]
 
 
 def _write_pages(

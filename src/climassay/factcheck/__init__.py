@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from climassay.factcheck.analysis import RunAnalysis, analyse
-    from climassay.factcheck.calibration import calibrate, content_free_correction
     from climassay.factcheck.checkability import Checkability, assess_claims
     from climassay.factcheck.checking import Checker, Company, make_claim, open_checker
     from climassay.factcheck.claimreview import claim_review
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "analysis": ("RunAnalysis", "analyse"),
-    "calibration": ("calibrate", "content_free_correction"),
     "checkability": ("Checkability", "assess_claims"),
     "checking": ("Checker", "Company", "make_claim", "open_checker"),
     "claimreview": ("claim_review",),
@@ -107,11 +105,9 @@ __all__ = [
     "analyse",
     "as_data",
     "assess_claims",
-    "calibrate",
     "check_with_evidence",
     "check_with_head",
     "claim_review",
-    "content_free_correction",
     "factcheck_page",
     "factcheck_report",
     "find_past",

@@ -66,6 +66,7 @@ class Exchanges:
     opinions: tuple[AdvocateOpinion, ...] = ()
     """Every advocate's first opinion on the whole claim."""
     follow_ups: tuple[FollowUp, ...] = ()
+    """Of all rounds so far: who was persuaded by an earlier reply still has it before them."""
 
 
 def retrieve(advocate: Advocate, query: str) -> Steps[tuple[Found, ...]]:
@@ -103,7 +104,9 @@ def give_opinions(
     )
     kept = tuple(parts) if len(parts) > 1 else ()
     whole = (yield from _aggregate(advocate, stage, subclaims, parts)) if kept else replace(parts[0], subclaim=None)
-    opinion = replace(whole, changed=before is not None and before.verdict != whole.verdict)
+    # A call that failed is no change of view: it must not keep a debate open that would close without it.
+    changed = before is not None and whole.verdict is not None and before.verdict != whole.verdict
+    opinion = replace(whole, changed=changed)
     stage.tell(opinion)
     return opinion, kept
 
@@ -260,12 +263,13 @@ def _aggregate(
         return replace(gathered, verdict=None, error=failed[0])
     probabilities = probabilities_of(answers)
     verdict = stage.scale.labels[most_probable(probabilities)]
+    levels = weakest([part.levels for part in judged if part.levels])
     known = [part.contradicts for part in judged if part.contradicts is not None]
     return replace(
         gathered,
         verdict=verdict,
-        informed=any(part.informed for part in judged),
-        levels=weakest([part.levels for part in judged if part.levels]),
+        informed=any(part.informed for part in judged) and _is_view(stage, verdict, levels),
+        levels=levels,
         placement=judged[0].placement,
         probabilities=probabilities,
         contradicts=any(known) if known else None,

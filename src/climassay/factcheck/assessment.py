@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
 from climassay.errors import ModelError
-from climassay.factcheck.calibration import calibrate
-from climassay.factcheck.levels import ALL_LEVELS, LEVELS, LIKELIHOODS, QUANTIFIABLE, coherent
+from climassay.factcheck.levels import ALL_LEVELS, CONFIDENCES, LEVELS, LIKELIHOODS, QUANTIFIABLE, coherent
 from climassay.factcheck.scales import CLIMATE_FEVER, Scale
 from climassay.factcheck.steps import AskOptions, Steps, ask_options, ask_text
 from climassay.factcheck.transcript import Levels, Placement
+from climassay.models.calibration import calibrate
 from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Sampling
 
 Elicitation = Literal["scored", "schema"]
@@ -76,7 +76,7 @@ class Interview:
     head: tuple[float, ...] | None = None
     """Probabilities of a trained verdict head (REFUTES, DISPUTED, SUPPORTS, NOT_ENOUGH_INFO), where one decides."""
     follow_up: bool = False
-    """Whether to ask if the debate should go on (``schema`` only; in ``scored`` see :func:`wants_follow_up`)."""
+    """Whether to ask if the debate should go on (``schema`` only; in ``scored`` the mediator asks it by itself)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,8 @@ class Assessment:
     probabilities: tuple[float, ...] = ()
     draft: str = ""
     explanation: str = ""
+    lead: str = ""
+    """Words of ours that the explanation continues; they rest on no passage."""
     cut: bool = False
     """Whether the explanation was cut off."""
     answer: str = ""
@@ -116,10 +118,12 @@ def explain(interview: Interview, manner: Manner, assessment: Assessment) -> Ste
     completion = yield from _write(interview, manner, lead if manner.brief else f"{assessment.answer}\nExplanation:")
     if completion.error is not None:
         return replace(assessment, error=completion.error)
-    text = first_paragraph(completion.text)
-    if manner.brief and text:
-        text = f"{lead} {text}"
-    return replace(assessment, explanation=text, cut=completion.finish_reason == "length")
+    return replace(
+        assessment,
+        explanation=first_paragraph(completion.text),
+        lead=lead if manner.brief else "",
+        cut=completion.finish_reason == "length",
+    )
 
 
 def _write(interview: Interview, manner: Manner, answer: str) -> Steps[Completion]:
@@ -131,13 +135,13 @@ def first_paragraph(text: str) -> str:
     """The text up to the first empty line or to a line that begins another field."""
     kept: list[str] = []
     for line in text.strip().splitlines():
-        if kept and (not line.strip() or line.partition(":")[0] in _FIELDS):
+        if kept and (not line.strip() or line.partition(":")[0].strip() in _FIELDS):
             break
         kept.append(line.strip())
     return " ".join(part for part in kept if part)
 
 
-_FIELDS = frozenset({"Information", "Evidence", "Likelihood", "Assessment", "Verdict", "Explanation", "The claim is"})
+_FIELDS = frozenset({"Information", "Evidence", "Likelihood", "Assessment", "Verdict", "Explanation", "Next"})
 
 
 # ------------------------------------------------------------------------------------------------------ by scores
@@ -280,9 +284,14 @@ def with_head(probabilities: tuple[float, ...], head: Sequence[float] | None, sc
     if scale.labels == CLIMATE_FEVER.labels:
         return (refutes / total, disputed / total, supports / total)
     right = (supports + disputed / 2) / total
-    believed = sum(p for label, p in zip(scale.labels, probabilities, strict=True) if scale.is_correct(label))
-    shares = [(right, believed) if scale.is_correct(label) else (1 - right, 1 - believed) for label in scale.labels]
-    return tuple(p * wanted / max(had, 1e-12) for p, (wanted, had) in zip(probabilities, shares, strict=True))
+    sides = [scale.is_correct(label) for label in scale.labels]
+    wanted = {True: right, False: 1 - right}
+    had = {side: sum(p for p, own in zip(probabilities, sides, strict=True) if own is side) for side in wanted}
+    # Where the model gives a whole side nothing, it does not tell its labels apart.
+    return tuple(
+        wanted[side] * (p / had[side] if had[side] > 0 else 1 / sides.count(side))
+        for p, side in zip(probabilities, sides, strict=True)
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ by schema
@@ -298,7 +307,7 @@ def answer_schema(interview: Interview, manner: Manner) -> dict[str, Any]:
     certainty: dict[str, Any] = {
         "evidence": {"enum": list(LEVELS)},
         "agreement": {"enum": list(LEVELS)},
-        "confidence": {"enum": list(dict.fromkeys(levels.confidence for levels in ALL_LEVELS))},
+        "confidence": {"enum": list(CONFIDENCES)},
         "likelihood": {"enum": [_UNQUANTIFIED, *LIKELIHOODS]},
         "assessment": text,
     }
@@ -336,20 +345,21 @@ def read_answer(data: Mapping[str, Any], interview: Interview) -> Assessment:
 
     Raises:
         KeyError: A field is missing.
-        ValueError: The verdict is not one of the scale.
+        ValueError: The verdict is not one of those asked for, or a level is not one.
     """
     scale = interview.scale
     verdict = str(data["verdict"])
-    if data.get("information") == "not enough" or verdict == scale.nei:
+    if interview.gate and (data["information"] == "not enough" or verdict == scale.nei):
         return Assessment(scale.nei, explanation=str(data["explanation"]), questions=_questions(data, interview))
     if verdict not in scale.labels:
         raise ValueError(f"{verdict!r} is not a verdict of the scale {scale.name}.")
     confidence = coherent(data["evidence"], data["agreement"], data["confidence"])
     quantified = confidence in QUANTIFIABLE and data["likelihood"] in LIKELIHOODS
+    placement = data.get("placement")
     return Assessment(
         verdict,
         Levels(data["evidence"], data["agreement"], confidence, data["likelihood"] if quantified else None),
-        cast("Placement | None", data.get("placement")),
+        cast(Placement, placement) if placement in PLACEMENTS else None,
         draft=str(data["assessment"]),
         explanation=str(data["explanation"]),
         questions=_questions(data, interview),

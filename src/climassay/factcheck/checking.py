@@ -14,7 +14,7 @@ from climassay.factcheck.advocate import Advocate
 from climassay.factcheck.assessment import Elicitation, Manner
 from climassay.factcheck.configuration import DEFAULT_MODEL, DebateSettings
 from climassay.factcheck.debate import Table, debate, unchecked
-from climassay.factcheck.exchange import EntailmentScorer, Exchange, HeadPredictor
+from climassay.factcheck.exchange import EntailmentScorer, Exchange
 from climassay.factcheck.mediator import Mediator
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.serialisation import as_data
@@ -25,6 +25,7 @@ from climassay.models.contract import Encoder, Generator, OpenWeights
 from climassay.records import RecordedModel, Records, Run, Tally
 
 if TYPE_CHECKING:
+    from climassay.factcheck.verdict_head import VerdictHead
     from climassay.grounding import CollectionGroup
     from climassay.models.openai_prices import Price
 
@@ -98,6 +99,10 @@ def set_table(settings: DebateSettings, company: Company, prompts: Path | None =
     elicitation = _elicitation(settings)
     if settings.head and elicitation == "schema":
         raise InputError('A verdict head decides by scores: use elicitation = "scored" with it.')
+    if settings.mediator.decide == "pool" and elicitation == "schema":
+        raise InputError(
+            'decide = "pool" needs the probabilities of scored verdicts: use elicitation = "scored" with it.'
+        )
     advocates = tuple(
         Advocate(advocate, advocate.model or settings.model, settings.latest_only) for advocate in settings.advocates
     )
@@ -196,10 +201,10 @@ class Checker:
         """
         if samples < 1 or at_once < 1:
             raise InputError("Samples and debates at a time must be at least 1.")
-        refused = {} if force else self._refused(claims)
+        refused = [None] * len(claims) if force else self._refused(claims)
         steps = [
-            self._sampled(claim, samples, tell) if claim.id not in refused else _given(refused[claim.id])
-            for claim in claims
+            self._sampled(claim, samples, tell) if given is None else _given(given)
+            for claim, given in zip(claims, refused, strict=True)
         ]
         return self._finish(together(steps, at_once, on_done))
 
@@ -232,17 +237,17 @@ class Checker:
         share = Counter(labels).most_common(1)[0][1] / samples
         return replace(first, stability=Stability(samples, labels, share))
 
-    def _refused(self, claims: Sequence[Claim]) -> dict[str, Transcript]:
+    def _refused(self, claims: Sequence[Claim]) -> list[Transcript | None]:
+        """Transcripts of the claims that are not to be debated, None for the others; in order."""
         if not self.table.settings.check_claims or self.table.encoder is None:
-            return {}
+            return [None] * len(claims)
         from climassay.factcheck.checkability import assess_claims
 
         found = assess_claims([claim.text for claim in claims], self.table.encoder)
-        return {
-            claim.id: unchecked(claim, self.table, one.kind, one.reason)
+        return [
+            None if one.kind == "checkable" else unchecked(claim, self.table, one.kind, one.reason)
             for claim, one in zip(claims, found, strict=True)
-            if one.kind != "checkable"
-        }
+        ]
 
 
 def _given(transcript: Transcript) -> "Steps[Transcript]":
@@ -284,29 +289,62 @@ def open_checker(
     }
     with store.run(command=command, config=kept, seeds={"sampling": settings.seed}) as run:
         models = {name: RecordedModel(model, store, run, use_cache) for name, model in company.models.items()}
+        loaded = _load_head(settings, company, table.encoder)
         exchange = Exchange(
-            models, company.collections, _head_predictor(settings, company), _entailment_scorer(settings, models, table)
+            models,
+            company.collections,
+            loaded.predict if loaded else None,
+            _entailment_scorer(settings, loaded, models, table),
         )
         yield Checker(table, exchange, models, run)
 
 
-def _head_predictor(settings: DebateSettings, company: Company) -> HeadPredictor | None:
+@dataclass(frozen=True, slots=True)
+class _LoadedHead:
+    """A verdict head with what it reads."""
+
+    head: "VerdictHead"
+    model: OpenWeights
+    encoder: Encoder | None
+
+    def predict(self, claims: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[float, ...] | None]:
+        """Probabilities of verdicts on claims with evidence."""
+        return self.head.predict(self.model, claims, encoder=self.encoder)
+
+    def support(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        """P(premise supports statement) of pairs (premise, statement)."""
+        from climassay.factcheck.verdict_reading import EVIDENCE_LABELS
+
+        place = EVIDENCE_LABELS.index("SUPPORTS")
+        asked = [(statement, (premise,)) for premise, statement in pairs]
+        found = self.head.predict_evidence(self.model, asked, encoder=self.encoder)
+        return [None if rows is None else rows[0][place] for rows in found]
+
+
+def _load_head(settings: DebateSettings, company: Company, encoder: Encoder | None) -> _LoadedHead | None:
     if not settings.head:
         return None
     from climassay.factcheck.verdict_head import load_head
+    from climassay.models.encoder import load_encoder
 
-    head = load_head(Path(settings.head))
     model = company.models[settings.model]
     if not isinstance(model, OpenWeights):
         raise InputError(f"A verdict head reads hidden states: use a local: model, not {model.name}.")
-    return lambda pairs: head.predict(model, pairs)
+    head = load_head(Path(settings.head))
+    source = head.provenance
+    if source.encoder and (encoder is None or encoder.fingerprint != source.encoder_fingerprint):
+        encoder = load_encoder(source.encoder)
+    return _LoadedHead(head, model, encoder)
 
 
 def _entailment_scorer(
-    settings: DebateSettings, models: Mapping[str, RecordedModel], table: Table
+    settings: DebateSettings, loaded: _LoadedHead | None, models: Mapping[str, RecordedModel], table: Table
 ) -> EntailmentScorer | None:
+    """P(passage supports sentence): of the verdict head where there is one, else of the prompted mediator."""
     if not settings.entailment:
         return None
-    from climassay.metrics.entailment import PromptedEntailment
+    if loaded is not None:
+        return loaded.support
+    from climassay.metrics import PromptedEntailment
 
-    return PromptedEntailment(models[table.mediator.model]).score
+    return PromptedEntailment(models[table.mediator.model], encoder=table.encoder).score

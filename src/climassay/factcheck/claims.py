@@ -57,7 +57,8 @@ def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
     rows = list(parse_rows(file, read_bytes(file)))
     if not rows:
         raise InputError(f"{file} has no rows.")
-    names = list(rows[0])
+    # Rows of JSON may leave columns out; what a row of CSV has beyond the header has no name.
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if name is not None]
     text = _column(wanted.claim, _CLAIM_COLUMNS, names, "--claim", file)
     if text is None:
         raise InputError(f"{file} has no column of claims: name one of {', '.join(names)} with --claim.")
@@ -80,9 +81,9 @@ def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
 def _column(given: str | None, usual: Sequence[str], names: Sequence[str], option: str, file: Path) -> str | None:
     if given is not None:
         if given not in names:
-            raise InputError(f"{file} has no column {given!r} ({option}): it has {', '.join(map(str, names))}.")
+            raise InputError(f"{file} has no column {given!r} ({option}): it has {', '.join(names)}.")
         return given
-    lower: Mapping[str, str] = {str(name).strip().lower(): name for name in reversed(names)}
+    lower: Mapping[str, str] = {name.strip().lower(): name for name in reversed(names)}
     return next((lower[name] for name in usual if name in lower), None)
 
 
@@ -94,8 +95,10 @@ def _cell(row: Row, column: str | None) -> str:
 def iso_date(text: str) -> str:
     """A date as ISO 8601 where it is understood, the year where only that is; else as it stands.
 
-    Example: ``15-May-23`` is ``2023-05-15``.
+    Example: ``15-May-23`` is ``2023-05-15``. Of ``05/06/2023`` the first number is taken for the day;
+    a time is left out.
     """
+    text = re.sub(r"^(\d{4}-\d\d-\d\d)[T ].*", r"\1", text)
     for form in _DATES:
         try:
             return datetime.strptime(text, form).date().isoformat()

@@ -1,5 +1,6 @@
 """How a debate is set up: who takes part, on which scale, by which rules. A small TOML file, or flags."""
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
@@ -111,17 +112,28 @@ def check_settings(settings: DebateSettings) -> None:
         raise InputError("A debate has at least one round.")
     if settings.text_tokens < 1:
         raise InputError("text_tokens must be at least 1.")
+    if not 0 <= settings.temperature < math.inf:
+        raise InputError(f"The temperature must be 0 or more, got {settings.temperature}.")
     for advocate in settings.advocates:
-        if not advocate.name.strip() or advocate.name.lower() == "mediator":
-            raise InputError(f"An advocate cannot be called {advocate.name!r}.")
-        if advocate.kind == "plain" and advocate.collections:
-            raise InputError(f"The plain advocate {advocate.name} has no collections: leave them out.")
-        if advocate.kind != "plain" and not advocate.collections:
-            raise InputError(f'The advocate {advocate.name} needs collections = ["NAME"], or kind = "plain".')
-        if advocate.weight <= 0:
-            raise InputError(f"The weight of {advocate.name} must be above 0.")
-        if advocate.passages < 1 or advocate.excerpt_words < 0:
-            raise InputError(f"{advocate.name} needs at least one passage, and excerpt_words of 0 or more.")
+        _check_advocate(advocate)
+
+
+def _check_advocate(advocate: AdvocateSettings) -> None:
+    name = advocate.name
+    if not name.strip() or name.strip().lower() == "mediator":
+        raise InputError(f"An advocate cannot be called {name!r}.")
+    if advocate.kind == "plain" and advocate.collections:
+        raise InputError(f"The plain advocate {name} has no collections: leave them out.")
+    if advocate.kind != "plain" and not advocate.collections:
+        raise InputError(f'The advocate {name} needs collections = ["NAME"], or kind = "plain".')
+    if len(set(advocate.collections)) < len(advocate.collections):
+        raise InputError(f"The advocate {name} has a collection more than once.")
+    if not 0 < advocate.weight < math.inf:
+        raise InputError(f"The weight of {name} must be a number above 0.")
+    if advocate.passages < 1 or advocate.excerpt_words < 0:
+        raise InputError(f"{name} needs at least one passage, and excerpt_words of 0 or more.")
+    if advocate.min_cosine is not None and not -1 <= advocate.min_cosine <= 1:
+        raise InputError(f"min_cosine of {name} must be from -1 to 1, got {advocate.min_cosine}.")
 
 
 def load_settings(path: Path) -> DebateSettings:
@@ -150,7 +162,8 @@ def parse_settings(data: Mapping[str, Any], *, where: str) -> DebateSettings:
     values = dict(data)
     advocates = values.pop("advocate", [])
     mediator = values.pop("mediator", {})
-    if not isinstance(advocates, list) or not all(isinstance(entry, Mapping) for entry in advocates):
+    tables = isinstance(advocates, list) and all(isinstance(entry, Mapping) for entry in advocates)
+    if not tables or "advocates" in values:
         raise InputError(f"{where}: advocates are tables that begin with [[advocate]].")
     if not isinstance(mediator, Mapping):
         raise InputError(f"{where}: the mediator is a table that begins with [mediator].")
@@ -164,7 +177,8 @@ def _filled(kind: type[T], data: Mapping[str, Any], where: str, part: str) -> T:
     entries = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
     for name, value in data.items():
         if name not in entries:
-            raise InputError(f"{where}: {part} has no entry {name!r}; there are {', '.join(entries)}.")
+            known = ", ".join("advocate" if entry == "advocates" else entry for entry in entries)
+            raise InputError(f"{where}: {part} has no entry {name!r}; there are {known}.")
         if not _fits(value, hints[name]):
             raise InputError(f"{where}: {part} has {name} = {value!r}, but it must be {_wanted(hints[name])}.")
     for name, entry in entries.items():

@@ -76,7 +76,7 @@ def _debate(claim: Claim, table: Table, tell: Callable[[Event], None]) -> Steps[
     asked = [replace(one, text=prefix + one.text) for one in subclaims]
     rounds, found = yield from _hold_rounds(stage, table, asked)
     verdict = yield from final_verdict(table.mediator, stage, claim.text, rounds[-1], found, stage.sources.citations())
-    without = (yield from _leave_one_out(stage, table, asked, rounds[-1])) if settings.leave_one_out else ()
+    without = (yield from _leave_one_out(stage, table, asked, rounds[-1], found)) if settings.leave_one_out else ()
     transcript = Transcript(
         claim,
         table.scale.name,
@@ -108,7 +108,8 @@ def _hold_rounds(stage: Stage, table: Table, subclaims: Sequence[Subclaim]) -> S
     questions: tuple[FollowUp, ...] = ()
     while True:
         number = len(rounds) + 1
-        said = Exchanges(rounds[0].opinions, questions) if rounds else Exchanges()
+        asked = (*(one for held in rounds for one in held.follow_ups), *questions)
+        said = Exchanges(rounds[0].opinions, asked) if rounds else Exchanges()
         heard = yield from together(
             [
                 give_opinions(advocate, stage, subclaims, shown, said, _of(rounds, advocate))
@@ -117,7 +118,7 @@ def _hold_rounds(stage: Stage, table: Table, subclaims: Sequence[Subclaim]) -> S
         )
         opinions = tuple(opinion for opinion, _ in heard)
         parts = tuple(part for _, some in heard for part in some)
-        found = yield from consolidate(table.mediator, stage, subclaims, opinions, parts, questions)
+        found = yield from consolidate(table.mediator, stage, subclaims, opinions, parts, asked)
         changed = any(opinion.changed for opinion in opinions)
         decision = yield from decide(stage, number, table.settings.rounds, found, changed)
         rounds.append(Round(number, questions, opinions, parts, decision))
@@ -198,11 +199,11 @@ def _ask_others(stage: Stage, table: Table, advocate: Advocate, last: Round) -> 
 
 
 def _leave_one_out(
-    stage: Stage, table: Table, subclaims: Sequence[Subclaim], last: Round
+    stage: Stage, table: Table, subclaims: Sequence[Subclaim], last: Round, found: Consolidation
 ) -> Steps[tuple[tuple[str, str | None], ...]]:
     """The verdict that the mediator would have given without each informed advocate in turn."""
-    informed = [opinion.advocate for opinion in last.opinions if opinion.informed]
-    found = yield from together(
+    informed = [opinion.advocate for opinion in found.informed]
+    without = yield from together(
         [
             consolidate(
                 table.mediator,
@@ -210,12 +211,12 @@ def _leave_one_out(
                 subclaims,
                 [opinion for opinion in last.opinions if opinion.advocate != name],
                 [part for part in last.parts if part.advocate != name],
-                [one for one in last.follow_ups if name not in (one.to, one.asker)],
+                [one for one in found.follow_ups if name not in (one.to, one.asker)],
             )
             for name in informed
         ]
     )
-    return tuple((name, one.assessment.verdict) for name, one in zip(informed, found, strict=True))
+    return tuple((name, one.assessment.verdict) for name, one in zip(informed, without, strict=True))
 
 
 def _measure_entailment(transcript: Transcript) -> Steps[Transcript]:

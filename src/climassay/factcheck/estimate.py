@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from climassay.factcheck.checking import Company
 from climassay.factcheck.debate import Table, debate
 from climassay.factcheck.exchange import Exchange
-from climassay.factcheck.steps import Ask, AskEntailment, AskHead, AskOptions, AskText, together
+from climassay.factcheck.steps import Ask, AskHead, AskOptions, AskPassages, AskText, together
 from climassay.factcheck.transcript import Claim
 from climassay.models.contract import Completion, GenerationRequest, OptionRequest, OptionScorer, OptionScores
 
@@ -19,12 +19,14 @@ SAMPLE = 8
 _TIMED = 6
 """Requests of each kind that are timed."""
 _CHARACTERS_A_TOKEN = 4.0
-_SENTENCE = "The evidence bears on the claim. "
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Requests and tokens of one round of debate on every claim; follow-up rounds come on top."""
+    """Requests and tokens of one round of debate on every claim.
+
+    On top come follow-up rounds, likelihoods of what is held with high confidence, and the measuring of entailment.
+    """
 
     claims: int
     requests: int
@@ -44,14 +46,14 @@ class _Rehearsal(Exchange):
         super().__init__({}, company.collections)
         self.options: list[AskOptions] = []
         self.texts: list[AskText] = []
-        self._words = _SENTENCE * max(1, text_tokens // 8)
+        # No two sentences are the same: repeated ones would be taken out before others read them.
+        self._words = " ".join(f"Point x{number} bears on the claim." for number in range(max(1, text_tokens // 8)))
 
     def answer(self, asks: Sequence[Ask]) -> list[Any]:
         self.options += [ask for ask in asks if isinstance(ask, AskOptions) and not ask.blank]
         self.texts += [ask for ask in asks if isinstance(ask, AskText)]
-        searches = [ask for ask in asks if not isinstance(ask, (AskOptions, AskText, AskHead, AskEntailment))]
-        found = iter(super().answer(searches))
-        return [self._answer(ask) if ask not in searches else next(found) for ask in asks]
+        found = iter(super().answer([ask for ask in asks if isinstance(ask, AskPassages)]))
+        return [next(found) if isinstance(ask, AskPassages) else self._answer(ask) for ask in asks]
 
     def _answer(self, ask: Ask) -> Any:
         if isinstance(ask, AskOptions):
@@ -73,16 +75,16 @@ def _legal(schema: Mapping[str, Any], words: str) -> Any:
     return words[: schema.get("maxLength")]
 
 
-def rehearse(table: Table, company: Company, claims: Sequence[Claim]) -> Estimate:
+def rehearse(table: Table, company: Company, claims: Sequence[Claim], samples: int = 1) -> Estimate:
     """Count one round on a spread of the claims, and scale it to all.
 
     Args:
         table: Who debates.
         company: Models and collections; local models are timed on a few of the requests.
         claims: All of them, at least one.
+        samples: Debates a claim.
     """
-    step = max(1, len(claims) // SAMPLE)
-    sample = claims[::step][:SAMPLE]
+    sample = _spread(claims, SAMPLE)
     short = replace(table, settings=replace(table.settings, rounds=1, entailment=False))
     rehearsal = _Rehearsal(company, table.settings.text_tokens)
     steps = together([debate(claim, short) for claim in sample])
@@ -93,7 +95,7 @@ def rehearse(table: Table, company: Company, claims: Sequence[Claim]) -> Estimat
             answers = rehearsal.answer(asks)
     except StopIteration:
         pass
-    scale = len(claims) / len(sample)
+    scale = samples * len(claims) / len(sample)
     prompts: list[OptionRequest | GenerationRequest] = [ask.request for ask in rehearsal.options]
     prompts += [ask.request for ask in rehearsal.texts]
     prompt_tokens = sum(_tokens(request) for request in prompts)
@@ -107,6 +109,12 @@ def rehearse(table: Table, company: Company, claims: Sequence[Claim]) -> Estimat
         None if seconds is None else scale * seconds,
         _cost(rehearsal, company, scale, table),
     )
+
+
+def _spread(things: Sequence[T], most: int) -> list[T]:
+    """At most so many, at even distances."""
+    count = min(most, len(things))
+    return [things[place * len(things) // count] for place in range(count)]
 
 
 def _tokens(request: OptionRequest | GenerationRequest) -> int:
@@ -134,7 +142,7 @@ def _timed(requests: Sequence[T], ask: Callable[[Sequence[T]], object]) -> float
     """Seconds that all requests would take, from a spread of them; the first one only warms up."""
     if not requests:
         return 0.0
-    timed = requests[:: max(1, len(requests) // _TIMED)][:_TIMED]
+    timed = _spread(requests, _TIMED)
     ask(timed[:1])
     before = time.perf_counter()
     ask(timed)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from climassay.errors import InputError, ModelError
-from climassay.factcheck.calibration import PLACEHOLDERS, calibrate, mean_log_probabilities
 from climassay.factcheck.checking import claim_id
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.verdict_head import VerdictHead
 from climassay.judging import ActivationStore
+from climassay.models.calibration import PLACEHOLDERS, calibrate, mean_log_probabilities
 from climassay.models.contract import Encoder, Generator, OptionRequest, OptionScorer
 from climassay.prompts import Prompt, load_prompt
 from climassay.questions.rows import Row, parse_rows, read_bytes
@@ -151,7 +151,7 @@ def check_with_evidence(
         scorer: The model; a recorded one makes the run resumable.
         scale: Whose labels are weighed, "not enough information" included.
         calibrated: Correct by prompts without content (as many of them as there are placeholders for each number of
-            passages; see :mod:`climassay.factcheck.calibration`).
+            passages; see :mod:`climassay.models.calibration`).
         prompts: Folder of the user's own templates.
         on_progress: Called as claims are done.
 

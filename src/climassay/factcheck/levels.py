@@ -7,7 +7,7 @@ References:
 
 from typing import get_args
 
-from climassay.factcheck.transcript import Confidence, EvidenceLevel, Levels, Likelihood
+from climassay.factcheck.transcript import AgreementLevel, Confidence, EvidenceLevel, Levels, Likelihood
 
 LEVELS: tuple[EvidenceLevel, ...] = get_args(EvidenceLevel)
 CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
@@ -18,7 +18,7 @@ UNCERTAIN: frozenset[Confidence] = frozenset({"very low", "low"})
 """Confidence at which the mediator holds another round."""
 
 
-def allowed_confidences(evidence: EvidenceLevel, agreement: EvidenceLevel) -> tuple[Confidence, ...]:
+def allowed_confidences(evidence: EvidenceLevel, agreement: AgreementLevel) -> tuple[Confidence, ...]:
     """Levels of confidence that go with a pair of evidence and agreement: the one in the middle and its neighbours.
 
     Low evidence with low agreement allows very low and low, high with high allows high and very high.
@@ -27,7 +27,7 @@ def allowed_confidences(evidence: EvidenceLevel, agreement: EvidenceLevel) -> tu
     return CONFIDENCES[max(middle - 1, 0) : middle + 2]
 
 
-def coherent(evidence: EvidenceLevel, agreement: EvidenceLevel, confidence: Confidence) -> Confidence:
+def coherent(evidence: EvidenceLevel, agreement: AgreementLevel, confidence: Confidence) -> Confidence:
     """The allowed confidence that is nearest to the one given."""
     allowed = allowed_confidences(evidence, agreement)
     place = CONFIDENCES.index(confidence)

@@ -35,7 +35,7 @@ from climassay.models.contract import OptionRequest
 
 NAME = "mediator"
 CLOSE = 1
-"""Steps of the scale's order within which verdicts are close."""
+"""Steps of the scale's order within which verdicts are close; see :func:`are_close`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,8 @@ class Consolidation:
     assessment: Assessment
     informed: tuple[AdvocateOpinion, ...]
     spread: int | None
+    follow_ups: tuple[FollowUp, ...] = ()
+    """Those it has read."""
 
 
 def informed_opinions(opinions: Sequence[AdvocateOpinion]) -> tuple[AdvocateOpinion, ...]:
@@ -70,6 +72,11 @@ def spread_of(opinions: Sequence[AdvocateOpinion], scale: Scale) -> int | None:
     """Steps between the most distant verdicts; None with fewer than two."""
     places = [scale.position(opinion.verdict) for opinion in opinions if opinion.verdict is not None]
     return max(places) - min(places) if len(places) > 1 else None
+
+
+def are_close(spread: int | None, scale: Scale) -> bool:
+    """Whether verdicts so far apart are close; the two ends of a scale never are, not even those of a binary one."""
+    return spread is None or spread <= max(0, min(CLOSE, len(scale.labels) - 2))
 
 
 def consolidate(
@@ -84,12 +91,12 @@ def consolidate(
     informed = informed_opinions(opinions)
     spread = spread_of(informed, stage.scale)
     if not informed:
-        return Consolidation(None, Assessment(stage.scale.nei), (), spread)
+        return Consolidation(None, Assessment(stage.scale.nei), (), spread, tuple(follow_ups))
     interview = _interview(mediator, stage, subclaims, informed, parts, follow_ups)
     assessment = yield from assess(interview, stage.manner)
     if mediator.settings.decide == "pool" and assessment.error is None:
         assessment = _pooled(assessment, informed, mediator.weights, stage)
-    return Consolidation(interview, assessment, informed, spread)
+    return Consolidation(interview, assessment, informed, spread, tuple(follow_ups))
 
 
 def _interview(
@@ -177,9 +184,9 @@ def _pooled(
     if not probabilities:
         return assessment
     verdict = stage.scale.labels[most_probable(probabilities)]
-    answer = assessment.answer
-    if assessment.verdict is not None and answer.endswith(f"Verdict: {assessment.verdict}"):
-        answer = answer.removesuffix(assessment.verdict) + verdict
+    # The explanation goes on from the answer: its line with the verdict, wherever it stands, has to be the pooled one.
+    decided, pooled = f"Verdict: {assessment.verdict}", f"Verdict: {verdict}"
+    answer = "\n".join(pooled if line == decided else line for line in assessment.answer.split("\n"))
     return replace(assessment, verdict=verdict, probabilities=probabilities, answer=answer)
 
 
@@ -204,7 +211,7 @@ def decide(stage: Stage, number: int, limit: int, found: Consolidation, changed:
         reason = "one informed advocate"
     elif number > 1 and not changed:
         reason = "no change"
-    elif (found.spread or 0) > CLOSE:
+    elif not are_close(found.spread, stage.scale):
         reason = yield from _on_contrast(stage, number, limit, found)
     elif asked.levels is not None and asked.levels.confidence in UNCERTAIN:
         reason = "round limit" if number >= limit else "uncertain"
@@ -233,7 +240,7 @@ def _on_contrast(stage: Stage, number: int, limit: int, found: Consolidation) ->
     if number == 1:
         return "contrast"
     goes_on = found.assessment.goes_on
-    if goes_on is None and found.interview is not None:
+    if goes_on is None and found.interview is not None and found.assessment.error is None:
         goes_on = yield from _wants_follow_up(stage, found.interview, found.assessment)
     return "mediator" if goes_on is False else "contrast"
 
@@ -335,7 +342,7 @@ def final_verdict(
     brought = {
         number for opinion in found.informed for sentence in opinion.explanation for number in sentence.citations
     }
-    brought |= {number for one in last.follow_ups for sentence in one.reply for number in sentence.citations}
+    brought |= {number for one in found.follow_ups for sentence in one.reply for number in sentence.citations}
     explanation, removed = stage.explained(assessment, claim, [one for one in exhibits if one.number in brought])
     contradicts = yield from find_contradiction(stage, mediator.model, claim, assessment.verdict, explanation)
     return Verdict(
@@ -345,18 +352,18 @@ def final_verdict(
         assessment.levels,
         assessment.probabilities,
         explanation,
-        (*_caveats(decision, found.informed), *_failures(failed)),
+        (*_caveats(decision, found.informed, stage.scale), *_failures(failed)),
         removed,
         contradicts,
     )
 
 
-def _caveats(decision: MediatorDecision, informed: Sequence[AdvocateOpinion]) -> list[str]:
+def _caveats(decision: MediatorDecision, informed: Sequence[AdvocateOpinion], scale: Scale) -> list[str]:
     if len(informed) == 1:
         return [
             f"Only {informed[0].advocate} has information on this claim: the evidence is not broadly substantiated."
         ]
-    if decision.spread is not None and decision.spread > CLOSE:
+    if not are_close(decision.spread, scale):
         views = ", ".join(f"{opinion.advocate} says {opinion.verdict}" for opinion in informed)
         return [f"The advocates still differ: {views}."]
     return []

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.corpus.documents import Hit
+from climassay.corpus.excerpts import excerpt
 from climassay.corpus.relevance import RELEVANCE_COSINE
 from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.steps import AskPassages, Found
@@ -37,7 +37,7 @@ def search_all(
 ) -> list[tuple[Found, ...]]:
     """Answer searches, in order; queries of one collection are searched together.
 
-    Several collections of one search are merged by similarity to the query.
+    Several collections of one search take turns, in their order.
 
     Args:
         asks: What is looked for.
@@ -53,10 +53,10 @@ def search_all(
 
 
 def _merged(lists: Sequence[Sequence[Found]], most: int) -> tuple[Found, ...]:
-    if len(lists) == 1:
-        return tuple(lists[0][:most])
-    every = [one for some in lists for one in some]
-    return tuple(sorted(every, key=lambda one: -(one.cosine or 0.0))[:most])
+    """The first of each list, then the second of each and so on: similarities of two collections need not compare."""
+    ranked = [(rank, number, one) for number, some in enumerate(lists) for rank, one in enumerate(some)]
+    ranked.sort(key=lambda place: place[:2])
+    return tuple(one for _, _, one in ranked[:most])
 
 
 def _search_one(
@@ -120,30 +120,3 @@ def cut_out(
 
 def _nearness(cosines: NDArray[np.float64]) -> float:
     return float(np.sort(cosines)[-_BEST_SENTENCES:].mean())
-
-
-def excerpt(sentences: Sequence[str], nearness: NDArray[np.float64], words: int) -> str:
-    """The sentences nearest to a query, in their order, of at most so many words in all; gaps are marked.
-
-    Args:
-        sentences: Of one passage, in order.
-        nearness: Shape [sentences].
-        words: Most words; 0 keeps all. At least the nearest sentence is kept, cut where it is longer.
-    """
-    if not words:
-        return " ".join(sentences)
-    kept: set[int] = set()
-    room = words
-    for place in np.argsort(-nearness, kind="stable"):
-        length = len(sentences[place].split())
-        if length <= room:
-            kept.add(int(place))
-            room -= length
-    if not kept:
-        nearest = sentences[int(nearness.argmax())]
-        return " ".join(nearest.split()[:words]) + " ..."
-    places = sorted(kept)
-    pieces = [sentences[places[0]]]
-    for before, place in pairwise(places):
-        pieces.append(("... " if place > before + 1 else "") + sentences[place])
-    return " ".join(pieces)

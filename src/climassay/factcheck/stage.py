@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from climassay.corpus.documents import Passage
@@ -97,7 +97,7 @@ class Stage:
     manner: Manner
     templates: Mapping[str, Prompt]
     encoder: Encoder | None
-    """Attributes sentences to passages; None where no collection takes part."""
+    """Attributes sentences to passages; None attributes nothing."""
     has_head: bool
     tell: Callable[[Event], None]
     """Told of everything as it happens."""
@@ -120,8 +120,11 @@ class Stage:
     ) -> tuple[tuple[AnswerSentence, ...], int]:
         """The sentences of an assessment's explanation; a quotation where the model wrote none that can be used."""
         sentences, removed = self.ground(assessment.explanation, assessment.cut, exhibits)
-        if not sentences and exhibits and self.encoder is not None:
-            sentences = (quotation(statement, exhibits, self.encoder),)
+        if not sentences and exhibits and self.encoder is not None and assessment.verdict != self.scale.nei:
+            return (quotation(statement, exhibits, self.encoder),), removed
+        if sentences and assessment.lead:
+            first = replace(sentences[0], text=f"{assessment.lead} {sentences[0].text}")
+            sentences = (first, *sentences[1:])
         return sentences, removed
 
 
@@ -146,7 +149,7 @@ def told(sentences: Sequence[AnswerSentence]) -> str:
 
 
 def last_question(text: str) -> str | None:
-    """The question in what a model wrote, up to its question mark; None where there is none worth asking."""
+    """What a model wrote up to its first question mark; None where that is no question worth asking."""
     line = material(text)
     match = re.match(r"[^?]*\?", line)
     question = match[0].strip(' "') if match else ""

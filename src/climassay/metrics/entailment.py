@@ -8,7 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from climassay.corpus.excerpts import excerpt
 from climassay.corpus.sentences import split_sentences
+from climassay.models.calibration import calibrate
 from climassay.models.contract import Encoder, OptionRequest, OptionScorer, OptionScores
 from climassay.prompts import Prompt, load_prompt
 
@@ -93,20 +95,18 @@ class PromptedEntailment:
         blank, *asked = self._model.option_logprobs([self._request(BLANK, BLANK), *requests])
         # Without the content-free answer nothing can be calibrated: an uncalibrated score among the others would not
         # be comparable, so all of them are failures.
-        return [None if blank.error is not None else _shares(scores, blank.logprobs) for scores in asked]
+        return [None if blank.error is not None else _shares(scores, blank) for scores in asked]
 
     def _request(self, premise: str, statement: str) -> OptionRequest:
         rendered = self._prompt.render(premise=premise, statement=statement)
         return OptionRequest(rendered.messages, OPTIONS, rendered.assistant_prefix)
 
 
-def _shares(scores: OptionScores, blank: Sequence[float] = (0.0, 0.0, 0.0)) -> tuple[float, float, float] | None:
-    """Softmax of log-probabilities less those of the content-free prompt."""
+def _shares(scores: OptionScores, blank: OptionScores | None = None) -> tuple[float, float, float] | None:
+    """Probabilities of the relations, relative to those of the content-free prompt where there is one."""
     if scores.error is not None:
         return None
-    shifted = [score - base for score, base in zip(scores.logprobs, blank, strict=True)]
-    weights = [math.exp(score - max(shifted)) for score in shifted]
-    first, second, third = (weight / sum(weights) for weight in weights)
+    first, second, third = calibrate(scores.logprobs, None if blank is None else blank.logprobs)
     return first, second, third
 
 
@@ -114,7 +114,7 @@ def nearest_part(premise: str, statement: str, *, words: int = PREMISE_WORDS, en
     """The sentences of a premise that are nearest to a statement, in the premise's order.
 
     Sentences are taken from the most similar one on, as long as they fit; the most similar one always, cut to ``words``
-    where it alone is longer. A premise that fits is returned as it is.
+    where it alone is longer; gaps are marked. A premise that fits is returned as it is.
 
     Args:
         premise: Any text.
@@ -137,22 +137,9 @@ def nearest_parts(
     else:
         nearness = _cosines(sentences, pairs, encoder)
     return [
-        premise if values is None else _part(sentences[premise], values, words)
+        premise if values is None else excerpt(sentences[premise], values, words)
         for (premise, _), values in zip(pairs, nearness, strict=True)
     ]
-
-
-def _part(sentences: Sequence[str], nearness: NDArray[np.float64], most: int) -> str:
-    kept: list[int] = []
-    left = most
-    for place in np.argsort(-nearness, kind="stable").tolist():
-        length = len(sentences[place].split())
-        if not kept and length > most:
-            return " ".join(sentences[place].split()[:most])
-        if length <= left:
-            kept.append(place)
-            left -= length
-    return " ".join(sentences[place] for place in sorted(kept))
 
 
 def _shared_words(sentences: Sequence[str], statement: str) -> NDArray[np.float64]:

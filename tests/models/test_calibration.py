@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError, ModelError
-from climassay.factcheck.calibration import calibrate, content_free_correction, mean_log_probabilities
+from climassay.models.calibration import calibrate, content_free_correction, mean_log_probabilities
 from climassay.models.contract import Message, OptionRequest, OptionScores
 
 LOGS = st.floats(-80, 0)

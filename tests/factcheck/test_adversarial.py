@@ -1,0 +1,205 @@
+"""A debate against an adversarial source that needs a second round, and its transcript in the documentation.
+
+Answers are scripted, but as a participant would give them: each depends on what its prompt shows, and nobody is told
+the round. After a change that is meant to show, write the documentation anew by running this file as a program, with
+``tests`` in the PYTHONPATH.
+"""
+
+import functools
+import re
+from pathlib import Path
+
+from climassay.factcheck.scales import CLIMATE_FEEDBACK
+from climassay.grounding import written
+from debate_tables import PAMPHLET, PHYSICAL, Script, View, among, hold, speaker_of
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "examples" / "adversarial_debate.md"
+BOOK = among(PHYSICAL, name="Book", excerpt_words=0)
+ADVERSARY = among(PAMPHLET, excerpt_words=0)
+QUESTIONS = {
+    "Book": "How much has solar irradiance changed since 1750, and how large is the forcing by CO2?",
+    "Pamphlet": "Which measurement shows that the Sun has become brighter since 1950?",
+}
+FORCING = "From 1750 to 2019 the effective forcing by CO2"
+SUNSPOTS = "The sun delivers practically all"
+SHOWN = "The change in solar irradiance over the same interval was close to zero"
+
+
+def number_of(prompt: str, beginning: str) -> str | None:
+    """The number under which a passage lies before somebody."""
+    found = re.search(rf"(?:^|<user>)\[(\d+)\] {re.escape(beginning)}", prompt, re.MULTILINE)
+    return found[1] if found else None
+
+
+def book(prompt: str) -> View:
+    """Judges by its passage on forcing, and stays with it."""
+    number = number_of(prompt, FORCING)
+    assert number is not None
+    says = f"The effective forcing by CO2 was about 2.16 W m⁻² [{number}]. {SHOWN} [{number}]."
+    return View("incorrect", "high", "high", "high", placement="misleading", says=says)
+
+
+def pamphlet(prompt: str) -> View:
+    """Argues its source, until somebody shows it a measurement that the source leaves out."""
+    number = number_of(prompt, SUNSPOTS)
+    if SHOWN in prompt.partition("Question of")[2]:
+        says = f"My source names active solar cycles but no measurement since 1950 [{number}]."
+        return View("inaccurate", "low", "medium", "medium", placement="outlier", says=says)
+    says = f"The twentieth century had some of the most active solar cycles on record [{number}]."
+    return View("correct", "medium", "medium", "medium", placement="consensus", says=says)
+
+
+def mediator(prompt: str) -> View:
+    """Is certain only where nobody contradicts the measurement any more."""
+    book_number = re.search(rf"{SHOWN}\. \[(\d+)\]", prompt)
+    assert book_number is not None
+    if re.search(r"^Pamphlet \(authority low\): correct;", prompt, re.MULTILINE):
+        return View("misleading", "medium", "low", "low", says="One side has a measurement, the other a coincidence.")
+    says = f"Sunlight has hardly changed, while CO2 traps more heat [{book_number[1]}]."
+    return View("incorrect", "high", "high", "high", says=says)
+
+
+def reply(prompt: str) -> str:
+    """Answers from the passages that lie before the advocate."""
+    number = number_of(prompt, FORCING)
+    if number is not None:
+        return f"{SHOWN}, within about 0.1 W m⁻² either way [{number}]."
+    return f"My source names active cycles, but no measurement [{number_of(prompt, SUNSPOTS)}]."
+
+
+@functools.cache
+def debated():
+    script = Script({"Book": book, "Pamphlet": pamphlet, "mediator": mediator}, reply=reply)
+    put = script.model.write
+
+    def write(prompt, schema):
+        asked = re.search(r"^Put your question to (\w+)\.", prompt, re.MULTILINE)
+        return QUESTIONS[asked[1]] if asked else put(prompt, schema)
+
+    script.model.write = write
+    return hold(script, BOOK, ADVERSARY, rounds=4)
+
+
+# ------------------------------------------------------------------------------------------------ the debate
+
+
+def test_the_debate_needs_a_second_round_and_no_third():
+    first, second = debated().transcript.rounds
+    assert (first.decision.reason, first.decision.closes, first.decision.spread) == ("contrast", False, 11)
+    assert (second.decision.reason, second.decision.closes, second.decision.spread) == ("close verdicts", True, 1)
+
+
+def test_the_pamphlets_advocate_revises_its_opinion_after_the_reply_and_the_books_does_not():
+    first, second = debated().transcript.rounds
+    assert [opinion.verdict for opinion in first.opinions] == ["incorrect", "correct"]
+    assert [(opinion.verdict, opinion.changed) for opinion in second.opinions] == [
+        ("incorrect", False),
+        ("inaccurate", True),
+    ]
+    assert {one.to for one in second.follow_ups} == {"Book", "Pamphlet"}
+
+
+def test_the_verdict_cites_the_book_and_says_nothing_of_remaining_differences():
+    transcript = debated().transcript
+    verdict = transcript.verdict
+    assert (verdict.outcome, verdict.label) == ("verdict", "incorrect")
+    assert verdict.caveats == ()
+    [number] = {number for one in verdict.explanation for number in one.citations}
+    assert transcript.sources[number - 1].collection == "physical"
+    assert transcript.sources[number - 1].passage.text.startswith(FORCING)
+
+
+def test_each_side_has_its_own_passages_only():
+    for number, (one, other) in enumerate([("physical", "pamphlet"), ("pamphlet", "physical")]):
+        for held in debated().transcript.rounds:
+            collections = {
+                debated().transcript.sources[place - 1].collection for place in held.opinions[number].retrieved
+            }
+            assert collections == {one}
+            assert other not in collections
+
+
+def test_the_mediator_is_neutral_throughout():
+    prompts = [prompt for prompt, _ in debated().script.model.options if speaker_of(prompt) == "mediator"]
+    assert prompts
+    assert all("Do not assume that every source can be trusted" in prompt for prompt in prompts)
+    assert debated().transcript.mediator.startswith("neutral")
+
+
+def test_had_the_reply_shown_nothing_nobody_would_have_changed():
+    script = Script({"Book": book, "Pamphlet": pamphlet, "mediator": mediator}, reply="I cannot answer that.")
+    held = hold(script, BOOK, ADVERSARY, rounds=4)
+    assert held.reasons == ["contrast", "no change"]
+    assert held.transcript.verdict.caveats == (
+        "The advocates still differ: Book says incorrect, Pamphlet says correct.",
+    )
+
+
+# ------------------------------------------------------------------------------------------------ the document
+
+
+INTRODUCTION = """\
+# A debate against an adversarial source
+
+Two advocates debate a claim. *Book* has three passages of the primer's book on physical climate; *Pamphlet*, the
+adversary, has three of its collection of contrarian arguments and holds their standpoint. The mediator is therefore
+neutral: it assumes of no source that it can be trusted.
+
+**The words of the participants are scripted** in `tests/factcheck/test_adversarial.py`: the example shows the rules of
+a debate, not the abilities of a model. Each scripted answer depends on what its prompt shows. Everything else is real:
+the search, the numbers of the passages, the check of citations, the comparison of verdicts, who is asked, when the
+debate goes on and why it ends. A test keeps this page up to date.
+"""
+
+
+def prose(sentences) -> str:
+    return " ".join(written(sentence) for sentence in sentences)
+
+
+def certainty(levels) -> str:
+    likelihood = f", {levels.likelihood}" if levels.likelihood else ""
+    return f"evidence {levels.evidence}, agreement {levels.agreement}, confidence {levels.confidence}{likelihood}"
+
+
+def document() -> str:
+    """The transcript as a page of the documentation."""
+    transcript = debated().transcript
+    lines = [INTRODUCTION, f"> {transcript.claim.text}"]
+    for held in transcript.rounds:
+        lines += ["", f"## Round {held.number}"]
+        for one in held.follow_ups:
+            lines += ["", f"**{one.asker} asks {one.to}:** {one.question}  ", f"**{one.to}:** {prose(one.reply)}"]
+        for opinion in held.opinions:
+            changed = ", changed" if opinion.changed else ""
+            lines += [
+                "",
+                f"**{opinion.advocate}: {opinion.verdict}**{changed} ({certainty(opinion.levels)}; the claim: "
+                f"{opinion.placement})  ",
+                prose(opinion.explanation),
+            ]
+        lines += ["", decided(held.decision)]
+    verdict = transcript.verdict
+    lines += ["", f"## Verdict: {verdict.label}", "", f"{certainty(verdict.levels)}.", "", prose(verdict.explanation)]
+    lines += ["", "## Passages that are cited"]
+    for source in transcript.cited:
+        lines += [
+            "",
+            f"[{source.number}] {source.citation} (collection `{source.collection}`)",
+            "",
+            f"> {source.passage.text}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def decided(decision) -> str:
+    steps = len(CLIMATE_FEEDBACK.labels) - 1
+    ends = "closes the debate" if decision.closes else "opens another round"
+    return f"*The verdicts lie {decision.spread} of {steps} steps apart. The mediator {ends}: {decision.reason}.*"
+
+
+def test_the_documented_transcript_is_that_of_this_debate():
+    assert DOCUMENT.read_text(encoding="utf-8") == document()
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document(), encoding="utf-8")

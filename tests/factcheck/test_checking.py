@@ -1,0 +1,384 @@
+"""From settings to a table, and from claims to transcripts: order, equality, failures and what is asked again."""
+
+import re
+import zlib
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from climassay.errors import InputError
+from climassay.factcheck.checking import (
+    SAMPLE_TEMPERATURE,
+    claim_id,
+    collections_of,
+    make_claim,
+    models_of,
+    open_checker,
+    set_table,
+)
+from climassay.factcheck.configuration import DEFAULT_MODEL, AdvocateSettings, DebateSettings, MediatorSettings
+from climassay.factcheck.past_checks import find_past
+from climassay.factcheck.scales import BINARY
+from climassay.factcheck.serialisation import as_data
+from climassay.factcheck.transcript import Subclaim, Verdict
+from climassay.models.encoder import load_encoder
+from climassay.records import Records
+from debate_parts import Shelf, WordEncoder, company_of, debates
+from scripted_model import ScriptedModel
+
+IPCC = AdvocateSettings("IPCC", collections=("ar6",), min_cosine=0.0)
+WMO = AdvocateSettings("WMO", collections=("wmo",), min_cosine=0.0, weight=0.5)
+SUN, ICE, COW = (
+    make_claim(text)
+    for text in ("The Sun caused all of it.", "The Arctic ice melts; polar bears do not care at all.", "Cows cause it.")
+)
+
+
+def debating(*advocates, **changes):
+    """Settings of a small debate: two advocates, rules, no screening."""
+    known = {"model": "local:scripted", "scale": "binary", "split": "rules", "check_claims": False}
+    return DebateSettings(advocates or (IPCC, WMO), **{**known, **changes})
+
+
+def shelves():
+    return (
+        Shelf("ar6", "The Arctic ice melts. The Sun is steady.", "Cows emit methane. It warms the air."),
+        Shelf("wmo", "The ice is thin. The Sun caused little of it."),
+    )
+
+
+def by_words(prompt, options):
+    """A model with a view: it reads the claim, and is sure where it is about ice."""
+    claim = re.findall(r"[Cc]laim: (.*)", prompt)[-1]
+    if " correct" in options:
+        return " correct" if "ice" in claim else " incorrect"
+    if any("agreement:" in option for option in options):
+        return options[-1] if "ice" in claim else options[12]
+    return options[0]
+
+
+def model(**script):
+    return ScriptedModel(**{"choose": by_words, **script})
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    with Records(f"sqlite:///{tmp_path / 'records.sqlite'}") as records:
+        yield records
+
+
+def checked(store, one, claims, rules=None, *, use_cache=False, **options):
+    with open_checker(rules or debating(), company_of(one, *shelves()), store, use_cache=use_cache) as checker:
+        return checker.check(claims, **options)
+
+
+# ------------------------------------------------------------------------------------------------------------ claims
+
+
+def test_the_id_of_a_claim_is_that_of_its_words():
+    assert make_claim("  The Sun,\n did IT. ").id == claim_id("the sun did it") == make_claim("“The Sun did it!”").id
+    assert claim_id("The Sun did it") != claim_id("The Sun did not")
+    assert make_claim(" The\tSun ", source=" A blog ", date=" 2023 ").text == "The Sun"
+
+
+@given(st.text())
+def test_any_text_has_an_id(text):
+    assert re.fullmatch("[0-9a-f]{12}", claim_id(text))
+    assert claim_id(f" {text}\n.") == claim_id(text)
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_a_claim_has_words(text):
+    with pytest.raises(InputError, match="empty"):
+        make_claim(text)
+
+
+# ------------------------------------------------------------------------------------------------------------- table
+
+
+def test_models_and_collections_are_named_once_each():
+    advocates = (IPCC, replace(WMO, model="local:b"), AdvocateSettings("both", collections=("ar6", "abstracts")))
+    rules = debating(*advocates, mediator=MediatorSettings(model="openai:c"))
+    assert models_of(rules) == ("local:scripted", "openai:c", "local:b")
+    assert collections_of(rules) == ("ar6", "wmo", "abstracts")
+
+
+def table_of(rules, *names):
+    one = ScriptedModel()
+    return set_table(rules, company_of(one, *shelves(), **{name: ScriptedModel(name=name) for name in names}))
+
+
+def test_everybody_at_the_table_is_as_the_settings_say():
+    table = table_of(debating(IPCC, replace(WMO, model="local:b"), latest_only=True), "local:b")
+    assert [(one.name, one.model, one.latest_only) for one in table.advocates] == [
+        ("IPCC", "local:scripted", True), ("WMO", "local:b", True),
+    ]  # fmt: skip
+    assert [(one.name, one.kind, one.collections, one.weight) for one in table.profiles] == [
+        ("IPCC", "collection", ("ar6",), 1.0), ("WMO", "collection", ("wmo",), 0.5),
+    ]  # fmt: skip
+    assert table.profiles[0].fingerprint == "5" * 64
+    assert table.scale is BINARY
+    assert table.mediator.weights == {"IPCC": 1.0, "WMO": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "adversary", "style"),
+    [("auto", False, "expert"), ("auto", True, "neutral"), ("expert", True, "expert"), ("neutral", False, "neutral")],
+)
+def test_the_mediator_is_neutral_where_an_advocate_is_adversarial(chosen, adversary, style):
+    second = replace(WMO, kind="adversarial") if adversary else WMO
+    assert table_of(debating(IPCC, second, mediator=MediatorSettings(chosen))).mediator.style == style
+
+
+@pytest.mark.parametrize(
+    ("changes", "elicitation", "brief"),
+    [
+        ({}, "scored", False),
+        ({"model": DEFAULT_MODEL}, "scored", True),
+        ({"model": DEFAULT_MODEL, "wording": "full"}, "scored", False),
+        ({"model": DEFAULT_MODEL, "elicitation": "schema"}, "schema", False),
+        ({"model": DEFAULT_MODEL, "mediator": MediatorSettings(model="openai:m")}, "schema", False),
+        ({"model": DEFAULT_MODEL, "mediator": MediatorSettings(model="local:scripted")}, "scored", False),
+        ({"model": "openai:m"}, "schema", False),
+        ({"model": "openai:m", "elicitation": "scored", "wording": "brief"}, "scored", True),
+    ],
+)
+def test_how_models_are_asked_depends_on_what_they_are(changes, elicitation, brief):
+    manner = table_of(debating(**changes), DEFAULT_MODEL, "openai:m").manner
+    assert (manner.elicitation, manner.brief) == (elicitation, brief)
+
+
+def test_the_manner_is_that_of_the_settings():
+    manner = table_of(debating(verdict_first=True, calibrated=False, text_tokens=7, temperature=0.3, seed=9)).manner
+    assert (manner.verdict_first, manner.calibrated) == (True, False)
+    assert (manner.sampling.max_tokens, manner.sampling.temperature, manner.sampling.seed) == (7, 0.3, 9)
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        (DebateSettings(), "needs an advocate"),
+        (debating(head="head.npz", elicitation="schema"), "head decides by scores"),
+        (debating(elicitation="schema", mediator=MediatorSettings(decide="pool")), '"pool" needs the probabilities'),
+        (debating(scale="nonsense"), "no scale 'nonsense'"),
+    ],
+)
+def test_rules_that_do_not_go_together_are_refused(rules, words):
+    with pytest.raises(InputError, match=words):
+        table_of(rules, DEFAULT_MODEL)
+
+
+def test_a_head_needs_a_model_whose_states_can_be_read(store, tmp_path):
+    with pytest.raises(InputError), open_checker(
+        debating(head=str(tmp_path / "none.npz")), company_of(model(), *shelves()), store
+    ):  # fmt: skip
+        pass
+
+
+# --------------------------------------------------------------------------------------------------------- transcripts
+
+
+def test_transcripts_stand_in_the_order_of_the_claims_and_are_told_as_they_are_finished(store):
+    done = []
+    found = checked(store, model(), [SUN, ICE, COW], on_done=done.append)
+    assert [one.claim for one in found] == [SUN, ICE, COW]
+    assert [one.verdict.label for one in found] == ["incorrect", "correct", "incorrect"]
+    assert [len(one.subclaims) for one in found] == [1, 2, 1]
+    assert sorted(one.claim.text for one in done) == sorted(one.claim.text for one in found)
+
+
+def test_same_inputs_same_transcript_even_where_everything_is_asked_again(store):
+    first, second = model(), model()
+    found = [checked(store, one, [SUN, ICE], debating(split="model")) for one in (first, second)]
+    assert [as_data(one) for one in found[0]] == [as_data(one) for one in found[1]]
+    assert (first.options, first.texts) == (second.options, second.texts)
+    assert first.texts
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Table and company of the small debate, and what comes out where each claim is debated by itself."""
+    company = company_of(model(), *shelves())
+    table = set_table(debating(), company)
+    return table, company, {claim.id: as_data(debates(table, company, [claim])[0]) for claim in (SUN, ICE, COW)}
+
+
+@given(st.lists(st.sampled_from([SUN, ICE, COW]), min_size=2, max_size=5), st.integers(1, 4))
+@settings(max_examples=30, deadline=None)
+def test_a_debate_is_the_same_alone_and_beside_others(table, claims, at_once):
+    at_table, company, alone = table
+    beside = debates(at_table, company, claims, at_once)
+    assert [as_data(one) for one in beside] == [alone[claim.id] for claim in claims]
+
+
+def test_a_second_checker_over_the_same_records_asks_nothing(store):
+    first, second = model(), model()
+    found = [checked(store, one, [SUN, ICE], use_cache=True) for one in (first, second)]
+    assert first.texts
+    assert second.texts == second.options == []
+    assert [as_data(one) for one in found[0]] == [as_data(one) for one in found[1]]
+
+
+def test_tallies_tell_what_was_asked_and_what_the_records_had(store):
+    company = company_of(one := model(), *shelves())
+    with open_checker(debating(), company, store) as checker:
+        checker.check([SUN])
+        asked = checker.tallies["local:scripted"]
+    assert asked.asked == len(one.options) + len(one.texts)
+    assert asked.failed == 0
+    with open_checker(debating(), company, store) as checker:
+        checker.check([SUN])
+        served = checker.tallies["local:scripted"]
+    assert (served.asked, served.hits) == (0, asked.asked + asked.hits)
+
+
+def test_a_content_free_prompt_is_asked_once_a_run_and_changes_no_totals(store):
+    # Every text is another one and there is one advocate, so that nothing else is asked twice.
+    one = model(write=lambda prompt, schema: f"Station {zlib.crc32(prompt.encode())} bears on it.")
+    found = checked(store, one, [SUN, ICE, COW], debating(IPCC))
+    blank = Counter((prompt, options) for prompt, options in one.options if "Claim: N/A" in prompt)
+    assert len(blank) > 10
+    assert set(blank.values()) == {1}
+    blanks = sum(bool(re.search("[Cc]laim: N/A", prompt)) for prompt, _ in one.options)
+    assert sum(transcript.usage.requests for transcript in found) == len(one.texts) + len(one.options) - blanks
+
+
+@pytest.mark.parametrize("broken", ["texts", "options"])
+def test_a_failed_call_in_one_debate_does_not_touch_the_others(store, broken):
+    def write(prompt, schema):
+        return RuntimeError("No luck.") if broken == "texts" and "Cows cause it." in prompt else "It bears on it."
+
+    def choose(prompt, options):
+        failing = broken == "options" and "Cows cause it." in prompt
+        return RuntimeError("No luck.") if failing else by_words(prompt, options)
+
+    bad = checked(store, model(write=write, choose=choose), [SUN, COW, ICE])
+    good = checked(store, model(write=write), [SUN, ICE])
+    assert [as_data(one) for one in (bad[0], bad[2])] == [as_data(one) for one in good]
+    assert bad[1].verdict.outcome == "failed"
+    assert bad[1].verdict.error == "No luck."
+    assert bad[1].failures > 0
+    assert bad[0].failures == bad[2].failures == 0
+
+
+def test_what_failed_is_asked_again_by_the_next_run(store):
+    broken = model(write=lambda *_: RuntimeError("No luck."))
+    [failed] = checked(store, broken, [SUN], use_cache=True)
+    [mended] = checked(store, model(), [SUN], use_cache=True)
+    assert (failed.verdict.outcome, mended.verdict.outcome) == ("failed", "verdict")
+
+
+def test_everything_is_told_with_its_claim(store):
+    told = []
+    found = checked(store, model(), [SUN, ICE], tell=lambda claim, event: told.append((claim, event)))
+    for transcript in found:
+        events = [event for claim, event in told if claim == transcript.claim]
+        assert events[0] == transcript.subclaims
+        assert isinstance(events[0][0], Subclaim)
+        assert events[-1] == transcript.verdict
+        assert isinstance(events[-1], Verdict)
+        opinions = [opinion for held in transcript.rounds for opinion in held.opinions]
+        assert all(opinion in events for opinion in opinions)
+
+
+def test_transcripts_that_are_kept_are_found_as_past_checks(store):
+    with open_checker(debating(), company_of(model(), *shelves()), store) as checker:
+        checker.keep(checker.check([SUN, ICE]))
+    [past] = find_past(store, "the Sun  caused all of it.", WordEncoder())
+    assert (past.run, past.same, past.verdict) == (checker.run, True, "incorrect")
+
+
+@pytest.mark.parametrize("numbers", [{"samples": 0}, {"at_once": 0}])
+def test_numbers_are_at_least_one(store, numbers):
+    with pytest.raises(InputError, match="at least 1"):
+        checked(store, model(), [SUN], **numbers)
+
+
+# ------------------------------------------------------------------------------------------------------------- samples
+
+
+class Drawing(ScriptedModel):
+    """Drafts that depend on the seed, and verdicts that depend on the draft."""
+
+    def _text(self, request):
+        self.seeds = [*getattr(self, "seeds", []), (request.sampling.seed, request.sampling.temperature)]
+        return replace(super()._text(request), text=f"Seed {request.sampling.seed} was drawn.")
+
+
+def test_samples_tell_how_often_the_verdict_comes_out(store):
+    def choose(prompt, options):
+        if " correct" not in options:
+            return options[0]
+        return " incorrect" if "Seed 6 was drawn" in prompt else " correct"
+
+    one, told = Drawing(choose), []
+    [found] = checked(
+        store, one, [SUN], debating(seed=5, calibrated=False), samples=4, tell=lambda _, event: told.append(event)
+    )
+    assert found.stability.labels == ("correct", "incorrect", "correct", "correct")
+    assert (found.stability.samples, found.stability.share) == (4, 0.75)
+    assert set(one.seeds) == {(5, 0.0), *((seed, SAMPLE_TEMPERATURE) for seed in (6, 7, 8))}
+    assert sum(isinstance(event, Verdict) for event in told) == 1
+    [single] = checked(store, Drawing(choose), [SUN], debating(seed=5, calibrated=False))
+    assert single.stability is None
+    assert as_data(replace(found, stability=None)) == as_data(single)
+
+
+# ------------------------------------------------------------------------------------------------------------- refused
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return load_encoder()
+
+
+def screened(store, encoder, claims, one=None, **options):
+    company = replace(company_of(one or model(), *shelves()), encoder=encoder)
+    with open_checker(debating(check_claims=True), company, store, use_cache=False) as checker:
+        return checker.check(claims, **options)
+
+
+def test_what_cannot_be_checked_or_is_not_about_climate_is_not_debated(store, encoder):
+    texts = [
+        "Hello there!",
+        "Is the ice of the Arctic melting?",
+        "The Arctic ice is melting.",
+        "My cat likes milk and fish.",
+    ]
+    one, done = model(), []
+    found = screened(store, encoder, [make_claim(text) for text in texts], one, on_done=done.append)
+    assert [transcript.verdict.outcome for transcript in found] == [
+        "not checkable", "not checkable", "verdict", "not about climate",
+    ]  # fmt: skip
+    assert [transcript.claim.text for transcript in found] == texts
+    for transcript in (found[0], found[1], found[3]):
+        assert (transcript.rounds, transcript.subclaims, transcript.verdict.label) == ((), (), None)
+        assert len(transcript.verdict.caveats) == 1
+        assert not any(transcript.claim.text in prompt for prompt in one.texts)
+    assert len(done) == 4
+
+
+def test_a_refused_claim_keeps_its_own_words_and_source(store, encoder):
+    claims = [make_claim("Hello there!", source="A"), make_claim("hello, there", source="B")]
+    assert claims[0].id == claims[1].id
+    assert [transcript.claim for transcript in screened(store, encoder, claims)] == claims
+
+
+def test_a_claim_is_not_refused_because_a_question_has_the_same_words(store, encoder):
+    claims = [make_claim("Does the Arctic ice melt?"), make_claim("Does the Arctic ice melt")]
+    assert claims[0].id == claims[1].id
+    found = screened(store, encoder, claims)
+    assert [one.verdict.outcome for one in found] == ["not checkable", "verdict"]
+
+
+def test_force_debates_everything(store, encoder):
+    [found] = screened(store, encoder, [make_claim("Hello there!")], force=True)
+    assert found.verdict.outcome == "verdict"
+
+
+def test_without_claims_there_is_nothing_to_do(store, encoder):
+    assert screened(store, encoder, []) == []

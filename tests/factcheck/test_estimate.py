@@ -1,0 +1,131 @@
+"""What a run will take: the rehearsal asks what one round of real debates asks."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from climassay.factcheck.checking import make_claim, set_table
+from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, MediatorSettings
+from climassay.factcheck.estimate import SAMPLE, rehearse
+from climassay.models.openai_prices import Price
+from debate_parts import Shelf, company_of, debates
+from scripted_model import ScriptedModel
+
+IPCC = AdvocateSettings("IPCC", collections=("ar6",), min_cosine=0.0, passages=1)
+WMO = AdvocateSettings("WMO", collections=("wmo",), min_cosine=0.05, weight=0.5)
+PLAIN = AdvocateSettings("model", "plain")
+CLAIMS = [
+    make_claim(text) for text in ("The Sun did all of it.", "The ice melts; polar bears do not care.", "Cows did it.")
+]
+
+
+def debating(*advocates, **changes):
+    known = {"model": "local:scripted", "split": "rules", "check_claims": False, "rounds": 1}
+    return DebateSettings(advocates or (IPCC, WMO, PLAIN), **{**known, **changes})
+
+
+def shelves():
+    return Shelf("ar6", "The Arctic ice melts. The Sun is steady."), Shelf("wmo", "Ice is thin. Polar bears swim.")
+
+
+def legal(prompt, schema):
+    """The first of all choices, and no parts of a claim."""
+    if schema is None:
+        return "It bears on it."
+    made = {
+        name: part["enum"][0] if "enum" in part else [] if part["type"] == "array" else "It bears on it."
+        for name, part in schema["properties"].items()
+    }
+    return json.dumps(made)
+
+
+def estimated(rules, claims=CLAIMS, **others):
+    company = company_of(one := ScriptedModel(write=legal), *shelves(), **others)
+    return rehearse(set_table(rules, company), company, claims), one
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"calibrated": False},
+        {"verdict_first": True},
+        {"wording": "brief"},
+        {"elicitation": "schema"},
+        {"split": "model"},
+        {"split": "none"},
+        {"context_prefix": True},
+        {"leave_one_out": True},
+        {"mediator": MediatorSettings(decide="pool")},
+        {"rounds": 3},
+    ],
+    ids=lambda changes: " ".join(changes) or "default",
+)
+def test_requests_are_those_of_one_round_of_real_debates(changes):
+    rules = debating(**changes)
+    found, _ = estimated(rules)
+    company = company_of(ScriptedModel(write=legal), *shelves())
+    held = debates(set_table(replace(rules, rounds=1), company), company, CLAIMS)
+    assert all(len(transcript.rounds) == 1 and transcript.failures == 0 for transcript in held)
+    assert found.claims == len(CLAIMS)
+    assert found.requests == sum(transcript.usage.requests for transcript in held)
+
+
+def test_an_advocate_without_passages_costs_nothing():
+    alone, _ = estimated(debating(IPCC))
+    both, _ = estimated(debating(IPCC, replace(WMO, min_cosine=0.99)))
+    assert alone.requests == both.requests
+
+
+def test_more_claims_than_are_rehearsed_are_scaled_up():
+    claims = [make_claim(f"The Sun did it in {year}.") for year in range(1900, 2000)]
+    few, _ = estimated(debating(), claims[:SAMPLE])
+    many, _ = estimated(debating(), claims)
+    assert many.requests == few.requests * len(claims) / SAMPLE
+    assert many.completion_tokens == few.completion_tokens * len(claims) / SAMPLE
+    assert many.prompt_tokens == pytest.approx(few.prompt_tokens * len(claims) / SAMPLE, rel=0.01)
+
+
+@pytest.mark.parametrize("count", [1, SAMPLE, 15, 40])
+def test_the_rehearsed_claims_are_spread_over_the_file(count):
+    """Long claims at the end count: of each file the later half has twice the statements."""
+    one, two = "The ice melts in winter.", "The ice melts in summer; polar bears do not care."
+    claims = [make_claim(f"{one if place < count / 2 else two} Case {place}.") for place in range(count)]
+    found, _ = estimated(debating(IPCC), claims)
+    first, _ = estimated(debating(IPCC), claims[:1])
+    last, _ = estimated(debating(IPCC), claims[-1:])
+    assert found.requests / count == pytest.approx((first.requests + last.requests) / 2, rel=0.1)
+
+
+def test_texts_that_others_read_are_counted_at_the_length_they_may_have():
+    rules = debating(IPCC, elicitation="schema")
+    short, long = (estimated(replace(rules, text_tokens=tokens))[0] for tokens in (16, 80))
+    assert long.completion_tokens == 5 * short.completion_tokens
+    # Eight sentences more in what the mediator reads of each claim, of seven tokens each.
+    assert long.prompt_tokens > short.prompt_tokens + len(CLAIMS) * 8 * 7
+
+
+def test_only_a_few_requests_are_made_for_the_time():
+    found, one = estimated(debating(), CLAIMS * 5)
+    assert found.seconds >= 0
+    assert len(one.options) + len(one.texts) <= 14 < found.requests
+
+
+def test_nothing_is_asked_of_a_model_behind_an_api_and_its_price_is_counted():
+    remote = ScriptedModel(name="openai:m", write=legal)
+    company = company_of(remote, *shelves())
+    table = set_table(debating(model="openai:m"), company)
+    assert (rehearse(table, company, CLAIMS).cost, rehearse(table, company, CLAIMS).seconds) == (None, None)
+    priced = replace(company, prices={"openai:m": Price(1.0, 10.0)})
+    found = rehearse(table, priced, CLAIMS)
+    assert remote.options == remote.texts == []
+    dear = rehearse(table, replace(company, prices={"openai:m": Price(2.0, 20.0)}), CLAIMS)
+    assert 0 < found.cost == pytest.approx(dear.cost / 2)
+
+
+def test_every_sample_of_a_claim_is_counted():
+    company = company_of(ScriptedModel(), *shelves())
+    table = set_table(debating(), company)
+    once, thrice = rehearse(table, company, CLAIMS), rehearse(table, company, CLAIMS, samples=3)
+    assert (thrice.requests, thrice.prompt_tokens) == (3 * once.requests, 3 * once.prompt_tokens)
