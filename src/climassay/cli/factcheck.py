@@ -53,8 +53,6 @@ def factcheck(
     made = make_claim(claim, source=source, date=iso_date(date))
     with opened(debate, quiet=as_json) as room:
         past = _past(room, made)
-        if not as_json:
-            _show_past(past)
         with open_checker(
             room.settings,
             room.company,
@@ -65,6 +63,8 @@ def factcheck(
         ) as checker:
             from climassay.cli.debate_output import teller
 
+            if not as_json:
+                _show_past(past)
             tell = _silent if as_json else teller(checker.table)
             [transcript] = checker.check([made], samples=samples, force=force, tell=tell)
             checker.keep([transcript])

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from climassay.factcheck.estimate import Estimate
     from climassay.factcheck.scales import Scale
     from climassay.factcheck.transcript import Transcript
+    from climassay.reporting import Table
 
 PRIMER = "primer:claims"
+_MOST_LISTED = 30
+"""Claims whose verdicts are listed on the terminal; more would push the scores out of sight."""
 
 
 @grouped
@@ -187,12 +190,36 @@ def _finish(
         _write_transcripts(transcripts, done)
     if as_json:
         told = {"run": checker.run, "skipped": table.skipped, "tallies": checker.tallies}
-        print_json({**told, **analysis_data(analysis)})
+        print_json({**told, "verdicts": [_verdict(one) for one in done], **analysis_data(analysis)})
         return
     console = stdout_console()
+    if len(done) <= _MOST_LISTED:
+        console.print(as_rich(_verdict_table(done)))
     for one in analysis_tables(analysis):
         console.print(as_rich(one))
     _show_totals(table, checker, analysis)
+
+
+def _verdict(transcript: "Transcript") -> dict[str, str | None]:
+    verdict = transcript.verdict
+    return {
+        "id": transcript.claim.id,
+        "claim": transcript.claim.text,
+        "outcome": verdict.outcome,
+        "label": verdict.label,
+        "confidence": verdict.levels.confidence if verdict.levels else None,
+    }
+
+
+def _verdict_table(done: "list[Transcript]") -> "Table":
+    from climassay.reporting import Table
+
+    found = [(_verdict(one), len(one.rounds)) for one in done]
+    rows = [
+        (str(one["claim"]), one["label"] or str(one["outcome"]), one["confidence"] or "-", str(rounds))
+        for one, rounds in found
+    ]
+    return Table.of("Verdicts", ("claim", "verdict", "confidence", "rounds"), rows, left=3)
 
 
 def _facts(checker: "Checker") -> list[tuple[str, str]]:

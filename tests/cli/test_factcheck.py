@@ -1,0 +1,210 @@
+"""``climassay factcheck``: one claim from the terminal, on the bundled models."""
+
+import json
+import re
+import tomllib
+
+import pytest
+
+from climassay.factcheck.configuration import load_settings
+from climassay.factcheck.scales import CLIMATE_FEEDBACK
+from climassay.factcheck.serialisation import from_data
+from climassay.factcheck.transcript import Transcript
+from command_line import run_command
+from debate_workspaces import CLAIM, QUICK, make_model, make_workspace, stored
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    return make_workspace(tmp_path_factory.mktemp("workspace"))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return make_model(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture
+def climassay(workspace, monkeypatch, capsys):
+    monkeypatch.setenv("CLIMASSAY_WORKSPACE", str(workspace))
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda *arguments: run_command(monkeypatch, capsys, *arguments)
+
+
+def test_from_a_claim_to_a_verdict_a_page_and_a_review_and_from_the_records_the_second_time(
+    climassay, workspace, tmp_path
+):
+    page, review = tmp_path / "new" / "page.html", tmp_path / "review.json"
+    command = [
+        "factcheck",
+        CLAIM,
+        "-c",
+        "book",
+        *QUICK,
+        "--no-calibrate",
+        "--source",
+        "A columnist",
+        "--date",
+        "15 May 2023",
+    ]
+    code, out, err = climassay(
+        *command, "--json", "--html", page, "--claim-review", review, "--url", "https://example.org/1",
+        "--publisher", "The Daily",
+    )  # fmt: skip
+    assert code == 0, err
+    told = json.loads(out)
+    assert set(told) == {*Transcript.__dataclass_fields__, "format", "past"}
+    assert told.pop("past") == []
+    transcript = from_data(told)
+    assert transcript.verdict.label in (*CLIMATE_FEEDBACK.labels, CLIMATE_FEEDBACK.nei)
+    assert (transcript.claim.source, transcript.claim.date) == ("A columnist", "2023-05-15")
+    assert len(transcript.rounds) == 1
+    assert [source.collection for source in transcript.sources] == ["book"]
+    assert transcript.failures == 0
+
+    html = page.read_text(encoding="utf-8")
+    assert CLAIM in html
+    assert transcript.verdict.label in html
+    assert "Principles of Physical Climate" in html
+    assert not re.search(r"<script|<link|src=.http", html)
+    written = json.loads(review.read_text(encoding="utf-8"))
+    assert (written["@type"], written["url"], written["claimReviewed"]) == (
+        "ClaimReview",
+        "https://example.org/1",
+        CLAIM,
+    )
+    assert written["author"]["name"] == "The Daily"
+
+    asked = stored(workspace, "answers")
+    assert asked > 0
+    code, out, err = climassay(*command)
+    assert code == 0, err
+    assert stored(workspace, "answers") == asked
+    past, *debate = out.splitlines()
+    assert past.startswith("The same claim was checked on 20")
+    assert f": {transcript.verdict.label} (climate-feedback, run r" in past
+    assert f"Claim: {CLAIM}" in debate
+    assert any(line.startswith(f"book, round 1: {transcript.rounds[0].opinions[0].verdict}") for line in debate)
+    assert any(line.startswith(f"Verdict: {transcript.verdict.label}") for line in debate)
+    assert f"[1] {transcript.sources[0].citation}  (book)" in debate
+    assert debate[-1].startswith("Written by a language model")
+
+
+def test_what_is_no_claim_about_the_climate_is_told_so_without_asking_a_model(climassay, workspace, model):
+    before = stored(workspace, "answers")
+    code, out, err = climassay("factcheck", "Is it going to get warmer?", "-c", "book", "--model", model, *QUICK)
+    assert code == 0, err
+    assert "Verdict: not checkable" in out
+    assert stored(workspace, "answers") == before
+
+
+def test_a_plain_advocate_needs_no_collection(climassay, model, tmp_path):
+    code, out, err = climassay("factcheck", CLAIM, "--plain", "--model", model, *QUICK, "--wording", "brief", "--json",
+                               "--workspace", tmp_path)  # fmt: skip
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["sources"] == []
+    assert told["advocates"][0]["kind"] == "plain"
+
+
+def test_init_writes_a_file_that_the_command_reads_and_never_overwrites(climassay, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = climassay("factcheck", "init")
+    assert code == 0
+    assert out == "debate.toml written: edit it, then run climassay factcheck CLAIM --config debate.toml\n"
+    settings = load_settings(tmp_path / "debate.toml")
+    assert [advocate.name for advocate in settings.advocates] == ["IPCC", "abstracts"]
+
+    code, out, err = climassay("factcheck", "init")
+    assert (code, out) == (2, "")
+    assert err == "climassay: debate.toml is there already: name another file.\n"
+
+    code, out, _ = climassay("factcheck", "init", "new/other.toml", "--json")
+    assert json.loads(out) == {"file": "new/other.toml"}
+    assert tomllib.loads((tmp_path / "new" / "other.toml").read_text(encoding="utf-8"))["rounds"] == settings.rounds
+
+
+def test_the_command_follows_its_file_and_flags_go_before_it(climassay, model, tmp_path):
+    file = tmp_path / "debate.toml"
+    climassay("factcheck", "init", file)
+    text = file.read_text(encoding="utf-8").replace('"local:smollm2"', json.dumps(model))
+    text = text.replace('"ipcc"', '"book"').replace('"abstracts"]', '"book"]').replace('"climate-feedback"', '"binary"')
+    file.write_text(text, encoding="utf-8")
+    code, out, err = climassay("factcheck", CLAIM, "--config", file, *QUICK, "--scale", "climate-fever", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert [(one["name"], one["weight"]) for one in told["advocates"]] == [("IPCC", 1.0), ("abstracts", 0.4)]
+    assert {one["model"] for one in told["advocates"]} == {model}
+    assert told["scale"] == "climate-fever"
+
+
+def test_a_failed_debate_is_one_sentence_and_no_success(climassay, tmp_path):
+    from tiny_models import save_tiny
+
+    short = tmp_path / "short"
+    short.mkdir()
+    save_tiny(short)
+    code, out, err = climassay("factcheck", CLAIM, "-c", "book", *QUICK, "--model", f"local:{short}")
+    assert code == 2
+    assert "book, round 1: no opinion (" in out
+    assert err.splitlines()[-1].startswith("climassay: There is no verdict, because a model call failed: ")
+    assert "Traceback" not in err
+
+
+BAD = {
+    "empty claim": ([" \t "], "The claim is empty"),
+    "two words": (["The", "Sun"], "must stand in quotes"),
+    "nobody": ([CLAIM], "Nobody debates"),
+    "no collection": ([CLAIM, "-c", "nowhere"], "There is no collection 'nowhere'"),
+    "no weight": ([CLAIM, "-c", "book=much"], "must be a number"),
+    "same name": ([CLAIM, "-c", "book", "-c", "book"], "needs a name of its own"),
+    "no scale": ([CLAIM, "-c", "book", "--scale", "stars"], "There is no scale 'stars'"),
+    "no file": ([CLAIM, "--config", "nowhere.toml"], "There is no file at nowhere.toml"),
+    "no prompts": ([CLAIM, "-c", "book", "--prompts", "nowhere"], "The prompt folder nowhere does not exist"),
+    "no review": ([CLAIM, "-c", "book", "--claim-review", "x.json"], "needs --url"),
+    "page in a folder": ([CLAIM, "-c", "book", "--html", "."], "is a folder"),
+    "review in a folder": (
+        [CLAIM, "-c", "book", "--claim-review", ".", "--url", "u", "--publisher", "p"],
+        "is a folder",
+    ),
+    "head by schema": ([CLAIM, "-c", "book", "--head", "h.json", "--elicitation", "schema"], "A verdict head decides"),
+    "no head": ([CLAIM, "-c", "book", "--head", "h.json"], "There is no verdict head h.json"),
+    "no model": ([CLAIM, "-c", "book", "--model", "local:nowhere/at/all"], "There is no model"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_sentence(name, climassay, model, workspace, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments, sentence = BAD[name]
+    chosen = [] if "--model" in arguments else ["--model", model]
+    before = stored(workspace, "runs")
+    code, out, err = climassay("factcheck", *arguments, *chosen)
+    assert_refused(code, out, err, sentence)
+    assert stored(workspace, "runs") - before <= (name == "no head")
+
+
+def assert_refused(code, out, err, sentence):
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert err.startswith("climassay: ")
+    assert err.count("\n") == 1
+
+
+ENTRIES = {
+    "unknown": ("colour = 1\n", "has no entry 'colour'"),
+    "unknown of an advocate": ('[[advocate]]\nname = "a"\nhead = "x"\n', "[[advocate]] has no entry 'head'"),
+    "unknown of the mediator": ('[mediator]\nmood = "bad"\n', "[mediator] has no entry 'mood'"),
+    "of another kind": ('rounds = "three"\n', "it must be a whole number"),
+    "no toml": ("rounds = \n", "is not valid TOML"),
+    "no rounds": ('rounds = 0\n[[advocate]]\nname = "a"\ncollections = ["book"]\n', "at least one round"),
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_bad_entry_of_the_file_is_one_sentence(name, climassay, tmp_path):
+    text, sentence = ENTRIES[name]
+    file = tmp_path / "debate.toml"
+    file.write_text(text, encoding="utf-8")
+    code, out, err = climassay("factcheck", CLAIM, "--config", file)
+    assert_refused(code, out, err, sentence)

@@ -1,0 +1,227 @@
+"""``climassay factcheck-run``: claims of a file, scored, reported, interrupted and gone on with."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from climassay.factcheck.scales import CLIMATE_FEEDBACK
+from climassay.factcheck.serialisation import from_data
+from command_line import run_command
+from debate_workspaces import CLAIM, QUICK, make_model, make_workspace, stored
+
+CLAIMS = (
+    (CLAIM, "incorrect"),
+    ("Carbon dioxide absorbs infrared radiation near 15 micrometres.", "correct"),
+    ("Volcanoes emit more carbon dioxide than people do.", "misleading"),
+)
+KEYS = {
+    "run", "skipped", "tallies", "verdicts", "scale", "shown", "claims", "repeated", "with_truth", "outcomes", "scores",
+    "by_round", "distributions", "nei", "rounds", "agreement", "contradictions", "citations", "left_out", "risk",
+    "disagreements", "failures", "with_failures", "usage",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return make_model(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    return make_workspace(tmp_path_factory.mktemp("workspace"))
+
+
+@pytest.fixture(scope="module")
+def claims(tmp_path_factory):
+    return write_claims(tmp_path_factory.mktemp("claims") / "claims.csv", CLAIMS)
+
+
+def write_claims(path: Path, rows, names=("claim", "verdict")) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([names, *rows])
+    return path
+
+
+def command(file: Path, workspace: Path, model: str, *options) -> list[str]:
+    chosen = [*QUICK, "--wording", "brief", "--model", model, "--workspace", workspace, *options]
+    return ["factcheck-run", *map(str, [file, "-c", "book", *chosen])]
+
+
+@pytest.fixture
+def climassay(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda *arguments: run_command(monkeypatch, capsys, *arguments)
+
+
+def test_three_claims_are_scored_and_written_and_asked_once(climassay, claims, workspace, model, tmp_path):
+    files = {name: tmp_path / name for name in ("report.html", "debates.jsonl", "tables.md", "pages")}
+    options = [
+        "--truth", "verdict", "--leave-one-out", "--html", files["report.html"], "--pages", files["pages"],
+        "--transcripts", files["debates.jsonl"], "--markdown", files["tables.md"],
+    ]  # fmt: skip
+    code, out, err = climassay(*command(claims, workspace, model, *options, "--json"))
+    assert code == 0, err
+    told = json.loads(out)
+    assert set(told) == KEYS
+    assert (told["claims"], told["with_truth"], told["skipped"], told["failures"]) == (3, 3, [], 0)
+    legal = {*CLIMATE_FEEDBACK.labels, CLIMATE_FEEDBACK.nei}
+    assert [(one["claim"], one["label"] in legal) for one in told["verdicts"]] == [(text, True) for text, _ in CLAIMS]
+    assert told["tallies"][model]["asked"] > 0
+    assert told["tallies"][model]["failed"] == 0
+
+    lines = files["debates.jsonl"].read_text(encoding="utf-8").splitlines()
+    transcripts = [from_data(json.loads(line)) for line in lines]
+    assert [(one.claim.text, one.verdict.label) for one in transcripts] == [
+        (one["claim"], one["label"]) for one in told["verdicts"]
+    ]
+    # "Not enough information" is no verdict that could disagree.
+    others = [
+        one.claim.id
+        for one, (_, verdict) in zip(transcripts, CLAIMS, strict=True)
+        if one.verdict.label not in (verdict, CLIMATE_FEEDBACK.nei)
+    ]
+    assert [one["claim"] for one in told["disagreements"]] == others
+
+    report = files["report.html"].read_text(encoding="utf-8")
+    assert not re.search(r"<script|<link|src=.http", report)
+    links = set(re.findall(r'href="(pages/[^"]+)"', report))
+    assert links == {f"pages/{claim}.html" for claim in others}
+    assert {path.name for path in files["pages"].iterdir()} == {f"{one.claim.id}.html" for one in transcripts}
+    assert all((tmp_path / link).is_file() for link in links)
+    assert "### Rounds of 3 debates" in files["tables.md"].read_text(encoding="utf-8")
+
+    asked = stored(workspace, "answers")
+    code, out, err = climassay(*command(claims, workspace, model, *options))
+    assert code == 0, err
+    assert stored(workspace, "answers") == asked
+    assert f"{told['tallies'][model]['asked']} answers from the records, 0 asked (0 failed)" in err
+    for one in told["verdicts"]:
+        assert any(one["claim"] in line and one["label"] in line for line in out.splitlines())
+
+
+def test_without_published_verdicts_the_given_ones_are_told(climassay, claims, workspace, model):
+    code, out, err = climassay(*command(claims, workspace, model, "--json", "--limit", "2", "--seed", "3"))
+    assert code == 0, err
+    told = json.loads(out)
+    assert (told["claims"], told["with_truth"], told["disagreements"]) == (2, 0, [])
+    assert len({one["claim"] for one in told["verdicts"]} & {text for text, _ in CLAIMS}) == 2
+
+
+def test_rows_without_a_claim_are_left_out_and_named(climassay, workspace, model, tmp_path):
+    file = write_claims(tmp_path / "gaps.csv", [CLAIMS[0], ("", "correct")])
+    code, out, err = climassay(*command(file, workspace, model, "--json"))
+    assert code == 0, err
+    assert json.loads(out)["skipped"] == ["row 2 has no claim"]
+
+
+def test_a_dry_run_says_what_it_would_take_and_asks_nothing_for_the_records(climassay, claims, tmp_path, model):
+    workspace = make_workspace(tmp_path / "dry")
+    code, out, err = climassay(*command(claims, workspace, model, "--dry", "--json"))
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["claims"] == 3
+    assert told["requests"] > 3 * 4
+    assert told["prompt_tokens"] > told["completion_tokens"] > 0
+    assert told["cost"] is None
+    assert stored(workspace, "answers") == stored(workspace, "runs") == 0
+
+    code, out, err = climassay(*command(claims, workspace, model, "--dry"))
+    assert code == 0, err
+    said = " ".join(out.split())
+    assert said.startswith(f"3 claims, one round each: {told['requests']} requests, ")
+    assert re.search(r"about \d+ (seconds|minutes) on this machine", said)
+
+
+# ------------------------------------------------------------------------------------------------ resumed
+
+
+def kill_when(happened, arguments: list[str]) -> None:
+    """Start the command and kill it as soon as something has happened."""
+    start = "from climassay.cli.main import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", start, *arguments],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        while not happened() and process.poll() is None:
+            try:
+                process.wait(timeout=0.005)
+            except subprocess.TimeoutExpired:
+                continue
+        process.kill()
+        out, err = process.communicate()
+    assert process.returncode == -9, err.decode()
+    assert out == b""
+
+
+def test_a_killed_run_goes_on_where_it_stopped(climassay, claims, workspace, model, tmp_path):
+    def run(place):
+        code, out, err = climassay(*command(claims, place, model, *options))
+        assert code == 0, err
+        return json.loads(out)
+
+    options = ["--truth", "verdict", "--rounds", "2", "--split", "rules", "--json", "--at-once", "1"]
+    straight = run(make_workspace(tmp_path / "straight"))
+    expected = straight["tallies"][model]
+
+    place = make_workspace(tmp_path / "killed")
+    kill_when(lambda: stored(place, "answers") >= 8, command(claims, place, model, *options))
+    answered = stored(place, "answers")
+    assert 0 < answered < expected["asked"]
+    resumed = run(place)
+    found = resumed["tallies"][model]
+    assert found["asked"] == expected["asked"] - answered
+    assert found["hits"] == expected["hits"] + answered
+    assert resumed["verdicts"] == straight["verdicts"]
+    assert resumed["rounds"] == straight["rounds"]
+
+
+# ------------------------------------------------------------------------------------------------ bad input
+
+BAD = {
+    "no file": (["nowhere.csv", "-c", "book"], "There is no file at nowhere.csv"),
+    "no claims": (["other.csv", "-c", "book"], "other.csv has no column of claims"),
+    "no column": (["claims.csv", "-c", "book", "--claim", "text"], "no column 'text' (--claim)"),
+    "no truth": (["claims.csv", "-c", "book", "--truth", "rating"], "no column 'rating' (--truth)"),
+    "empty": (["empty.csv", "-c", "book"], "empty.csv"),
+    "all empty": (["blank.csv", "-c", "book"], "No row of blank.csv has a claim"),
+    "nobody": (["claims.csv"], "Nobody debates"),
+    "no collection": (["claims.csv", "-c", "nowhere"], "There is no collection 'nowhere'"),
+    "no scale": (["claims.csv", "-c", "book", "--scale", "stars"], "There is no scale 'stars'"),
+    "no level": (["claims.csv", "-c", "book", "--classes", "4"], "cannot be shown in 4 classes"),
+    "other verdicts": (["claims.csv", "-c", "book", "--truth", "verdict", "--scale", "binary"], "'misleading'"),
+    "head by schema": (
+        ["claims.csv", "-c", "book", "--head", "h.json", "--elicitation", "schema"],
+        "A verdict head decides by scores",
+    ),
+    "report in a folder": (["claims.csv", "-c", "book", "--html", "."], "is a folder"),
+    "debates in a folder": (["claims.csv", "-c", "book", "--transcripts", "."], "is a folder"),
+    "tables in a folder": (["claims.csv", "-c", "book", "--markdown", "."], "is a folder"),
+    "pages in a file": (["claims.csv", "-c", "book", "--pages", "claims.csv"], "is a file"),
+    "no entry": (["claims.csv", "--config", "debate.toml"], "has no entry 'colour'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_sentence_before_anything_is_asked(name, climassay, workspace, model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_claims(Path("claims.csv"), CLAIMS)
+    write_claims(Path("other.csv"), [("x", "y")], names=("colour", "verdict"))
+    write_claims(Path("blank.csv"), [(" ", "correct")])
+    Path("empty.csv").write_text("", encoding="utf-8")
+    Path("debate.toml").write_text("colour = 1\n", encoding="utf-8")
+    arguments, sentence = BAD[name]
+    before = stored(workspace, "answers"), stored(workspace, "runs")
+    code, out, err = climassay("factcheck-run", *arguments, "--model", model, "--workspace", workspace, "--no-estimate")
+    assert (code, out) == (2, "")
+    assert err.startswith("climassay: ")
+    assert sentence in err
+    assert err.count("\n") == 1
+    assert (stored(workspace, "answers"), stored(workspace, "runs")) == before
