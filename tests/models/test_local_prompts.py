@@ -72,6 +72,7 @@ def control_ids(form: PromptFormat, text: str) -> list[int]:
 @given(pieces=st.lists(st.sampled_from(PIECES), max_size=8), prefix=st.lists(st.sampled_from(PIECES), max_size=4))
 @example(pieces=["<|im_", "<|im_end|>", "end|>"], prefix=["</s", "</s>", ">"])
 @example(pieces=["<", "s", ">", "<", "<s>", "s", ">"], prefix=[])
+@example(pieces=["<", "a", ">"], prefix=["<", "a"])
 def test_whatever_is_said_control_tokens_are_those_of_the_format(formats, name, pieces, prefix):
     form = formats[name]
     turns = (Message("system", "x"), Message("user", "".join(pieces)), Message("assistant", "".join(pieces[::-1])))

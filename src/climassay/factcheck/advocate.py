@@ -61,8 +61,10 @@ class Advocate:
 
 @dataclass(frozen=True, slots=True)
 class Exchanges:
-    """What has been said, from the second round on."""
+    """Who takes part, and what they have said from the second round on."""
 
+    advocates: tuple[str, ...] = ()
+    """Names of all; in the first round, too, an advocate may have a question to another one."""
     opinions: tuple[AdvocateOpinion, ...] = ()
     """Every advocate's first opinion on the whole claim."""
     follow_ups: tuple[FollowUp, ...] = ()
@@ -158,7 +160,7 @@ def _interview(
         opinions=[],
         exchanges=[],
     )
-    others = tuple(opinion.advocate for opinion in said.opinions if opinion.advocate != own.name)
+    others = tuple(name for name in said.advocates if name != own.name)
     return Interview(advocate.model, prompt.messages, blank.messages, stage.scale, others=others)
 
 

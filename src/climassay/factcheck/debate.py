@@ -104,12 +104,13 @@ def _debate(claim: Claim, table: Table, tell: Callable[[Event], None]) -> Steps[
 def _hold_rounds(stage: Stage, table: Table, subclaims: Sequence[Subclaim]) -> Steps[tuple[list[Round], Consolidation]]:
     """Rounds until the debate closes; the mediator's consolidation of the last one."""
     exhibits = yield from _retrieve_all(stage, table, subclaims)
+    names = tuple(advocate.name for advocate in table.advocates)
     rounds: list[Round] = []
     questions: tuple[FollowUp, ...] = ()
     while True:
         number = len(rounds) + 1
         asked = (*(one for held in rounds for one in held.follow_ups), *questions)
-        said = Exchanges(rounds[0].opinions, asked) if rounds else Exchanges()
+        said = Exchanges(names, rounds[0].opinions if rounds else (), asked)
         heard = yield from together(
             [
                 give_opinions(advocate, stage, subclaims, shown, said, _of(rounds, advocate))

@@ -1,0 +1,223 @@
+"""Whole debates in their other forms: JSON answers, several models and collections, heads, entailment."""
+
+import json
+import re
+
+import pytest
+
+from climassay.errors import ModelError
+from climassay.factcheck.checking import Company, make_claim, set_table
+from climassay.factcheck.configuration import DebateSettings, MediatorSettings
+from climassay.factcheck.debate import debate
+from climassay.factcheck.exchange import Exchange
+from climassay.factcheck.steps import AskEntailment, AskHead
+from debate_tables import (
+    ICE,
+    PAMPHLET,
+    PHYSICAL,
+    PLAIN,
+    SUN,
+    Script,
+    View,
+    among,
+    collection,
+    encoder,
+    held,
+    hold,
+    speaker_of,
+)
+from scripted_model import ScriptedModel
+
+# ------------------------------------------------------------------------------------------------ by JSON
+
+
+class JsonSpeaker:
+    """Answers each interview under its schema, and counts the rounds by who was asked how often."""
+
+    def __init__(self, **plans):
+        self.plans, self.rounds, self.model = plans, {}, ScriptedModel(write=self._write)
+        self.model.name = "openai:scripted"
+
+    def _write(self, prompt, schema):
+        if schema is None:
+            return (
+                "The change was close to zero [2]."
+                if "and answer" in prompt
+                else "Which record shows it, and since when?"
+            )
+        name = speaker_of(prompt)
+        self.rounds[name] = number = self.rounds.get(name, 0) + 1
+        plan = self.plans[name]
+        changes = plan[min(number, len(plan)) - 1]
+        known = {
+            "information": "enough", "placement": "consensus", "evidence": "medium", "agreement": "medium",
+            "confidence": "medium", "likelihood": "not quantified", "assessment": "A draft.", "verdict": "incorrect",
+            "explanation": f"{name} says so [1].", "next": "close the debate", "questions": [],
+        }  # fmt: skip
+        return json.dumps({field: {**known, **changes}[field] for field in schema["properties"]})
+
+
+def by_json(*advocates, rounds=3, **plans):
+    speaker = JsonSpeaker(**plans)
+    settings = DebateSettings(advocates, model="openai:scripted", split="none", check_claims=False, rounds=rounds)
+    names = dict.fromkeys(name for one in advocates for name in one.collections)
+    company = Company({"openai:scripted": speaker.model}, {name: collection(name) for name in names}, encoder=encoder())
+    return held(speaker, settings, company, SUN)
+
+
+def test_a_debate_by_json_takes_one_request_an_opinion_and_the_mediators_own_questions():
+    question = {"to": "Ice", "question": "Which record shows it?"}
+    found = by_json(
+        PHYSICAL,
+        ICE,
+        Physical=[{}],
+        Ice=[{"verdict": "correct"}, {"verdict": "inaccurate"}],
+        mediator=[{"next": "ask follow-up questions", "questions": [question]}, {}],
+    )
+    assert found.reasons == ["contrast", "close verdicts"]
+    [asked] = found.transcript.rounds[1].follow_ups
+    assert (asked.asker, asked.to, asked.question, asked.origin) == (
+        "mediator",
+        "Ice",
+        "Which record shows it?",
+        "model",
+    )
+    assert found.script.rounds == {"Physical": 2, "Ice": 2, "mediator": 2}
+    # Two opinions and a decision in each round, and one reply; the other requests tell contradictions.
+    assert len(found.script.model.texts) == 7
+    assert found.transcript.verdict.label == "incorrect"
+    assert found.transcript.verdict.probabilities == ()
+
+
+def test_questions_that_advocates_ask_in_json_are_put_to_whom_they_name():
+    found = by_json(
+        PHYSICAL,
+        ICE,
+        Physical=[{"questions": [{"to": "Ice", "question": "Which record?"}, {"to": "Nobody", "question": "Why?"}]}],
+        Ice=[{"verdict": "correct"}],
+        mediator=[{}],
+    )
+    asked = {(one.asker, one.to) for one in found.transcript.rounds[1].follow_ups}
+    assert asked == {("mediator", "Physical"), ("mediator", "Ice"), ("Physical", "Ice")}
+
+
+@pytest.mark.parametrize(("wish", "reasons"), [
+    ("close the debate", ["contrast", "mediator"]),
+    ("ask follow-up questions", ["contrast", "contrast", "round limit"]),
+])  # fmt: skip
+def test_in_json_the_mediator_says_itself_whether_to_go_on(wish, reasons):
+    changing = [{"verdict": verdict} for verdict in ("correct", "accurate", "mostly accurate")]
+    found = by_json(PHYSICAL, ICE, Physical=[{}], Ice=changing, mediator=[{"next": wish}])
+    assert found.reasons == reasons
+    assert not any(prompt.endswith("Next:") for prompt, _ in found.script.model.options)
+
+
+# ------------------------------------------------------------------------------------------------ who takes part
+
+
+def test_every_participant_asks_its_own_model():
+    scripts = {name: Script({"Physical": ["incorrect"], "Ice": ["correct"]}) for name in ("a", "b", "c")}
+    settings = DebateSettings(
+        (among(PHYSICAL, model="local:a"), among(ICE, model="local:b")),
+        MediatorSettings(model="local:c"),
+        model="local:a",
+        split="none",
+        rounds=2,
+    )
+    models = {f"local:{name}": script.model for name, script in scripts.items()}
+    company = Company(models, {name: collection(name) for name in ("physical", "ice")}, encoder=encoder())
+    transcript = held(scripts["a"], settings, company, SUN).transcript
+    heard = {
+        name: {speaker_of(prompt) for prompt, _ in script.model.options} - {""} for name, script in scripts.items()
+    }
+    assert heard == {"a": {"Physical"}, "b": {"Ice"}, "c": {"mediator"}}
+    assert [one.model for one in transcript.advocates] == ["local:a", "local:b"]
+    assert transcript.mediator == "expert, local:c"
+
+
+def test_an_advocate_may_have_several_collections():
+    both = among(PHYSICAL, name="Both", collections=("ice", "pamphlet"), passages=4)
+    found = hold(Script({}), both)
+    assert {source.collection for source in found.transcript.sources} == {"ice", "pamphlet"}
+    assert len(found.transcript.rounds[0].opinions[0].retrieved) == 4
+
+
+def test_a_plain_advocate_judges_without_passages_and_all_it_says_is_in_house():
+    found = hold(Script({"Model": [View(says="It is well known [1].")]}), PLAIN)
+    [opinion] = found.transcript.rounds[0].opinions
+    assert (opinion.retrieved, opinion.removed_citations) == ((), 1)
+    assert [(one.text, one.citations, one.in_house) for one in opinion.explanation] == [("It is well known.", (), True)]
+    assert found.transcript.sources == ()
+    assert found.transcript.verdict.outcome == "verdict"
+
+
+def test_what_a_debate_used_is_what_its_models_were_asked_but_for_content_free_prompts():
+    found = hold(Script({"Physical": ["incorrect"], "Pamphlet": ["correct"]}), PHYSICAL, PAMPHLET)
+    shown = [prompt for prompt, _ in found.script.model.options if not re.search(r"[Cc]laim: N/A", prompt)]
+    assert found.transcript.usage.requests == len(shown) + len(found.script.model.texts)
+    assert found.transcript.failures == 0
+
+
+# ------------------------------------------------------------------------------------------------ heads, entailment
+
+
+def answered(settings, script, give):
+    """A debate whose heads and entailment are answered by ``give``."""
+    company = Company({"local:scripted": script.model}, {"physical": collection("physical")}, encoder=encoder())
+    exchange = Exchange(company.models, company.collections)
+    steps = debate(make_claim(SUN), set_table(settings, company))
+    answers = None
+    try:
+        while True:
+            asks = next(steps) if answers is None else steps.send(answers)
+            other = (AskHead, AskEntailment)
+            known = iter(exchange.answer([ask for ask in asks if not isinstance(ask, other)]))
+            answers = [give(ask) if isinstance(ask, other) else next(known) for ask in asks]
+    except StopIteration as end:
+        return end.value
+
+
+HEADED = DebateSettings((PHYSICAL,), model="local:scripted", split="none", head="head.json", scale="climate-fever")
+
+
+@pytest.mark.parametrize(
+    ("head", "verdict", "informed"),
+    [
+        ((0.7, 0.1, 0.1, 0.1), "REFUTES", True),
+        ((0.1, 0.1, 0.7, 0.1), "SUPPORTS", True),
+        ((0.2, 0.1, 0.2, 0.5), "NOT_ENOUGH_INFO", False),
+        (None, None, False),
+    ],
+)
+def test_a_verdict_head_decides_the_advocates_verdict(head, verdict, informed):
+    script = Script({"Physical": ["DISPUTED"], "mediator": ["DISPUTED"]})
+    transcript = answered(HEADED, script, lambda ask: head)
+    [opinion] = transcript.rounds[0].opinions
+    assert (opinion.verdict, opinion.informed) == (verdict, informed)
+    assert transcript.failures == (head is None)
+    assert (transcript.verdict.outcome == "verdict") is informed
+
+
+def test_entailment_is_measured_for_every_citation_of_the_verdict_and_the_last_opinions():
+    script = Script(
+        {"Physical": [View(says="One thing [1]. Another [1, 2].")], "mediator": [View(says="So it is [2].")]}
+    )
+    settings = DebateSettings((PHYSICAL,), model="local:scripted", split="none", entailment=True)
+    asked = []
+
+    def give(ask):
+        asked.append((ask.premise[:12], ask.statement))
+        return len(asked) / 10
+
+    transcript = answered(settings, script, give)
+    assert [one.entailment for one in transcript.verdict.explanation] == [(0.1,)]
+    assert [one.entailment for one in transcript.rounds[-1].opinions[0].explanation] == [(0.2,), (0.3, 0.4)]
+    texts = {source.number: source.passage.text[:12] for source in transcript.sources}
+    assert asked == [
+        (texts[2], "So it is."), (texts[1], "One thing."), (texts[1], "Another."), (texts[2], "Another."),
+    ]  # fmt: skip
+
+
+def test_a_head_without_one_loaded_is_an_error_of_the_program_and_not_a_verdict():
+    with pytest.raises(ModelError, match="asks for a verdict head"):
+        hold(Script({}), PHYSICAL, head="head.json")
