@@ -142,10 +142,17 @@ def test_long_curves_are_thinned_with_both_ends_kept():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "words"), [(0, "more than"), (10, "not clearly other than"), (20, "less than")], ids=str
+    ("size", "wrong", "words"),
+    [
+        (60, 0, "more than"),
+        (60, 21, "not clearly other than"),
+        (60, 60, "less than"),
+        (20, 0, "too few other claims (7) to compare with"),
+    ],
+    ids=str,
 )
-def test_the_headline_says_whether_a_constant_answer_is_as_good(wrong, words):
-    truths = {f"c{number}": "incorrect" if number < 13 else "correct" for number in range(20)}
+def test_the_headline_says_whether_a_constant_answer_is_as_good(size, wrong, words):
+    truths = {f"c{number}": "incorrect" if number < 0.65 * size else "correct" for number in range(size)}
     checks = [
         checked(text, ({"IPCC": label}, label))
         for number, (text, truth) in enumerate(truths.items())

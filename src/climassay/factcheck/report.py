@@ -46,6 +46,8 @@ from climassay.reporting.html import Block
 
 SHOWN_DISAGREEMENTS = 200
 """More would make the report too long to read."""
+ENOUGH_OTHERS = 20
+"""Claims outside the most frequent class from which a verdict is compared with the constant answer in words."""
 CURVE_POINTS = 25
 """Drawn of a risk-coverage curve; the area is over all of them."""
 
@@ -118,7 +120,10 @@ def _headline(levels: Sequence[VerdictScores]) -> Facts:
         figures = scores.rows.figures
         constant = figures.constant_accuracy.value
         low, high = figures.accuracy.interval
+        others = round(figures.n * (1 - constant))
         versus = "more than" if low > constant else "less than" if high < constant else "not clearly other than"
+        if others < ENOUGH_OTHERS:
+            versus = f"too few other claims ({others}) to compare with"
         words = (
             f"{percent(figures.accuracy.value)}% right ({percent(low)} to {percent(high)}), {versus} the "
             f"{percent(constant)}% of always answering '{figures.constant}'"
