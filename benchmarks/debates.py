@@ -1,7 +1,8 @@
 """Debates held side by side against the same debates held one after the other, on the same model and collections.
 
-Claim: coroutines whose questions are asked together are faster than a loop over claims. In 16 bits a few verdicts differ,
-because rounding depends on what is computed together; how many are the same is printed. Both sides run in one process with one number of threads, in turns, and ask everything afresh.
+Claim: coroutines whose questions are asked together are faster than a loop over claims. In 16 bits a few verdicts
+differ, because rounding depends on what is computed together; how many are the same is printed. Both sides run in one
+process with one number of threads, in turns, and ask everything afresh.
 
 Run: python benchmarks/debates.py [--claims 8] [--repeats 2] [--dtype bfloat16] [--json]
 """
