@@ -13,7 +13,7 @@ from climassay.factcheck.assessment import (
 )
 from climassay.factcheck.configuration import AdvocateSettings
 from climassay.factcheck.levels import UNCERTAIN, weakest
-from climassay.factcheck.stage import BLANK, Exhibit, Stage, last_question, material, told
+from climassay.factcheck.stage import Exhibit, Stage, last_question, material, told
 from climassay.factcheck.steps import (
     AskHead,
     AskOptions,
@@ -26,6 +26,7 @@ from climassay.factcheck.steps import (
 )
 from climassay.factcheck.transcript import AdvocateOpinion, FollowUp, Levels, Subclaim
 from climassay.grounding.citing import AnswerSentence
+from climassay.models.calibration import BLANK
 from climassay.models.contract import GenerationRequest, OptionRequest
 
 _QUESTION_TOKENS = 48

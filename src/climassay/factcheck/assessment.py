@@ -20,7 +20,7 @@ from climassay.factcheck.levels import ALL_LEVELS, CONFIDENCES, LEVELS, LIKELIHO
 from climassay.factcheck.scales import CLIMATE_FEVER, Scale
 from climassay.factcheck.steps import AskOptions, Steps, ask_options, ask_text
 from climassay.factcheck.transcript import Levels, Placement
-from climassay.models.calibration import calibrate
+from climassay.models.calibration import BLANK, calibrate
 from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Sampling
 
 Elicitation = Literal["scored", "schema"]
@@ -32,8 +32,6 @@ _PLACEMENT_WORDS: Mapping[Placement, str] = {
     "misleading": " something true that is presented in a misleading way",
 }
 _UNQUANTIFIED = "not quantified"
-_NOTHING = "N/A"
-"""Stands for every text in a content-free prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +249,7 @@ def _ask_likelihood_and_draft(sheet: _Sheet, manner: Manner, levels: Levels) -> 
     if completion.error is not None:
         raise ModelError(completion.error)
     draft = first_paragraph(completion.text)
-    sheet.add(f"Assessment: {draft}", blank=f"Assessment: {_NOTHING}")
+    sheet.add(f"Assessment: {draft}", blank=f"Assessment: {BLANK}")
     return likelihood, draft
 
 
@@ -262,7 +260,7 @@ def _ask_verdict(sheet: _Sheet) -> Steps[tuple[float, ...]]:
     probabilities = with_head(probabilities_of(answers), sheet.interview.head, scale)
     label = scale.labels[most_probable(probabilities)]
     ending = "" if lead.startswith("\n") else "\n"
-    sheet.add(f"{lead} {label}{ending}", blank=f"{lead} {_NOTHING}{ending}")
+    sheet.add(f"{lead} {label}{ending}", blank=f"{lead} {BLANK}{ending}")
     return probabilities
 
 

@@ -18,7 +18,7 @@ from climassay.factcheck.assessment import (
 from climassay.factcheck.configuration import MediatorSettings
 from climassay.factcheck.levels import UNCERTAIN
 from climassay.factcheck.scales import Scale
-from climassay.factcheck.stage import BLANK, Stage, material, told
+from climassay.factcheck.stage import Stage, material, told
 from climassay.factcheck.steps import AskOptions, Steps, ask_options
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
@@ -31,6 +31,7 @@ from climassay.factcheck.transcript import (
     Subclaim,
     Verdict,
 )
+from climassay.models.calibration import BLANK
 from climassay.models.contract import OptionRequest
 
 NAME = "mediator"

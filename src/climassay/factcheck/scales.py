@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from climassay.errors import InputError
+from climassay.primer import VERDICTS
 
 NOT_ENOUGH = "not enough information"
 """How a lack of information is called where a scale has no word of its own for it."""
@@ -141,20 +142,7 @@ _RIGHT = ("correct", "accurate", "correct but", "mostly accurate", "mostly corre
 
 CLIMATE_FEEDBACK = Scale(
     "climate-feedback",
-    (
-        "incorrect",
-        "inaccurate",
-        "flawed reasoning",
-        "lacks context",
-        "misleading",
-        "unsupported",
-        "imprecise",
-        "correct but",
-        "mostly correct",
-        "mostly accurate",
-        "accurate",
-        "correct",
-    ),
+    VERDICTS,
     MappingProxyType(
         {
             "incorrect": "is contradicted by the evidence",

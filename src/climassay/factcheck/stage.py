@@ -34,7 +34,6 @@ TEMPLATES = (
     "side",
 )
 Event = tuple[Subclaim, ...] | AdvocateOpinion | FollowUp | MediatorDecision | Verdict
-BLANK = "N/A"
 _LONGEST_WORDS = 90
 """Of what others said, put into a prompt."""
 

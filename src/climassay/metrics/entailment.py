@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from climassay.corpus.excerpts import excerpt
 from climassay.corpus.sentences import split_sentences
-from climassay.models.calibration import calibrate
+from climassay.models.calibration import BLANK, calibrate
 from climassay.models.contract import Encoder, OptionRequest, OptionScorer, OptionScores
 from climassay.prompts import Prompt, load_prompt
 
@@ -20,8 +20,6 @@ OPTIONS = (" confirms the statement", " contradicts the statement", " leaves the
 """How each relation is said after the prompt's "The passage"; parallel, so that none is favoured for its length."""
 PREMISE_WORDS = 120
 """Most words of a premise that go into the prompt."""
-BLANK = "N/A"
-"""What stands for premise and statement in the content-free prompt."""
 
 
 class Entailment(Protocol):

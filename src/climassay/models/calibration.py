@@ -15,7 +15,9 @@ from collections.abc import Callable, Sequence
 from climassay.errors import InputError, ModelError
 from climassay.models.contract import OptionRequest, OptionScorer
 
-PLACEHOLDERS = ("N/A", "[MASK]", "...")
+BLANK = "N/A"
+"""The text that says nothing where one has to do."""
+PLACEHOLDERS = (BLANK, "[MASK]", "...")
 """Texts that say nothing. Zhao et al. have the empty text as the third, which a prompt with a list may not render."""
 
 
