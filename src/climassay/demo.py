@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from climassay import primer
-from climassay.evaluation import McqEvaluation, Scoring, evaluate_mcq, mcq_report_sections, parse_setting
+from climassay.evaluation import (
+    McqEvaluation,
+    Scoring,
+    Sources,
+    evaluate_mcq,
+    mcq_report_sections,
+    open_pool,
+    parse_setting,
+)
 from climassay.factcheck import (
     Company,
     DebateSettings,
@@ -77,7 +85,8 @@ def run_demo(workspace: Workspace, output: Path, model: "Generator", encoder: "E
                 answers.append(answer_question(question, group, recorded, k=3))
                 tell(1)
         questions = primer.gold_questions()
-        settings = [parse_setting(name, lambda _: group, k=PASSAGES) for name in ("default", f"rag:{COLLECTION}")]
+        sources = Sources(lambda _: group, open_pool)
+        settings = [parse_setting(name, sources, k=PASSAGES) for name in ("default", f"rag:{COLLECTION}")]
         evaluation = evaluate_mcq(
             questions,
             model,

@@ -49,6 +49,11 @@ class Workspace:
         """Folder of the LanceDB collections."""
         return self.root / "collections"
 
+    @property
+    def adapters(self) -> Path:
+        """Folder of the trained adapters, a folder each."""
+        return self.root / "adapters"
+
 
 def cache_folder() -> Path:
     """Folder for what can be made again: ``$CLIMASSAY_CACHE``, else the user's cache folder of the system."""

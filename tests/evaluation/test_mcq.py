@@ -5,19 +5,18 @@ import pytest
 
 from climassay.errors import InputError, ModelError
 from climassay.evaluation import (
-    McqPrompts,
     Prepared,
     Setting,
+    TaskPrompts,
     ask_mcq,
     option_orders,
     parse_letter,
-    parse_setting,
     score_mcq,
 )
 from climassay.models.contract import Completion, OptionScores
 from climassay.questions import Question
 
-DEFAULT = Setting("default", lambda questions: [Prepared() for _ in questions])
+DEFAULT = Setting("default", lambda questions, _: [Prepared() for _ in questions])
 
 
 def question(number: int, correct: int = 0, level: str | None = "base", k: int = 4) -> Question:
@@ -121,7 +120,7 @@ def test_letters_are_read_and_articles_are_not(text, position):
 def test_choices_are_mapped_back_from_permuted_options(scoring):
     questions = [question(n, correct=n % 4) for n in range(6)]
     model = Oracle(questions, {q.id for q in questions})
-    predictions = ask_mcq(questions, model, [DEFAULT], McqPrompts.load(), scorings=[scoring], orders=4)
+    predictions = ask_mcq(questions, model, [DEFAULT], TaskPrompts.load(), scorings=[scoring], orders=4)
     assert len(predictions) == 24
     assert all(p.correct and p.chosen == questions[int(p.question[1:])].correct for p in predictions)
 
@@ -131,7 +130,7 @@ def test_failures_and_unparsed_are_counted_and_wrong():
     model = Oracle(questions, {"q0", "q1", "q2"}, failing={"q9"})
     scores = score_mcq(
         questions,
-        ask_mcq(questions, model, [DEFAULT], McqPrompts.load(), scorings=["likelihood", "letter"]),
+        ask_mcq(questions, model, [DEFAULT], TaskPrompts.load(), scorings=["likelihood", "letter"]),
     )
     overall = [row for row in scores.accuracy if row.level == "overall"]
     assert [row.scoring for row in overall] == ["likelihood", "letter"]
@@ -146,7 +145,7 @@ def test_failures_and_unparsed_are_counted_and_wrong():
 def test_levels_and_paired_test():
     questions = [question(n, correct=1, level="base" if n < 8 else "reasoning") for n in range(12)]
     weak = Oracle(questions, {"q0"})
-    strong = Setting("context", lambda asked: [Prepared(("a passage",)) for _ in asked])
+    strong = Setting("context", lambda asked, _: [Prepared(("a passage",)) for _ in asked])
 
     class Reader(Oracle):
         def _position(self, messages):
@@ -154,7 +153,7 @@ def test_levels_and_paired_test():
             return super()._position(messages)
 
     model = Reader(questions, weak._known)
-    scores = score_mcq(questions, ask_mcq(questions, model, [DEFAULT, strong], McqPrompts.load()))
+    scores = score_mcq(questions, ask_mcq(questions, model, [DEFAULT, strong], TaskPrompts.load()))
     by_key = {(row.setting, row.level): row for row in scores.accuracy}
     assert by_key["default", "base"].accuracy.n == 8
     assert by_key["default", "reasoning"].accuracy.n == 4
@@ -170,7 +169,7 @@ def test_levels_and_paired_test():
 def test_position_bias_is_seen():
     questions = [question(n, correct=n % 4) for n in range(8)]
     biased = Oracle(questions, known=set())
-    scores = score_mcq(questions, ask_mcq(questions, biased, [DEFAULT], McqPrompts.load(), orders=4))
+    scores = score_mcq(questions, ask_mcq(questions, biased, [DEFAULT], TaskPrompts.load(), orders=4))
     (row,) = scores.position
     assert row.picked == (1.0, 0.0, 0.0, 0.0)
     assert row.right == (1.0, 0.0, 0.0, 0.0)
@@ -178,7 +177,7 @@ def test_position_bias_is_seen():
     assert row.p_value < 0.001
     assert row.recall_spread == pytest.approx(math.sqrt(3) / 4)
     fair = Oracle(questions, {q.id for q in questions})
-    (row,) = score_mcq(questions, ask_mcq(questions, fair, [DEFAULT], McqPrompts.load(), orders=4)).position
+    (row,) = score_mcq(questions, ask_mcq(questions, fair, [DEFAULT], TaskPrompts.load(), orders=4)).position
     assert row.consistent == 1.0
     assert row.averaged.value == 1.0
     assert row.recall_spread == 0.0
@@ -201,7 +200,7 @@ def test_averaging_over_orders_takes_a_constant_position_bias_out():
             ]
 
     model = Biased(questions, {q.id for q in questions})
-    scores = score_mcq(questions, ask_mcq(questions, model, [DEFAULT], McqPrompts.load(), orders=4))
+    scores = score_mcq(questions, ask_mcq(questions, model, [DEFAULT], TaskPrompts.load(), orders=4))
     (row,) = scores.position
     assert row.picked[1] == 1.0
     assert row.averaged.value == 1.0
@@ -213,7 +212,7 @@ def test_interval_speaks_of_questions_not_of_permutations():
     model = Oracle(questions, {f"q{n}" for n in range(10)})
     (row,) = [
         row
-        for row in score_mcq(questions, ask_mcq(questions, model, [DEFAULT], McqPrompts.load(), orders=4)).accuracy
+        for row in score_mcq(questions, ask_mcq(questions, model, [DEFAULT], TaskPrompts.load(), orders=4)).accuracy
         if row.level == "overall"
     ]
     assert row.accuracy.n == 20
@@ -232,7 +231,7 @@ def test_text_scoring_shows_no_options_and_weighs_them_by_character():
             assert request.options == (" brief", " a much longer option text")
             return [OptionScores((-5.0, -10.0))]
 
-    (prediction,) = ask_mcq([short], Length([short], set()), [DEFAULT], McqPrompts.load(), scorings=["text"], orders=2)
+    (prediction,) = ask_mcq([short], Length([short], set()), [DEFAULT], TaskPrompts.load(), scorings=["text"], orders=2)
     assert prediction.correct
     assert prediction.permutation == 0
 
@@ -252,20 +251,4 @@ def test_likelihood_needs_log_probabilities():
             pass
 
     with pytest.raises(ModelError, match="letter"):
-        ask_mcq([question(1)], Talker(), [DEFAULT], McqPrompts.load())
-
-
-def test_settings_are_named_and_refused_clearly():
-    def no_collections(names):
-        raise AssertionError("not needed")
-
-    assert parse_setting("default", no_collections).prepare([question(1)]) == [Prepared()]
-    with pytest.raises(InputError, match="context"):
-        parse_setting("context", no_collections).prepare([question(1)])
-    with pytest.raises(InputError, match="no setting"):
-        parse_setting("rags", no_collections)
-    with pytest.raises(InputError, match="name of a collection"):
-        parse_setting("rag:", no_collections)
-    seen = []
-    parse_setting("rag:a+b", lambda names: seen.append(names))
-    assert seen == [("a", "b")]
+        ask_mcq([question(1)], Talker(), [DEFAULT], TaskPrompts.load())

@@ -149,3 +149,43 @@ def test_bad_files_give_one_sentence(tmp_path, name, content, word):
         read_questions(file)
     assert word in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+PIRA = {
+    "id_qa": "A1",
+    "question_en_origin": "What rises?",
+    "answer_en_origin": "The sea.",
+    "abstract": "The sea rises.",
+    "answer_in_text": "1.0",
+    "question_meaningful": "5.0",
+    "answer_equivalent": "4.0",
+}
+
+
+@pytest.mark.parametrize(
+    ("rating", "value", "reason"),
+    [
+        ("answer_in_text", "0.0", "not in the text"),
+        ("question_meaningful", "2.0", "little sense"),
+        ("answer_equivalent", "1.0", "answered differently"),
+        ("answer_equivalent", "often", "is no number"),
+    ],
+)
+def test_freeform_of_pira_is_read_and_what_its_raters_refused_is_not(tmp_path, rating, value, reason):
+    rows = [PIRA, PIRA | {"id_qa": "A2", rating: value}, PIRA | {"id_qa": "A3", rating: ""}]
+    found = read_questions(write_csv(tmp_path / "q.csv", rows))
+    assert [one.id for one in found.questions] == ["A1", "A3"]
+    assert found.questions[0].kind == "freeform"
+    assert (found.questions[0].answer, found.questions[0].context) == ("The sea.", "The sea rises.")
+    assert reason in found.skipped[0]
+
+
+def test_kinds_are_told_by_task_or_content(tmp_path):
+    rows = [
+        {"task": "cloze", "question": "The <blank> rises.", "answer": "sea"},
+        {"task": "", "question": "The <mask> rises.", "answer": "sea"},
+        {"task": "", "question": "Why?", "answer": "So."},
+    ]
+    found = read_questions(write_csv(tmp_path / "q.csv", rows))
+    assert [one.kind for one in found.questions] == ["cloze", "cloze", "freeform"]
+    assert found.questions[0].question == "The <MASK> rises."

@@ -49,7 +49,12 @@ def mcq(
     model: ModelOption = "local:smollm2",
     setting: Annotated[
         list[str] | None,
-        typer.Option("--setting", "-s", help="default, rag:COLLECTION (rag:A+B for several) or context; repeat."),
+        typer.Option(
+            "--setting",
+            "-s",
+            help="default, few-shot:POOL, rag:COLLECTION (rag:A+B for several), long-context:auto@COLLECTION "
+            "(or DOCUMENT@COLLECTION) or context; repeat.",
+        ),
     ] = None,
     scoring: Annotated[
         list[ScoringChoice] | None,
@@ -61,6 +66,7 @@ def mcq(
         int, typer.Option(min=1, help="Option orders a question; above 1, position bias is measured.")
     ] = 1,
     passages: Annotated[int, typer.Option("--passages", "-k", min=1, help="Passages a question in rag settings.")] = 3,
+    examples: Annotated[int, typer.Option(min=1, help="Examples a prompt in few-shot settings.")] = 5,
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first so many questions.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of option orders and resampling.")] = 0,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the accuracy table as CSV.")] = None,
@@ -79,7 +85,7 @@ def mcq(
     as_json: JsonOption = False,
 ) -> None:
     """Accuracy on multiple-choice questions, by level and setting, with intervals, baselines and paired tests."""
-    from climassay.evaluation import McqPrompts, evaluate_mcq, parse_setting
+    from climassay.evaluation import Sources, TaskPrompts, evaluate_mcq, open_pool, parse_setting
     from climassay.grounding import open_collections
     from climassay.records import Records
     from climassay.workspace import Workspace
@@ -87,9 +93,10 @@ def mcq(
     question_set = _questions(file, limit)
     place = Workspace.open(workspace)
     names = setting or ["default"]
-    settings = [parse_setting(name, lambda wanted: open_collections(place, wanted), k=passages) for name in names]
+    sources = Sources(lambda wanted: open_collections(place, wanted), open_pool)
+    settings = [parse_setting(name, sources, k=passages, examples=examples, seed=seed) for name in names]
     scorings = [choice.value for choice in scoring or [ScoringChoice.likelihood]]
-    templates = McqPrompts.load(prompts)
+    templates = TaskPrompts.load(prompts)
     loaded = model_from_options(
         model,
         place,

@@ -11,14 +11,20 @@ from climassay.cli import (
     corpus,
     demo,
     evaluate,
+    evaluate_run,
+    evaluate_study,
+    evaluate_table,
     evidence,
     evidence_head,
     factcheck,
     factcheck_run,
     judge,
+    metrics,
     models,
     prompts,
+    publish,
     records,
+    tune,
     verdicts,
 )
 from climassay.errors import ClimassayError
@@ -30,15 +36,25 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Measure whether a language model can be trusted on climate.",
 )
+evaluate.app.command("init")(evaluate_run.init)
+evaluate.app.command("run")(evaluate_run.run)
+evaluate.app.command("table")(evaluate_table.table)
+evaluate.app.command("report")(evaluate_table.report)
+evaluate.app.command("plan")(evaluate_study.plan)
+evaluate.app.command("contamination")(evaluate_study.contamination)
+evaluate.app.command("compare")(evaluate_study.compare)
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(models.app, name="models")
 app.add_typer(records.app, name="records")
 app.add_typer(evaluate.app, name="evaluate")
 app.add_typer(judge.app, name="judge")
+app.add_typer(metrics.app, name="metrics")
 app.add_typer(prompts.app, name="prompts")
+app.add_typer(tune.app, name="tune")
 app.add_typer(verdicts.app, name="verdicts")
 app.add_typer(evidence_head.app, name="factcheck-head")
 app.command(name="ask")(ask.ask)
+app.command(name="publish")(publish.publish)
 app.command(name="factcheck")(factcheck.factcheck)
 app.command(name="factcheck-run")(factcheck_run.factcheck_run)
 app.command(name="factcheck-evidence")(evidence.factcheck_evidence)

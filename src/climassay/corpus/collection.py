@@ -187,6 +187,23 @@ class Collection:
             raise InputError(f"The collection {self.name!r} has no passage {passage_id!r}.")
         return to_passage(rows[0])
 
+    def document_passages(self, document: str) -> list[Passage]:
+        """All passages of a document, in its order.
+
+        Args:
+            document: Its id, title or source, as :meth:`documents` gives them.
+
+        Raises:
+            InputError: No document, or several, of that name.
+        """
+        found = {one.id for one in self.documents() if document in (one.id, one.title, one.source)}
+        if len(found) != 1:
+            known = "no document" if not found else f"{len(found)} documents"
+            raise InputError(f"The collection {self.name!r} has {known} {document!r}: name it by its id.")
+        query = self._table.search().where(f"document_id = {quoted(found.pop())}").select(list(PASSAGE_COLUMNS))
+        rows = query.limit(None).to_arrow().to_pylist()
+        return sorted((to_passage(row) for row in rows), key=lambda passage: passage.position)
+
     def texts(self, batch: int = 1024) -> Iterator[list[str]]:
         """The texts of all passages, in batches, so that a large collection does not have to fit into memory."""
         reader = self._table.search().select(["text"]).limit(None).to_batches(batch)

@@ -1,16 +1,41 @@
 """Measure language models on question benchmarks: tasks, settings, scores, tables."""
 
-from climassay.evaluation.experiment import McqEvaluation, evaluate_mcq
-from climassay.evaluation.mcq import McqPrompts, Prediction, Scoring, ask_mcq, option_orders, parse_letter
+from climassay.evaluation.bench import open_bench
+from climassay.evaluation.examples import ExamplePool, TaskPrompts, chat_examples, open_pool
+from climassay.evaluation.experiment_file import ExperimentPlan, load_plan, parse_plan
+from climassay.evaluation.experiment_report import experiment_report
+from climassay.evaluation.experiment_scores import ExperimentScores, score_experiment
+from climassay.evaluation.experiment_store import load_experiment
+from climassay.evaluation.experiment_tables import experiment_tables
+from climassay.evaluation.matrix import Bench, read_benchmark, run_experiment
+from climassay.evaluation.mcq import Prediction, Scoring, ask_mcq, option_orders, parse_letter
+from climassay.evaluation.mcq_run import McqEvaluation, evaluate_mcq
+from climassay.evaluation.outcome import METRICS, Cell, Experiment, Outcome
 from climassay.evaluation.presentation import mcq_report, mcq_report_sections, mcq_tables
 from climassay.evaluation.scores import AccuracyRow, McqScores, PairedRow, PositionRow, score_mcq
-from climassay.evaluation.settings import Prepared, Retriever, Setting, parse_setting
+from climassay.evaluation.settings import (
+    Prepared,
+    Retriever,
+    Setting,
+    SettingSpec,
+    Sources,
+    make_setting,
+    parse_setting,
+    parse_spec,
+)
 
 __all__ = [
+    "METRICS",
     "AccuracyRow",
+    "Bench",
+    "Cell",
+    "ExamplePool",
+    "Experiment",
+    "ExperimentPlan",
+    "ExperimentScores",
     "McqEvaluation",
-    "McqPrompts",
     "McqScores",
+    "Outcome",
     "PairedRow",
     "PositionRow",
     "Prediction",
@@ -18,13 +43,29 @@ __all__ = [
     "Retriever",
     "Scoring",
     "Setting",
+    "SettingSpec",
+    "Sources",
+    "TaskPrompts",
     "ask_mcq",
+    "chat_examples",
     "evaluate_mcq",
+    "experiment_report",
+    "experiment_tables",
+    "load_experiment",
+    "load_plan",
+    "make_setting",
     "mcq_report",
     "mcq_report_sections",
     "mcq_tables",
+    "open_bench",
+    "open_pool",
     "option_orders",
     "parse_letter",
+    "parse_plan",
     "parse_setting",
+    "parse_spec",
+    "read_benchmark",
+    "run_experiment",
+    "score_experiment",
     "score_mcq",
 ]

@@ -19,12 +19,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice, permutations
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from climassay.errors import InputError, ModelError
+from climassay.evaluation.examples import TaskPrompts, after_prefix, example_values, lettered
 from climassay.evaluation.settings import Prepared, Setting
 from climassay.models.contract import (
     Completion,
@@ -35,7 +35,7 @@ from climassay.models.contract import (
     OptionScores,
     Sampling,
 )
-from climassay.prompts import Prompt, RenderedPrompt, load_prompt
+from climassay.prompts import Prompt, RenderedPrompt
 from climassay.questions import Question, option_letter
 
 Scoring = Literal["likelihood", "letter", "text"]
@@ -43,23 +43,9 @@ LETTER_TOKENS = 8
 """Tokens a model may write in ``letter`` scoring: room for ``The answer is (c)``."""
 
 
-@dataclass(frozen=True, slots=True)
-class McqPrompts:
-    """The two templates of multiple choice."""
-
-    lettered: Prompt
-    """With ``question``, ``options`` (``letter``, ``text``) and ``passages``."""
-    bare: Prompt
-    """With ``question`` and ``passages``; for ``text`` scoring."""
-
-    @classmethod
-    def load(cls, overrides: Path | None = None) -> "McqPrompts":
-        """The built-in templates ``mcq`` and ``mcq_text``, or the user's own of these names."""
-        return cls(load_prompt("mcq", overrides), load_prompt("mcq_text", overrides))
-
-    def of(self, scoring: Scoring) -> Prompt:
-        """The template that a scoring uses."""
-        return self.bare if scoring == "text" else self.lettered
+def mcq_prompt(prompts: TaskPrompts, scoring: Scoring) -> Prompt:
+    """The template that a scoring uses."""
+    return prompts.mcq_text if scoring == "text" else prompts.mcq
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +75,19 @@ class Prediction:
     """How log-probabilities were got, see :class:`~climassay.models.contract.OptionScores`."""
     passages: tuple[str, ...] = ()
     """Ids of the retrieved passages."""
+    note: str = ""
+    """What was done to the context so that it fits, see :class:`~climassay.evaluation.settings.Prepared`."""
     error: str | None = None
+
+    @property
+    def probability(self) -> float | None:
+        """Probability of the chosen option among the options (``likelihood``), or None.
+
+        The probabilities of letters are comparable as they are; those of texts of different lengths are not.
+        """
+        if self.scoring != "likelihood" or self.position is None or not self.logprobs:
+            return None
+        return float(np.exp(self.logprobs[self.position] - np.logaddexp.reduce(self.logprobs)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +130,7 @@ def ask_mcq(
     questions: Sequence[Question],
     model: Generator,
     settings: Sequence[Setting],
-    prompts: McqPrompts,
+    prompts: TaskPrompts,
     *,
     scorings: Sequence[Scoring] = ("likelihood",),
     orders: int = 1,
@@ -161,7 +159,7 @@ def ask_mcq(
         raise ModelError(f"{model.name} gives no log-probabilities: use letter scoring (--scoring letter).")
     predictions: list[Prediction] = []
     for setting in settings:
-        prepared = setting.prepare(questions)
+        prepared = setting.prepare(questions, model)
         for scoring in scorings:
             askings = [
                 _Asking(question, setting.name, number, order, given)
@@ -170,15 +168,19 @@ def ask_mcq(
                     option_orders(len(question.options), 1 if scoring == "text" else orders, seed)
                 )
             ]
-            rendered = [_render(asking, prompts.of(scoring)) for asking in askings]
+            rendered = [_render(asking, mcq_prompt(prompts, scoring), scoring) for asking in askings]
             predictions += _ask(scoring, askings, rendered, model, on_progress)
     return predictions
 
 
-def _render(asking: _Asking, prompt: Prompt) -> RenderedPrompt:
-    shown = asking.question.arranged(asking.order)
-    options = [{"letter": option_letter(place), "text": text} for place, text in enumerate(shown)]
-    return prompt.render(question=asking.question.question, options=options, passages=asking.prepared.passages)
+def _render(asking: _Asking, prompt: Prompt, scoring: Scoring) -> RenderedPrompt:
+    given = asking.prepared
+    return prompt.render(
+        question=asking.question.question,
+        options=lettered(asking.question.arranged(asking.order)),
+        passages=given.passages,
+        examples=[example_values(example, as_text=scoring == "text") for example in given.examples],
+    )
 
 
 def _ask(
@@ -201,7 +203,7 @@ def _ask(
 
 def _answers(scoring: Scoring, asking: _Asking, prefix: str) -> tuple[str, ...]:
     """Option letters or texts as the model would write them after the prefix (``Answer:`` is followed by a space)."""
-    gap = " " if prefix and not prefix[-1].isspace() else ""
+    gap = after_prefix(prefix)
     shown = asking.question.arranged(asking.order)
     texts = shown if scoring == "text" else tuple(option_letter(place) for place in range(len(shown)))
     return tuple(gap + text for text in texts)
@@ -273,6 +275,7 @@ def _predict(
         text=text,
         method=method,
         passages=asking.prepared.passage_ids,
+        note=asking.prepared.note,
         error=error,
     )
 

@@ -1,6 +1,6 @@
 """An evaluation as tables and as sections of a report."""
 
-from climassay.evaluation.experiment import McqEvaluation
+from climassay.evaluation.mcq_run import McqEvaluation
 from climassay.evaluation.scores import OVERALL, McqScores
 from climassay.reporting import Dot, DotPlot, Prose, Report, Section, Table
 from climassay.reporting.html import Block

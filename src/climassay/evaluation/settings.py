@@ -1,39 +1,115 @@
 """Settings: what a model is given besides the question.
 
-A setting is named on the command line by a short text:
+A setting is named on the command line by a short text, in an experiment file by a table of the same fields:
 
-======================  ===============================================================================
-``default``             the question alone
-``rag:C``               the best passages of collection C (``rag:C+D`` of several), found with the question
-``context``             the text the question was made from, where the file has it: the ceiling of retrieval
-======================  ===============================================================================
+=========================  ============================================================================================
+``default``                the question alone
+``few-shot:POOL``          worked examples drawn by seed from a question file (``few-shot``: from the primer's)
+``rag:C``                  the best passages of collection C (``rag:C+D`` of several), found with the question
+``long-context:D@C``       document D of collection C, by title or file name, cut to the model's window
+``long-context:auto@C``    the document of the collection that holds the passage most relevant to the question
+``context``                the text the question was made from, where the file has it: the ceiling of retrieval
+``fine-tuned``             the question alone, to a model fine-tuned on questions (adapter or training: experiment file)
+``continued-pretraining``  the question alone, to a model trained further on passages (the same)
+=========================  ============================================================================================
+
+Any of them can be asked of a model with an adapter: see :mod:`climassay.evaluation.tuned`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, cast, get_args
 
+from climassay.corpus.search import SearchMode
 from climassay.errors import InputError
+from climassay.evaluation.examples import PRIMER_POOL, ExamplePool
+from climassay.models.contract import Generator
 from climassay.questions import Question
 
 if TYPE_CHECKING:
-    from climassay.corpus.documents import Hit
+    from climassay.corpus.documents import Hit, Passage
+
+SettingKind = Literal["default", "few-shot", "rag", "long-context", "context", "fine-tuned", "continued-pretraining"]
+TUNED: tuple[SettingKind, ...] = ("fine-tuned", "continued-pretraining")
+AUTO = "auto"
 
 
 class Retriever(Protocol):
-    """What ``rag:`` needs of the corpus: the best passages for many queries at once."""
+    """What settings need of the corpus."""
 
-    def search_many(self, queries: Sequence[str], *, k: int) -> "list[list[Hit]]":
+    def search_many(
+        self, queries: Sequence[str], *, k: int, min_cosine: float | None = None, mode: SearchMode = "hybrid"
+    ) -> "list[list[Hit]]":
         """Hits of every query, best first."""
+
+    def document_passages(self, document: str) -> "list[Passage]":
+        """All passages of a document, named by id, title or file name, in its order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The passages that go into one question's prompt."""
+    """What goes into one question's prompt."""
 
     passages: tuple[str, ...] = ()
     passage_ids: tuple[str, ...] = ()
-    """Ids of retrieved passages, so that a prediction says what the model has read."""
+    """Ids of the passages, so that a prediction says what the model has read."""
+    examples: tuple[Question, ...] = ()
+    """Worked examples, of the question's kind."""
+    note: str = ""
+    """What was done to fit, for example how much of a document was cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """How the adapter of a tuned setting is made; see :mod:`climassay.tuning`."""
+
+    questions: str = ""
+    """Question file to learn from (``fine-tuned``)."""
+    collections: tuple[str, ...] = ()
+    """Collections to learn from (``continued-pretraining``)."""
+    validation: tuple[str, ...] = ()
+    """Question files, or collections, on which training is stopped early; empty: a share of the training data."""
+    source: tuple[str, ...] = ()
+    """Collections of the books that the questions came from: checked to be apart from those to learn from."""
+    validate_on: Literal["held-out", "source"] = "held-out"
+    """``source`` validates on the books the questions came from, as the paper did, and says that this leaks."""
+    preset: str = ""
+    """Hyper-parameters; empty: those for the model, where there are some."""
+    settings: dict[str, object] = field(default_factory=dict)
+    """Hyper-parameters of its own, over those of the preset."""
+    search: bool = False
+    """Try a small grid by validation loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingSpec:
+    """A setting as it is asked for."""
+
+    kind: SettingKind
+    label: str
+    """Its name in tables."""
+    collections: tuple[str, ...] = ()
+    """Searched for passages or for the document."""
+    passages: int = 3
+    """Most passages a question (``rag``)."""
+    min_cosine: float | None = None
+    """Leave out passages less similar than this (``rag``); None keeps all."""
+    mode: SearchMode = "hybrid"
+    """How passages are searched."""
+    pool: str = PRIMER_POOL
+    """Question file of the examples (``few-shot``), or ``primer``."""
+    examples: int = 5
+    """Examples a task (``few-shot``)."""
+    seed: int = 0
+    """Of the draw of examples."""
+    document: str = AUTO
+    """Title or file name of the document (``long-context``), or ``auto``."""
+    window: int | None = None
+    """Most tokens of a prompt (``long-context``); by default the model's own window."""
+    adapter: str = ""
+    """Name in the workspace, or folder, of an adapter that the model gets, in any setting."""
+    training: Training | None = None
+    """How the adapter is trained, where it is not there yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,31 +117,96 @@ class Setting:
     """A named way of preparing questions."""
 
     name: str
-    prepare: Callable[[Sequence[Question]], list[Prepared]]
+    prepare: Callable[[Sequence[Question], Generator], list[Prepared]]
+    """What each question's prompt gets; the model is only asked how many tokens it reads."""
+    spec: SettingSpec = field(default_factory=lambda: SettingSpec("default", "default"))
 
 
-def parse_setting(text: str, open_retriever: Callable[[tuple[str, ...]], Retriever], *, k: int = 3) -> Setting:
-    """Setting of a name as in the module's table.
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where settings find collections and pools of examples."""
+
+    retriever: Callable[[tuple[str, ...]], Retriever]
+    """Opens collections by name."""
+    pool: Callable[[str], ExamplePool]
+    """Reads a pool of examples by name."""
+
+
+def parse_spec(text: str, *, passages: int = 3, examples: int = 5, seed: int = 0) -> SettingSpec:
+    """The setting of a name as in the module's table.
 
     Args:
         text: The name.
-        open_retriever: Opens collections by name; only called for ``rag:``.
-        k: Passages a question.
+        passages: Passages a question, for ``rag``.
+        examples: Examples a task, for ``few-shot``.
+        seed: Of the draw of examples.
 
     Raises:
         InputError: No such setting.
     """
-    if text == "default":
-        return Setting(text, lambda questions: [Prepared() for _ in questions])
-    if text == "context":
-        return Setting(text, _own_context)
-    if text.startswith("rag:"):
-        names = tuple(name for name in text.removeprefix("rag:").split("+") if name)
-        if not names:
-            raise InputError("The setting rag: needs the name of a collection, for example rag:ipcc.")
-        retriever = open_retriever(names)
-        return Setting(text, lambda questions: _retrieved(questions, retriever, k))
-    raise InputError(f"There is no setting {text!r}: there are default, context and rag:COLLECTION.")
+    name, separator, rest = text.partition(":")
+    if name not in get_args(SettingKind):
+        raise InputError(f"There is no setting {text!r}: there are {', '.join(get_args(SettingKind))}.")
+    kind = cast(SettingKind, name)
+    if kind in ("default", "context") and separator:
+        raise InputError(f"The setting {kind} takes nothing after it, got {text!r}.")
+    if kind == "few-shot":
+        return SettingSpec("few-shot", text, pool=rest or PRIMER_POOL, examples=examples, seed=seed)
+    if kind == "rag":
+        return SettingSpec("rag", text, collections=_names(rest, "rag:ipcc"), passages=passages)
+    if kind == "long-context":
+        document, at, names = rest.rpartition("@")
+        names = names if at else ""
+        return SettingSpec(
+            "long-context", text, collections=_names(names, "long-context:auto@books"), document=document or AUTO
+        )
+    if kind in TUNED:
+        return SettingSpec(kind, text, adapter=rest)
+    return SettingSpec("context" if kind == "context" else "default", text)
+
+
+def _names(text: str, example: str) -> tuple[str, ...]:
+    names = tuple(name for name in text.split("+") if name)
+    if not names:
+        raise InputError(f"This setting needs the name of a collection, for example {example}.")
+    return names
+
+
+def make_setting(spec: SettingSpec, sources: Sources) -> Setting:
+    """A setting that is ready to prepare questions.
+
+    Raises:
+        InputError: A number makes no sense, or a collection or pool is not there.
+    """
+    if spec.passages < 1 or spec.examples < 1:
+        raise InputError(f"The setting {spec.label} needs at least one passage or example.")
+    if spec.kind == "context":
+        return Setting(spec.label, lambda questions, _: _own_context(questions), spec)
+    if spec.kind == "few-shot":
+        pool = sources.pool(spec.pool)
+        return Setting(spec.label, lambda questions, _: _with_examples(questions, pool, spec), spec)
+    if spec.kind == "rag":
+        retriever = sources.retriever(spec.collections)
+        return Setting(spec.label, lambda questions, _: _retrieved(questions, retriever, spec), spec)
+    if spec.kind == "long-context":
+        from climassay.evaluation.long_context import with_documents
+
+        retriever = sources.retriever(spec.collections)
+        return Setting(spec.label, lambda questions, model: with_documents(questions, model, retriever, spec), spec)
+    return Setting(spec.label, lambda questions, _: [Prepared() for _ in questions], spec)
+
+
+def parse_setting(text: str, sources: Sources, *, k: int = 3, examples: int = 5, seed: int = 0) -> Setting:
+    """:func:`parse_spec` and :func:`make_setting` in one.
+
+    Args:
+        text: The name.
+        sources: Collections are opened for ``rag:`` and ``long-context:`` only, pools for ``few-shot`` only.
+        k: Passages a question.
+        examples: Examples a task.
+        seed: Of the draw of examples.
+    """
+    return make_setting(parse_spec(text, passages=k, examples=examples, seed=seed), sources)
 
 
 def _own_context(questions: Sequence[Question]) -> list[Prepared]:
@@ -75,6 +216,14 @@ def _own_context(questions: Sequence[Question]) -> list[Prepared]:
     return [Prepared((question.context or "",)) for question in questions]
 
 
-def _retrieved(questions: Sequence[Question], retriever: Retriever, k: int) -> list[Prepared]:
-    found = retriever.search_many([question.question for question in questions], k=k)
+def _with_examples(questions: Sequence[Question], pool: ExamplePool, spec: SettingSpec) -> list[Prepared]:
+    kinds = dict.fromkeys(question.kind for question in questions)
+    drawn = {kind: pool.draw(kind, spec.examples, seed=spec.seed, test=questions) for kind in kinds}
+    return [Prepared(examples=drawn[question.kind]) for question in questions]
+
+
+def _retrieved(questions: Sequence[Question], retriever: Retriever, spec: SettingSpec) -> list[Prepared]:
+    found = retriever.search_many(
+        [question.question for question in questions], k=spec.passages, min_cosine=spec.min_cosine, mode=spec.mode
+    )
     return [Prepared(tuple(hit.passage.text for hit in hits), tuple(hit.passage.id for hit in hits)) for hits in found]

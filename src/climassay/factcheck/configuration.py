@@ -1,19 +1,17 @@
 """How a debate is set up: who takes part, on which scale, by which rules. A small TOML file, or flags."""
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
+from climassay.configuration import filled, is_tables, load_toml
 from climassay.errors import InputError
 from climassay.factcheck.subclaims import Splitter
 
 DEFAULT_MODEL = "local:smollm2"
 AdvocateKind = Literal["collection", "plain", "adversarial"]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +140,7 @@ def load_settings(path: Path) -> DebateSettings:
     Raises:
         InputError: The file is missing, is not TOML, or has an entry that does not fit.
     """
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"There is no file at {path}.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path} is not valid TOML: {error}.") from None
-    return parse_settings(data, where=str(path))
+    return parse_settings(load_toml(path), where=str(path))
 
 
 def parse_settings(data: Mapping[str, Any], *, where: str) -> DebateSettings:
@@ -162,57 +152,13 @@ def parse_settings(data: Mapping[str, Any], *, where: str) -> DebateSettings:
     values = dict(data)
     advocates = values.pop("advocate", [])
     mediator = values.pop("mediator", {})
-    tables = isinstance(advocates, list) and all(isinstance(entry, Mapping) for entry in advocates)
-    if not tables or "advocates" in values:
+    if not is_tables(advocates) or "advocates" in values:
         raise InputError(f"{where}: advocates are tables that begin with [[advocate]].")
     if not isinstance(mediator, Mapping):
         raise InputError(f"{where}: the mediator is a table that begins with [mediator].")
-    values["advocates"] = tuple(_filled(AdvocateSettings, entry, where, "[[advocate]]") for entry in advocates)
-    values["mediator"] = _filled(MediatorSettings, mediator, where, "[mediator]")
-    return _filled(DebateSettings, values, where, "the file")
-
-
-def _filled(kind: type[T], data: Mapping[str, Any], where: str, part: str) -> T:
-    hints = get_type_hints(kind)
-    entries = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
-    for name, value in data.items():
-        if name not in entries:
-            known = ", ".join("advocate" if entry == "advocates" else entry for entry in entries)
-            raise InputError(f"{where}: {part} has no entry {name!r}; there are {known}.")
-        if not _fits(value, hints[name]):
-            raise InputError(f"{where}: {part} has {name} = {value!r}, but it must be {_wanted(hints[name])}.")
-    for name, entry in entries.items():
-        if name not in data and entry.default is MISSING and entry.default_factory is MISSING:
-            raise InputError(f"{where}: {part} needs an entry {name!r}.")
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
-    return kind(**given)
-
-
-def _fits(value: object, wanted: Any) -> bool:
-    origin = get_origin(wanted)
-    if origin is Literal:
-        return value in get_args(wanted)
-    if origin in (Union, UnionType):
-        return any(_fits(value, option) for option in get_args(wanted))
-    if origin is tuple:
-        kind = get_args(wanted)[0]
-        return isinstance(value, (list, tuple)) and all(isinstance(item, kind) for item in value)
-    if wanted is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if wanted is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, wanted)
-
-
-def _wanted(kind: Any) -> str:
-    origin = get_origin(kind)
-    if origin is Literal:
-        return "one of " + ", ".join(f'"{option}"' for option in get_args(kind))
-    if origin in (Union, UnionType):
-        return " or ".join(_wanted(option) for option in get_args(kind) if option is not type(None))
-    if origin is tuple:
-        return "a list of texts"
-    return {str: "a text in quotes", int: "a whole number", float: "a number", bool: "true or false"}[kind]
+    values["advocates"] = tuple(filled(AdvocateSettings, entry, where, "[[advocate]]") for entry in advocates)
+    values["mediator"] = filled(MediatorSettings, mediator, where, "[mediator]")
+    return filled(DebateSettings, values, where, "the file", shown={"advocates": "advocate"})
 
 
 def advocates_from_names(

@@ -2,23 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Literal
 
 from climassay.factcheck.levels import CONFIDENCES
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import Transcript, Verdict
-from climassay.statistics import Estimate, constant_baseline, proportion
+from climassay.statistics import CoveragePoint, constant_baseline, selective_curve
 
-
-@dataclass(frozen=True, slots=True)
-class CoveragePoint:
-    """Verdicts at least so sure."""
-
-    coverage: float
-    """Share of all claims with a published verdict that have such a verdict."""
-    accuracy: Estimate
-    """Of these verdicts, with Wilson's interval."""
+__all__ = ["CoveragePoint", "RiskCoverage", "probability_of", "risk_coverage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +72,14 @@ def risk_coverage(
             truths[transcript.claim.id], classes
         )
         ranked.append((sure, right))
-    ranked.sort(key=lambda pair: pair[0], reverse=True)
-    groups = [[right for _, right in group] for _, group in groupby(ranked, key=lambda pair: pair[0])]
+    curve = selective_curve([sure for sure, _ in ranked], [right for _, right in ranked], items=len(transcripts))
     constant = constant_baseline([scale.collapse(truths[one.claim.id], classes) for one in transcripts])
     return RiskCoverage(
         "probability" if by_probability else "confidence",
         len(transcripts),
-        _points(groups, len(transcripts)),
-        _area(groups),
-        sum(map(sum, groups)) / len(ranked),
+        curve.points,
+        curve.area,
+        curve.unordered,
         str(constant.label),
         constant.accuracy,
     )
@@ -97,23 +87,3 @@ def risk_coverage(
 
 def _confidence(verdict: Verdict) -> int:
     return -1 if verdict.levels is None else CONFIDENCES.index(verdict.levels.confidence)
-
-
-def _points(groups: Sequence[Sequence[bool]], claims: int) -> tuple[CoveragePoint, ...]:
-    points, covered, right = [], 0, 0
-    for group in groups:
-        covered += len(group)
-        right += sum(group)
-        points.append(CoveragePoint(covered / claims, proportion(right, covered)))
-    return tuple(points)
-
-
-def _area(groups: Sequence[Sequence[bool]]) -> float:
-    """Mean over k of the accuracy of the k surest; within a group the expectation over its orders."""
-    total, covered, right = 0.0, 0, 0.0
-    for group in groups:
-        share = sum(group) / len(group)
-        total += sum((right + share * place) / (covered + place) for place in range(1, len(group) + 1))
-        covered += len(group)
-        right += sum(group)
-    return total / covered

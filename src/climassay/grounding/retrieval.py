@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.documents import Hit
+from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.relevance import RELEVANCE_COSINE
-from climassay.corpus.search import RRF_CONSTANT
+from climassay.corpus.search import RRF_CONSTANT, SearchMode
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
 from climassay.workspace import Workspace
@@ -38,8 +38,10 @@ class CollectionGroup:
             rankings.append(collection.search(query, k=k, min_cosine=limit))
         return _fuse(rankings, k)
 
-    def search_many(self, queries: Sequence[str], *, k: int, min_cosine: float | None = None) -> list[list[Hit]]:
-        """The best passages for many queries, by hybrid search.
+    def search_many(
+        self, queries: Sequence[str], *, k: int, min_cosine: float | None = None, mode: SearchMode = "hybrid"
+    ) -> list[list[Hit]]:
+        """The best passages for many queries.
 
         Rankings of several collections are fused by reciprocal rank: their scores need not be comparable.
 
@@ -47,9 +49,29 @@ class CollectionGroup:
             queries: Texts to search for.
             k: Passages a query, over all collections.
             min_cosine: Leave out passages less similar than this; None keeps all.
+            mode: See :meth:`climassay.corpus.Collection.search_many`.
         """
-        rankings = [collection.search_many(queries, k=k, min_cosine=min_cosine) for collection in self.collections]
+        rankings = [
+            collection.search_many(queries, k=k, min_cosine=min_cosine, mode=mode) for collection in self.collections
+        ]
         return [_fuse(lists, k) for lists in zip(*rankings, strict=True)]
+
+    def document_passages(self, document: str) -> list[Passage]:
+        """All passages of a document of one of the collections, in its order.
+
+        Raises:
+            InputError: No collection, or several, have a document of that id, title or source.
+        """
+        holders = [
+            collection
+            for collection in self.collections
+            if any(document in (one.id, one.title, one.source) for one in collection.documents())
+        ]
+        if len(holders) != 1:
+            names = ", ".join(collection.name for collection in self.collections)
+            count = "none has" if not holders else f"{len(holders)} have"
+            raise InputError(f"Of the collections {names} {count} a document {document!r}.")
+        return holders[0].document_passages(document)
 
 
 def _fuse(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,20 @@ PREMISE_WORDS = 120
 """Most words of a premise that go into the prompt."""
 
 
+class Relations(NamedTuple):
+    """Probabilities of what a premise does to a statement, summing to 1; in the order of :data:`RELATIONS`."""
+
+    confirms: float
+    contradicts: float
+    leaves_open: float
+
+    @property
+    def supports(self) -> float:
+        """P(SUPPORTS) where only SUPPORTS and REFUTES are asked for; a half where the premise says nothing at all."""
+        decided = self.confirms + self.contradicts
+        return self.confirms / decided if decided > 0 else 0.5
+
+
 class Entailment(Protocol):
     """Anything that tells how far premises entail statements."""
 
@@ -35,6 +49,27 @@ class Entailment(Protocol):
         Returns:
             0 to 1; None where the call failed.
         """
+
+
+@runtime_checkable
+class RelationScorer(Entailment, Protocol):
+    """A scorer that also tells a contradiction from a premise that says nothing."""
+
+    def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
+        """Probabilities of the three relations for each pair of (premise, statement), in order; None where it failed.
+
+        ``relations(pairs)[i].confirms == score(pairs)[i]``.
+        """
+
+
+def supports(scorer: Entailment, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+    """P(SUPPORTS) rather than REFUTES of each pair of (premise, statement), in order; None where the call failed.
+
+    A scorer that does not tell contradictions from open questions gives its P(premise entails statement).
+    """
+    if isinstance(scorer, RelationScorer):
+        return [None if found is None else found.supports for found in scorer.relations(pairs)]
+    return scorer.score(pairs)
 
 
 class PromptedEntailment:
@@ -82,8 +117,8 @@ class PromptedEntailment:
         """P(premise entails statement) for each pair; see :class:`Entailment`."""
         return [None if shares is None else shares[0] for shares in self.relations(pairs)]
 
-    def relations(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, float, float] | None]:
-        """Probabilities of the three :data:`RELATIONS` for each pair, summing to 1; None where the call failed."""
+    def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
+        """Probabilities of the three relations for each pair; see :class:`RelationScorer`."""
         if not pairs:
             return []
         parts = nearest_parts(pairs, encoder=self._encoder)
@@ -100,12 +135,11 @@ class PromptedEntailment:
         return OptionRequest(rendered.messages, OPTIONS, rendered.assistant_prefix)
 
 
-def _shares(scores: OptionScores, blank: OptionScores | None = None) -> tuple[float, float, float] | None:
+def _shares(scores: OptionScores, blank: OptionScores | None = None) -> Relations | None:
     """Probabilities of the relations, relative to those of the content-free prompt where there is one."""
     if scores.error is not None:
         return None
-    first, second, third = calibrate(scores.logprobs, None if blank is None else blank.logprobs)
-    return first, second, third
+    return Relations(*calibrate(scores.logprobs, None if blank is None else blank.logprobs))
 
 
 def nearest_part(premise: str, statement: str, *, words: int = PREMISE_WORDS, encoder: Encoder | None = None) -> str:

@@ -5,7 +5,6 @@ Two source books (``physical_climate``, ``aerosols_clouds``) carry the questions
 as such, for tests against an adversarial source.
 """
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,15 +72,9 @@ def question_paths() -> tuple[Path, ...]:
 
 def gold_questions() -> "QuestionSet":
     """All 120 questions as one set named ``primer``."""
-    from climassay.questions import QuestionSet, read_questions
+    from climassay.questions import join_questions, read_questions
 
-    sets = [read_questions(path) for path in question_paths()]
-    return QuestionSet(
-        name="primer",
-        questions=tuple(question for part in sets for question in part.questions),
-        skipped=tuple(reason for part in sets for reason in part.skipped),
-        sha256=hashlib.sha256("".join(part.sha256 for part in sets).encode()).hexdigest(),
-    )
+    return join_questions("primer", [read_questions(path) for path in question_paths()])
 
 
 def claims_path() -> Path:

@@ -1,4 +1,4 @@
-"""Reading questions: climassay's own JSONL, the tables of the published ClimaQA dataset, and Pira 2 multiple choice.
+"""Reading questions: climassay's own JSONL, the tables of the published ClimaQA dataset, and those of Pira 2.
 
 The format is told by the columns, not by the file name:
 
@@ -6,7 +6,8 @@ The format is told by the columns, not by the file name:
 climassay   ``id, kind, level, question, options, answer, passage, document, section`` (JSONL)
 ClimaQA     ``Question, Options, Answer, Context, Complexity, Validation``; options as ``a) ...`` lines joined by a
             line of 20 dashes; freeform without Options; cloze with ``<MASK>`` (also ``<blank>``, ``<mask>``)
-Pira 2      ``id, text, question, A, B, C, D, E, correct, alternative``
+Pira 2      ``id, text, question, A, B, C, D, E, correct, alternative`` (multiple choice);
+            ``id_qa, abstract, question_en_origin, answer_en_origin`` with human ratings (freeform)
 ==========  =======================================================================================================
 
 Each can be CSV, TSV, JSONL, a JSON array or Parquet, gzip included.
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import cast, get_args
 
 from climassay.errors import InputError
+from climassay.questions.hub import HUB, fetch_questions
 from climassay.questions.question import GAP, LETTERS, Kind, Level, Question
 from climassay.questions.rows import Row, parse_rows, read_bytes
 
@@ -46,16 +48,19 @@ class QuestionSet:
 
 
 def read_questions(path: str | Path) -> QuestionSet:
-    """Read a question file; see the module's table of formats.
+    """Read a question file, or a dataset of the hub; see the module's table of formats.
 
     Rows that cannot be used are listed in ``skipped`` and do not stop the others. Duplicate ids get a suffix.
 
     Args:
-        path: A file.
+        path: A file, or ``hub:OWNER/NAME`` (see :mod:`climassay.questions.hub`), all of whose tables are read.
 
     Raises:
         InputError: The file is missing, unreadable, of no known format, or has no usable question.
     """
+    if str(path).startswith(HUB):
+        name = str(path).removeprefix(HUB)
+        return join_questions(name, [read_questions(file) for file in fetch_questions(str(path))])
     file = Path(path)
     data = read_bytes(file)
     rows = list(parse_rows(file, data))
@@ -64,33 +69,64 @@ def read_questions(path: str | Path) -> QuestionSet:
     convert = _converter(file, rows[0])
     questions: list[Question] = []
     skipped: list[str] = []
-    seen: Counter[str] = Counter()
     for number, row in enumerate(rows, start=1):
         try:
-            question = convert(row, number)
+            questions.append(convert(row, number))
         except InputError as error:
             skipped.append(f"row {number}: {error}")
-            continue
-        seen[question.id] += 1
-        if seen[question.id] > 1:
-            question = replace(question, id=f"{question.id}-{seen[question.id]}")
-        questions.append(question)
     if not questions:
         raise InputError(f"{file} has no usable question; the first row fails because {skipped[0]}")
-    return QuestionSet(file.name, tuple(questions), tuple(skipped), hashlib.sha256(data).hexdigest())
+    return QuestionSet(file.name, _numbered(questions), tuple(skipped), hashlib.sha256(data).hexdigest())
+
+
+def join_questions(name: str, sets: Sequence[QuestionSet]) -> QuestionSet:
+    """Several question sets as one.
+
+    Files number their questions each for itself: where two have the same id, all get their kind before it, and what
+    is still the same gets a suffix.
+
+    Args:
+        name: Of the whole.
+        sets: One or more.
+
+    Raises:
+        InputError: There is none.
+    """
+    if not sets:
+        raise InputError(f"{name} has no question file.")
+    questions = [question for one in sets for question in one.questions]
+    if len({question.id for question in questions}) < len(questions):
+        questions = [replace(question, id=f"{question.kind}-{question.id}") for question in questions]
+    skipped = tuple(f"{one.name}, {sentence}" for one in sets for sentence in one.skipped)
+    digests = [one.sha256 for one in sets]
+    digest = digests[0] if len(sets) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+    return QuestionSet(name, _numbered(questions), skipped, digest)
+
+
+def _numbered(questions: Sequence[Question]) -> tuple[Question, ...]:
+    """The second question of an id gets ``-2`` behind it, and so on."""
+    seen: Counter[str] = Counter()
+    kept = []
+    for question in questions:
+        seen[question.id] += 1
+        kept.append(question if seen[question.id] == 1 else replace(question, id=f"{question.id}-{seen[question.id]}"))
+    return tuple(kept)
 
 
 def _converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
     names = set(row)
     if {"question", "alternative", "A", "B"} <= names:
         return _from_pira
+    if {"question_en_origin", "answer_en_origin"} <= names:
+        return _from_pira_freeform
     if {"Question", "Answer"} <= names:
         return _from_climaqa
     if {"question", "answer"} <= names:
         return _from_climassay
     raise InputError(
         f"{file} has the columns {', '.join(sorted(map(str, names)))}, none of the known question formats: "
-        "climassay (question, answer, options ...), ClimaQA (Question, Options, Answer ...), Pira (A, B, alternative)."
+        "climassay (question, answer, options ...), ClimaQA (Question, Options, Answer ...), Pira (A, B, alternative; "
+        "or question_en_origin, answer_en_origin)."
     )
 
 
@@ -142,7 +178,7 @@ def _correct_index(answer: str, options: Sequence[str]) -> int:
 
 
 def _from_climassay(row: Row, number: int) -> Question:
-    kind = _text(row, "kind") or ("mcq" if row.get("options") else "freeform")
+    kind = _text(row, "kind") or _text(row, "task") or _kind_by_content(row)
     if kind not in get_args(Kind):
         raise InputError(f"the kind {kind!r} is none of {', '.join(get_args(Kind))}")
     question, answer = _needed(row, "question"), _needed(row, "answer")
@@ -172,6 +208,12 @@ def _from_climassay(row: Row, number: int) -> Question:
         document=_text(row, "document") or None,
         section=_text(row, "section") or None,
     )
+
+
+def _kind_by_content(row: Row) -> Kind:
+    if row.get("options"):
+        return "mcq"
+    return "cloze" if _GAP.search(_text(row, "question")) else "freeform"
 
 
 def _split_options(text: str) -> list[str]:
@@ -232,4 +274,31 @@ def _from_pira(row: Row, number: int) -> Question:
         options=options,
         correct=correct,
         context=_text(row, "text") or None,
+    )
+
+
+def _from_pira_freeform(row: Row, number: int) -> Question:
+    """A question of Pira 2 with its free answer, unless its raters found the pair unusable.
+
+    Unusable means: the answer is not in the text, the question makes no sense (rated 2 or less of 5), or the answer of
+    a second person was not the same (2 or less). Rows that were not rated are kept.
+    """
+    for name, least, sentence in (
+        ("answer_in_text", 1.0, "its answer is not in the text"),
+        ("question_meaningful", 3.0, "the question makes little sense"),
+        ("answer_equivalent", 3.0, "a second person answered differently"),
+    ):
+        rating = _text(row, name)
+        try:
+            low = bool(rating) and float(rating) < least
+        except ValueError:
+            raise InputError(f"the rating {rating!r} in {name!r} is no number") from None
+        if low:
+            raise InputError(f"its raters found that {sentence}")
+    return Question(
+        id=_text(row, "id_qa") or f"pira-{number:05d}",
+        kind="freeform",
+        question=_needed(row, "question_en_origin"),
+        answer=_needed(row, "answer_en_origin"),
+        context=_text(row, "abstract") or None,
     )

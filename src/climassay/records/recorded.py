@@ -67,6 +67,11 @@ class RecordedModel:
         self._tally = Tally()
 
     @property
+    def wrapped(self) -> Generator:
+        """The model that is asked, for what is no question to it: its window, its weights."""
+        return self._model
+
+    @property
     def name(self) -> str:
         """The wrapped model's name."""
         return self._model.name

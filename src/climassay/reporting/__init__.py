@@ -1,5 +1,6 @@
 """How results are shown: one table for screen, Markdown, CSV and HTML, and self-contained HTML reports."""
 
+from climassay.reporting.answers import AnsweredQuestion, AnswerRow, AnswerTables, Option, SourceText
 from climassay.reporting.figures import (
     Axis,
     Category,
@@ -15,10 +16,14 @@ from climassay.reporting.figures import (
     StackedBars,
 )
 from climassay.reporting.html import AnswerCard, Case, Cases, Facts, Prose, Report, Section, render_page, write_page
-from climassay.reporting.tables import Table, as_csv, as_markdown, as_rich
+from climassay.reporting.latex import as_latex
+from climassay.reporting.tables import Mark, Table, as_csv, as_markdown, as_rich
 
 __all__ = [
     "AnswerCard",
+    "AnswerRow",
+    "AnswerTables",
+    "AnsweredQuestion",
     "Axis",
     "Case",
     "Cases",
@@ -29,16 +34,20 @@ __all__ = [
     "Facts",
     "HeatMap",
     "LinePlot",
+    "Mark",
+    "Option",
     "Point",
     "Prose",
     "Report",
     "ScatterPlot",
     "Section",
     "Series",
+    "SourceText",
     "StackedBar",
     "StackedBars",
     "Table",
     "as_csv",
+    "as_latex",
     "as_markdown",
     "as_rich",
     "render_page",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay import __version__
+from climassay.reporting.answers import AnswerTables
 from climassay.reporting.figures import DotPlot, HeatMap, LinePlot, ScatterPlot, StackedBars
 from climassay.reporting.tables import Table
 
@@ -57,7 +58,9 @@ class Cases:
     note: str = ""
 
 
-Block = Prose | Facts | AnswerCard | Cases | Table | DotPlot | LinePlot | ScatterPlot | HeatMap | StackedBars
+Block = (
+    Prose | Facts | AnswerCard | AnswerTables | Cases | Table | DotPlot | LinePlot | ScatterPlot | HeatMap | StackedBars
+)
 
 
 @dataclass(frozen=True, slots=True)

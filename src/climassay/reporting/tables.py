@@ -1,8 +1,11 @@
-"""A table that knows nothing of what it shows, and its four forms."""
+"""A table that knows nothing of what it shows, and its forms for screen, Markdown and CSV.
+
+HTML is made by :mod:`climassay.reporting.html`, LaTeX by :mod:`climassay.reporting.latex`.
+"""
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -10,6 +13,10 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 Align = Literal["left", "right"]
+Mark = Literal["best", "top"]
+"""``best``: best of its group of rows, shown bold. ``top``: best of its column, shown underlined or with a sign."""
+TOP_SIGN = "\N{BLACK UP-POINTING TRIANGLE}"
+"""Stands behind a ``top`` cell where nothing can be underlined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,8 @@ class Table:
     """Numbers of rows to be set off, for example totals."""
     grouped: int = 0
     """So many leading columns name a group; the terminal shows them once, above the group's rows."""
+    marks: Mapping[tuple[int, int], frozenset[Mark]] = field(default_factory=dict)
+    """Cells that are set off, by the numbers of row and column."""
 
     @classmethod
     def of(
@@ -51,10 +60,26 @@ class Table:
         left: int = 1,
         strong: Sequence[int] = (),
         grouped: int = 0,
+        marks: Mapping[tuple[int, int], frozenset[Mark]] | None = None,
     ) -> "Table":
         """A table whose first ``left`` columns are words and whose other columns are numbers."""
         columns = tuple(Column(heading, "left" if index < left else "right") for index, heading in enumerate(headings))
-        return cls(title, columns, tuple(tuple(row) for row in rows), note, frozenset(strong), grouped)
+        return cls(title, columns, tuple(tuple(row) for row in rows), note, frozenset(strong), grouped, marks or {})
+
+    def is_marked(self, row: int, column: int, mark: Mark) -> bool:
+        """Whether a cell has a mark."""
+        return mark in self.marks.get((row, column), ())
+
+    def explained(self, best: str, top: str) -> str:
+        """The note, with a sentence on the marks that occur.
+
+        Args:
+            best: How the form at hand shows ``best``, for example ``Bold``.
+            top: How it shows ``top``.
+        """
+        used = {mark for marks in self.marks.values() for mark in marks}
+        words = [f"{best}: best of its group."] * ("best" in used) + [f"{top}: best of its column."] * ("top" in used)
+        return " ".join([*words, self.note] if self.note else words)
 
 
 def as_markdown(table: Table) -> str:
@@ -65,18 +90,34 @@ def as_markdown(table: Table) -> str:
 
     rule = ["---:" if column.align == "right" else "---" for column in table.columns]
     lines = [f"### {table.title}", "", line([column.label for column in table.columns]), line(rule)]
-    lines += [line(row) for row in table.rows]
-    if table.note:
-        lines += ["", table.note]
+    for number, row in enumerate(table.rows):
+        cells = [f"**{cell}**" if table.is_marked(number, place, "best") else cell for place, cell in enumerate(row)]
+        lines.append(
+            line([cell + TOP_SIGN * table.is_marked(number, place, "top") for place, cell in enumerate(cells)])
+        )
+    note = table.explained("Bold", TOP_SIGN)
+    if note:
+        lines += ["", note]
     return "\n".join(lines) + "\n"
 
 
 def as_csv(table: Table) -> str:
-    """Comma-separated values with a heading row, no title."""
+    """Comma-separated values with a heading row, no title.
+
+    Marks stand in columns ``best`` and ``top`` of their own, as the headings of the marked cells, so that cells stay
+    what they are.
+    """
+    marks: list[Mark] = ["best", "top"] if table.marks else []
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([column.label for column in table.columns])
-    writer.writerows(table.rows)
+    labels = [column.label for column in table.columns]
+    writer.writerow([*labels, *marks])
+    for number, row in enumerate(table.rows):
+        marked = [
+            "; ".join(label for place, label in enumerate(labels) if table.is_marked(number, place, mark))
+            for mark in marks
+        ]
+        writer.writerow([*row, *marked])
     return out.getvalue()
 
 
@@ -86,9 +127,10 @@ def as_rich(table: Table) -> "RichTable":
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    note = table.explained("Bold", "Underlined")
     shown = RichTable(
         title=Text(table.title),
-        caption=Text(table.note) if table.note else None,
+        caption=Text(note) if note else None,
         title_justify="left",
         caption_justify="left",
         box=box.SIMPLE_HEAD,
@@ -105,8 +147,17 @@ def as_rich(table: Table) -> "RichTable":
         if row[: table.grouped] != group:
             group = row[: table.grouped]
             shown.add_row(Text(", ".join(group), style="bold", justify="left"))
-        cells = [Text(cell) for cell in row[table.grouped :]]
+        cells = [
+            # The style of a part, not of the whole, so that the room beside a number is not underlined.
+            Text.assemble((cell, _style(table, number, place)))
+            for place, cell in enumerate(row[table.grouped :], start=table.grouped)
+        ]
         if table.grouped:
             cells[0].pad_left(2)
         shown.add_row(*cells, style="bold" if number in table.strong else None)
     return shown
+
+
+def _style(table: Table, row: int, column: int) -> str:
+    words: dict[Mark, str] = {"best": "bold", "top": "underline"}
+    return " ".join(style for mark, style in words.items() if table.is_marked(row, column, mark))

@@ -19,16 +19,27 @@ from climassay.statistics.intervals import (
     proportion,
     wilson_interval,
 )
+from climassay.statistics.many import mean_estimates, paired_differences
 from climassay.statistics.paired import McNemar, PairedDifference, holm, mcnemar, paired_difference
 from climassay.statistics.power import accuracy_sample_size, mcnemar_power, mcnemar_sample_size
+from climassay.statistics.selective import (
+    CoveragePoint,
+    ReliabilityBin,
+    SelectiveCurve,
+    reliability_curve,
+    selective_curve,
+)
 
 __all__ = [
     "ClassificationScores",
     "Correlation",
+    "CoveragePoint",
     "Estimate",
     "Interval",
     "McNemar",
     "PairedDifference",
+    "ReliabilityBin",
+    "SelectiveCurve",
     "accuracy_sample_size",
     "bootstrap_interval",
     "classification_scores",
@@ -43,8 +54,12 @@ __all__ = [
     "mcnemar_power",
     "mcnemar_sample_size",
     "mean_estimate",
+    "mean_estimates",
     "paired_difference",
+    "paired_differences",
     "proportion",
+    "reliability_curve",
+    "selective_curve",
     "spearman",
     "wilson_interval",
 ]

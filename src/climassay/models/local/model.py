@@ -89,6 +89,15 @@ class LocalModel:
         """
         return self.prompts.render(messages, assistant_prefix)
 
+    @property
+    def window(self) -> int:
+        """Most tokens of prompt and answer together."""
+        return self.network.context
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, without those of the chat template."""
+        return [len(tokens) for tokens in self.prompts.encode_all(texts)]
+
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:

@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from climassay.errors import InputError
-from climassay.evaluation.mcq import McqPrompts, Prediction, Scoring, ask_mcq
+from climassay.evaluation.examples import TaskPrompts
+from climassay.evaluation.mcq import Prediction, Scoring, ask_mcq, mcq_prompt
 from climassay.evaluation.scores import McqScores, score_mcq
 from climassay.evaluation.settings import Setting
 from climassay.models.contract import Generator
@@ -47,7 +48,7 @@ def evaluate_mcq(
     scorings: Sequence[Scoring] = ("likelihood",),
     orders: int = 1,
     seed: int = 0,
-    prompts: McqPrompts | None = None,
+    prompts: TaskPrompts | None = None,
     use_cache: bool = True,
     on_progress: Callable[[int], None] | None = None,
 ) -> McqEvaluation:
@@ -76,8 +77,8 @@ def evaluate_mcq(
     names = tuple(setting.name for setting in settings)
     if len(set(names)) < len(names):
         raise InputError(f"Every setting can be named once, got {', '.join(names)}.")
-    templates = prompts or McqPrompts.load()
-    used = [templates.of(scoring) for scoring in scorings]
+    templates = prompts or TaskPrompts.load()
+    used = [mcq_prompt(templates, scoring) for scoring in scorings]
     config: dict[str, Any] = {
         "questions": question_set.name,
         "questions_sha256": question_set.sha256,

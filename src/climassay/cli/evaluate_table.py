@@ -1,0 +1,195 @@
+"""``climassay evaluate table`` and ``climassay evaluate report``: what came of an experiment."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from climassay.cli.output import JsonOption, WorkspaceOption, print_json, stderr_console, stdout_console, write_text
+from climassay.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from climassay.evaluation.experiment_scores import ExperimentScores
+    from climassay.evaluation.experiment_tables import NamedTable
+    from climassay.evaluation.outcome import Experiment
+    from climassay.evaluation.published import PublishedScore
+    from climassay.reporting import Table
+
+EVERY = "all"
+
+
+class Format(StrEnum):
+    """How tables are written."""
+
+    screen = "screen"
+    markdown = "markdown"
+    latex = "latex"
+    csv = "csv"
+    html = "html"
+
+
+class PublishedSet(StrEnum):
+    """Which of the paper's benchmarks."""
+
+    gold = "gold"
+    silver = "silver"
+
+
+RunArgument = Annotated[str, typer.Argument(help="Id of a run of climassay evaluate run; see climassay records runs.")]
+PublishedOption = Annotated[
+    list[str] | None,
+    typer.Option("--published", help="Show this model's published results beside ours ('all' for every one); repeat."),
+]
+PublishedSetOption = Annotated[
+    PublishedSet, typer.Option("--published-set", help="Published results on gold or silver.")
+]
+MetricOption = Annotated[
+    list[str] | None,
+    typer.Option("--metric", help="Compare cells in this metric; repeat. By default one or two a task."),
+]
+SeedOption = Annotated[int, typer.Option(help="Seed of the resampling.")]
+
+
+def table(
+    run: RunArgument,
+    form: Annotated[Format, typer.Option("--format", "-f", help="Form of the tables.")] = Format.screen,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table", "-t", help="mcq-cloze, freeform, own-metrics, counts, settings, models or scores; repeat."
+        ),
+    ] = None,
+    published: PublishedOption = None,
+    published_set: PublishedSetOption = PublishedSet.gold,
+    metric: MetricOption = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+    seed: SeedOption = 0,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tables of an experiment, with intervals, marks of the best, constant answers, counts and paired tests."""
+    from climassay.evaluation.experiment_scores import TESTED, score_experiment
+    from climassay.evaluation.experiment_tables import experiment_tables
+
+    experiment = load_run(run, workspace)
+    beside = _published(published, published_set)
+    scores = score_experiment(experiment, tested=metric or TESTED, seed=seed)
+    if as_json:
+        print_json({"run": run, "name": experiment.name, **scores_data(scores), "published": list(beside)})
+        return
+    tables = _chosen(experiment_tables(scores, beside), only, scores, beside, form)
+    if form is Format.screen and output is None:
+        _show(tables)
+        return
+    text = _written(tables, form, experiment)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_text(output, text)
+
+
+def report(
+    run: RunArgument,
+    html: Annotated[Path, typer.Option(help="Where the report goes.")],
+    published: PublishedOption = None,
+    published_set: PublishedSetOption = PublishedSet.gold,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(help="Report the overlap of the questions with this collection, file or folder; repeat."),
+    ] = None,
+    metric: MetricOption = None,
+    seed: SeedOption = 0,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """An experiment as one page: tables, figures, calibration, tests, and every question with every answer."""
+    from climassay.cli.evaluate_study import read_texts
+    from climassay.evaluation.contamination import contamination
+    from climassay.evaluation.experiment_report import experiment_report
+    from climassay.evaluation.experiment_scores import TESTED, score_experiment
+
+    experiment = load_run(run, workspace)
+    scores = score_experiment(experiment, tested=metric or TESTED, seed=seed)
+    questions = [question for asked in experiment.questions.values() for question in asked]
+    overlaps = [contamination(questions, read_texts(name, workspace), against=name) for name in against or []]
+    page = experiment_report(
+        experiment, scores=scores, published=_published(published, published_set), contamination=overlaps, seed=seed
+    )
+    write_text(html, page.to_html())
+    if as_json:
+        print_json({"run": run, "name": experiment.name, "html": html, **scores_data(scores)})
+    else:
+        stderr_console().print(f"{page.lead} The report is in {html}.", highlight=False)
+
+
+def load_run(run: str, workspace: Path | None) -> "Experiment":
+    """The experiment of a run in the workspace's records."""
+    from climassay.evaluation.experiment_store import load_experiment
+    from climassay.records import Records
+    from climassay.workspace import Workspace
+
+    with Records(Workspace.open(workspace).records_url) as store:
+        return load_experiment(store, run)
+
+
+def _published(models: "Sequence[str] | None", dataset: PublishedSet) -> "tuple[PublishedScore, ...]":
+    from climassay.evaluation.published import published_scores
+
+    if not models:
+        return ()
+    return published_scores(dataset.value, () if EVERY in models else models)
+
+
+def scores_data(scores: "ExperimentScores") -> dict[str, object]:
+    """The numbers of an experiment as ``--json`` prints them."""
+    return {
+        "scores": scores.scores,
+        "constants": scores.constants,
+        "counts": scores.counts,
+        "tests": scores.tests,
+    }
+
+
+def _chosen(
+    tables: "Sequence[NamedTable]",
+    only: "Sequence[str] | None",
+    scores: "ExperimentScores",
+    published: "Sequence[PublishedScore]",
+    form: Format,
+) -> "list[Table]":
+    """The tables asked for; in CSV, which holds one table, by default that of all scores."""
+    from climassay.evaluation.experiment_tables import score_rows
+
+    wanted = only or (["scores"] if form is Format.csv else list(dict.fromkeys(one.name for one in tables)))
+    found: list[Table] = []
+    for name in wanted:
+        named = [score_rows(scores, published)] if name == "scores" else [t.table for t in tables if t.name == name]
+        if not named:
+            present = ", ".join([*dict.fromkeys(one.name for one in tables), "scores"])
+            raise InputError(f"The experiment has no table {name!r}: it has {present}.")
+        found += named
+    if form is Format.csv and len(found) > 1:
+        raise InputError("A CSV file holds one table: choose one with --table, or another format.")
+    return found
+
+
+def _show(tables: "Sequence[Table]") -> None:
+    from climassay.reporting import as_rich
+
+    console = stdout_console()
+    for one in tables:
+        console.print(as_rich(one))
+
+
+def _written(tables: "Sequence[Table]", form: Format, experiment: "Experiment") -> str:
+    from climassay.reporting import Report, Section, as_csv, as_latex, as_markdown
+
+    if form is Format.html:
+        facts = (("Run", experiment.run),)
+        lead = "Scores with 95% intervals, constant answers, counts and paired tests."
+        return Report(f"Experiment {experiment.name}", lead, (Section("Tables", tuple(tables)),), facts).to_html()
+    write = {Format.latex: as_latex, Format.csv: as_csv}.get(form, as_markdown)
+    return "\n".join(write(one) for one in tables)

@@ -1,0 +1,123 @@
+"""The parts of an experiment as a workspace has them: models, collections, pools, adapters, metrics."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from climassay.errors import InputError
+from climassay.evaluation.answer_scores import AnswerScorer
+from climassay.evaluation.examples import ExamplePool, TaskPrompts, open_pool
+from climassay.evaluation.experiment_file import ExperimentPlan, MetricSpec, ModelSpec, located
+from climassay.evaluation.matrix import Adapter, Ask, Bench
+from climassay.evaluation.settings import Retriever, SettingSpec, Sources
+from climassay.evaluation.tuned import find_adapter
+from climassay.models.contract import Generator, OptionScorer
+from climassay.workspace import Workspace
+
+OnTraining = Callable[[str, int, int, float], None]
+
+
+def open_bench(
+    plan: ExperimentPlan,
+    workspace: Workspace,
+    *,
+    prompts: TaskPrompts | None = None,
+    deadline: float | None = None,
+    on_training: OnTraining | None = None,
+) -> Bench:
+    """Everything that a plan names, opened when it is first needed.
+
+    Args:
+        plan: What is to be run.
+        workspace: Where collections and adapters are.
+        prompts: In which questions are asked and learned; the built-in ones by default.
+        deadline: Seconds after which a request to a server has failed, retries included.
+        on_training: Called with (adapter, steps taken, steps in all, validation loss) while an adapter is trained.
+    """
+
+    def open_model(spec: ModelSpec, adapter: Path | None) -> Generator:
+        return load_spec(spec, workspace, adapter=adapter, deadline=deadline)
+
+    def adapter(model: ModelSpec, setting: SettingSpec) -> Adapter | None:
+        return find_adapter(model, setting, plan, workspace, prompts=prompts, on_progress=on_training)
+
+    def pool(name: str) -> ExamplePool:
+        return open_pool(located(plan, name))
+
+    @cache
+    def retriever(names: tuple[str, ...]) -> Retriever:
+        from climassay.grounding import open_collections
+
+        return open_collections(workspace, names)
+
+    return Bench(
+        open_model, Sources(retriever, pool), adapter, lambda ask: make_scorer(plan.metrics, ask, folder=plan.folder)
+    )
+
+
+def load_spec(
+    spec: ModelSpec, workspace: Workspace, *, adapter: Path | None = None, deadline: float | None = None
+) -> Generator:
+    """Load a model of a plan.
+
+    Raises:
+        InputError: Its name or an option is not understood.
+        ModelError: It cannot be found or loaded.
+    """
+    from climassay.models import load_model
+    from climassay.models.openai_prices import find_price, price_from_options
+    from climassay.models.openai_retry import RetryPolicy
+
+    price = price_from_options(spec.price_in, spec.price_out)
+    if price is None and spec.name.startswith("openai:"):
+        price = find_price(spec.name, workspace.root)
+    return load_model(
+        spec.name,
+        base_url=spec.base_url,
+        device=spec.device,
+        dtype=spec.dtype,
+        adapter=None if adapter is None else str(adapter),
+        concurrency=spec.concurrency,
+        price=price,
+        policy=None if deadline is None else RetryPolicy(deadline=deadline),
+    )
+
+
+def make_scorer(spec: MetricSpec, ask: Ask, *, folder: Path = Path()) -> AnswerScorer:
+    """The scorer that a plan's metrics describe.
+
+    Args:
+        spec: What scores.
+        ask: Puts records around a model that judges.
+        folder: Where a file of entailment is looked for.
+    """
+    from climassay.metrics import sentence_encoder
+    from climassay.metrics.entailment_loading import load_entailment, model_name
+    from climassay.metrics.facts import FactMetric
+
+    beside = folder / spec.entailment
+    encoder = sentence_encoder(spec.encoder)
+    judge = model_name(spec.entailment)
+    entailment = load_entailment(
+        str(beside) if beside.is_file() else spec.entailment, model=None if judge is None else _asked(judge, ask)
+    )
+    return AnswerScorer(
+        encoder=encoder,
+        bert_model=spec.bert_model or spec.encoder,
+        entailment=entailment,
+        facts=FactMetric(entailment, encoder) if spec.facts else None,
+        window=spec.window,
+        temperature=spec.temperature,
+    )
+
+
+def _asked(name: str, ask: Ask) -> OptionScorer:
+    """A judging model behind records."""
+    from climassay.models import load_model
+
+    model = load_model(name)
+    if not isinstance(model, OptionScorer):
+        raise InputError(f"{name} gives no probabilities of answers: take another model to judge.")
+    recorded = ask(model)
+    assert isinstance(recorded, OptionScorer)
+    return recorded

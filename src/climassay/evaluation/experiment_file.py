@@ -1,0 +1,267 @@
+"""The file of an experiment: models x settings x tasks x benchmarks, in TOML.
+
+    name = "my first matrix"
+    benchmarks = ["primer"]                # question files, or primer; or tables [[benchmark]] with a name and files
+    tasks = ["mcq", "freeform", "cloze"]
+    settings = ["default", "rag:books"]    # short names; or tables [[setting]] with more to say
+
+    [[model]]
+    name = "local:smollm2"
+
+``climassay evaluate init FILE`` writes one with every entry explained.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from climassay.configuration import filled, is_tables, load_toml
+from climassay.errors import InputError
+from climassay.evaluation.mcq import Scoring
+from climassay.evaluation.settings import SettingSpec, Training, parse_spec
+from climassay.questions import Kind
+
+DEFAULT_ENTAILMENT = "bundled"
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkSpec:
+    """One question set, of one or several files."""
+
+    name: str
+    files: tuple[str, ...]
+    """Question files, ``primer`` or ``hub:OWNER/NAME``; relative ones beside the experiment's file."""
+    published: str = ""
+    """``gold`` or ``silver``: which of the paper's tables it is to be compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """One model."""
+
+    name: str
+    """As in ``--model``."""
+    label: str = ""
+    """Its name in tables; by default what stands after the colon."""
+    base_url: str | None = None
+    dtype: str | None = None
+    device: str | None = None
+    concurrency: int | None = None
+    scoring: Scoring | None = None
+    """How its multiple-choice answers are read; by default the experiment's."""
+    price_in: float | None = None
+    """US dollars per million prompt tokens."""
+    price_out: float | None = None
+    """US dollars per million completion tokens."""
+
+    @property
+    def shown(self) -> str:
+        """The label."""
+        return self.label or self.name.partition(":")[2] or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpec:
+    """How answers in words are scored."""
+
+    encoder: str = "local:minilm"
+    """For phrase similarity, BERTScore and relevance."""
+    bert_model: str = ""
+    """For BERTScore: a hub id or folder; empty: the encoder. The paper's is roberta-large."""
+    entailment: str = DEFAULT_ENTAILMENT
+    """For factual accuracy and facts: bundled, prompted:MODEL, supports:MODEL, nli:MODEL or a file."""
+    facts: bool = True
+    """Whether to compare statement by statement as well."""
+    window: int = 4
+    """Words on each side of the gap, for phrase similarity."""
+    temperature: float = 5.0
+    """Smoothing of factual accuracy."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentPlan:
+    """A whole matrix, as it is to be run."""
+
+    name: str
+    benchmarks: tuple[BenchmarkSpec, ...]
+    models: tuple[ModelSpec, ...]
+    settings: tuple[SettingSpec, ...]
+    tasks: tuple[Kind, ...] = ("mcq", "freeform", "cloze")
+    scoring: Scoring = "likelihood"
+    """How multiple-choice answers are read, where a model does not say otherwise."""
+    limit: int | None = None
+    """Most questions a task and benchmark, drawn by the seed; None asks all."""
+    seed: int = 0
+    generator: str = ""
+    """Label of the model that made the questions, for the check of metrics that favour it."""
+    metrics: MetricSpec = field(default_factory=MetricSpec)
+    folder: Path = Path()
+    """Where relative files are looked for."""
+
+
+def load_plan(path: Path) -> ExperimentPlan:
+    """The experiment of a file.
+
+    Raises:
+        InputError: The file is missing or not TOML, or an entry does not exist or fit.
+    """
+    return parse_plan(load_toml(path), where=str(path), folder=path.absolute().parent)
+
+
+def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> ExperimentPlan:
+    """The experiment of a table as in the module's example.
+
+    Args:
+        data: Entries.
+        where: The file, for messages.
+        folder: Where relative files are looked for.
+
+    Raises:
+        InputError: An entry does not exist or does not fit.
+    """
+    values = dict(data)
+    tables = {name: values.pop(name, []) for name in ("benchmark", "model", "setting")}
+    for name, entries in tables.items():
+        if not is_tables(entries):
+            raise InputError(f"{where}: entries of {name} are tables that begin with [[{name}]].")
+    metrics = values.pop("metrics", {})
+    if not isinstance(metrics, Mapping):
+        raise InputError(f"{where}: the metrics are a table that begins with [metrics].")
+    files = _texts(values.pop("benchmarks", []), where, "benchmarks")
+    names = _texts(values.pop("settings", []), where, "settings")
+    seed = values.get("seed", 0)
+    made = [BenchmarkSpec(Path(file).stem, (file,)) for file in files]
+    made += [filled(BenchmarkSpec, entry, where, "[[benchmark]]") for entry in tables["benchmark"]]
+    settings = [parse_spec(name, seed=seed if isinstance(seed, int) else 0) for name in names]
+    settings += [_setting(entry, where, seed) for entry in tables["setting"]]
+    values |= {
+        "benchmarks": tuple(made),
+        "models": tuple(filled(ModelSpec, entry, where, "[[model]]") for entry in tables["model"]),
+        "settings": tuple(settings or [parse_spec("default")]),
+        "metrics": filled(MetricSpec, metrics, where, "[metrics]"),
+        "folder": folder,
+    }
+    shown = {"models": "model", "folder": "metrics", "settings": "settings (or setting)"}
+    plan = filled(ExperimentPlan, {"name": Path(where).stem, **values}, where, "the file", shown=shown)
+    check_plan(plan, where)
+    return plan
+
+
+def check_plan(plan: ExperimentPlan, where: str) -> None:
+    """Whether an experiment can be run like this.
+
+    Raises:
+        InputError: It cannot; the sentence says why.
+    """
+    if not plan.benchmarks:
+        raise InputError(f'{where}: name at least one question file, for example benchmarks = ["primer"].')
+    if not plan.models:
+        raise InputError(f"{where}: name at least one model in a table [[model]].")
+    if not plan.tasks:
+        raise InputError(f"{where}: name at least one task of {', '.join(get_args(Kind))}.")
+    if plan.limit is not None and plan.limit < 1:
+        raise InputError(f"{where}: the limit must be at least 1, not {plan.limit}.")
+    for what, labels in (
+        ("benchmark", [one.name for one in plan.benchmarks]),
+        ("model", [one.shown for one in plan.models]),
+        ("setting", [one.label for one in plan.settings]),
+        ("task", [str(task) for task in plan.tasks]),
+    ):
+        twice = {label for label in labels if labels.count(label) > 1}
+        if twice:
+            raise InputError(f"{where}: two entries are called {what} {min(twice)!r}: give one another label.")
+
+
+def _setting(entry: Mapping[str, Any], where: str, seed: object) -> SettingSpec:
+    """A table of a setting: ``use`` is its short name, everything else adds to it."""
+    values = dict(entry)
+    use = values.pop("use", None)
+    if not isinstance(use, str):
+        raise InputError(f'{where}: [[setting]] needs the entry use, for example use = "rag:books".')
+    training = values.pop("training", None)
+    if training is not None and not isinstance(training, Mapping):
+        raise InputError(f'{where}: training is a table, for example training = {{ questions = "silver.jsonl" }}.')
+    base = parse_spec(use, seed=seed if isinstance(seed, int) else 0)
+    if training is not None:
+        values["training"] = filled(Training, training, where, "training")
+    known = {entry.name: getattr(base, entry.name) for entry in fields(base)}
+    return filled(SettingSpec, {**known, **values}, where, f"[[setting]] {use}")
+
+
+def _texts(value: object, where: str, name: str) -> tuple[str, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(one, str) for one in value):
+        raise InputError(f'{where}: {name} is a list of texts, for example {name} = ["primer"].')
+    return tuple(cast("Sequence[str]", value))
+
+
+def located(plan: ExperimentPlan, file: str) -> str:
+    """A file of the plan: as it is if absolute, there or no file at all, else beside the experiment's file."""
+    beside = plan.folder / file
+    return str(beside) if not Path(file).is_absolute() and beside.exists() else file
+
+
+def with_limit(plan: ExperimentPlan, limit: int | None) -> ExperimentPlan:
+    """The same plan with another limit; None changes nothing."""
+    return plan if limit is None else replace(plan, limit=limit)
+
+
+COMMENTED = """\
+# An experiment: every model in every setting on every task of every benchmark.
+# climassay evaluate run this-file.toml
+
+name = "my experiment"
+benchmarks = ["primer"]                 # question files (climassay, ClimaQA or Pira tables), hub:OWNER/NAME, or primer
+tasks = ["mcq", "freeform", "cloze"]
+settings = ["default"]                  # default, few-shot:POOL, rag:COLLECTION, long-context:auto@COLLECTION, context
+scoring = "likelihood"                  # of multiple choice: likelihood (letters), letter (generated), text
+# limit = 50                            # most questions a task and benchmark, drawn by the seed
+seed = 0
+# generator = "gpt-3.5-turbo"           # label of the model that made the questions: which metrics favour it?
+
+[[model]]
+name = "local:smollm2"                  # local:HUB_ID_OR_FOLDER or openai:MODEL
+# label = "smollm2"                     # its name in tables
+# dtype = "bfloat16"
+# base_url = "http://localhost:8000/v1"
+# scoring = "text"                      # only for this model
+
+# A benchmark of several files:
+# [[benchmark]]
+# name = "gold"
+# files = ["mcq.csv", "freeform.csv", "cloze.csv"]
+
+# Settings with more to say. use is the short name; label is shown in tables.
+# [[setting]]
+# use = "rag:books"                     # climassay corpus add books *.pdf
+# label = "rag-source"
+# passages = 3
+# min_cosine = 0.3
+# mode = "hybrid"                       # dense, bm25, rrf
+
+# [[setting]]
+# use = "few-shot:examples.jsonl"
+# examples = 5
+
+# [[setting]]
+# use = "long-context:auto@books"
+# window = 4096                         # tokens; the model's own window by default
+
+# An adapter that is there already (climassay tune list), or is trained when it is first needed:
+# [[setting]]
+# use = "fine-tuned"
+# label = "ft-silver"
+# training = { questions = "silver.jsonl", search = false }
+
+# [[setting]]
+# use = "continued-pretraining"
+# label = "cp-held-out"
+# training = { collections = ["other-books"], validation = ["third-books"] }
+
+[metrics]
+encoder = "local:minilm"                # phrase similarity, BERTScore, relevance
+entailment = "bundled"                  # factual accuracy: bundled, prompted:MODEL, supports:MODEL, nli:MODEL, FILE
+facts = true                            # compare statement by statement as well
+window = 4                              # words on each side of the gap, phrase similarity
+temperature = 5.0                       # smoothing of factual accuracy
+"""

@@ -1,0 +1,339 @@
+"""The tables of an experiment: the shapes of the paper's Tables 3, 5, 6 and 7, and what the paper leaves out."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from climassay.evaluation.experiment_scores import (
+    LEVELS,
+    OVERALL,
+    CellCounts,
+    ConstantScore,
+    ExperimentScores,
+    PairedTest,
+    Score,
+)
+from climassay.evaluation.outcome import METRICS, Cell, Metric
+from climassay.evaluation.published import PublishedScore
+from climassay.reporting import Mark, Table
+from climassay.reporting.tables import Column
+from climassay.statistics import Estimate
+
+SHORT_LEVELS: Mapping[str, str] = {
+    "base": "Base",
+    "reasoning": "Reason",
+    "hypothetical": "Hypo",
+    OVERALL: "Overall",
+}
+_SHORT_METRICS: Mapping[str, str] = {
+    "accuracy": "MCQ",
+    "exact_match": "cloze EM",
+    "phrase_similarity": "cloze PS",
+    "bleu_char": "BLEU",
+    "bert_score": "BERTScore",
+    "factual_accuracy": "FA",
+}
+_CONSTANT = "best constant answer"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTable:
+    """A table and the name by which it can be asked for."""
+
+    name: str
+    """``mcq-cloze``, ``freeform``, ``own-metrics``, ``counts``, ``settings``, ``models``."""
+    benchmark: str
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One metric at one level."""
+
+    metric: Metric
+    level: str
+
+    def heading(self, n: int) -> str:
+        name = _SHORT_METRICS.get(self.metric.name, self.metric.label)
+        level = f" {SHORT_LEVELS[self.level]}" if self.metric.task != "cloze" else ""
+        return f"{name}{level}\nn={n}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """All that the tables of scores of one benchmark show."""
+
+    benchmark: str
+    ours: tuple[Score, ...]
+    constants: tuple[ConstantScore, ...]
+    published: tuple[PublishedScore, ...]
+
+    def columns(self, wanted: Callable[[Metric], bool]) -> list[_Column]:
+        """Columns of the metrics wanted that have a score; cloze questions have no levels."""
+        present = {(score.metric, score.level) for score in self.ours}
+        return [
+            _Column(metric, level)
+            for metric in METRICS.values()
+            if wanted(metric)
+            for level in ([OVERALL] if metric.task == "cloze" else [*LEVELS, OVERALL])
+            if (metric.name, level) in present
+        ]
+
+    def variants(self, columns: Sequence[_Column]) -> list[tuple[str, str]]:
+        """Model and setting of each row, the variants of a model together."""
+        shown = {(column.metric.name, column.level) for column in columns}
+        found = dict.fromkeys((s.cell.model, s.cell.setting) for s in self.ours if (s.metric, s.level) in shown)
+        models = list(dict.fromkeys(model for model, _ in found))
+        return sorted(found, key=lambda variant: models.index(variant[0]))
+
+    def of(self, variant: tuple[str, str], columns: Sequence[_Column]) -> list[Estimate | None]:
+        """A row."""
+        row = {(s.metric, s.level): s.estimate for s in self.ours if (s.cell.model, s.cell.setting) == variant}
+        return [row.get((column.metric.name, column.level)) for column in columns]
+
+
+def shown_value(metric: str, value: float) -> str:
+    """A score as tables show it: per cent with one decimal for binary metrics, else three decimals."""
+    return f"{100 * value:.1f}" if METRICS[metric].binary else f"{value:.3f}"
+
+
+def shown_estimate(metric: str, estimate: Estimate) -> str:
+    """A score with the distance to the farther end of its interval, for example ``61.1 ±7.2``."""
+    low, high = estimate.interval
+    farther = max(estimate.value - low, high - estimate.value)
+    return f"{shown_value(metric, estimate.value)} ±{shown_value(metric, farther)}"
+
+
+def shown_p_value(value: float) -> str:
+    """A p-value with three decimals."""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> list[NamedTable]:
+    """All tables of an experiment, benchmark by benchmark; those without any row are left out.
+
+    Args:
+        scores: Of :func:`~climassay.evaluation.experiment_scores.score_experiment`.
+        published: Rows of the paper to show below ours, marked as published.
+    """
+    tables = []
+    for benchmark in dict.fromkeys(count.cell.benchmark for count in scores.counts):
+        numbers = _Numbers(
+            benchmark,
+            tuple(score for score in scores.scores if score.cell.benchmark == benchmark),
+            tuple(constant for constant in scores.constants if constant.benchmark == benchmark),
+            tuple(published),
+        )
+        named = {
+            "mcq-cloze": _mcq_cloze(numbers),
+            "freeform": _freeform(numbers),
+            "own-metrics": _own_metrics(numbers),
+            "counts": _counts(benchmark, scores.counts),
+            "settings": _tests(benchmark, "settings", scores.tests),
+            "models": _tests(benchmark, "models", scores.tests),
+        }
+        tables += [NamedTable(name, benchmark, table) for name, table in named.items() if table is not None]
+    return tables
+
+
+def _mcq_cloze(numbers: _Numbers) -> Table | None:
+    columns = numbers.columns(lambda metric: bool(metric.published) and metric.task != "freeform")
+    note = (
+        "Accuracy and exact match (EM) in per cent; PS: phrase similarity. Behind ±: how far the farther end of the "
+        "95% interval lies (Wilson; PS: bootstrap over questions)."
+    )
+    return _score_table(f"Multiple choice and cloze, {numbers.benchmark}", columns, numbers, note)
+
+
+def _freeform(numbers: _Numbers) -> Table | None:
+    columns = numbers.columns(lambda metric: bool(metric.published) and metric.task == "freeform")
+    note = (
+        "BLEU counts characters, as published. FA: factual accuracy. Behind ±: how far the farther end of the 95% "
+        "bootstrap interval lies."
+    )
+    return _score_table(f"Freeform answers, {numbers.benchmark}", columns, numbers, note)
+
+
+def _own_metrics(numbers: _Numbers) -> Table | None:
+    columns = [column for column in numbers.columns(lambda metric: not metric.published) if column.level == OVERALL]
+    note = (
+        "Metrics that the paper does not have, over all levels; supported and exact match in per cent. Behind ±: how "
+        "far the farther end of the 95% interval lies."
+    )
+    return _score_table(f"Further metrics, {numbers.benchmark}", columns, replace(numbers, published=()), note)
+
+
+def _score_table(title: str, columns: Sequence[_Column], numbers: _Numbers, note: str) -> Table | None:
+    if not columns:
+        return None
+    variants = numbers.variants(columns)
+    values = [numbers.of(variant, columns) for variant in variants]
+    sizes = [max((estimate.n for estimate in column if estimate), default=0) for column in zip(*values, strict=True)]
+    rows = [
+        [*variant, *(_shown(column, estimate) for column, estimate in zip(columns, row, strict=True))]
+        for variant, row in zip(variants, values, strict=True)
+    ]
+    beside = _published_rows(columns, numbers.published)
+    if beside:
+        note += (
+            " Rows named published are numbers of the ClimaQA paper: other questions, other books, other prompts; they "
+            "cannot be compared with ours item by item and have no part in the marks."
+        )
+    return Table.of(
+        title,
+        ["model", "setting", *(column.heading(size) for column, size in zip(columns, sizes, strict=True))],
+        [*rows, *_constant_rows(columns, numbers.constants), *beside],
+        note=note,
+        left=2,
+        grouped=1,
+        marks=_marks(columns, [model for model, _ in variants], values),
+    )
+
+
+def _shown(column: _Column, estimate: Estimate | None) -> str:
+    return "-" if estimate is None else shown_estimate(column.metric.name, estimate)
+
+
+def _constant_rows(columns: Sequence[_Column], constants: Sequence[ConstantScore]) -> list[list[str]]:
+    known = {(constant.metric, constant.level): constant for constant in constants}
+    found = [known.get((column.metric.name, column.level)) for column in columns]
+    if not any(found):
+        return []
+    return [
+        [_CONSTANT, "always the same", *("-" if one is None else shown_value(one.metric, one.value) for one in found)]
+    ]
+
+
+def _published_rows(columns: Sequence[_Column], published: Sequence[PublishedScore]) -> list[list[str]]:
+    values = {(score.model, score.setting, score.metric, score.level): score.value for score in published}
+    rows = []
+    for model, setting in dict.fromkeys((score.model, score.setting) for score in published):
+        given = [values.get((model, setting, column.metric.name, column.level)) for column in columns]
+        if any(value is not None for value in given):
+            cells = [
+                "-" if value is None else _printed(column.metric, value)
+                for column, value in zip(columns, given, strict=True)
+            ]
+            rows.append([f"{model} (published)", setting, *cells])
+    return rows
+
+
+def _printed(metric: Metric, value: float) -> str:
+    """A published value with as many digits as the paper prints."""
+    if metric.binary:
+        return f"{100 * value:.2f}"
+    return f"{value:.3f}" if metric.name in ("bleu_char", "bert_score") else f"{value:.2f}"
+
+
+def _marks(
+    columns: Sequence[_Column], groups: Sequence[str], values: Sequence[Sequence[Estimate | None]]
+) -> dict[tuple[int, int], frozenset[Mark]]:
+    """Marks of the highest values of each column: within a group and over all groups.
+
+    Values that are printed alike are marked alike. A group of one row, or a table of one row, has no best.
+    """
+    marks: dict[tuple[int, int], set[Mark]] = {}
+    for place, column in enumerate(columns):
+        printed = {
+            row: float(shown_value(column.metric.name, estimate.value))
+            for row, estimate in enumerate(one[place] for one in values)
+            if estimate is not None
+        }
+        parts: list[tuple[Mark, list[int]]] = [("top", list(printed))]
+        parts += [("best", [row for row in printed if groups[row] == group]) for group in dict.fromkeys(groups)]
+        for mark, rows in parts:
+            highest = max((printed[row] for row in rows), default=0.0)
+            for row in rows if len(rows) > 1 else []:
+                if printed[row] == highest:
+                    # Two leading columns, model and setting, hold no numbers.
+                    marks.setdefault((row, place + 2), set()).add(mark)
+    return {cell: frozenset(found) for cell, found in marks.items()}
+
+
+def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table | None:
+    rows = [
+        [
+            count.cell.model,
+            count.cell.setting,
+            count.cell.task,
+            str(count.n),
+            str(count.failed),
+            str(count.unparsed) if count.cell.task == "mcq" else "-",
+            str(count.violations),
+            "; ".join(f"{kind}: {number}" for kind, number in count.kinds) or "-",
+            "; ".join(f"{METRICS[name].label}: {number}" for name, number in count.unscored) or "-",
+        ]
+        for count in counts
+        if count.cell.benchmark == benchmark
+    ]
+    words = ("model", "setting", "task", "which", "unscored")
+    headings = ("model", "setting", "task", "n", "failed", "unparsed", "broken\nconstraints", "which", "unscored")
+    return Table(
+        f"Answers that are no plain answers, {benchmark}",
+        tuple(Column(heading, "left" if heading in words else "right") for heading in headings),
+        tuple(tuple(row) for row in rows),
+        note="Failed and unparsed answers score 0. Answers that break a constraint are scored as they are. Unscored: "
+        "the metric itself failed; such answers are in no mean of it.",
+        grouped=1,
+    )
+
+
+def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table | None:
+    found = [test for test in tests if test.benchmark == benchmark and test.family == family]
+    if not found:
+        return None
+    kinds = " and ".join(dict.fromkeys(test.test for test in found))
+    shared, differing = ("model", "settings") if family == "settings" else ("setting", "models")
+    return Table.of(
+        f"{differing.capitalize()} compared on the same questions, {benchmark}",
+        [shared, "difference", "metric", "n", "second -\nfirst", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
+        [_test_row(test) for test in found],
+        left=3,
+        grouped=1,
+        strong=[number for number, test in enumerate(found) if test.p_holm < 0.05],
+        note=f"Paired tests: {kinds}. Interval: bootstrap over questions. gained / lost: questions that only the one "
+        f"named first, or only the one named second, got right. Holm: corrected for the {len(found)} tests of this "
+        "table; rows below 0.05 are set off. Accuracy, exact match and supported in percentage points.",
+    )
+
+
+def _test_row(test: PairedTest) -> list[str]:
+    binary = METRICS[test.metric].binary
+
+    def points(value: float) -> str:
+        return f"{100 * value:+.1f}" if binary else f"{value:+.3f}"
+
+    low, high = test.difference.interval
+    changed = "-" if test.first_only is None else f"{test.second_only} / {test.first_only}"
+    return [
+        test.fixed,
+        f"{test.second} - {test.first}",
+        METRICS[test.metric].label,
+        str(test.difference.n),
+        points(test.difference.value),
+        f"{points(low)} to {points(high)}",
+        changed,
+        shown_p_value(test.p_value),
+        shown_p_value(test.p_holm),
+    ]
+
+
+def score_rows(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> Table:
+    """Every score on a line of its own with its interval: the form for other programs."""
+    ours = [
+        (*_names(score.cell), score.metric, score.level, str(score.estimate.n), *_ends(score.estimate), "ours")
+        for score in scores.scores
+    ]
+    beside = [
+        (f"ClimaQA {p.dataset}", p.model, p.setting, p.task, p.metric, p.level, str(p.n or ""), f"{p.value:g}", "", "")
+        for p in published
+    ]
+    headings = ["benchmark", "model", "setting", "task", "metric", "level", "n", "value", "low", "high", "origin"]
+    return Table.of("Scores", headings, [*ours, *((*row, "published") for row in beside)], left=6)
+
+
+def _names(cell: Cell) -> tuple[str, str, str, str]:
+    return cell.benchmark, cell.model, cell.setting, cell.task
+
+
+def _ends(estimate: Estimate) -> tuple[str, str, str]:
+    return f"{estimate.value:.6g}", f"{estimate.interval.low:.6g}", f"{estimate.interval.high:.6g}"

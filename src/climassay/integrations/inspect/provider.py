@@ -1,0 +1,175 @@
+"""Climassay's models in Inspect: ``--model climassay/local:smollm2`` or ``climassay/openai:NAME``."""
+
+from typing import Any
+
+import anyio
+from anyio.lowlevel import checkpoint
+from inspect_ai.model import (
+    ChatMessage,
+    GenerateConfig,
+    ModelAPI,
+    ModelCall,
+    ModelOutput,
+    ModelUsage,
+    modelapi,
+)
+from inspect_ai.model import StopReason as InspectStop
+from inspect_ai.tool import ToolChoice, ToolInfo
+
+from climassay.errors import InputError, ModelError
+from climassay.models import load_model
+from climassay.models.contract import Completion, GenerationRequest, Generator, Message, Role, Sampling
+
+CONNECTIONS = 64
+"""Requests that wait together by default: a local model computes them side by side."""
+
+
+class _Waiting:
+    """A request and, once it is there, its answer."""
+
+    def __init__(self, request: GenerationRequest) -> None:
+        self.request = request
+        self.answer: Completion | None = None
+
+
+class _Desk:
+    """Hands requests that come in one by one to a model in as large groups as there are.
+
+    Whoever comes first asks for all that are waiting; the others find their answers when it is their turn.
+    """
+
+    def __init__(self, model: Generator) -> None:
+        self._model = model
+        self._waiting: list[_Waiting] = []
+        self._turn = anyio.Lock()
+
+    async def ask(self, request: GenerationRequest) -> Completion:
+        mine = _Waiting(request)
+        self._waiting.append(mine)
+        await checkpoint()  # all that are ready to ask get into the first group
+        async with self._turn:
+            if mine.answer is None:
+                group, self._waiting = self._waiting, []
+                await anyio.to_thread.run_sync(self._answer, group)
+        if mine.answer is None:
+            raise ModelError(f"{self._model.name} was interrupted before it answered.")
+        return mine.answer
+
+    def _answer(self, group: list[_Waiting]) -> None:
+        """Runs in a thread, and keeps the answers itself: the task that started it may be cancelled meanwhile."""
+        answers = self._model.generate([one.request for one in group])
+        for one, answer in zip(group, answers, strict=True):
+            one.answer = answer
+
+
+@modelapi(name="climassay")
+class ClimassayModel(ModelAPI):
+    """A model of climassay as an Inspect provider; answers are neither recorded nor cached.
+
+    A chat that ends with the assistant is the start of the answer, which the model goes on from.
+    """
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig | None = None,
+        **model_args: Any,
+    ) -> None:
+        """Load the model.
+
+        Args:
+            model_name: As climassay names it, for example ``local:smollm2``.
+            base_url: Server of an ``openai:`` model.
+            api_key: Not used: climassay reads the key from the environment.
+            config: Of Inspect.
+            model_args: ``device``, ``dtype`` and ``adapter`` of a local model (``-M dtype=float32``).
+
+        Raises:
+            InputError: An argument that is not known.
+        """
+        super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
+        unknown = set(model_args) - {"device", "dtype", "adapter", "concurrency"}
+        if unknown:
+            raise InputError(f"A climassay model takes no argument {', '.join(sorted(unknown))}.")
+        self.model = load_model(model_name, base_url=base_url, **model_args)
+        self._desk = _Desk(self.model)
+
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,  # noqa: ARG002 - without tools there is no choice
+        config: GenerateConfig,
+    ) -> tuple[ModelOutput, ModelCall]:
+        """Answer one chat.
+
+        Raises:
+            InputError: Tools are offered, or several choices asked for.
+            ModelError: The model could not answer.
+        """
+        if tools:
+            raise InputError(f"{self.model.name} uses no tools in Inspect: run a task without them.")
+        if (config.num_choices or 1) > 1:
+            raise InputError(f"{self.model.name} gives one choice: use epochs for several answers.")
+        request = as_request(input, config)
+        answer = await self._desk.ask(request)
+        if answer.error is not None:
+            raise ModelError(answer.error)
+        return self._output(answer), self._call(request, answer)
+
+    def max_connections(self) -> int:
+        """Requests under way at the same time."""
+        return CONNECTIONS
+
+    def connection_key(self) -> str:
+        """Each model waits for itself only."""
+        return self.model.fingerprint
+
+    def close(self) -> None:
+        """Give back the model's memory or connections."""
+        self.model.close()
+
+    def _output(self, answer: Completion) -> ModelOutput:
+        reason: InspectStop = "max_tokens" if answer.finish_reason == "length" else "stop"
+        output = ModelOutput.from_content(self.model_name, answer.text, reason)
+        used = answer.usage
+        # Without a usage Inspect would count tokens itself, with a tokenizer that it downloads.
+        output.usage = ModelUsage(
+            input_tokens=used.prompt_tokens,
+            output_tokens=used.completion_tokens,
+            total_tokens=used.prompt_tokens + used.completion_tokens,
+            total_cost=used.cost,
+        )
+        return output
+
+    def _call(self, request: GenerationRequest, answer: Completion) -> ModelCall:
+        """For Inspect's log: the prompt as the model received it."""
+        prompt = self.model.render(request.messages, request.assistant_prefix)
+        asked = {"prompt": prompt, "max_tokens": request.sampling.max_tokens, "fingerprint": self.model.fingerprint}
+        return ModelCall.create(asked, {"text": answer.text, "finish_reason": answer.finish_reason})
+
+
+def as_request(chat: list[ChatMessage], config: GenerateConfig) -> GenerationRequest:
+    """The chat as a request; a last turn of the assistant becomes the start of the answer.
+
+    Raises:
+        InputError: A turn that is neither the system's, the user's nor the assistant's.
+    """
+    messages = [Message(_role(turn), turn.text) for turn in chat]
+    prefix = messages.pop().content if messages and messages[-1].role == "assistant" else ""
+    sampling = Sampling(
+        max_tokens=config.max_tokens,
+        temperature=config.temperature or 0.0,
+        top_p=1.0 if config.top_p is None else config.top_p,
+        seed=config.seed or 0,
+        stop=tuple(config.stop_seqs or ()),
+    )
+    return GenerationRequest(tuple(messages), sampling, assistant_prefix=prefix)
+
+
+def _role(turn: ChatMessage) -> Role:
+    if turn.role == "tool":
+        raise InputError("A climassay model reads no tool results in Inspect: run a task without tools.")
+    return turn.role

@@ -1,0 +1,163 @@
+"""The YAML files of lm-evaluation-harness: a shared base, one file a task and level, one group.
+
+Every row of the data has its prompt filled in, so that the harness only puts the messages together; the names in
+``description``, ``doc_to_text`` and ``gen_prefix`` are names of columns, which it takes as they are.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from climassay.integrations.asking import MAX_TOKENS
+from climassay.integrations.benchmark import Benchmark
+from climassay.integrations.scoring import SCORES
+from climassay.questions import Kind, Level
+
+Form = Literal["mcq", "mcq_letter", "freeform", "cloze"]
+"""``mcq`` compares the likelihood of the letters, ``mcq_letter`` reads the letter that the model writes."""
+VERSION = 1
+"""Of the tasks: raised when the same questions would be put or scored otherwise."""
+BASE = "_base_yaml"
+GROUP = "_group.yaml"
+DOCUMENTS = "documents.py"
+_FORMS: Mapping[Kind, tuple[Form, ...]] = {
+    "mcq": ("mcq", "mcq_letter"),
+    "freeform": ("freeform",),
+    "cloze": ("cloze",),
+}
+_RESULTS: Mapping[Form, str] = {
+    "mcq_letter": "letter_results",
+    "freeform": "freeform_results",
+    "cloze": "cloze_results",
+}
+_DOCUMENTS = '''\
+"""Loads the rows that a task's YAML file names, wherever this folder lies."""
+
+from pathlib import Path
+
+import datasets
+
+HERE = Path(__file__).parent
+
+
+def load(data_files, **_metadata):
+    """The splits of a task; file names are relative to this folder."""
+    files = {split: str(HERE / name) for split, name in data_files.items()}
+    return datasets.load_dataset("json", data_files=files)
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessTask:
+    """One task of the harness: a form of asking, and the questions of one level."""
+
+    name: str
+    form: Form
+    kind: Kind
+    level: Level | None
+    rows: str
+    """File of its rows, without folder."""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of its metrics in the harness."""
+        return ("acc",) if self.form == "mcq" else SCORES[self.kind]
+
+
+def rows_file(kind: Kind, level: Level | None) -> str:
+    """Name of the file that holds the rows of a kind and level."""
+    return f"{kind}.jsonl" if level is None else f"{kind}_{level}.jsonl"
+
+
+def harness_tasks(benchmark: Benchmark) -> list[HarnessTask]:
+    """Every task of a benchmark, by form and level."""
+    return [
+        HarnessTask(
+            "_".join(part for part in (benchmark.name, form, level) if part), form, kind, level, rows_file(kind, level)
+        )
+        for kind in benchmark.kinds
+        for form in _FORMS[kind]
+        for level in benchmark.levels(kind)
+    ]
+
+
+def harness_files(benchmark: Benchmark, rows: str) -> dict[str, str]:
+    """The files of the harness's folder by name.
+
+    Args:
+        benchmark: What is published.
+        rows: Folder of the rows, relative to the harness's folder.
+    """
+    tasks = harness_tasks(benchmark)
+    files = {BASE: _yaml(_base(benchmark)), DOCUMENTS: _DOCUMENTS, GROUP: _yaml(_group(benchmark, tasks))}
+    files |= {f"{task.name}.yaml": _yaml(_task(task, rows)) for task in tasks}
+    return files
+
+
+def _base(benchmark: Benchmark) -> dict[str, Any]:
+    shots = benchmark.shots
+    return {
+        "dataset_path": "json",
+        "custom_dataset": _Function("documents.load"),
+        "test_split": "test",
+        "description": "system",
+        "doc_to_text": "user",
+        "gen_prefix": "prefix",
+        "target_delimiter": "",
+        "num_fewshot": 0,
+        "metadata": {
+            "version": VERSION,
+            "benchmark": benchmark.name,
+            "content_sha256": benchmark.content_sha256,
+            "examples": shots.count if shots else 0,
+        },
+    }
+
+
+def _task(task: HarnessTask, rows: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "include": BASE,
+        "task": task.name,
+        "dataset_kwargs": {"data_files": {"test": f"{rows}/{task.rows}"}},
+    }
+    if task.form == "mcq":
+        fields |= {"output_type": "multiple_choice", "doc_to_choice": "choices", "doc_to_target": "correct"}
+    else:
+        fields |= {
+            "output_type": "generate_until",
+            "doc_to_target": "target",
+            "generation_kwargs": {"until": [], "do_sample": False, "max_gen_toks": MAX_TOKENS[task.kind]},
+            "process_results": _Function(f"climassay.integrations.lm_eval.{_RESULTS[task.form]}"),
+        }
+    fields["metric_list"] = [{"metric": name, "aggregation": "mean", "higher_is_better": True} for name in task.metrics]
+    return fields
+
+
+def _group(benchmark: Benchmark, tasks: list[HarnessTask]) -> dict[str, Any]:
+    """All tasks, with means over the levels of each form weighted by their numbers of questions."""
+    parts = []
+    for form in dict.fromkeys(task.form for task in tasks):
+        members = [task for task in tasks if task.form == form]
+        parts.append(
+            {
+                # Inside a group a name that the harness knows already would stand for what it knows.
+                "group": f"{benchmark.name}_{form}_mean",
+                "task": [task.name for task in members],
+                "aggregate_metric_list": [{"metric": name, "weight_by_size": True} for name in members[0].metrics],
+            }
+        )
+    return {"group": benchmark.name, "task": parts, "metadata": {"version": VERSION}}
+
+
+class _Function(str):
+    """The name of a Python function, which the harness imports."""
+
+
+def _yaml(data: Mapping[str, Any]) -> str:
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Writes functions under the harness's tag."""
+
+    Dumper.add_representer(_Function, lambda dumper, value: dumper.represent_scalar("!function", str(value)))
+    return str(yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))

@@ -1,0 +1,103 @@
+"""Cross-encoders trained on inference data, from a folder or the hub, as entailment scorers."""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from climassay.errors import MissingExtraError, ModelError
+from climassay.metrics.entailment import Relations
+
+_MEANINGS = {"entailment": 0, "contradiction": 1, "neutral": 2, "supports": 0, "refutes": 1, "not enough info": 2}
+"""How models call the relations, in lower case, as places in :data:`~climassay.metrics.entailment.RELATIONS`."""
+_BATCH = 16
+
+
+class ClassifierEntailment:
+    """A sequence classifier of two texts, its labels told by the names in its configuration.
+
+    Weights are read from safetensors only, and code that comes with a model is never run. A model with two labels
+    (entailment or not) gives what is not entailed to "leaves open": it does not tell contradictions.
+    """
+
+    def __init__(self, name: str, folder: Path) -> None:
+        """Prepare; weights are loaded when first used."""
+        self.name = name
+        self._folder = folder
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        """P(premise entails statement) of each pair; never None."""
+        return [found.confirms for found in self.relations(pairs)]
+
+    def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations]:
+        """Probabilities of the three relations of each pair, in order; a premise too long is cut at its end."""
+        import torch
+
+        network, tokenizer, places = self._loaded
+        found: list[Relations] = [Relations(0.0, 0.0, 1.0)] * len(pairs)
+        order = sorted(range(len(pairs)), key=lambda place: len(pairs[place][0]) + len(pairs[place][1]))
+        for start in range(0, len(order), _BATCH):
+            batch = order[start : start + _BATCH]
+            first, second = zip(*(pairs[place] for place in batch), strict=True)
+            tokens = tokenizer(list(first), list(second), padding=True, truncation="longest_first", max_length=512,
+                               return_tensors="pt")  # fmt: skip
+            with torch.inference_mode():
+                rows = network(**tokens.to(network.device)).logits.double().softmax(dim=1).tolist()
+            for place, row in zip(batch, rows, strict=True):
+                shares = [0.0, 0.0, 0.0]
+                for label, probability in enumerate(row):
+                    shares[places[label]] += probability
+                found[place] = Relations(*shares)
+        return found
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any, Mapping[int, int]]:
+        try:
+            from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+        except ImportError as error:
+            raise MissingExtraError(f"{self.name} needs transformers: pip install 'climassay[local]'.") from error
+        try:
+            config = AutoConfig.from_pretrained(self._folder, local_files_only=True, trust_remote_code=False)
+            places = label_places(self.name, config.id2label)
+            network = AutoModelForSequenceClassification.from_pretrained(
+                self._folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
+            )
+            tokenizer = AutoTokenizer.from_pretrained(self._folder, local_files_only=True, trust_remote_code=False)
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise ModelError(f"The classifier {self.name} cannot be loaded from {self._folder}: {error}") from error
+        network.eval()
+        return network, tokenizer, places
+
+
+def load_classifier(name: str) -> ClassifierEntailment:
+    """A classifier by its folder or hub id; its weights are loaded when first used.
+
+    Raises:
+        ModelError: There is no such model.
+    """
+    from climassay.models.local.loading import find_folder
+
+    return ClassifierEntailment(f"nli:{name}", find_folder(name))
+
+
+def label_places(name: str, labels: Mapping[int, str]) -> dict[int, int]:
+    """For each label of a classifier its place in :data:`~climassay.metrics.entailment.RELATIONS`.
+
+    Raises:
+        ModelError: The labels are not those of inference data, for example LABEL_0.
+    """
+    found = {}
+    for number, label in labels.items():
+        said = label.lower().replace("_", " ").strip()
+        # "not entailment" of two-class models: whatever is not entailed.
+        place = 2 if said.startswith("not") else _MEANINGS.get(said)
+        if place is None:
+            raise ModelError(
+                f"The classifier {name} calls its labels {', '.join(labels.values())}: entailment, contradiction and"
+                " neutral are needed to know what they mean."
+            )
+        found[int(number)] = place
+    if 0 not in found.values() or not math.isfinite(len(found)):
+        raise ModelError(f"The classifier {name} has no label for entailment.")
+    return found

@@ -1,0 +1,147 @@
+"""What can be told of a premise and a statement without reading them together: nearness, words, numbers, directions.
+
+An encoder tells whether two texts are about the same, hardly whether they say the same: "rises" and "falls", with and
+without a "not", lie close together. So its cosines stand beside what rules can see: words the premise has, negations,
+words of direction and their opposites, numbers.
+
+References:
+    Conneau et al. (2017), Supervised Learning of Universal Sentence Representations, EMNLP, section 3 (u, v, |u - v|,
+    u * v).
+    MacCartney and Manning (2008), Modeling Semantic Containment and Exclusion in Natural Language Inference, COLING
+    (what negations and opposites do to an entailment).
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.corpus.sentences import split_sentences
+from climassay.metrics.perturbations import OPPOSITES
+from climassay.models.contract import Encoder
+
+FloatArray = NDArray[np.float64]
+
+NAMES = (
+    "cosine", "nearest sentence", "covered", "covering", "same words",
+    "one negated", "both negated", "negated and near", "opposite direction", "opposite and near",
+    "same direction", "new numbers", "shared numbers", "new numbers and near", "statement longer",
+)  # fmt: skip
+"""Of the features of :func:`pair_features`, in order."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NEGATIONS = _words(
+    """
+    no not never none nor neither without cannot hardly false myth incorrect wrong contrary despite fail fails failed
+    n't n’t
+    """
+)
+_TOKEN = re.compile(r"n['’]t\b|[a-z]+?(?=n['’]t\b)|[a-z]+")
+_REACH = 4
+"""Words before a word of direction in which a negation turns it round ("have not shown a decrease")."""
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_FUNCTION_WORDS = _words(
+    """
+    the a an of in on at by to for from with and or as is are was were be been being has have had it its this that
+    these those which who than then there their they we our can could will would may might must should do does did
+    not no nor so such if because while when where how what why also more most less least very into about over under
+    between during after before through per
+    """
+)
+_ENDINGS = re.compile(r"(?:ations?|ings?|ed|es|s|ly|e)$")
+
+
+class PairFeatures(NamedTuple):
+    """Features of pairs of a premise and a statement."""
+
+    named: FloatArray
+    """Shape [pairs, features]; see :data:`NAMES`."""
+    vectors: FloatArray
+    """Shape [pairs, 4 width]: u, v, |u - v| and u * v of the vectors of premise and statement."""
+
+    @property
+    def all(self) -> FloatArray:
+        """Both, named ones last."""
+        return np.concatenate([self.vectors, self.named], axis=1)
+
+
+def pair_features(pairs: Sequence[tuple[str, str]], encoder: Encoder) -> PairFeatures:
+    """Features of pairs of (premise, statement); every different text is encoded once."""
+    sentences = {premise: split_sentences(premise) or [premise] for premise, _ in pairs}
+    texts = dict.fromkeys(text for premise, said in pairs for text in (premise, *sentences[premise], said))
+    places = {text: place for place, text in enumerate(texts)}
+    vectors = encoder.encode(list(texts)).astype(np.float64) if texts else np.zeros((0, encoder.width))
+    rows = np.zeros((len(pairs), len(NAMES)))
+    for number, (premise, said) in enumerate(pairs):
+        own = vectors[places[said]]
+        each = vectors[[places[sentence] for sentence in sentences[premise]]] @ own
+        nearest = sentences[premise][int(each.argmax())]
+        rows[number] = _features(premise, nearest, said, float(vectors[places[premise]] @ own), float(each.max()))
+    first = vectors[[places[premise] for premise, _ in pairs]]
+    second = vectors[[places[said] for _, said in pairs]]
+    return PairFeatures(rows, np.concatenate([first, second, np.abs(first - second), first * second], axis=1))
+
+
+def _features(premise: str, nearest: str, said: str, cosine: float, near: float) -> tuple[float, ...]:
+    words, given = content_words(said), content_words(premise)
+    shared = len(words & given)
+    covered, covering = shared / max(1, len(words)), shared / max(1, len(given))
+    negated, denied = resolved(nearest).negated, resolved(said).negated
+    one, both = float(negated != denied), float(negated and denied)
+    opposite, same = _directions(premise, said)
+    numbers, known = (set(_NUMBER.findall(text)) for text in (said, premise))
+    new = float(bool(numbers - known))
+    alike = float(bool(numbers & known))
+    longer = np.log((1 + len(words)) / (1 + len(given)))
+    top = max(cosine, near)
+    return (
+        cosine, top, covered, covering, float(words == given),
+        one, both, one * top, opposite, opposite * top,
+        same, new, alike, new * top, float(longer),
+    )  # fmt: skip
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Stems of the words that carry meaning."""
+    return frozenset(
+        _ENDINGS.sub("", word) if len(word) > 4 else word
+        for word in _WORD.findall(text.lower())
+        if word not in _FUNCTION_WORDS
+    )
+
+
+class Resolved(NamedTuple):
+    """The words of a text, those of direction turned round where a negation stands shortly before them."""
+
+    words: frozenset[str]
+    negated: bool
+    """An odd number of other negations."""
+
+
+def resolved(text: str) -> Resolved:
+    """What "did not decrease" says in words without a negation: increase."""
+    tokens = _TOKEN.findall(text.lower())
+    negations = [place for place, token in enumerate(tokens) if token in _NEGATIONS]
+    left, words = set(negations), set()
+    for place, token in enumerate(tokens):
+        before = [at for at in negations if at in left and place - _REACH <= at < place]
+        if token in OPPOSITES and before:
+            left.discard(before[-1])
+            token = OPPOSITES[token]
+        words.add(token)
+    return Resolved(frozenset(words), len(left) % 2 == 1)
+
+
+def _directions(premise: str, said: str) -> tuple[float, float]:
+    """Whether the statement has a word whose opposite the premise has instead; whether they share such a word."""
+    given, words = resolved(premise).words, resolved(said).words
+    directed = {word for word in words if word in OPPOSITES}
+    turned = {word for word in directed if OPPOSITES[word] in given and word not in given}
+    return float(bool(turned)), float(bool(directed & given))

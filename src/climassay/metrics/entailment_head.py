@@ -1,0 +1,213 @@
+"""The bundled entailment scorer: a regression on an encoder's vectors and on what rules see in the words."""
+
+import contextlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.errors import InputError, MissingExtraError
+from climassay.metrics.entailment import RELATIONS, Relations, nearest_parts
+from climassay.metrics.entailment_features import NAMES, PairFeatures, pair_features
+from climassay.models.contract import Encoder
+
+FloatArray = NDArray[np.float64]
+
+FORMAT = "climassay-entailment-head"
+VERSION = 1
+BUNDLED_HEAD = Path(__file__).with_name("entailment_head.safetensors")
+"""The head that comes with climassay; see docs/results/entailment.md."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadSource:
+    """Where a head comes from."""
+
+    encoder: str
+    """Name of the encoder whose vectors it reads."""
+    encoder_fingerprint: str
+    data: str
+    """Name of the training data."""
+    data_sha256: str
+    statements: int
+    """Different statements trained on."""
+    pairs: int
+    """Labelled pairs trained on."""
+    turned: int
+    """Pairs made by rule that were added (:mod:`climassay.metrics.perturbations`)."""
+    regularisation: float
+    """C of the regression."""
+    seed: int
+    cross_validated: dict[str, float]
+    """On pairs of statements not fitted on: ``two_class_auroc``, ``two_class_accuracy``, ``two_class_constant``,
+    ``accuracy``, ``constant``, ``macro_f1``, ``log_loss``, and ``turned_auroc`` on pairs made by rule."""
+    trained_on: tuple[str, ...] = ()
+    """Ids of the statements (:func:`climassay.metrics.claim_groups.claim_id`), so that nobody tests on them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EntailmentHead:
+    """``softmax(features @ weights + bias)`` over the three relations."""
+
+    weights: FloatArray
+    """Shape [features, relations]: those of :data:`~climassay.metrics.entailment_features.NAMES`, and before them, where
+    there are more, those of the vectors."""
+    bias: FloatArray
+    """Shape [relations]."""
+    source: HeadSource
+
+    def knows(self, statement_id: str) -> bool:
+        """Whether the statement of this id was among the training data."""
+        return statement_id in self.source.trained_on
+
+    @property
+    def reads_vectors(self) -> bool:
+        """Whether it reads the encoder's vectors, beside their cosines."""
+        return len(self.weights) > len(NAMES)
+
+    def probabilities(self, features: PairFeatures) -> FloatArray:
+        """Of the relations, shape [pairs, 3]."""
+        logits = (features.all if self.reads_vectors else features.named) @ self.weights + self.bias
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+class HeadEntailment:
+    """A head with its encoder, as a scorer of pairs; see :class:`~climassay.metrics.entailment.RelationScorer`.
+
+    It needs no language model, no torch and no GPU. It knows nearness, shared words, negations, directions and numbers,
+    and nothing of the world: a contradiction that shows in none of them is mostly not found.
+    """
+
+    def __init__(self, head: EntailmentHead, encoder: Encoder | None = None, *, name: str = "entailment head") -> None:
+        """Prepare; nothing is encoded yet.
+
+        Args:
+            head: What was trained.
+            encoder: The one it was trained with; loaded by its name if None.
+            name: For reports.
+
+        Raises:
+            InputError: Another encoder than the head's.
+        """
+        self.name = name
+        self.head = head
+        self._given = encoder
+        if encoder is not None:
+            _check_encoder(head.source, encoder)
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The encoder whose vectors the head reads."""
+        if self._given is not None:
+            return self._given
+        from climassay.models.encoder import load_encoder
+
+        encoder = load_encoder(self.head.source.encoder)
+        _check_encoder(self.head.source, encoder)
+        return encoder
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        """P(premise confirms statement) of each pair; never None."""
+        return [found.confirms for found in self.relations(pairs)]
+
+    def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations]:
+        """Probabilities of the three relations of each pair, in order.
+
+        Of a long premise the sentences nearest to the statement are read (:func:`nearest_parts`).
+        """
+        if not pairs:
+            return []
+        parts = nearest_parts(pairs, encoder=self.encoder)
+        read = [(part, statement) for part, (_, statement) in zip(parts, pairs, strict=True)]
+        return [Relations(*row) for row in self.head.probabilities(pair_features(read, self.encoder)).tolist()]
+
+
+def save_head(head: EntailmentHead, path: Path) -> None:
+    """Write a head as a safetensors file, its source as JSON in the header; replaced at once, whole.
+
+    Raises:
+        InputError: The file cannot be written.
+        MissingExtraError: safetensors is not installed.
+    """
+    _, to_bytes = _safetensors()
+    facts = {
+        "format": FORMAT,
+        "version": VERSION,
+        "relations": list(RELATIONS),
+        "features": list(NAMES),
+        "source": asdict(head.source),
+    }
+    arrays = {"weights": np.ascontiguousarray(head.weights), "bias": np.ascontiguousarray(head.bias)}
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(to_bytes(arrays, {key: json.dumps(value) for key, value in facts.items()}))
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(f"The entailment head cannot be written to {path}: {error.strerror or error}.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def load_head(path: Path = BUNDLED_HEAD) -> EntailmentHead:
+    """Read a head exactly as it was saved; the bundled one by default.
+
+    Raises:
+        InputError: The file is missing, damaged, no entailment head, or written by another version of climassay.
+        MissingExtraError: safetensors is not installed.
+    """
+    if not path.is_file():
+        raise InputError(
+            f"There is no entailment head {path}: train one with climassay metrics train-entailment, or check the path."
+        )
+    safe_open, _ = _safetensors()
+    from safetensors import SafetensorError
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = file.metadata() or {}
+            if FORMAT not in header.get("format", ""):
+                raise InputError(f"{path} is a safetensors file but no entailment head of climassay.")
+            facts = {key: json.loads(value) for key, value in header.items()}
+            weights, bias = file.get_tensor("weights"), file.get_tensor("bias")
+        if facts["version"] != VERSION or tuple(facts["features"]) != NAMES or tuple(facts["relations"]) != RELATIONS:
+            raise InputError(
+                f"The entailment head {path} reads other features than this version of climassay has: train it again."
+            )
+        return _build(facts["source"], weights, bias)
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"The entailment head {path} is damaged ({error}); train it again.") from error
+
+
+def _build(source: dict[str, Any], weights: FloatArray, bias: FloatArray) -> EntailmentHead:
+    if weights.ndim != 2 or len(weights) < len(NAMES) or weights.shape[1:] + bias.shape != (len(RELATIONS),) * 2:
+        raise ValueError(f"its arrays have shapes {weights.shape} and {bias.shape}")
+    if weights.dtype != np.float64 or bias.dtype != np.float64:
+        raise ValueError(f"its arrays have types {weights.dtype} and {bias.dtype}")
+    if not (np.isfinite(weights).all() and np.isfinite(bias).all()):
+        raise ValueError("its arrays are not finite")
+    return EntailmentHead(weights, bias, HeadSource(**{**source, "trained_on": tuple(source["trained_on"])}))
+
+
+def _check_encoder(source: HeadSource, given: Encoder) -> None:
+    if given.fingerprint != source.encoder_fingerprint:
+        raise InputError(
+            f"This entailment head was trained on the encoder {source.encoder} ({source.encoder_fingerprint[:12]}) and"
+            f" cannot read {given.name} ({given.fingerprint[:12]}): use that one, or train a head on this one."
+        )
+
+
+def _safetensors() -> tuple[Any, Any]:
+    try:
+        from safetensors import safe_open
+        from safetensors.numpy import save
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("Entailment heads need safetensors: pip install 'climassay[local]'.") from error
+    return cast(Any, safe_open), cast(Any, save)

@@ -1,0 +1,102 @@
+"""Is an answer the reference: letter by letter, or up to case, punctuation and number."""
+
+import re
+import unicodedata
+
+from climassay.metrics.answer_pairs import Candidates, References, answer_pairs
+
+_MARKUP = re.compile(r"</?su[bp]>", re.IGNORECASE)
+_SIGNS = str.maketrans({"\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{NON-BREAKING HYPHEN}": "-", "\N{HYPHEN}": "-"})
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_WORD = re.compile(r"(?:(?<!\w)-(?=\.?\d))?(?:(?<![\w.])\.(?=\d))?\w+(?:(?<=\d)\.\d+)*(?:(?<=\d)%)?")
+"""Letters and digits; a digit also takes its point, its per cent, and a minus that nothing joins to a word before."""
+_SHORTEST_PLURAL = 4
+"""Letters of the shortest word whose last s may be a plural's: "CFCs" has four, "gas" has three."""
+_PLURAL_ENDINGS = (
+    ("ies", ("y",)),
+    ("es", ("", "is")),
+    ("s", ("",)),
+    ("ices", ("ix", "ex")),
+    ("ata", ("a",)),
+    ("ae", ("a",)),
+    ("a", ("um", "on")),
+    ("i", ("us",)),
+)
+"""Endings of English, Latin and Greek plurals, and what stands there in the singular."""
+_NO_PLURALS = ("ss", "us", "is")
+
+
+def exact_match(references: References, candidates: Candidates) -> list[bool]:
+    """Whether each candidate is its reference, character by character: ClimaQA's cloze "EM".
+
+    Args:
+        references: One string an item, or several of which one must match; two single strings are one item.
+        candidates: One string an item.
+
+    Returns:
+        One truth value an item, in order; their mean is the published figure (as per cent).
+
+    Raises:
+        InputError: The numbers differ, or a reference is empty.
+
+    Notes:
+        "Entrainment", "entrainment." and "entrainment " all differ from "entrainment": a model that answers in
+        sentences scores 0 whatever it knows. The paper defines no normalisation and its code compares raw strings.
+
+    References:
+        ClimaQA, section 3.2.2.
+    """
+    return [candidate in several for several, candidate in answer_pairs(references, candidates)]
+
+
+def exact_match_normalised(references: References, candidates: Candidates) -> list[bool]:
+    """Whether each candidate is its reference up to case, punctuation and singular or plural; our addition.
+
+    Both are folded: markup of sub- and superscripts is removed, compatible characters become one (CO₂ and CO2), case
+    is dropped, and everything but letters, digits and what belongs to a number (its sign, point and per cent) separates
+    words. Two words match where they are equal or one can be the plural of the other, by rules for English, Latin and
+    Greek endings (aerosols, gases, stomata, nuclei, vortices, strata, hypotheses).
+
+    Args:
+        references: One string an item, or several of which one must match; two single strings are one item.
+        candidates: One string an item.
+
+    Returns:
+        One truth value an item, in order. True wherever :func:`exact_match` is.
+
+    Raises:
+        InputError: The numbers differ, or a reference is empty.
+
+    Notes:
+        Not comparable with published exact match: it is never lower. Articles, British and American spelling
+        (sulphate), abbreviations and synonyms still count as wrong.
+    """
+    pairs = answer_pairs(references, candidates)
+    return [any(_same(reference, candidate) for reference in several) for several, candidate in pairs]
+
+
+def _same(reference: str, candidate: str) -> bool:
+    if reference == candidate:
+        return True
+    wanted, given = _words(reference), _words(candidate)
+    return (
+        bool(wanted)
+        and len(wanted) == len(given)
+        and all(_singulars(one) & _singulars(other) for one, other in zip(wanted, given, strict=True))
+    )
+
+
+def _words(text: str) -> list[str]:
+    folded = unicodedata.normalize("NFKC", _MARKUP.sub("", text)).translate(_SIGNS).casefold()
+    return _WORD.findall(_THOUSANDS.sub("", folded))
+
+
+def _singulars(word: str) -> set[str]:
+    """The word, and every word that it may be the plural of."""
+    found = {word}
+    if len(word) < _SHORTEST_PLURAL or word.endswith(_NO_PLURALS) or not word[-1].isalpha():
+        return found
+    for ending, singulars in _PLURAL_ENDINGS:
+        if word.endswith(ending):
+            found.update(word.removesuffix(ending) + singular for singular in singulars)
+    return found

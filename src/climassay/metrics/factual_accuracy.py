@@ -1,0 +1,157 @@
+"""Factual accuracy of answers (ClimaQA): how sure a judge is that an answer supports the reference answer."""
+
+from collections.abc import Sequence
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from climassay.errors import InputError
+from climassay.metrics.entailment import Entailment, Relations, nearest_parts, supports
+from climassay.models.calibration import BLANK, calibrate
+from climassay.models.contract import Encoder, OptionRequest, OptionScorer
+from climassay.prompts import Prompt, load_prompt
+
+TEMPERATURE = 5.0
+"""The paper's T."""
+CLIP = 1e-15
+"""Probabilities are kept between this and 1 minus this: the logit of what a float can tell from 1 stays finite."""
+ANSWERS = ("SUPPORTS", "REFUTES")
+"""What the judge may answer."""
+_PREMISE_WORDS = 400
+"""Most words of an evidence put into the prompt; reference answers are far shorter."""
+
+
+@overload
+def factual_accuracy(p_supports: float, temperature: float = TEMPERATURE) -> float: ...
+@overload
+def factual_accuracy(p_supports: ArrayLike, temperature: float = TEMPERATURE) -> NDArray[np.float64]: ...
+def factual_accuracy(p_supports: ArrayLike, temperature: float = TEMPERATURE) -> float | NDArray[np.float64]:
+    """The paper's score from the probability of SUPPORTS: ``sigmoid(logit(p) / T)``.
+
+    It keeps the order of probabilities and their middle (0.5 to 0.5), and draws apart those near 0 and 1, among which
+    most answers of a large judge lie: 0.99 becomes 0.715, 0.999999 becomes 0.941.
+
+    Args:
+        p_supports: P(SUPPORTS) / (P(SUPPORTS) + P(REFUTES)), one number or an array of any shape, 0 to 1.
+        temperature: T; above 1 it draws scores to the middle. 1 gives ``p`` back.
+
+    Returns:
+        0 to 1, in the shape given. ``p`` is first clipped to 1e-15 from both ends, so that at T = 5 scores lie between
+        0.0010 and 0.9990; where the judge's list of likely tokens lacks one of the two (log p = -100), the score is at
+        this end.
+
+    Raises:
+        InputError: A probability outside 0 to 1 or no number, or a temperature that is not positive.
+
+    References:
+        ClimaQA, section 3.2.1. The paper prints l_s / (l_s + l_r) with "logit scores": read as probabilities, which is
+        what its code's softmax over the two first tokens gives.
+
+    Notes:
+        A probability of one judge: scores of different judges are not comparable, and the share above 0.5, which does
+        not depend on T, belongs beside every mean.
+    """
+    given = np.asarray(p_supports, dtype=np.float64)
+    if not np.all((given >= 0) & (given <= 1)):
+        raise InputError("Factual accuracy is a function of probabilities: numbers from 0 to 1.")
+    if not (np.isfinite(temperature) and temperature > 0):
+        raise InputError(f"The temperature of factual accuracy is a positive number, not {temperature}.")
+    clipped = np.clip(given, CLIP, 1 - CLIP)
+    log_odds = np.log(clipped) - np.log1p(-clipped)
+    scores = 1 / (1 + np.exp(-log_odds / temperature))
+    return float(scores) if scores.ndim == 0 else scores
+
+
+def factual_accuracies(
+    references: Sequence[str], answers: Sequence[str], scorer: Entailment, temperature: float = TEMPERATURE
+) -> list[float | None]:
+    """Factual accuracy of each answer; the reference answer is the evidence, the answer is the claim.
+
+    Args:
+        references: One a question.
+        answers: In the same order.
+        scorer: The judge; see :func:`climassay.metrics.load_entailment`.
+        temperature: See :func:`factual_accuracy`.
+
+    Returns:
+        One score an answer; None where the judge failed. An empty answer scores 0: it supports nothing.
+
+    Raises:
+        InputError: Another number of answers than of references.
+    """
+    if len(references) != len(answers):
+        raise InputError(f"{len(answers)} answers cannot be compared with {len(references)} references.")
+    asked = [place for place, answer in enumerate(answers) if answer.strip()]
+    shares = supports(scorer, [(references[place], answers[place]) for place in asked])
+    found: list[float | None] = [0.0] * len(answers)
+    for place, share in zip(asked, shares, strict=True):
+        found[place] = None if share is None else factual_accuracy(share, temperature)
+    return found
+
+
+class PromptedSupport:
+    """The paper's judge: a model that answers SUPPORTS or REFUTES to an evidence and a claim.
+
+    There is no third answer, so that a claim the evidence says nothing about goes to either side. The paper's judge
+    (GPT-4o-mini) is right on 81% of Climate-FEVER's pairs; ``climassay metrics validate-entailment`` measures any.
+
+    Notes:
+        The model's probabilities are those of the whole words, which differ from those of their first tokens only where
+        a model goes on otherwise after the first one. A server that lists likely tokens only, and not one of the two,
+        counts it at the list's floor (see :mod:`climassay.models.openai_options`) instead of the paper's -100; of a
+        server without log-probabilities the word that was not said has -100.
+    """
+
+    def __init__(
+        self,
+        model: OptionScorer,
+        prompt: Prompt | None = None,
+        *,
+        calibrated: bool = False,
+        encoder: Encoder | None = None,
+    ) -> None:
+        """Prepare; no model is asked yet.
+
+        Args:
+            model: The judge.
+            prompt: Template with the values ``evidence`` and ``claim``; the built-in ``factual_accuracy`` by default.
+            calibrated: Divide by what the model answers to a prompt without content (Zhao et al. 2021); the paper does
+                not.
+            encoder: Finds the part of a very long evidence that is nearest to the claim; None does it by shared words.
+        """
+        self.name = f"{model.name}, SUPPORTS or REFUTES"
+        self._model = model
+        self._prompt = prompt or load_prompt("factual_accuracy")
+        self._calibrated = calibrated
+        self._encoder = encoder
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        """P(SUPPORTS) for each pair of (evidence, claim); None where the call failed."""
+        return [None if found is None else found[0] for found in self.relations(pairs)]
+
+    def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
+        """Probabilities of the three relations; the third is 0, for this judge always decides."""
+        if not pairs:
+            return []
+        parts = nearest_parts(pairs, words=_PREMISE_WORDS, encoder=self._encoder)
+        requests = [self._request(part, claim) for part, (_, claim) in zip(parts, pairs, strict=True)]
+        blank = None
+        if self._calibrated:
+            blank, *scores = self._model.option_logprobs([self._request(BLANK, BLANK), *requests])
+            if blank.error is not None:
+                return [None] * len(pairs)
+        else:
+            scores = self._model.option_logprobs(requests)
+        found: list[Relations | None] = []
+        for one in scores:
+            if one.error is not None:
+                found.append(None)
+                continue
+            supported, refuted = calibrate(one.logprobs, None if blank is None else blank.logprobs)
+            found.append(Relations(supported, refuted, 0.0))
+        return found
+
+    def _request(self, evidence: str, claim: str) -> OptionRequest:
+        rendered = self._prompt.render(evidence=evidence, claim=claim)
+        return OptionRequest(rendered.messages, ANSWERS, rendered.assistant_prefix)

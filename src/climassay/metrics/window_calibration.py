@@ -1,0 +1,297 @@
+"""Which window around a cloze gap tells right answers from wrong ones best (ClimaQA, Figure 4)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.errors import InputError
+from climassay.metrics.exact_match import exact_match
+from climassay.metrics.phrase_similarity import phrase_cosines, phrases, sentence_encoder
+from climassay.models.contract import Encoder
+from climassay.questions import Question
+from climassay.questions.rows import Row, parse_rows, read_bytes
+from climassay.statistics import Interval
+
+WINDOWS: tuple[int | None, ...] = (*range(1, 11), None)
+"""Words on each side of the gap; None is the whole statement."""
+FLOOR = 0.75
+"""Mean cosine that right answers must keep for a window to be chosen: a phrase similarity of 0.5."""
+LEVEL = 0.95
+
+_TRUE = ("true", "1", "yes", "right", "correct")
+_FALSE = ("false", "0", "no", "wrong", "incorrect")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledAnswer:
+    """An answer to a cloze statement that differs from the reference, judged right or wrong by people."""
+
+    question: str
+    """Id of the statement; answers to one statement are resampled together."""
+    statement: str
+    reference: str
+    answer: str
+    correct: bool
+    labelled_by: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPoint:
+    """How right and wrong answers score with one window; cosines before rescaling, -1 to 1."""
+
+    window: int | None
+    """Words on each side; None is the whole statement."""
+    right: float
+    """Mean cosine of right answers."""
+    right_interval: Interval
+    wrong: float
+    """Mean cosine of wrong answers."""
+    wrong_interval: Interval
+    gap: float
+    """``right`` - ``wrong``."""
+    gap_interval: Interval
+    auroc: float
+    """Probability that a right answer has a higher cosine than a wrong one, equal ones counting half; 0.5 is chance."""
+    auroc_interval: Interval
+    within: float | None
+    """The same among the answers to one statement, :attr:`WindowCalibration.n_within` pairs; None without pairs."""
+    chosen_share: float
+    """Share of the resamples in which this window would have been chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCalibration:
+    """Figure 4 of ClimaQA for an encoder and a set of labelled answers."""
+
+    encoder: str
+    points: tuple[WindowPoint, ...]
+    chosen: int | None
+    """The window with the largest gap among those whose right answers keep :attr:`floor`; the smaller one of equals."""
+    floor: float
+    floor_kept: bool
+    """False where no window keeps the floor; the largest gap of all then decides."""
+    n_right: int
+    n_wrong: int
+    n_questions: int
+    n_within: int
+    """Pairs of a right and a wrong answer to one statement."""
+    resamples: int
+    answers: tuple[LabelledAnswer, ...] = field(repr=False)
+    cosines: tuple[tuple[float, ...], ...] = field(repr=False)
+    """One tuple a window, one cosine an answer."""
+
+    @property
+    def best(self) -> WindowPoint:
+        """The chosen window's point."""
+        return next(point for point in self.points if point.window == self.chosen)
+
+
+def calibrate_window(
+    answers: Sequence[LabelledAnswer],
+    encoder: Encoder | str | None = None,
+    *,
+    windows: Sequence[int | None] = WINDOWS,
+    floor: float = FLOOR,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> WindowCalibration:
+    """Mean cosine of right and of wrong answers for each window, their gap, and the window to take.
+
+    The paper takes the window with the largest difference "while maintaining sufficiently high scores for correct
+    answers"; here that is a mean cosine of at least ``floor``. Intervals are percentile bootstraps over statements.
+
+    Args:
+        answers: Right and wrong ones, all different from their references; at least two statements with each.
+        encoder: An encoder or its name, ``local:minilm`` by default.
+        windows: Words on each side of the gap; None is the whole statement.
+        floor: Least mean cosine of right answers.
+        resamples: Number of bootstrap samples.
+        seed: Of the resampling.
+
+    Raises:
+        InputError: Too few answers, an answer that equals its reference, or a statement without exactly one gap.
+
+    Notes:
+        An answer that equals its reference has cosine 1 by definition and says nothing about a window; the paper, too,
+        takes only the 32 of 219 answers that differ. With some tens of answers the intervals of the gaps overlap:
+        :attr:`WindowPoint.chosen_share` says how much of the choice is chance.
+
+    References:
+        ClimaQA, section 3.2.2 and Figure 4.
+    """
+    _check(answers)
+    if not windows:
+        raise InputError("A calibration needs at least one window.")
+    model = sentence_encoder(encoder)
+    cosines = np.array(
+        [
+            phrase_cosines([phrases(one.statement, one.reference, one.answer, window) for one in answers], model)
+            for window in windows
+        ]
+    )
+    correct = np.array([one.correct for one in answers])
+    questions = list(dict.fromkeys(one.question for one in answers))
+    groups = np.array([questions.index(one.question) for one in answers])
+    weights = _resampled_weights(groups, len(questions), correct, resamples, seed)
+    everything = np.ones((1, len(answers)))
+    right, wrong = _means(cosines, weights * correct), _means(cosines, weights * ~correct)
+    point_right, point_wrong = _means(cosines, everything * correct)[0], _means(cosines, everything * ~correct)[0]
+    aurocs, point_aurocs = _aurocs(cosines, correct, weights), _aurocs(cosines, correct, everything)[0]
+    chosen = _choose(point_right[None], point_wrong[None], floor)[0]
+    shares = np.bincount(_choose(right, wrong, floor), minlength=len(windows)) / len(weights)
+    together = groups[correct][:, None] == groups[~correct][None]
+    within = [_above(row, correct)[together] for row in cosines]
+    points = tuple(
+        WindowPoint(
+            window=window,
+            right=float(point_right[k]),
+            right_interval=_interval(right[:, k]),
+            wrong=float(point_wrong[k]),
+            wrong_interval=_interval(wrong[:, k]),
+            gap=float(point_right[k] - point_wrong[k]),
+            gap_interval=_interval(right[:, k] - wrong[:, k]),
+            auroc=float(point_aurocs[k]),
+            auroc_interval=_interval(aurocs[:, k]),
+            within=float(within[k].mean()) if together.any() else None,
+            chosen_share=float(shares[k]),
+        )
+        for k, window in enumerate(windows)
+    )
+    return WindowCalibration(
+        encoder=model.name,
+        points=points,
+        chosen=windows[chosen],
+        floor=floor,
+        floor_kept=bool((point_right >= floor).any()),
+        n_right=int(correct.sum()),
+        n_wrong=int((~correct).sum()),
+        n_questions=len(questions),
+        n_within=int(together.sum()),
+        resamples=len(weights),
+        answers=tuple(answers),
+        cosines=tuple(tuple(map(float, row)) for row in cosines),
+    )
+
+
+def primer_answers() -> tuple[LabelledAnswer, ...]:
+    """20 right and 20 wrong answers to cloze statements of the primer, labelled by the authors of climassay.
+
+    They were written and labelled before they were scored in these statements. They are no experts' judgements: of a
+    calibration on them no more can be said than that it treats the authors' examples in this way.
+    """
+    from climassay import primer
+
+    statements = {question.id: question for question in primer.gold_questions().of_kind("cloze")}
+    return read_labelled_answers(Path(primer.__file__).parent / "cloze_answers.jsonl", statements)
+
+
+def read_labelled_answers(
+    path: str | Path, statements: Mapping[str, Question] | None = None
+) -> tuple[LabelledAnswer, ...]:
+    """Labelled answers from a table (CSV, JSON lines, Parquet).
+
+    Args:
+        path: Columns ``answer``, ``correct`` (true or false, yes or no, 1 or 0, right or wrong), ``statement`` and
+            ``reference``; ``question`` (the statement's id), ``labelled_by`` and ``reason`` where they are.
+        statements: Cloze questions by id, for rows that name their ``question`` instead of carrying it.
+
+    Raises:
+        InputError: The file cannot be read, or a row lacks something.
+    """
+    file = Path(path)
+    known = statements or {}
+    rows = list(parse_rows(file, read_bytes(file)))
+    if not rows:
+        raise InputError(f"{file} has no rows: a calibration needs labelled answers.")
+    return tuple(_answer(row, f"{file}, row {number}", known) for number, row in enumerate(rows, start=1))
+
+
+def _answer(row: Row, place: str, known: Mapping[str, Question]) -> LabelledAnswer:
+    cells = {name: "" if value is None else str(value).strip() for name, value in row.items()}
+    found = known.get(cells.get("question", ""))
+    statement = cells.get("statement") or (found.question if found else "")
+    reference = cells.get("reference") or (found.answer if found else "")
+    answer, label = cells.get("answer", ""), cells.get("correct", "").lower()
+    for name, value in (("statement", statement), ("reference", reference), ("answer", answer)):
+        if not value:
+            raise InputError(f"{place} has no {name}: columns are statement, reference, answer and correct.")
+    if label not in _TRUE + _FALSE:
+        raise InputError(f"{place}: correct is {label!r}, which is neither true nor false.")
+    return LabelledAnswer(
+        question=cells.get("question") or statement,
+        statement=statement,
+        reference=reference,
+        answer=answer,
+        correct=label in _TRUE,
+        labelled_by=cells.get("labelled_by", ""),
+        reason=cells.get("reason", ""),
+    )
+
+
+def _check(answers: Sequence[LabelledAnswer]) -> None:
+    for correct, word in ((True, "right"), (False, "wrong")):
+        if len({one.question for one in answers if one.correct is correct}) < 2:
+            raise InputError(f"A calibration needs {word} answers to at least two statements.")
+    same = exact_match([one.reference for one in answers], [one.answer for one in answers])
+    equal = [one for one, match in zip(answers, same, strict=True) if match]
+    if equal:
+        raise InputError(
+            f"The answer {equal[0].answer!r} is the reference itself ({equal[0].question}): only answers that differ "
+            "from their reference say anything about a window."
+        )
+
+
+def _resampled_weights(
+    groups: NDArray[np.int64], n: int, correct: NDArray[np.bool_], resamples: int, seed: int
+) -> NDArray[np.float64]:
+    """How often each answer is in each resample of statements, shape [resamples, answers].
+
+    Resamples without any right or any wrong answer have no gap and are drawn again.
+    """
+    generator = np.random.default_rng(seed)
+    kept: list[NDArray[np.float64]] = []
+    while len(kept) < resamples:
+        weights = np.bincount(generator.integers(0, n, n), minlength=n).astype(np.float64)[groups]
+        if weights[correct].any() and weights[~correct].any():
+            kept.append(weights)
+    return np.array(kept)
+
+
+def _means(cosines: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weighted means, shape [weights, windows]."""
+    means: NDArray[np.float64] = weights @ cosines.T / weights.sum(axis=1, keepdims=True)
+    return means
+
+
+def _aurocs(
+    cosines: NDArray[np.float64], correct: NDArray[np.bool_], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Share of (right, wrong) pairs in which the right one is higher, shape [weights, windows]."""
+    right, wrong = weights[:, correct], weights[:, ~correct]
+    pairs = right.sum(axis=1) * wrong.sum(axis=1)
+    # Weighted sums over right answers first, then over wrong ones.
+    return np.stack([((right @ _above(row, correct)) * wrong).sum(axis=1) / pairs for row in cosines], axis=1)
+
+
+def _above(cosines: NDArray[np.float64], correct: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """1 where the right answer has the higher cosine, 0.5 where they are equal, else 0; shape [right, wrong]."""
+    above: NDArray[np.float64] = (np.sign(cosines[correct][:, None] - cosines[~correct][None]) + 1) / 2
+    return above
+
+
+def _choose(right: NDArray[np.float64], wrong: NDArray[np.float64], floor: float) -> NDArray[np.int64]:
+    """Place of the window with the largest gap among those that keep the floor, or of all where none does, [rows]."""
+    gaps = right - wrong
+    allowed = right >= floor
+    allowed[~allowed.any(axis=1)] = True
+    places: NDArray[np.int64] = np.argmax(np.where(allowed, gaps, -np.inf), axis=1)
+    return places
+
+
+def _interval(values: NDArray[np.float64]) -> Interval:
+    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(float(low), float(high))

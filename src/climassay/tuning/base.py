@@ -1,0 +1,146 @@
+"""The model that is tuned, and where it is computed; known by its fingerprint before its weights are in memory."""
+
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from climassay.errors import InputError, MissingExtraError, ModelError
+from climassay.models.local.fingerprint import model_fingerprint
+from climassay.models.local.loading import Loaded, find_folder, load_local
+from climassay.models.threads import choose_threads
+
+if TYPE_CHECKING:
+    import torch
+
+_ADAPTER = "+adapter="
+
+
+class TuningBase:
+    """A local model to be tuned. Several trainings, one after the other, may share it: each leaves it as it was."""
+
+    def __init__(self, name: str, *, device: str | None = None, dtype: str | None = None) -> None:
+        """Find the model; nothing is loaded yet.
+
+        Args:
+            name: ``local:`` and a bundled name, a folder or a hub id.
+            device: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``; by default a GPU when there is one.
+            dtype: Of its weights, ``float32`` or ``bfloat16``; by default what is fastest on the device, see
+                :func:`default_dtype`.
+
+        Raises:
+            InputError: It is a server's model, or one with an adapter already.
+            ModelError: There is no such model.
+            MissingExtraError: The packages for local models are not installed.
+        """
+        if name.startswith("openai:"):
+            raise InputError(f"{name} is on a server: only local: models can be tuned, for their weights are at hand.")
+        if _ADAPTER in name:
+            raise InputError(f"{name} has an adapter already: tune the model itself, {name.partition(_ADAPTER)[0]}.")
+        _require_packages()
+        self.name = name if name.startswith("local:") else f"local:{name}"
+        self.device = _checked_device(device) if device else _default_device()
+        self.dtype = dtype or default_dtype(self.device)
+        self.folder = find_folder(self.name.removeprefix("local:"))
+        self._loaded: Loaded | None = None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the model in this dtype, the same that loading it gives."""
+        from transformers import AutoTokenizer
+
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(str(self.folder), trust_remote_code=False, local_files_only=True)
+        except Exception as error:  # whatever the parts of transformers raise on a bad folder
+            raise ModelError(f"The tokenizer of {self.name} cannot be loaded: {str(error).strip()[:200]}.") from error
+        template = None if tokenizer.chat_template is None else str(tokenizer.chat_template)
+        return model_fingerprint(self.folder, adapter=None, chat_template=template, dtype=self.dtype)
+
+    @property
+    def label(self) -> str:
+        """Its name without the place of its folder, which is another one on every machine."""
+        name = self.name.removeprefix("local:")
+        return self.folder.name if Path(name).expanduser().is_dir() else name
+
+    def load(self) -> Loaded:
+        """The model in memory, loaded once.
+
+        Raises:
+            ModelError: It cannot be loaded.
+        """
+        if self._loaded is None:
+            name = self.name.removeprefix("local:")
+            self._loaded = load_local(name, device=self.device, dtype=self.dtype)
+            if self.device == "cpu":
+                choose_threads(lambda: _few_tokens(self._loaded))
+        return self._loaded
+
+    def autocast(self) -> "torch.autocast":
+        """Where matrices are multiplied in bfloat16 although the adapter is float32; does nothing for float32."""
+        import torch
+
+        kind = torch.device(self.device).type
+        return torch.autocast(kind, torch.bfloat16, enabled=self.dtype == "bfloat16")
+
+
+def default_dtype(device: str) -> str:
+    """What a frozen model is computed with: bfloat16 where the hardware multiplies it, float32 elsewhere.
+
+    On a CPU with AVX512-BF16 or AMX training in bfloat16 is more than twice as fast as in float32, and on one without
+    them several times slower; see docs/tuning.md.
+
+    Args:
+        device: As torch names it.
+    """
+    import torch
+
+    kind = torch.device(device).type
+    if kind == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+    return "bfloat16" if kind == "cpu" and _cpu_multiplies_bfloat16() else "float32"
+
+
+def _cpu_multiplies_bfloat16() -> bool:
+    """Whether the CPU has instructions for it; a torch too old to say counts as no."""
+    import torch
+
+    read = getattr(torch.cpu, "get_capabilities", None)
+    found: Any = read() if read is not None else {}
+    return bool(found.get("avx512_bf16") or found.get("amx_bf16"))
+
+
+def _few_tokens(loaded: Loaded | None) -> None:
+    import torch
+
+    assert loaded is not None
+    with torch.no_grad():
+        loaded.model(input_ids=torch.arange(16)[None] % int(loaded.model.get_input_embeddings().weight.shape[0]))
+
+
+def _require_packages() -> None:
+    # Looked for and not imported: what is finished is found in a moment, and importing them takes seconds.
+    for name in ("torch", "transformers", "peft"):
+        if find_spec(name) is None:
+            raise MissingExtraError(
+                f"Tuning needs the package {name}: install it with `pip install 'climassay[local]'`."
+            )
+
+
+def _default_device() -> str:
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _checked_device(device: str) -> str:
+    import torch
+
+    try:
+        kind = torch.device(device).type
+    except RuntimeError as error:
+        raise InputError(f"There is no device {device!r}: use cpu, cuda, cuda:1 or mps.") from error
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"The device {device} is not there: torch sees no GPU on this machine.")
+    return device

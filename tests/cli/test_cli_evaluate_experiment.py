@@ -1,0 +1,206 @@
+"""The commands that read an experiment: table, report, plan, contamination, compare."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from climassay.corpus import Collection, Document
+from climassay.corpus.documents import Block
+from climassay.evaluation.experiment_store import COMMAND, save_experiment
+from climassay.models.encoder import load_encoder
+from climassay.primer import book_path, gold_questions
+from climassay.records import Records
+from climassay.workspace import Workspace
+from command_line import run_command
+from experiments import experiment, questions_of
+
+SKILLS = {(f"m{n}", "default"): 0.3 + 0.15 * n for n in range(4)}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A workspace with two experiments."""
+    root = tmp_path_factory.mktemp("workspace")
+    runs = []
+    with Records(Workspace.open(root).records_url) as store:
+        for seed in (0, 1):
+            with store.run(COMMAND, {}) as run:
+                save_experiment(run, experiment(SKILLS, questions=questions_of(24, 12, 12), seed=seed))
+                runs.append(run.id)
+        with store.run("evaluate mcq", {}) as other:
+            pass
+    return root, *runs, other.id
+
+
+@pytest.fixture
+def command(place, monkeypatch, capsys):
+    """Run a command in the workspace."""
+    return lambda *arguments: run_command(monkeypatch, capsys, "evaluate", *arguments, "-w", place[0])
+
+
+def test_tables_are_shown(place, command):
+    code, out, _ = command("table", place[1])
+    assert code == 0
+    for words in (
+        "Multiple choice and cloze, primer",
+        "Freeform answers",
+        "best constant answer",
+        "p (Holm)",
+        "m3 - m0",
+    ):
+        assert words.split()[0] in out
+
+
+@pytest.mark.parametrize(
+    ("form", "word"),
+    [("markdown", "| m0 | default |"), ("latex", r"\toprule"), ("html", "<caption>Freeform answers, primer</caption>")],
+)
+def test_tables_are_written_in_every_form(place, command, tmp_path, form, word):
+    target = tmp_path / "deep" / "tables"
+    code, out, _ = command("table", place[1], "--format", form, "--output", target)
+    assert (code, out) == (0, "")
+    assert word in target.read_text(encoding="utf-8")
+    assert word in command("table", place[1], "--format", form)[1]
+
+
+def test_csv_is_one_table(place, command):
+    code, out, _ = command("table", place[1], "--format", "csv", "--published", "gpt-4o")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert code == 0
+    assert {row["origin"] for row in rows} == {"ours", "published"}
+    shaped = list(csv.DictReader(io.StringIO(command("table", place[1], "-f", "csv", "-t", "mcq-cloze")[1])))
+    assert [row["model"] for row in shaped] == ["m0", "m1", "m2", "m3", "best constant answer"]
+    code, _, err = command("table", place[1], "-f", "csv", "-t", "counts", "-t", "models")
+    assert code == 2
+    assert "one table" in err
+
+
+def test_published_rows_stand_below_ours(place, command):
+    out = command("table", place[1], "-f", "markdown", "-t", "mcq-cloze", "--published", "gpt-4o")[1]
+    assert "| gpt-4o (published) | default | 86.77 |" in out
+    silver = command("table", place[1], "-f", "markdown", "--published", "all", "--published-set", "silver")[1]
+    assert "| gpt-3.5-turbo (published) | default | 76.00 |" in silver
+
+
+def test_the_json_document_has_every_number(place, command):
+    code, out, _ = command("table", place[1], "--json", "--metric", "accuracy")
+    data = json.loads(out)
+    assert code == 0
+    assert {test["metric"] for test in data["tests"]} == {"accuracy"}
+    assert {score["metric"] for score in data["scores"]} >= {"accuracy", "bleu_char", "phrase_similarity"}
+    assert set(data["scores"][0]["estimate"]) == {"value", "interval", "n", "level"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["table", "r99999999"], "no run r99999999"),
+        (["table", "{mcq}"], "not of climassay evaluate run"),
+        (["table", "{run}", "-t", "totals"], "no table 'totals': it has mcq-cloze"),
+        (["table", "{run}", "--published", "gpt-5"], "no model gpt-5"),
+        (["table", "{run}", "--metric", "rouge"], "no metric rouge"),
+        (
+            ["report", "{run}", "--html", "page.html", "--against", "nowhere"],
+            "neither a file or folder nor a collection",
+        ),
+        (["plan", "--metric", "rouge"], "no metric 'rouge'"),
+        (["plan", "--metric", "bleu", "--discordance", "0.2"], "--discordance says nothing about bleu"),
+        (["plan", "--run", "{run}", "--accuracy", "0.5"], "leave it out"),
+        (["plan", "--points", "-5"], "above 0"),
+        (["contamination", "primer", "--against", "nowhere"], "neither a file or folder nor a collection"),
+        (["contamination", "nothing.csv", "--against", "nowhere"], "nothing.csv"),
+        (["compare", "published:gold", "published:bronze"], "published:gold and published:silver"),
+        (["compare", "published:gold", "{run}"], "no metric with scores of the same"),
+        (["compare", "{run}:other", "{run}"], "no answers on 'other'"),
+    ],
+    ids=lambda value: "-".join(value)[:40] if isinstance(value, list) else None,
+)
+def test_bad_input_is_one_sentence(place, command, monkeypatch, tmp_path, arguments, word):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command(*(part.format(run=place[1], mcq=place[3]) for part in arguments))
+    assert (code, out) == (2, "")
+    assert word in err
+    assert "Traceback" not in err
+
+
+def test_the_report_is_one_file(place, command, tmp_path):
+    page = tmp_path / "report.html"
+    code, _, err = command("report", place[1], "--html", page, "--against", book_path("physical_climate"))
+    assert code == 0
+    assert str(page) in err.replace("\n", "")
+    text = page.read_text(encoding="utf-8")
+    assert "Questions that share words with" in text
+    assert "What about mcq number 3?" in text
+    data = json.loads(command("report", place[1], "--html", page, "--json")[1])
+    assert data["html"] == str(page)
+
+
+def test_plans(place, command):
+    code, out, _ = command("plan", "--points", "5", "--discordance", "0.1", "--json")
+    [row] = json.loads(out)["rows"]
+    assert code == 0
+    assert (row["difference"], row["interval"], row["exact"]) == (0.05, 246, True)
+    estimated = json.loads(command("plan", "-d", "20", "--run", place[1], "--metric", "factual_accuracy", "--json")[1])
+    assert place[1] in estimated["assumptions"]["origin"]
+    corrected = json.loads(command("plan", "-d", "5", "--discordance", "0.1", "--tests", "5", "--json")[1])
+    assert corrected["alpha"] == pytest.approx(0.01)
+    assert corrected["rows"][0]["paired"] > row["paired"]
+    assert "Power 80%" in command("plan", "-d", "10", "--metric", "bert_score", "--deviation", "0.05")[1]
+
+
+def copied_question(tmp_path):
+    """A question file whose one answer stands word for word in a text, and that text."""
+    sentence = "Sea salt particles grow by taking up water when the air is moist enough for them."
+    questions, text = tmp_path / "asked.jsonl", tmp_path / "text.txt"
+    row = {"id": "q1", "kind": "freeform", "question": "How do they grow?", "answer": sentence, "level": "base"}
+    questions.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    text.write_text(f"An introduction.\n\n{sentence} And an end.\n", encoding="utf-8")
+    return questions, text
+
+
+def test_contamination_of_files_folders_and_question_files(command, tmp_path):
+    questions, text = copied_question(tmp_path)
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "one.md").write_text(text.read_text(encoding="utf-8"), encoding="utf-8")
+    for against in (text, folder, questions):
+        code, out, _ = command("contamination", questions, "--against", against, "--json")
+        [report] = json.loads(out)
+        assert code == 0
+        assert report["touched"] == ["q1"]
+        assert report["worst"][0]["run"]["words"] == 16
+    code, out, _ = command("contamination", questions, "--against", text, "--against", folder)
+    assert out.count("Questions that share words with") == 2
+
+
+def test_contamination_of_a_collection(place, command, tmp_path):
+    questions, text = copied_question(tmp_path)
+    blocks = (Block(text.read_text(encoding="utf-8")),)
+    collection = Collection.create(Workspace.open(place[0]), "books", load_encoder())
+    collection.add([Document("d1", "A book", "text.txt", blocks)])
+    [report] = json.loads(command("contamination", questions, "--against", "books", "--json")[1])
+    assert report["touched"] == ["q1"]
+
+
+def test_the_primer_has_little_of_its_books_word_for_word(command):
+    out = command("contamination", "primer", "--against", book_path("aerosols_clouds"), "--json")[1]
+    [report] = json.loads(out)
+    assert report["questions"] == len(gold_questions().questions)
+    assert len(report["touched"]) < 0.1 * report["questions"]
+
+
+def test_benchmarks_are_compared(place, command):
+    code, out, _ = command("compare", place[1], f"{place[2]}:primer", "--generator", "m1", "--json")
+    data = json.loads(out)
+    assert code == 0
+    assert data["agreement"][0]["models"] == ["m0", "m1", "m2", "m3"]
+    assert data["agreement"][0]["over_questions"] is not None
+    assert {entry["metrics"][0]["generator"] for entry in data["favour"]} == {"m1"}
+
+
+def test_the_published_comparison_is_reproduced(command):
+    code, out, _ = command("compare", "published:gold", "published:silver", "--generator", "gpt-3.5-turbo")
+    assert code == 0
+    assert "Do metrics favour gpt-3.5-turbo" in out

@@ -1,0 +1,94 @@
+import csv
+import json
+
+import pytest
+
+from climaqa_cases import CASES
+from command_line import run_command
+
+
+@pytest.fixture
+def answers(tmp_path):
+    file = tmp_path / "answers.jsonl"
+    rows = [{"id": case.model, "reference": case.reference, "answer": case.answer} for case in CASES[5:]]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def test_score_prints_means_and_writes_every_answer(monkeypatch, capsys, tmp_path, answers):
+    means, each = tmp_path / "means.csv", tmp_path / "each.csv"
+    code, out, _ = run_command(
+        monkeypatch, capsys, "metrics", "score", answers, "-m", "bleu_char", "--csv", means, "--output", each
+    )
+    assert code == 0
+    assert "BLEU (characters)" in out
+    (row,) = csv.DictReader(means.open(newline=""))
+    assert float(row["mean"]) == pytest.approx(sum(case.bleu for case in CASES[5:]) / 5, abs=0.001)
+    assert row["n"] == "5"
+    assert [float(one["bleu_char"]) for one in csv.DictReader(each.open(newline=""))] == pytest.approx(
+        [case.bleu for case in CASES[5:]], abs=0.0005
+    )
+
+
+def test_score_as_json_and_jsonl(monkeypatch, capsys, tmp_path, answers):
+    each = tmp_path / "each.jsonl"
+    code, out, _ = run_command(monkeypatch, capsys, "metrics", "score", answers, "-m", "bleu", "-o", each, "--json")
+    data = json.loads(out)
+    assert code == 0
+    assert data["answers"] == [json.loads(line) for line in each.read_text().splitlines()]
+    assert 0 < data["means"]["bleu"]["value"] < 0.16
+    assert data["computed_by"]["bleu"].startswith("sacreBLEU")
+
+
+def test_score_of_cloze_answers(monkeypatch, capsys, tmp_path):
+    file = tmp_path / "cloze.csv"
+    file.write_text("reference,answer,statement\nice,Ices,The <blank> melts.\nice,snow,no gap\n")
+    code, out, err = run_command(monkeypatch, capsys, "metrics", "score", file)
+    assert code == 0
+    assert "phrase similarity" in out
+    assert "local:minilm, window 4" in out
+    assert "1 rows left out" in err
+
+
+def test_calibrate_window_on_the_primer(monkeypatch, capsys, tmp_path):
+    html, table = tmp_path / "window.html", tmp_path / "window.csv"
+    code, out, _ = run_command(
+        monkeypatch, capsys, "metrics", "calibrate-window", "--html", html, "--csv", table, "--json"
+    )
+    data = json.loads(out)
+    assert code == 0
+    assert data["calibration"]["chosen"] == 5
+    assert data["calibration"]["n_right"] == data["calibration"]["n_wrong"] == 20
+    assert "authors" in data["source"]
+    assert len(list(csv.DictReader(table.open(newline="")))) == 11
+    assert "mean cosine" in html.read_text()
+
+
+def test_calibrate_window_on_a_file(monkeypatch, capsys, tmp_path):
+    file = tmp_path / "labelled.csv"
+    rows = [("ice", "snow", 1), ("ice", "lava", 0), ("sea", "ocean", 1), ("sea", "desert", 0)]
+    lines = [f"The {a} of the <MASK> is large.,{a},{b},{c}" for a, b, c in rows]
+    file.write_text("\n".join(["statement,reference,answer,correct", *lines]))
+    code, out, _ = run_command(monkeypatch, capsys, "metrics", "calibrate-window", file)
+    assert code == 0
+    assert "2 right and 2 wrong answers to 2 statements" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["score", "missing.csv"], "no file"),
+        (["score", "ANSWERS", "-m", "rouge"], "no metric"),
+        (["score", "ANSWERS", "-m", "bert_score", "--encoder", "minilm"], "names no encoder"),
+        (["calibrate-window", "ANSWERS"], "has no statement"),
+        (["calibrate-window", "--floor", "2"], "--floor"),
+        (["calibrate-window", "--encoder", "local:/no/such/folder"], "no encoder folder"),
+    ],
+    ids=["file", "metric", "encoder", "columns", "floor", "folder"],
+)
+def test_wrong_input_is_one_sentence_and_code_two(monkeypatch, capsys, answers, arguments, word):
+    given = [str(answers) if part == "ANSWERS" else part for part in arguments]
+    code, out, err = run_command(monkeypatch, capsys, "metrics", *given)
+    assert (code, out) == (2, "")
+    assert word in err
+    assert "Traceback" not in err

@@ -1,0 +1,160 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.errors import InputError
+from climassay.evaluation.comparing import (
+    ModelMeans,
+    experiment_means,
+    generator_favour,
+    published_means,
+    rank_agreement,
+)
+from climassay.evaluation.published import GENERATOR
+from climassay.evaluation.study_tables import agreement_table, favour_table, means_table
+from experiments import experiment, questions_of
+
+GOLD, SILVER = published_means("gold"), published_means("silver")
+SKILLS = {(f"m{n}", "default"): 0.25 + 0.12 * n for n in range(6)}
+
+
+@pytest.fixture(scope="module")
+def runs():
+    asked = questions_of(90, 60, 60)
+    return experiment(SKILLS, questions=asked), experiment(SKILLS, questions=asked, seed=7)
+
+
+def test_published_silver_ranks_models_as_gold_does():
+    found = {one.metric: one for one in rank_agreement(GOLD, SILVER, resamples=200)}
+    assert set(found["accuracy"].models) == {"gemma-27b", "gpt-3.5-turbo", "gpt-4o", "llama3-70b", "mixtral-8x22b"}
+    assert found["bleu_char"].spearman.value == pytest.approx(1)
+    assert found["phrase_similarity"].kendall.value == pytest.approx(1)
+    # Gold: 4o > llama > mixtral > gemma > 3.5; silver: 4o > mixtral > gemma > llama > 3.5. Squared gaps of ranks: 6.
+    assert found["accuracy"].spearman.value == pytest.approx(1 - 6 * 6 / (5 * 24))
+    assert all(one.spearman.value > 0.6 for one in found.values())
+
+
+def test_p_values_count_all_orders_of_the_models():
+    found = {one.metric: one for one in rank_agreement(GOLD, SILVER, resamples=50)}
+    assert found["bleu_char"].p_value == pytest.approx(1 / 120)
+    assert found["accuracy"].p_value > 0.05
+    assert found["bleu_char"].over_questions is None
+
+
+def test_benchmarks_of_the_same_skills_rank_alike(runs):
+    first, second = (experiment_means(run) for run in runs)
+    accuracy = rank_agreement(first, second, resamples=200)[0]
+    assert accuracy.metric == "accuracy"
+    assert accuracy.spearman.value > 0.8
+    assert accuracy.over_questions.low > 0.3
+    assert accuracy.over_questions.low <= accuracy.spearman.value <= accuracy.over_questions.high + 1e-9
+
+
+def test_means_leave_out_questions_that_some_model_has_no_score_for(runs):
+    run = runs[0]
+    first = next(one for one in run.outcomes if one.cell.task == "freeform")
+    scores = {name: value for name, value in first.scores.items() if name != "fact_f1"}
+    cut = replace(run, outcomes=tuple(replace(one, scores=scores) if one is first else one for one in run.outcomes))
+    means = experiment_means(cut)
+    assert {len(values) for values in means.items["fact_f1"].values()} == {59}
+    assert {len(values) for values in means.items["bleu_char"].values()} == {60}
+
+
+def test_too_few_common_models_are_refused():
+    with pytest.raises(InputError, match="no metric with scores of the same 3 models"):
+        rank_agreement(GOLD, ModelMeans("other", "default", {"accuracy": {"gpt-4o": 0.5, "gemma-27b": 0.4}}))
+
+
+@pytest.mark.parametrize(("means", "models"), [(GOLD, 7), (SILVER, 5)], ids=["gold", "silver"])
+def test_bleu_and_bert_score_favour_the_published_generator_and_factual_accuracy_does_not(means, models):
+    found = {one.metric: one for one in generator_favour(means, GENERATOR)}
+    for metric in ("bleu_char", "bert_score"):
+        assert (found[metric].rank, found[metric].place, found[metric].models) == (1, 1, models)
+        assert found[metric].places_gained >= 4
+        assert found[metric].excess > 0
+    truth = found["factual_accuracy"]
+    assert truth.rank > 1
+    assert truth.places_gained < found["bleu_char"].places_gained
+    assert truth.studentised < found["bleu_char"].studentised
+
+
+def test_against_factual_accuracy_only_metrics_of_words_favour_the_generator():
+    for means in (GOLD, SILVER):
+        found = {one.metric: one for one in generator_favour(means, GENERATOR, "factual_accuracy")}
+        assert {metric for metric, one in found.items() if one.place == 1} == {"bleu_char", "bert_score"}
+        assert {one.anchor_rank - one.rank > 0 for m, one in found.items() if m in ("bleu_char", "bert_score")} == {
+            True
+        }
+
+
+@given(st.integers(0, 10_000), st.integers(4, 9))
+def test_the_excess_is_the_residual_of_a_regression_with_the_generator_as_its_own_term(seed, size):
+    random = np.random.default_rng(seed)
+    x, y = random.normal(size=size), random.normal(size=size)
+    names = [f"m{n}" for n in range(size)]
+    tables = {"accuracy": x, "bleu_char": y}
+    means = ModelMeans(
+        "set", "default", {metric: dict(zip(names, map(float, v), strict=True)) for metric, v in tables.items()}
+    )
+    [found] = generator_favour(means, "m1")
+    design = np.stack([np.ones(size), x, np.eye(size)[1]], axis=1)
+    weights, *_ = np.linalg.lstsq(design, y, rcond=None)
+    residuals = y - design @ weights
+    scale = residuals @ residuals / (size - 3)
+    error = np.sqrt(scale * np.linalg.inv(design.T @ design)[2, 2])
+    assert found.excess == pytest.approx(weights[2], rel=1e-6, abs=1e-9)
+    assert found.studentised == pytest.approx(weights[2] / error, rel=1e-4, abs=1e-9)
+
+
+def test_a_planted_favour_is_seen_and_its_absence_too(runs):
+    run = runs[0]
+    lifted = [
+        replace(one, scores={**one.scores, "bleu_char": one.scores["bleu_char"] + 0.3})
+        if one.cell.model == "m2" and one.cell.task == "freeform"
+        else one
+        for one in run.outcomes
+    ]
+    found = {one.metric: one for one in generator_favour(experiment_means(replace(run, outcomes=tuple(lifted))), "m2")}
+    planted, other = found["bleu_char"], found["bert_score"]
+    assert (planted.place, planted.rank) == (1, 1)
+    assert planted.p_value < 0.01
+    assert planted.over_questions.low > 0.15
+    assert other.over_questions.low < 0 < other.over_questions.high
+
+
+@pytest.mark.parametrize(
+    ("means", "generator", "anchor", "word"),
+    [
+        (GOLD, "gpt-5", "accuracy", "no accuracy of a model 'gpt-5'"),
+        (GOLD, GENERATOR, "supported", "no supported of a model"),
+        (ModelMeans("x", "default", {"accuracy": {"a": 1.0}, "bleu": {"a": 0.1}}), "a", "accuracy", "fewer than 4"),
+    ],
+    ids=["generator", "anchor", "models"],
+)
+def test_a_check_without_sense_is_refused(means, generator, anchor, word):
+    with pytest.raises(InputError, match=word):
+        generator_favour(means, generator, anchor)
+
+
+def test_settings_and_benchmarks_that_are_not_there_are_refused(runs):
+    with pytest.raises(InputError, match="no setting 'rag': they have default, few-shot"):
+        published_means("gold", "rag")
+    with pytest.raises(InputError, match="in the setting 'rag': it has default"):
+        experiment_means(runs[0], "rag")
+    two = replace(runs[0], questions={"a": (), "b": ()})
+    with pytest.raises(InputError, match="several benchmarks, a, b"):
+        experiment_means(two)
+
+
+def test_tables_say_what_the_numbers_rest_on():
+    agreement = rank_agreement(GOLD, SILVER, resamples=50)
+    table = agreement_table(agreement, GOLD, SILVER)
+    assert [row[0] for row in table.rows][:2] == ["accuracy", "BLEU (characters)"]
+    assert table.rows[1][1:3] == ("5", "1.00")
+    assert means_table(agreement, GOLD, SILVER).rows[0] == ("accuracy", "gemma-27b", "79.2", "79.5")
+    favour = favour_table(generator_favour(GOLD, GENERATOR), GOLD)
+    assert favour.rows[0][:4] == ("BLEU (characters)", "7", "5", "1")
+    assert favour.rows[0][-1] == "1 of 7"

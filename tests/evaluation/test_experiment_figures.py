@@ -1,0 +1,122 @@
+from dataclasses import replace
+
+import pytest
+
+from climassay.evaluation.experiment_calibration import calibrate_experiment, calibration_figures, calibration_table
+from climassay.evaluation.experiment_figures import level_figures, setting_figures, source_figure
+from climassay.evaluation.experiment_scores import score_experiment
+from climassay.reporting import Report, Section
+from experiments import experiment, question, questions_of
+
+
+@pytest.fixture(scope="module")
+def given():
+    return experiment()
+
+
+@pytest.fixture(scope="module")
+def scores(given):
+    return score_experiment(given)
+
+
+def test_levels_have_one_figure_a_published_metric(scores):
+    figures = level_figures(scores, "primer")
+    assert [figure.y.label for figure in figures] == [
+        "accuracy",
+        "BLEU (characters)",
+        "BERTScore",
+        "factual accuracy",
+    ]
+    assert [series.name for series in figures[0].series] == ["small", "large"]
+    assert [figures[0].x.words(point.x) for point in figures[0].series[0].points] == [
+        "base",
+        "reasoning",
+        "hypothetical",
+    ]
+    values = {s.level: s.estimate.value for s in scores.scores if s.cell.model == "large" and s.metric == "accuracy"}
+    assert [point.y for point in figures[0].series[1].points] == [
+        values[level] for level in ("base", "reasoning", "hypothetical")
+    ]
+
+
+def test_another_setting_can_be_shown(scores):
+    assert [series.name for series in level_figures(scores, "primer", "rag-source")[0].series] == ["small"]
+
+
+def test_more_models_than_colours_are_parted():
+    many = experiment({(f"m{n}", "default"): 0.5 for n in range(7)}, questions=questions_of(6, 0, 0))
+    assert [len(figure.series) for figure in level_figures(score_experiment(many), "primer")] == [5, 2]
+
+
+def test_questions_without_levels_have_no_such_figure():
+    flat = experiment(questions=[question("mcq", number) for number in range(4)])
+    assert level_figures(score_experiment(flat), "primer") == []
+
+
+def test_forest_plots_show_every_cell_and_the_constant_answer(scores):
+    figures = {figure.axis: figure for figure in setting_figures(scores, "primer")}
+    assert [dot.label for dot in figures["accuracy"].dots] == ["small, default", "small, rag-source", "large, default"]
+    assert {dot.reference for dot in figures["accuracy"].dots} == {0.25}
+    assert {dot.reference for dot in figures["BERTScore"].dots} == {None}
+    assert all(0 <= dot.low <= dot.value <= dot.high <= 1 for figure in figures.values() for dot in figure.dots)
+
+
+def test_phrase_similarity_below_zero_is_drawn_at_the_axis(given):
+    below = [
+        replace(one, scores={**one.scores, "phrase_similarity": -0.4}) if one.cell.task == "cloze" else one
+        for one in given.outcomes
+    ]
+    figures = setting_figures(score_experiment(replace(given, outcomes=tuple(below))), "primer")
+    assert [dot.value for dot in figures[-1].dots] == [0.0, 0.0, 0.0]
+
+
+def test_questions_are_counted_over_their_sources():
+    asked = [question("mcq", 0, document="a"), question("cloze", 1, document="b"), question("mcq", 2, document="b")]
+    asked.append(replace(question("freeform", 3), document=None))
+    figure = source_figure(asked, "Sources")
+    assert [(bar.label, bar.counts) for bar in figure.bars] == [
+        ("b", (1, 0, 1)),
+        ("a", (1, 0, 0)),
+        ("source not named", (0, 1, 0)),
+    ]
+    assert source_figure([replace(one, document=None) for one in asked], "Sources") is None
+    assert source_figure([], "Sources") is None
+
+
+def test_calibration_is_that_of_the_chosen_options(given):
+    found = {one.name: one for one in calibrate_experiment(given)}
+    assert set(found) == {"small, default", "small, rag-source", "large, default"}
+    one = found["small, rag-source"]
+    right = [o for o in given.outcomes if o.cell == one.cell]
+    assert one.confidence == pytest.approx(sum(o.probability for o in right) / len(right))
+    assert one.accuracy == pytest.approx(sum(o.scores["accuracy"] for o in right) / len(right))
+    assert one.curve.points[-1].coverage == 1
+
+
+def test_answers_without_a_probability_are_counted_and_not_covered(given):
+    bare = [replace(one, probability=None) if one.question == "mcq-0" else one for one in given.outcomes]
+    found = calibrate_experiment(replace(given, outcomes=tuple(bare)))
+    assert {(one.n, one.without) for one in found} == {(11, 1)}
+    assert found[0].curve.points[-1].coverage == pytest.approx(11 / 12)
+    assert [row[-1] for row in calibration_table(found, "primer").rows] == ["-", "-", "-"]
+
+
+def test_letters_alone_have_no_calibration(given):
+    bare = tuple(replace(one, probability=None) for one in given.outcomes)
+    found = calibrate_experiment(replace(given, outcomes=bare))
+    assert found == ()
+    assert calibration_table(found, "primer") is None
+    assert calibration_figures(found, "primer") == []
+
+
+def test_all_figures_can_be_drawn(given, scores):
+    blocks = (
+        *level_figures(scores, "primer"),
+        *setting_figures(scores, "primer"),
+        *calibration_figures(calibrate_experiment(given), "primer"),
+        source_figure(given.questions["primer"], "Sources"),
+    )
+    page = Report("T", "L", (Section("S", blocks),)).to_html()
+    assert page.count("<figure") == len(blocks)
+    assert ">reasoning</text>" in page
+    assert "nan" not in page.lower().replace("nano", "")

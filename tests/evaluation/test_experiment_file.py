@@ -1,0 +1,84 @@
+"""From a TOML file to an experiment, and clear sentences where an entry does not fit."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from climassay.errors import InputError
+from climassay.evaluation.experiment_file import COMMENTED, load_plan, parse_plan
+
+SMALL = """
+benchmarks = ["primer"]
+settings = ["default", "rag:books"]
+[[model]]
+name = "local:smollm2"
+"""
+
+
+def parse(text, folder=Path()):
+    return parse_plan(tomllib.loads(text), where="x.toml", folder=folder)
+
+
+def test_a_small_file_is_an_experiment_with_defaults():
+    plan = parse(SMALL)
+    assert plan.name == "x"
+    assert [one.shown for one in plan.models] == ["smollm2"]
+    assert [one.label for one in plan.settings] == ["default", "rag:books"]
+    assert plan.tasks == ("mcq", "freeform", "cloze")
+    assert plan.metrics.entailment == "bundled"
+
+
+def test_the_commented_file_is_one_and_so_are_its_comments():
+    assert parse(COMMENTED).models[0].name == "local:smollm2"
+    # Every commented-out entry must fit as well: take the marks away and read it again.
+    lines = [line.removeprefix("# ") if line.startswith("# ") and ("=" in line or "[[" in line) else line
+             for line in COMMENTED.splitlines()]  # fmt: skip
+    known = [line for line in lines if not line.startswith("climassay")]
+    plan = parse("\n".join(known))
+    assert len(plan.settings) == 6
+    by_label = {one.label: one for one in plan.settings}
+    assert by_label["rag-source"].min_cosine == 0.3
+    assert by_label["ft-silver"].training.questions == "silver.jsonl"
+    assert by_label["cp-held-out"].training.collections == ("other-books",)
+    assert plan.benchmarks[1].files == ("mcq.csv", "freeform.csv", "cloze.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (SMALL.replace('["primer"]', "[]"), "at least one question file"),
+        (SMALL.replace("[[model]]\nname", "unknown"), "no entry 'unknown'"),
+        ('benchmarks = ["primer"]', "at least one model"),
+        (SMALL + "label = 3\n", "label = 3, but it must be a text"),
+        (SMALL + '[[model]]\nname = "local:smollm2"\n', "two entries are called model 'smollm2'"),
+        (SMALL.replace('"default", ', '"default", "default", '), "two entries are called setting 'default'"),
+        (SMALL.replace("settings", 'tasks = ["quiz"]\nsettings'), "must be a list"),
+        (SMALL.replace('"rag:books"', '"rag:"'), "needs the name of a collection"),
+        (SMALL + '[[setting]]\nlabel = "x"\n', "needs the entry use"),
+        (SMALL + '[[setting]]\nuse = "fine-tuned"\ntraining = 3\n', "training is a table"),
+        (SMALL + '[[setting]]\nuse = "default"\nlabel = "d"\nwindows = 3\n', "no entry 'windows'"),
+        ("limit = 0\n" + SMALL, "limit must be at least 1"),
+        ("benchmarks = 3\n" + SMALL.replace('benchmarks = ["primer"]', ""), "list of texts"),
+        (SMALL + "[metrics]\nwindow = 1.5\n", "whole number"),
+        ("metrics = 3\n" + SMALL, "begins with"),
+        ("model = 3\n" + SMALL.split("[[")[0], "tables that begin"),
+    ],
+)
+def test_entries_that_do_not_fit_are_told(text, word):
+    with pytest.raises(InputError, match=word):
+        parse(text)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(InputError, match="There is no file"):
+        load_plan(tmp_path / "none.toml")
+
+
+def test_files_are_looked_for_beside_the_experiment(tmp_path):
+    from climassay.evaluation.experiment_file import located
+
+    (tmp_path / "mine.csv").write_text("x")
+    plan = parse(SMALL, tmp_path)
+    assert located(plan, "mine.csv") == str(tmp_path / "mine.csv")
+    assert located(plan, "primer") == "primer"

@@ -1,0 +1,135 @@
+from dataclasses import replace
+
+import pytest
+
+from climassay.evaluation.contamination import contamination
+from climassay.evaluation.experiment_report import answer_tables, experiment_report, is_wrong
+from climassay.evaluation.outcome import Cell
+from climassay.evaluation.published import published_scores
+from experiments import experiment, outcome, question, questions_of
+
+
+@pytest.fixture(scope="module")
+def given():
+    return experiment()
+
+
+def test_the_page_has_every_part(given):
+    questions = given.questions["primer"]
+    overlap = contamination(questions, [questions[0].context, "other words"], against="a corpus")
+    report = experiment_report(given, published=published_scores("gold", ["gpt-4o"]), contamination=[overlap])
+    assert [section.heading for section in report.sections] == [
+        "Summary",
+        "Scores",
+        "Figures",
+        "Calibration",
+        "Paired tests",
+        "Contamination",
+        "How it was asked",
+        "Questions and answers",
+    ]
+    page = report.to_html()
+    assert "2 models in 2 settings on 27 questions of primer: 81 answers." in page
+    assert "gpt-4o (published)" in page
+    assert "Questions that share words with a corpus" in page
+    assert ("Run", "r00000001") in report.facts
+    assert ("Metric BERTScore", "bundled encoder") in report.facts
+
+
+def test_the_summary_names_the_best_cell_with_its_interval(given):
+    from climassay.evaluation.experiment_scores import score_experiment
+
+    scores = score_experiment(given)
+    best = max(
+        (s for s in scores.scores if s.metric == "accuracy" and s.level == "overall"), key=lambda s: s.estimate.value
+    )
+    [first, *_] = experiment_report(given, scores=scores).sections[0].blocks
+    assert f"Highest accuracy: {best.cell.model}, {best.cell.setting}, {100 * best.estimate.value:.1f}" in first.text
+    assert "best constant answer 25.0" in first.text
+    assert "Of 10 paired comparisons" in first.text
+
+
+def test_notes_of_cells_are_said_at_the_top(given):
+    cells = (replace(given.cells[0], notes=("contexts were cut to 512 tokens",)), *given.cells[1:])
+    report = experiment_report(replace(given, cells=cells))
+    assert any("contexts were cut to 512 tokens" in block.text for block in report.sections[0].blocks)
+
+
+def test_every_answer_is_there_with_its_scores(given):
+    tables = answer_tables(given)
+    assert len(tables.questions) == 27
+    assert sum(len(one.answers) for one in tables.questions) == len(given.outcomes)
+    mcq = tables.questions[0]
+    assert [option.correct for option in mcq.options] == [True, False, False, False]
+    assert mcq.metrics == ("accuracy",)
+    assert {row.scores for row in mcq.answers} <= {("0",), ("1",)}
+    assert all(row.text[:3] in ("a) ", "b) ") for row in mcq.answers)
+    assert all(row.remarks[0].startswith("probability 0.") for row in mcq.answers)
+
+
+def test_texts_are_stored_once_however_often_they_were_given(given):
+    tables = answer_tables(given)
+    texts = [source.text for source in tables.sources]
+    assert len(texts) == len(set(texts))
+    contexts = {one.context for one in given.questions["primer"]}
+    assert set(texts) == contexts | {"A passage about aerosols.", "A passage about clouds."}
+    places = {tables.sources[place].text for one in tables.questions for row in one.answers for place in row.sources}
+    assert places == {"A passage about aerosols.", "A passage about clouds."}
+    assert tables.sources[tables.questions[0].source].text == given.questions["primer"][0].context
+
+
+def test_a_passage_whose_text_was_not_kept_is_said_to_be_so(given):
+    assert "(text not kept)" in {source.text for source in answer_tables(replace(given, passages={})).sources}
+
+
+def test_benchmarks_have_sections_of_their_own(given):
+    other = experiment(benchmark="silver", seed=5)
+    both = replace(
+        given,
+        cells=given.cells + other.cells,
+        outcomes=given.outcomes + other.outcomes,
+        questions={**given.questions, **other.questions},
+    )
+    report = experiment_report(both)
+    headings = [section.heading for section in report.sections]
+    assert "Scores: primer" in headings
+    assert "Scores: silver" in headings
+    assert len(report.sections[-1].blocks[0].questions) == 54
+
+
+def test_what_a_model_wrote_cannot_become_markup(given):
+    hostile = tuple(replace(one, answer="<script>alert(1)</script>") for one in given.outcomes)
+    page = experiment_report(replace(given, outcomes=hostile)).to_html()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+
+def test_a_large_experiment_stays_one_page_that_a_browser_can_open():
+    skills = {(f"m{n}", setting): 0.5 for n in range(5) for setting in ("default", "few-shot", "rag-a", "rag-b")}
+    page = experiment_report(experiment(skills, questions=questions_of(120, 40, 40))).to_html()
+    assert page.count('<details class="item"') == 200
+    assert page.count("A passage about aerosols.") == 1
+    # 4,000 answers; 500 questions in 20 cells would stay below 5 MB.
+    assert len(page) < 2_000_000
+
+
+CELL = Cell("set", "m", "default", "freeform")
+ASKED = question("freeform", 1)
+
+
+@pytest.mark.parametrize(
+    ("scores", "error", "wrong"),
+    [
+        ({"accuracy": 1.0}, None, False),
+        ({"accuracy": 0.0}, None, True),
+        ({"exact_match": 0.0, "phrase_similarity": 0.9}, None, True),
+        ({"supported": 1.0, "factual_accuracy": 0.6}, None, False),
+        ({"supported": 0.0, "factual_accuracy": 0.4}, None, True),
+        ({"factual_accuracy": 0.4}, None, True),
+        ({"factual_accuracy": 0.6}, None, False),
+        ({"bleu": 0.0}, None, False),
+        ({}, "time out", True),
+    ],
+)
+def test_wrong_is_what_the_binary_metric_of_the_task_says(scores, error, wrong):
+    assert is_wrong(outcome(CELL, ASKED, scores, error=error)) is wrong

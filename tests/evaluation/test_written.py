@@ -1,0 +1,97 @@
+"""Freeform and cloze answers: what is asked, what is kept, what is noted."""
+
+import pytest
+
+from climassay.errors import ModelError
+from climassay.evaluation import ExamplePool, Sources, TaskPrompts, parse_setting
+from climassay.evaluation.written import (
+    ask_written,
+    cloze_answer,
+    cloze_violations,
+    freeform_answer,
+    freeform_violations,
+)
+from climassay.questions import Question
+from scripted_model import ScriptedModel
+
+FREEFORM = Question("f1", "freeform", "Why does ice melt?", "Because it is warm.")
+CLOZE = Question("c1", "cloze", "The <MASK> absorbs heat.", "ocean")
+POOL = ExamplePool(
+    "pool",
+    (
+        Question("p1", "freeform", "What is albedo?", "The reflected share."),
+        Question("p2", "cloze", "A <MASK> is a storm.", "cyclone"),
+    ),
+)
+SOURCES = Sources(lambda names: None, lambda name: POOL)
+
+
+def ask(question, write, setting="default", examples=1):
+    model = ScriptedModel(write=write)
+    chosen = parse_setting(setting, SOURCES, examples=examples)
+    [answer] = ask_written([question], model, chosen, TaskPrompts.load())
+    return answer, model.texts[0]
+
+
+def test_a_freeform_answer_is_asked_for_in_two_sentences_and_kept():
+    answer, prompt = ask(FREEFORM, lambda prompt, schema: " It is warm.\nVery warm.\n\nQuestion: and why?")
+    assert answer.text == "It is warm. Very warm."
+    assert answer.violations == ()
+    assert "Why does ice melt?" in prompt
+    assert "at most two sentences" in prompt
+    assert prompt.endswith("<answer>Answer:")
+
+
+def test_too_many_sentences_are_kept_and_noted():
+    answer, _ = ask(FREEFORM, lambda prompt, schema: "One is so. Two is so. Three is so.")
+    assert answer.text == "One is so. Two is so. Three is so."
+    assert answer.violations == ("more than two sentences",)
+
+
+def test_a_cloze_statement_is_asked_with_its_gap():
+    answer, prompt = ask(CLOZE, lambda prompt, schema: " **Ocean**.\nStatement: next")
+    assert answer.text == "Ocean"
+    assert answer.violations == ()
+    assert "Statement: The ____ absorbs heat." in prompt
+    assert "MASK" not in prompt
+
+
+def test_examples_come_before_the_question_in_their_own_form():
+    _, prompt = ask(CLOZE, lambda prompt, schema: "sea", "few-shot:pool")
+    assert "Statement: A ____ is a storm.\nMissing word: cyclone\n\nStatement: The ____ absorbs heat." in prompt
+    _, prompt = ask(FREEFORM, lambda prompt, schema: "sea", "few-shot:pool")
+    assert "Question: What is albedo?\nAnswer: The reflected share.\n\nQuestion: Why does ice melt?" in prompt
+
+
+def test_a_failed_call_is_an_answer_with_its_error():
+    answer, _ = ask(FREEFORM, lambda prompt, schema: ModelError("The server is down."))
+    assert (answer.text, answer.error, answer.violations) == ("", "The server is down.", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("  albedo ", "albedo"),
+        ("'SO2'.", "SO2"),
+        ("“sulfur dioxide”\nbecause", "sulfur dioxide"),
+        ("0.5", "0.5"),
+        ("", ""),
+        ("\n\nice", "ice"),
+    ],
+)
+def test_a_cloze_answer_is_its_first_line_without_wrapping(text, kept):
+    assert cloze_answer(text) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [("ice", ()), ("ice-albedo", ()), ("sea ice", ("more than one word",)), ("", ("empty",))],
+)
+def test_cloze_takes_one_word(text, broken):
+    assert cloze_violations(text) == broken
+
+
+def test_freeform_takes_two_sentences_and_knows_abbreviations():
+    assert freeform_violations("It warms by e.g. 1.5 °C. It melts.") == ()
+    assert freeform_violations("") == ("empty",)
+    assert freeform_answer("A b.\n c.\n\nd.") == "A b. c."

@@ -1,0 +1,87 @@
+"""The published YAML files, loaded and evaluated by lm-evaluation-harness itself."""
+
+import pytest
+
+from climassay.integrations import publish_benchmark
+from climassay.integrations.asking import pose_questions
+from climassay.integrations.lm_eval import cloze_results, letter_results
+from climassay.integrations.rows import prompt_row
+from published_sample import sample, write_sample
+
+pytest.importorskip("lm_eval")
+
+
+@pytest.fixture
+def manager(tmp_path, monkeypatch):
+    import datasets
+    from lm_eval.tasks import TaskManager
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets")
+    published = publish_benchmark(write_sample(tmp_path), tmp_path / "first", name="sample").folder
+    moved = published.rename(tmp_path / "moved")
+    return TaskManager(include_path=str(moved / "lm_eval"), include_defaults=False)
+
+
+def test_the_group_runs_from_any_folder(manager, monkeypatch, tmp_path):
+    """With the harness's own random model; freeform is left out, for its judge is not what is tested here."""
+    from lm_eval.evaluator import simple_evaluate
+
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert manager.all_groups == ["sample"]
+    monkeypatch.setattr("climassay.integrations.lm_eval.results.score_answer", scores_without_models)
+    found = simple_evaluate(
+        model="dummy", tasks=["sample"], task_manager=manager, bootstrap_iters=0, log_samples=True, num_fewshot=3
+    )
+    counts = {name: told["original"] for name, told in found["n-samples"].items()}
+    assert counts["sample_mcq_base"] == counts["sample_mcq_letter_hypothetical"] == 2
+    assert counts["sample_freeform_reasoning"] == 1
+    assert counts["sample_cloze_base"] == 3
+    assert set(found["n-shot"].values()) == {0}
+    assert {found["versions"][name] for name in counts} == {1}
+    means = found["groups"]["sample::sample_mcq_mean"]
+    parts = [found["results"][f"sample_mcq_{level}"]["acc,none"] for level in ("base", "reasoning", "hypothetical")]
+    assert means["acc,none"] == pytest.approx(sum(parts) / 3)
+    letters = found["results"]["sample_mcq_letter_base"]["accuracy,none"]
+    assert letters == 0.0, "the random model writes no letter"
+
+
+def scores_without_models(question, text):
+    from climassay.integrations.scoring import SCORES, score_answer
+
+    if question.kind == "mcq":
+        return score_answer(question, text)
+    return dict.fromkeys(SCORES[question.kind], 0.5)
+
+
+def row_of(kind):
+    return prompt_row(pose_questions([question for question in sample() if question.kind == kind])[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        (" {letter}", 1.0),
+        (" {letter}) because", 1.0),
+        ("The answer is ({letter}).", 1.0),
+        (" It is so.", 0.0),
+        ("", 0.0),
+    ],
+    ids=["letter", "lettered", "sentence", "none", "empty"],
+)
+def test_letters_are_parsed_by_our_parser(text, score):
+    row = row_of("mcq")
+    assert letter_results(row, [text.format(letter=row["target"])]) == {"accuracy": score}
+
+
+def test_a_wrong_letter_is_wrong():
+    row = row_of("mcq")
+    wrong = next(letter for letter in "abcd" if letter != row["target"])
+    assert letter_results(row, [f" {wrong}"]) == {"accuracy": 0.0}
+
+
+def test_cloze_answers_are_cut_to_their_first_line():
+    row = row_of("cloze")
+    scores = cloze_results(row, [f" **{row['answer']}**.\nStatement: and so on"])
+    assert scores == {"exact_match": 1.0, "exact_match_normalised": 1.0, "phrase_similarity": pytest.approx(1.0)}
+    assert set(cloze_results(row, [" "]).values()) == {0.0}

@@ -1,0 +1,175 @@
+"""The provider, the tasks and the scorers, run by Inspect itself."""
+
+import math
+
+import pytest
+
+from climassay.errors import InputError
+from climassay.integrations import publish_benchmark
+from climassay.models.contract import Completion, Message, Sampling
+from published_sample import Listener, sample, write_sample
+
+inspect_ai = pytest.importorskip("inspect_ai")
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    """Runs a task with one of our models behind the provider."""
+    from inspect_ai.model import get_model
+
+    def evaluate(task, model, **options):
+        monkeypatch.setattr("climassay.integrations.inspect.provider.load_model", lambda *_, **__: model)
+        provider = get_model("climassay/local:any", memoize=False)
+        (log,) = inspect_ai.eval(task, model=provider, display="none", log_dir=str(tmp_path / "logs"), **options)
+        return log
+
+    return evaluate
+
+
+def metrics(log, scorer):
+    """Values of a scorer's metrics, by name of the score where there are several."""
+    return {
+        (score.name, name): metric.value
+        for score in log.results.scores
+        if score.scorer.endswith(scorer)
+        for name, metric in score.metrics.items()
+    }
+
+
+def test_accuracy_comes_by_level(run, tmp_path):
+    file = write_sample(tmp_path)
+    mcq = [question for question in sample() if question.kind == "mcq"]
+    log = run("climassay/mcq", Listener(" b"), task_args={"file": str(file)})
+    assert log.status == "success"
+    found = metrics(log, "answer_letter")
+    for level in ("base", "reasoning", "hypothetical"):
+        own = [question for question in mcq if question.level == level]
+        assert found["answer_letter", level] == sum(one.correct == 1 for one in own) / len(own)
+    assert found["answer_letter", "all"] == sum(one.correct == 1 for one in mcq) / len(mcq)
+    assert 0 < found["answer_letter", "all"] < 1
+    assert {sample.scores["answer_letter"].answer for sample in log.samples} == {"b"}
+
+
+def test_an_answer_without_a_letter_is_wrong(run, tmp_path):
+    log = run("climassay/mcq", Listener(" It depends."), task_args={"file": str(write_sample(tmp_path))})
+    assert metrics(log, "answer_letter")["answer_letter", "all"] == 0
+    assert {sample.scores["answer_letter"].reason for sample in log.samples} == {"invalid_response_format"}
+
+
+def test_cloze_answers_are_scored_as_we_score_them(run, tmp_path):
+    file = write_sample(tmp_path)
+    cloze = [question for question in sample() if question.kind == "cloze"]
+    log = run("climassay/cloze", Listener(f" {cloze[0].answer.upper()}.\n\nStatement:"), task_args={"file": str(file)})
+    found = {sample.id: sample.scores["cloze_scores"].value for sample in log.samples}
+    assert found[cloze[0].id] == {
+        "exact_match": float(cloze[0].answer.isupper()),
+        "exact_match_normalised": 1.0,
+        "phrase_similarity": pytest.approx(1.0),
+    }
+    others = [found[one.id]["phrase_similarity"] for one in cloze[1:]]
+    assert all(-3 <= value < 1 for value in others)
+    mean = metrics(log, "cloze_scores")["phrase_similarity", "grouped_all"]
+    assert mean == pytest.approx(sum(value["phrase_similarity"] for value in found.values()) / len(cloze))
+
+
+def test_a_level_can_be_chosen(run, tmp_path):
+    args = {"file": str(write_sample(tmp_path)), "level": "reasoning"}
+    log = run("climassay/mcq", Listener(), task_args=args)
+    assert {sample.metadata["level"] for sample in log.samples} == {"reasoning"}
+
+
+def test_without_prefix_the_chat_ends_with_the_user(run, tmp_path):
+    listener = Listener()
+    run("climassay/mcq", listener, task_args={"file": str(write_sample(tmp_path)), "prefix": False})
+    assert {request.assistant_prefix for request in listener.requests} == {""}
+    assert {request.messages[-1].role for request in listener.requests} == {"user"}
+
+
+def test_waiting_requests_are_asked_together(run, tmp_path):
+    listener = Listener()
+    log = run("climassay/mcq", listener, task_args={"file": str(write_sample(tmp_path))}, max_connections=6)
+    assert sum(listener.groups) == 6
+    assert len(listener.groups) < 6
+    usage = log.stats.model_usage["climassay/local:any"]
+    assert (usage.input_tokens, usage.output_tokens) == (60, 12)
+
+
+def test_the_log_has_the_prompt_as_the_model_got_it(run, tmp_path):
+    listener = Listener()
+    log = run("climassay/mcq", listener, task_args={"file": str(write_sample(tmp_path))})
+    logged = set()
+    for one in log.samples:  # long texts of a log lie apart, under their hash
+        places = [event.call.request["prompt"] for event in one.events if event.event == "model"]
+        logged |= {one.attachments[place.removeprefix("attachment://")] for place in places}
+    assert logged == {listener.render(one.messages, one.assistant_prefix) for one in listener.requests}
+
+
+def test_a_failed_request_is_an_error_not_an_answer(run, tmp_path):
+    class Broken(Listener):
+        def generate(self, requests, *, on_result=None):
+            return [Completion.failed("The server is down.") for _ in requests]
+
+    log = run("climassay/mcq", Broken(), task_args={"file": str(write_sample(tmp_path))})
+    assert log.status == "error"
+    assert "The server is down." in log.error.message
+
+
+def test_a_chat_becomes_a_request():
+    from inspect_ai.model import GenerateConfig
+
+    from climassay.integrations.inspect.provider import as_request
+    from climassay.integrations.inspect.samples import as_chat
+
+    turns = (Message("system", "Be brief."), Message("user", "Why?"))
+    config = GenerateConfig(max_tokens=5, temperature=0.5, top_p=0.9, seed=3, stop_seqs=["."])
+    request = as_request(as_chat([*turns, Message("assistant", "Because")]), config)
+    assert request.messages == turns
+    assert request.assistant_prefix == "Because"
+    assert request.sampling == Sampling(5, 0.5, 0.9, 3, (".",))
+    bare = as_request(as_chat(turns), GenerateConfig())
+    assert bare.assistant_prefix == ""
+    assert bare.sampling == Sampling(max_tokens=None)
+
+
+def test_tools_and_tool_results_are_refused():
+    from inspect_ai.model import ChatMessageTool, GenerateConfig
+
+    from climassay.integrations.inspect.provider import as_request
+
+    with pytest.raises(InputError, match="tool"):
+        as_request([ChatMessageTool(content="42")], GenerateConfig())
+
+
+def test_an_unknown_argument_of_the_model_is_refused():
+    from inspect_ai.model import get_model
+
+    with pytest.raises(InputError, match="takes no argument flavour"):
+        get_model("climassay/local:smollm2", memoize=False, flavour="sweet")
+
+
+def test_the_hub_file_runs_with_inspect_alone(run, tmp_path, monkeypatch):
+    """``inspect eval hf/...`` with the published folder in place of the hub."""
+    import datasets
+
+    folder = publish_benchmark(write_sample(tmp_path), tmp_path / "out", name="sample").folder
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets")
+    monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda filename, **_: str(folder / filename))
+    from inspect_ai.dataset import hf_dataset
+
+    def local(path, revision, **options):
+        return hf_dataset(path=str(folder), **options)
+
+    monkeypatch.setattr("inspect_ai._eval.task.hf.hf_dataset", local)
+    listener = Listener()
+    log = run("hf/climassay/sample/mcq", listener)
+    assert log.status == "success", log.error
+    packaged = Listener()
+    ours = run(f"{folder / 'inspect_tasks.py'}@mcq", packaged)
+    assert sorted(map(str, listener.requests)) == sorted(map(str, packaged.requests))
+    scores = metrics(log, "pattern")
+    assert scores["pattern", "accuracy"] == metrics(ours, "answer_letter")["answer_letter", "all"]
+    for kind in ("freeform", "cloze"):
+        log = run(f"hf/climassay/sample/{kind}", Listener())
+        assert log.status == "success", log.error
+        assert all(math.isfinite(value) for value in metrics(log, "").values())

@@ -1,0 +1,239 @@
+import json
+import re
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.errors import InputError
+from climassay.evaluation import parse_letter
+from climassay.integrations import open_benchmark, publish_benchmark
+from climassay.integrations.inspect_files import letter_pattern
+from climassay.integrations.rows import as_json_lines, question_row, read_prompt_rows
+from climassay.questions import read_questions
+from command_line import run_command
+from published_sample import sample, write_sample
+
+
+def contents(folder):
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_both_data_formats_give_the_questions_back(tmp_path):
+    folder = publish_benchmark(write_sample(tmp_path), tmp_path / "out").folder
+    assert read_questions(folder / "data/questions.jsonl").questions == tuple(sample())
+    for kind in ("mcq", "freeform", "cloze"):
+        table = read_questions(folder / f"data/climaqa_{kind}.jsonl").questions
+        own = [question for question in sample() if question.kind == kind]
+        assert [(one.kind, one.question, one.answer, one.options, one.correct, one.context) for one in table] == [
+            (one.kind, one.question, one.answer, one.options, one.correct, one.context) for one in own
+        ]
+        assert [one.level for one in table] == [None if kind == "cloze" else one.level for one in own]
+
+
+def test_prompt_rows_give_the_prompts_back(tmp_path):
+    benchmark = open_benchmark(write_sample(tmp_path))
+    folder = publish_benchmark(tmp_path / "sample.jsonl", tmp_path / "out").folder
+    for kind in benchmark.kinds:
+        for level in benchmark.levels(kind):
+            rows = read_prompt_rows(folder / f"prompts/{kind}_{level}.jsonl")
+            posed = [row for row in benchmark.posed(kind) if row.question.level == level]
+            assert [(row.question.id, row.messages, row.prefix, row.target, row.choices) for row in rows] == [
+                (row.question.id, row.messages, row.prefix, row.target, row.choices) for row in posed
+            ]
+
+
+def test_publishing_again_changes_nothing(tmp_path):
+    file = write_sample(tmp_path)
+    first = publish_benchmark(file, tmp_path / "out")
+    before = contents(first.folder)
+    second = publish_benchmark(file, tmp_path / "out")
+    assert set(first.written) == set(second.unchanged) == set(before)
+    assert not second.written
+    assert not second.removed
+    assert contents(second.folder) == before
+
+
+def test_the_frameworks_can_be_written_one_after_the_other(tmp_path):
+    file = write_sample(tmp_path)
+    publish_benchmark(file, tmp_path / "out", lm_eval=False)
+    assert not (tmp_path / "out/lm_eval").exists()
+    both = publish_benchmark(file, tmp_path / "out", inspect=False)
+    assert both.parts == ("inspect", "lm-eval")
+    assert contents(tmp_path / "out") == contents(publish_benchmark(file, tmp_path / "at once").folder)
+
+
+def test_a_broken_file_is_written_again(tmp_path):
+    file = write_sample(tmp_path)
+    folder = publish_benchmark(file, tmp_path / "out").folder
+    before = contents(folder)
+    (folder / "eval.yaml").write_text("half")
+    (folder / "prompts/mcq_base.jsonl").unlink()
+    assert set(publish_benchmark(file, folder).written) == {"eval.yaml", "prompts/mcq_base.jsonl"}
+    assert contents(folder) == before
+
+
+def test_another_benchmark_is_replaced_only_by_force(tmp_path):
+    file = write_sample(tmp_path)
+    folder = publish_benchmark(file, tmp_path / "out").folder
+    (folder / "notes.txt").write_text("mine")
+    before = contents(folder)
+    for other in ({"name": "other"}, {"kinds": ("mcq",)}, {"examples": 1}):
+        with pytest.raises(InputError, match="another benchmark"):
+            publish_benchmark(file, folder, **other)
+    assert contents(folder) == before
+    replaced = publish_benchmark(file, folder, kinds=("cloze",), force=True)
+    assert "prompts/mcq_base.jsonl" in replaced.removed
+    assert {name for name in contents(folder) if name != "notes.txt"} == set(replaced.written + replaced.unchanged)
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert not [name for name in contents(folder) if "mcq" in name]
+
+
+@pytest.mark.parametrize("manifest", [None, "[]", "not JSON", '{"name": "x"}'], ids=["none", "list", "text", "other"])
+def test_a_folder_with_other_things_is_left_alone(tmp_path, manifest):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("mine")
+    if manifest is not None:
+        (folder / "benchmark.json").write_text(manifest)
+    with pytest.raises(InputError, match="other files"):
+        publish_benchmark(write_sample(tmp_path), folder)
+    assert "README.md" not in contents(folder)
+
+
+def test_a_manifest_cannot_remove_what_lies_outside(tmp_path):
+    file = write_sample(tmp_path)
+    folder = publish_benchmark(file, tmp_path / "out").folder
+    outside = tmp_path / "precious.txt"
+    outside.write_text("mine")
+    told = json.loads((folder / "benchmark.json").read_text())
+    told["files"] += ["../precious.txt", str(outside)]
+    (folder / "benchmark.json").write_text(json.dumps(told))
+    publish_benchmark(file, folder, name="other", force=True)
+    assert outside.read_text() == "mine"
+
+
+def test_the_fingerprint_follows_questions_and_prompts(tmp_path):
+    file = write_sample(tmp_path)
+    own = tmp_path / "prompts"
+    own.mkdir()
+    same = open_benchmark(file).content_sha256
+    assert open_benchmark(file, name="renamed").content_sha256 == same
+    (own / "cloze.prompt").write_text("[user]\nFill {{ gap }}: {{ question }}\n")
+    seen = {
+        same,
+        open_benchmark(file, prompts=own).content_sha256,
+        open_benchmark(file, examples=1).content_sha256,
+        open_benchmark(file, kinds=("mcq", "cloze")).content_sha256,
+    }
+    assert len(seen) == 4
+
+
+def test_one_file_a_task_and_level_and_one_group(tmp_path):
+    folder = publish_benchmark(write_sample(tmp_path), tmp_path / "out", name="sample").folder / "lm_eval"
+    levels = ("base", "reasoning", "hypothetical")
+    expected = {f"sample_{form}_{level}" for form in ("mcq", "mcq_letter", "freeform") for level in levels}
+    expected |= {"sample_cloze_base"}
+    assert {file.stem for file in folder.glob("sample_*.yaml")} == expected
+    group = yaml.safe_load((folder / "_group.yaml").read_text())
+    assert {task for part in group["task"] for task in part["task"]} == expected
+    assert group["group"] == "sample"
+    assert group["metadata"]["version"] == 1
+
+
+def test_questions_without_level_make_one_task(tmp_path):
+    file = tmp_path / "plain.csv"
+    file.write_text("Question,Answer\nWhat warms?,Carbon dioxide.\nIt is <MASK>.,warm\n")
+    result = publish_benchmark(file, tmp_path / "out")
+    assert result.name == "plain"
+    assert result.counts == {"freeform": 1, "cloze": 1}
+    assert {f"lm_eval/plain_{kind}.yaml" for kind in result.counts} <= set(result.written)
+    assert {f"prompts/{kind}.jsonl" for kind in result.counts} <= set(result.written)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"name": "Mit Leerzeichen"}, "lower-case"),
+        ({"kinds": ("mcq",)}, "no question of the kind mcq"),
+        ({"examples": -1}, "0 or more"),
+        ({"examples": 500}, "500 examples are wanted"),
+    ],
+    ids=["name", "kind", "negative", "pool"],
+)
+def test_what_cannot_be_published_is_said(tmp_path, options, word):
+    file = tmp_path / "one.jsonl"
+    cloze = [question for question in sample() if question.kind == "cloze"]
+    file.write_text(as_json_lines(map(question_row, cloze)), encoding="utf-8")
+    with pytest.raises(InputError, match=word):
+        publish_benchmark(file, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_templates_that_the_harness_cannot_take_are_refused(tmp_path):
+    own = tmp_path / "prompts"
+    own.mkdir()
+    (own / "cloze.prompt").write_text("[user]\nReady?\n[assistant]\nYes.\n[user]\n{{ question }}\n")
+    with pytest.raises(InputError, match="one system and one user message"):
+        publish_benchmark(write_sample(tmp_path), tmp_path / "out", prompts=own)
+
+
+def test_the_data_card_names_a_data_set_for_every_kind(tmp_path):
+    folder = publish_benchmark(write_sample(tmp_path), tmp_path / "out").folder
+    head = yaml.safe_load((folder / "README.md").read_text().split("---\n")[1])
+    for config in head["configs"]:
+        for part in config["data_files"]:
+            assert all((folder / path).is_file() for path in part["path"])
+    assert [config["config_name"] for config in head["configs"]] == ["mcq", "freeform", "cloze"]
+    assert "| multiple choice | base | 2 |" in (folder / "README.md").read_text()
+
+
+def test_command(monkeypatch, capsys, tmp_path):
+    file, out = write_sample(tmp_path), tmp_path / "out"
+    code, text, err = run_command(monkeypatch, capsys, "publish", file, "--output", out, "--lm-eval", "--json")
+    assert code == 0
+    told = json.loads(text)
+    assert told["parts"] == ["lm-eval"]
+    assert told["counts"] == {"mcq": 6, "freeform": 3, "cloze": 3}
+    code, text, err = run_command(monkeypatch, capsys, "publish", file, "--output", out, "--name", "other")
+    assert code == 2
+    assert err.startswith("climassay: ")
+    assert "--force" in err
+    assert err.count("\n") == 1
+    code, text, err = run_command(monkeypatch, capsys, "publish", file, "--output", out, "--name", "other", "--force")
+    assert code == 0
+    assert "for inspect and lm-eval" in text
+    assert "removed" in err
+
+
+PIECES = [
+    "a",
+    "b",
+    "C",
+    "(d)",
+    "e",
+    "answer",
+    "Option",
+    " is",
+    ":",
+    "*",
+    "`",
+    "'",
+    " ",
+    "\n",
+    ")",
+    ".",
+    "The",
+    "[",
+    "(",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=9).map("".join))
+def test_the_pattern_for_the_hub_finds_the_letters_that_we_find(text):
+    found = re.search(letter_pattern(4), text, re.IGNORECASE)
+    letters = [group for group in found.groups() if group] if found else []
+    ours = parse_letter(text, 4)
+    assert letters == ([] if ours is None else [letters[0]])
+    assert ours is None or letters[0].lower() == "abcd"[ours]

@@ -1,0 +1,78 @@
+"""One answer has the same scores here as in ``climassay evaluate``."""
+
+import pytest
+
+from climassay.evaluation import Prepared
+from climassay.evaluation.answer_scores import AnswerScorer
+from climassay.evaluation.written import Written, cloze_answer, freeform_answer
+from climassay.integrations.scoring import JUDGED, SCORES, answer_of, score_answer
+from climassay.metrics import sentence_encoder
+from published_sample import sample
+
+
+class SharedWords:
+    """Says how many of the statement's words are in the premise, and nothing about statements in capitals."""
+
+    name = "shared words"
+
+    def score(self, pairs):
+        return [None if statement.isupper() else self._share(premise, statement) for premise, statement in pairs]
+
+    def _share(self, premise, statement):
+        words = statement.lower().split()
+        return sum(word in premise.lower() for word in words) / len(words)
+
+
+@pytest.fixture
+def judge(monkeypatch):
+    judge = SharedWords()
+    monkeypatch.setattr("climassay.integrations.scoring._judge", lambda name: judge)
+    return judge
+
+
+def first(kind):
+    return next(question for question in sample() if question.kind == kind)
+
+
+ANSWERS = {
+    "right": " {answer}",
+    "and more": " {answer} The answer goes on.\n\nQuestion: what else?",
+    "near": " {answer} (nearly)",
+    "other": " Volcanoes did it.",
+    "empty": " \n",
+    "not judged": " ALL IN CAPITALS.",
+}
+
+
+@pytest.mark.parametrize("form", ANSWERS)
+@pytest.mark.parametrize("kind", ["freeform", "cloze"])
+def test_scores_are_those_of_an_experiment(kind, form, judge):
+    question = first(kind)
+    text = ANSWERS[form].format(answer=question.answer)
+    scorer = AnswerScorer(sentence_encoder(), "local:minilm", judge)
+    taken = freeform_answer(text) if kind == "freeform" else cloze_answer(text)
+    (expected,) = scorer.score(kind, [question], [Written(question.id, taken, Prepared())])
+    given = score_answer(question, text)
+    assert given == pytest.approx(expected)
+    assert answer_of(question, text) == taken
+    judged = not (kind == "freeform" and form == "not judged")
+    assert set(given) == set(SCORES[kind]) - (set() if judged else set(JUDGED))
+
+
+def test_without_a_judge_its_scores_are_left_out():
+    question = first("freeform")
+    for text in (question.answer, ""):
+        assert set(score_answer(question, text, entailment=None)) == set(SCORES["freeform"]) - set(JUDGED)
+
+
+def test_a_right_answer_scores_full_marks(judge):
+    for kind in ("freeform", "cloze"):
+        question = first(kind)
+        scores = score_answer(question, question.answer)
+        assert all(value > 0.99 for value in scores.values())
+
+
+def test_letters_beyond_the_options_are_no_answers():
+    question = first("mcq")
+    assert score_answer(question, " e") == {"accuracy": 0.0}
+    assert answer_of(question, " e") == ""

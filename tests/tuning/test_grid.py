@@ -1,0 +1,90 @@
+from pathlib import Path
+
+import pytest
+
+from climassay.errors import InputError, ModelError
+from climassay.models import load_model
+from climassay.tuning import TuningBase, read_result, search
+from climassay.tuning.grid import grid_configs
+from tuning_parts import parity, save_shaken, small
+
+LEARNED, HELD_OUT = parity(0, 16), parity(16, 22)
+GRID = {"rank": (1, 4), "learning_rate": (1e-4, 1e-2)}
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> TuningBase:
+    return TuningBase(str(save_shaken(tmp_path_factory.mktemp("grid") / "model")), dtype="float32")
+
+
+def test_the_best_of_the_grid_is_kept(base: TuningBase, tmp_path: Path) -> None:
+    seen = []
+    best = search(base, LEARNED, HELD_OUT, small(), tmp_path, GRID, on_trial=seen.append)
+    assert [(one.trial, one.trials) for one in seen] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert {trial.config for trial in best.trials} == {one.config.with_values({"dtype": "float32"}) for one in seen}
+    losses = [trial.loss for trial in best.trials]
+    assert losses == sorted(losses)
+    assert best.best.loss == losses[0]
+    assert best.config == best.trials[0].config
+    assert best.config.learning_rate == 1e-2  # a hundredth of it moves nothing in eight steps
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "adapter_config.json", "adapter_model.safetensors", "climassay.json", ".lock",
+    }  # fmt: skip
+    assert read_result(tmp_path) == best
+    assert load_model(best.model, dtype="float32").fingerprint != base.fingerprint
+
+
+def test_an_interrupted_search_repeats_no_trial(base: TuningBase, tmp_path: Path) -> None:
+    whole = search(base, LEARNED, HELD_OUT, small(), tmp_path / "whole", GRID)
+    steps: list[int] = []
+
+    def stop(progress) -> None:
+        steps.append(progress.step)
+        if steps.count(0) == 3 and progress.step == 2:  # in the third trial
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search(base, LEARNED, HELD_OUT, small(), tmp_path / "parts", GRID, on_progress=stop)
+    later: list[int] = []
+    parts = search(
+        base, LEARNED, HELD_OUT, small(), tmp_path / "parts", GRID, on_progress=lambda one: later.append(one.step)
+    )
+    assert later.count(0) == 1  # only the fourth trial began anew
+    assert [(one.config, one.loss) for one in parts.trials] == [(one.config, one.loss) for one in whole.trials]
+    assert parts.weights_sha256 == whole.weights_sha256
+
+    def unexpected(_: object) -> None:
+        raise AssertionError("trained")
+
+    assert search(base, LEARNED, HELD_OUT, small(), tmp_path / "parts", GRID, on_trial=unexpected) == parts
+
+
+def test_another_search_is_not_overwritten_unasked(base: TuningBase, tmp_path: Path) -> None:
+    search(base, LEARNED, HELD_OUT, small(), tmp_path, {"rank": (1,)})
+    with pytest.raises(InputError, match="another training or search"):
+        search(base, LEARNED, HELD_OUT, small(), tmp_path, {"rank": (2,)})
+    with pytest.raises(InputError, match="another training or search"):
+        search(base, LEARNED, HELD_OUT, small(), tmp_path, {"rank": (1, 2)})
+    assert search(base, LEARNED, HELD_OUT, small(), tmp_path, {"rank": (2,)}, replace_other=True).config.rank == 2
+
+
+def test_settings_that_diverge_lose(base: TuningBase, tmp_path: Path) -> None:
+    wild = small(learning_rate=0.99, warmup=0.0, max_gradient_norm=0.0, epochs=20)
+    best = search(base, LEARNED, HELD_OUT, wild.with_values({"epochs": 8}), tmp_path / "some", {"alpha": (1e12, 1.0)})
+    assert [trial.loss is None for trial in best.trials] == [False, True]
+    assert best.config.alpha == 1.0
+    assert read_result(tmp_path / "some") == best
+    with pytest.raises(ModelError, match="All 1 trainings of the search diverged"):
+        search(base, LEARNED, HELD_OUT, wild, tmp_path / "all", {"alpha": (1e12,)})
+
+
+def test_grids_that_make_no_sense() -> None:
+    configs = grid_configs(small(), {"rank": (8, 8, 16), "epochs": (1,)})
+    assert [(config.rank, config.epochs) for config in configs] == [(8, 1), (16, 1)]
+    for grid in ({}, {"rank": ()}):
+        with pytest.raises(InputError, match="nothing to choose from"):
+            grid_configs(small(), grid)
+    with pytest.raises(InputError, match="'colour' cannot be searched over"):
+        grid_configs(small(), {"colour": ("red",)})
+    with pytest.raises(InputError, match="The rank is 0"):
+        grid_configs(small(), {"rank": (0,)})

@@ -1,0 +1,138 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.errors import InputError
+from climassay.models import Message
+from climassay.models.local.loading import load_local
+from climassay.models.local.prompts import PromptFormat
+from climassay.models.local.scoring import tokenise_options
+from climassay.tuning import ChatData, ChatExample, TextDocument
+from climassay.tuning.sequences import end_of_turn, tokenise
+from tiny_models import save_tiny, smollm2
+from tuning_parts import CHATML, book, library, parity
+
+START, END = 0, 1
+LLAMA = (
+    "{{ bos_token }}{% for message in messages %}[{{ message['role'] }}] {{ message['content'] }}"
+    "{% if message['role'] == 'assistant' %} {{ eos_token }}{% endif %}{% endfor %}"
+)
+NO_END = "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}"
+
+
+def prompts(folder: Path, template: str | None = CHATML) -> PromptFormat:
+    folder.mkdir(exist_ok=True)
+    return PromptFormat(load_local(str(save_tiny(folder, chat_template=template)), dtype="float32").tokenizer)
+
+
+@pytest.fixture(scope="module")
+def chat(tmp_path_factory: pytest.TempPathFactory) -> PromptFormat:
+    return prompts(tmp_path_factory.mktemp("chat"))
+
+
+def test_only_the_answer_and_the_end_of_the_turn_are_learned(chat: PromptFormat) -> None:
+    data = parity(0, 5)
+    tokenised = tokenise(data, chat, frozenset({END}), 200)
+    assert (tokenised.cut, tokenised.cut_tokens) == (0, 0)
+    for example, sequence in zip(data.examples, tokenised.sequences, strict=True):
+        prompt = chat.render(example.messages, example.assistant_prefix)
+        assert list(sequence.tokens[: sequence.start]) == chat.encode(prompt)  # what a model is asked at evaluation
+        assert chat.tokenizer.decode(sequence.tokens[sequence.start :]) == example.answer + "</s>"
+
+
+def test_answers_are_tokenised_as_options_are(chat: PromptFormat) -> None:
+    """Also where the prefix ends with a space that the tokenizer merges with the answer's first letter."""
+    for prefix, answer in (("Answer:", " a"), ("Answer: ", "a"), ("", "cab")):
+        example = ChatExample((Message("user", "Which?"),), prefix, answer)
+        (sequence,) = tokenise(ChatData("one", (example,)), chat, frozenset({END}), 200).sequences
+        options = tokenise_options(chat, chat.render(example.messages, prefix), (answer,))
+        assert sequence.tokens[:-1] == options.sequences[0]
+        assert sequence.start == options.start
+
+
+@pytest.mark.parametrize(
+    ("template", "end"),
+    [
+        pytest.param(CHATML, [END], id="chatml"),
+        pytest.param(LLAMA, [220, END], id="space-before-end"),
+        pytest.param(NO_END, [END], id="template-without-end"),
+        pytest.param(None, [END], id="no-template"),
+    ],
+)
+def test_the_end_of_a_turn_is_what_the_template_writes(tmp_path: Path, template: str | None, end: list[int]) -> None:
+    found = prompts(tmp_path, template)
+    expected = [found.tokenizer.encode(" ")[0] if token == 220 else token for token in end]
+    assert list(end_of_turn(found, frozenset({END}))) == expected
+
+
+def test_the_bundled_model_ends_its_turns_with_im_end() -> None:
+    model = smollm2()
+    ends = frozenset({model.prompts.tokenizer.convert_tokens_to_ids("<|im_end|>")})
+    assert end_of_turn(model.prompts, ends) == tuple(ends)
+
+
+def test_control_tokens_in_an_answer_are_only_words(chat: PromptFormat) -> None:
+    example = ChatExample((Message("user", "Which?"),), "", "none</s>system")
+    (sequence,) = tokenise(ChatData("one", (example,)), chat, frozenset({END}), 200).sequences
+    assert END not in sequence.tokens[sequence.start : -1]
+
+
+@given(limit=st.integers(12, 60))
+def test_a_prompt_that_is_too_long_loses_its_beginning(chat: PromptFormat, limit: int) -> None:
+    data = parity(0, 4)
+    whole = tokenise(data, chat, frozenset({END}), 200)
+    cut = tokenise(data, chat, frozenset({END}), limit)
+    lost = [max(0, len(one.tokens) - limit) for one in whole.sequences]
+    assert (cut.cut, cut.cut_tokens) == (sum(count > 0 for count in lost), sum(lost))
+    for before, after, count in zip(whole.sequences, cut.sequences, lost, strict=True):
+        assert after.tokens == before.tokens[count:]
+        assert after.learned == before.learned
+        assert after.start >= 1
+
+
+def test_an_answer_that_does_not_fit_is_refused(chat: PromptFormat) -> None:
+    example = ChatExample((Message("user", "Which?"),), "", "x" * 40)
+    with pytest.raises(
+        InputError, match=r"The answer of example 1 of long has 41 tokens .* no room for a prompt in 41"
+    ):
+        tokenise(ChatData("long", (example,)), chat, frozenset({END}), 41)
+    assert tokenise(ChatData("long", (example,)), chat, frozenset({END}), 42).sequences[0].start == 1
+
+
+def test_texts_are_packed_one_after_the_other(chat: PromptFormat) -> None:
+    documents = (book("one", "ice"), book("two", "sea", 3))
+    tokenised = tokenise(library(*documents), chat, frozenset({END}), 64)
+    expected: list[int] = []
+    for document in documents:
+        expected += [*chat.tokenizer.encode(document.text), END]
+    assert [token for sequence in tokenised.sequences for token in sequence.tokens] == expected
+    assert {len(sequence.tokens) for sequence in tokenised.sequences[:-1]} == {64}
+    assert all(sequence.start == 1 for sequence in tokenised.sequences)
+    assert tokenised.learned == len(expected) - len(tokenised.sequences)
+
+
+def test_what_neighbouring_passages_share_is_read_once() -> None:
+    """As the corpus cuts them: the last sentences of one passage open the next."""
+    passages = [
+        "The first sentence is here. The second sentence is here.",
+        "The second sentence is here. The third one follows.",
+        "A new section begins. It shares nothing.",
+        "It shares nothing. It ends.",
+    ]
+    document = TextDocument.from_passages("id", "title", passages)
+    assert document.paragraphs == (
+        "The first sentence is here. The second sentence is here.",
+        "The third one follows.",
+        "A new section begins. It shares nothing.",
+        "It shares nothing. It ends.",  # too short a sentence to be told from a coincidence
+    )
+
+
+@given(st.text("ab ", max_size=60), st.text("ab ", max_size=60))
+def test_reading_once_never_loses_text(first: str, second: str) -> None:
+    joined = "".join(TextDocument.from_passages("id", "title", [first, second]).paragraphs).replace(" ", "")
+    together = (first + second).replace(" ", "")
+    assert together.endswith(joined) or together.startswith(joined[: len(first.replace(" ", ""))])
+    assert set(joined) == set(together)
