@@ -80,7 +80,7 @@ def measure(name: str, step: Step, steps: Sequence[Sequence[int]], rows: Sequenc
     for indices in steps:
         loss = step(indices)
         loss.backward()
-        nats += float(loss)
+        nats += float(loss.detach())
     seconds = time.process_time() - started
     tokens = sum(len(row.tokens) for row in rows)
     return Measurement(name, tokens / seconds, nats / sum(row.learned for row in rows))

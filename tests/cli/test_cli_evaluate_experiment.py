@@ -192,7 +192,9 @@ def test_the_primer_has_little_of_its_books_word_for_word(command):
 
 
 def test_benchmarks_are_compared(place, command):
-    code, out, _ = command("compare", place[1], f"{place[2]}:primer", "--generator", "m1", "--json")
+    code, out, _ = command(
+        "compare", place[1], f"{place[2]}:primer", "--generator", "m1", "--json", "--resamples", "50"
+    )
     data = json.loads(out)
     assert code == 0
     assert data["agreement"][0]["models"] == ["m0", "m1", "m2", "m3"]
@@ -201,6 +203,8 @@ def test_benchmarks_are_compared(place, command):
 
 
 def test_the_published_comparison_is_reproduced(command):
-    code, out, _ = command("compare", "published:gold", "published:silver", "--generator", "gpt-3.5-turbo")
+    code, out, _ = command(
+        "compare", "published:gold", "published:silver", "--generator", "gpt-3.5-turbo", "--resamples", "50"
+    )
     assert code == 0
     assert "Do metrics favour gpt-3.5-turbo" in out

@@ -192,6 +192,7 @@ def compare(
     generator: Annotated[
         str | None, typer.Option(help="Model that wrote the questions: check whether metrics favour it.")
     ] = None,
+    resamples: Annotated[int, typer.Option(min=1, help="Bootstrap samples of the rank correlations.")] = 500,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -201,7 +202,7 @@ def compare(
     from climassay.evaluation.study_tables import agreement_table, favour_table, means_table
 
     sides = [_means(name, setting, workspace) for name in (first, second)]
-    found = rank_agreement(*sides, seed=seed)
+    found = rank_agreement(*sides, resamples=resamples, seed=seed)
     favours = [] if generator is None else _favours(sides, generator, seed)
     if as_json:
         print_json({"agreement": found, "favour": [{"of": side.name, "metrics": ones} for side, ones in favours]})

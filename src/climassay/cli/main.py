@@ -20,6 +20,7 @@ from climassay.cli import (
     factcheck_run,
     judge,
     metrics,
+    metrics_entailment,
     models,
     prompts,
     publish,
@@ -48,6 +49,8 @@ app.add_typer(models.app, name="models")
 app.add_typer(records.app, name="records")
 app.add_typer(evaluate.app, name="evaluate")
 app.add_typer(judge.app, name="judge")
+metrics.app.command("validate-entailment")(metrics_entailment.validate)
+metrics.app.command("train-entailment")(metrics_entailment.train)
 app.add_typer(metrics.app, name="metrics")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(tune.app, name="tune")

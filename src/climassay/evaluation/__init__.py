@@ -1,6 +1,16 @@
 """Measure language models on question benchmarks: tasks, settings, scores, tables."""
 
 from climassay.evaluation.bench import open_bench
+from climassay.evaluation.comparing import (
+    Favour,
+    ModelMeans,
+    RankAgreement,
+    experiment_means,
+    generator_favour,
+    published_means,
+    rank_agreement,
+)
+from climassay.evaluation.contamination import ContaminationReport, LabelledText
 from climassay.evaluation.examples import ExamplePool, TaskPrompts, chat_examples, open_pool
 from climassay.evaluation.experiment_file import ExperimentPlan, load_plan, parse_plan
 from climassay.evaluation.experiment_report import experiment_report
@@ -11,7 +21,9 @@ from climassay.evaluation.matrix import Bench, read_benchmark, run_experiment
 from climassay.evaluation.mcq import Prediction, Scoring, ask_mcq, option_orders, parse_letter
 from climassay.evaluation.mcq_run import McqEvaluation, evaluate_mcq
 from climassay.evaluation.outcome import METRICS, Cell, Experiment, Outcome
+from climassay.evaluation.planning import Assumptions, Plan, assume_binary, assume_from_run, assume_mean, plan
 from climassay.evaluation.presentation import mcq_report, mcq_report_sections, mcq_tables
+from climassay.evaluation.published import PublishedScore, published_scores
 from climassay.evaluation.scores import AccuracyRow, McqScores, PairedRow, PositionRow, score_mcq
 from climassay.evaluation.settings import (
     Prepared,
@@ -27,19 +39,27 @@ from climassay.evaluation.settings import (
 __all__ = [
     "METRICS",
     "AccuracyRow",
+    "Assumptions",
     "Bench",
     "Cell",
+    "ContaminationReport",
     "ExamplePool",
     "Experiment",
     "ExperimentPlan",
     "ExperimentScores",
+    "Favour",
+    "LabelledText",
     "McqEvaluation",
     "McqScores",
+    "ModelMeans",
     "Outcome",
     "PairedRow",
+    "Plan",
     "PositionRow",
     "Prediction",
     "Prepared",
+    "PublishedScore",
+    "RankAgreement",
     "Retriever",
     "Scoring",
     "Setting",
@@ -47,10 +67,15 @@ __all__ = [
     "Sources",
     "TaskPrompts",
     "ask_mcq",
+    "assume_binary",
+    "assume_from_run",
+    "assume_mean",
     "chat_examples",
     "evaluate_mcq",
+    "experiment_means",
     "experiment_report",
     "experiment_tables",
+    "generator_favour",
     "load_experiment",
     "load_plan",
     "make_setting",
@@ -64,6 +89,10 @@ __all__ = [
     "parse_plan",
     "parse_setting",
     "parse_spec",
+    "plan",
+    "published_means",
+    "published_scores",
+    "rank_agreement",
     "read_benchmark",
     "run_experiment",
     "score_experiment",

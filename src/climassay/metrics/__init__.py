@@ -22,7 +22,20 @@ from climassay.metrics.phrase_similarity import (
 
 if TYPE_CHECKING:
     from climassay.metrics.answer_scores import ANSWER_METRICS, AnswerRow, AnswerScores, read_answers, score_answers
-    from climassay.metrics.entailment import Entailment, PromptedEntailment, nearest_part
+    from climassay.metrics.entailment import (
+        Entailment,
+        PromptedEntailment,
+        Relations,
+        RelationScorer,
+        nearest_part,
+        supports,
+    )
+    from climassay.metrics.entailment_head import HeadEntailment
+    from climassay.metrics.entailment_loading import load_entailment
+    from climassay.metrics.entailment_validation import EntailmentScores, validate_entailment
+    from climassay.metrics.facts import Answered, Fact, FactMetric, FactScores, fact_scores
+    from climassay.metrics.facts_splitting import ModelSplitter, split_facts
+    from climassay.metrics.factual_accuracy import PromptedSupport, factual_accuracies
     from climassay.metrics.window_calibration import (
         LabelledAnswer,
         WindowCalibration,
@@ -33,7 +46,13 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "answer_scores": ("ANSWER_METRICS", "AnswerRow", "AnswerScores", "read_answers", "score_answers"),
-    "entailment": ("Entailment", "PromptedEntailment", "nearest_part"),
+    "entailment": ("Entailment", "PromptedEntailment", "RelationScorer", "Relations", "nearest_part", "supports"),
+    "entailment_head": ("HeadEntailment",),
+    "entailment_loading": ("load_entailment",),
+    "entailment_validation": ("EntailmentScores", "validate_entailment"),
+    "facts": ("Answered", "Fact", "FactMetric", "FactScores", "fact_scores"),
+    "facts_splitting": ("ModelSplitter", "split_facts"),
+    "factual_accuracy": ("PromptedSupport", "factual_accuracies"),
     "window_calibration": (
         "LabelledAnswer",
         "WindowCalibration",
@@ -48,11 +67,21 @@ __all__ = [
     "ANSWER_METRICS",
     "AnswerRow",
     "AnswerScores",
+    "Answered",
     "BertScores",
     "ClozeAnswer",
     "Entailment",
+    "EntailmentScores",
+    "Fact",
+    "FactMetric",
+    "FactScores",
+    "HeadEntailment",
     "LabelledAnswer",
+    "ModelSplitter",
     "PromptedEntailment",
+    "PromptedSupport",
+    "RelationScorer",
+    "Relations",
     "WindowCalibration",
     "bert_score",
     "bleu",
@@ -63,7 +92,10 @@ __all__ = [
     "character_bleu_each",
     "exact_match",
     "exact_match_normalised",
+    "fact_scores",
+    "factual_accuracies",
     "factual_accuracy",
+    "load_entailment",
     "nearest_part",
     "phrase_similarities",
     "phrase_similarity",
@@ -73,6 +105,9 @@ __all__ = [
     "read_labelled_answers",
     "score_answers",
     "sentence_encoder",
+    "split_facts",
+    "supports",
+    "validate_entailment",
 ]
 
 

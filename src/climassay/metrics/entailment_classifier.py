@@ -28,14 +28,14 @@ class ClassifierEntailment:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """P(premise entails statement) of each pair; never None."""
-        return [found.confirms for found in self.relations(pairs)]
+        return [None if found is None else found.confirms for found in self.relations(pairs)]
 
-    def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations]:
+    def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Probabilities of the three relations of each pair, in order; a premise too long is cut at its end."""
         import torch
 
         network, tokenizer, places = self._loaded
-        found: list[Relations] = [Relations(0.0, 0.0, 1.0)] * len(pairs)
+        found: list[Relations | None] = [None] * len(pairs)
         order = sorted(range(len(pairs)), key=lambda place: len(pairs[place][0]) + len(pairs[place][1]))
         for start in range(0, len(order), _BATCH):
             batch = order[start : start + _BATCH]

@@ -56,8 +56,8 @@ class EntailmentHead:
     """``softmax(features @ weights + bias)`` over the three relations."""
 
     weights: FloatArray
-    """Shape [features, relations]: those of :data:`~climassay.metrics.entailment_features.NAMES`, and before them, where
-    there are more, those of the vectors."""
+    """Shape [features, relations]: those that :data:`~climassay.metrics.entailment_features.NAMES` lists, and before
+    them, where there are more, those of the vectors."""
     bias: FloatArray
     """Shape [relations]."""
     source: HeadSource
@@ -115,9 +115,9 @@ class HeadEntailment:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """P(premise confirms statement) of each pair; never None."""
-        return [found.confirms for found in self.relations(pairs)]
+        return [None if found is None else found.confirms for found in self.relations(pairs)]
 
-    def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations]:
+    def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Probabilities of the three relations of each pair, in order.
 
         Of a long premise the sentences nearest to the statement are read (:func:`nearest_parts`).

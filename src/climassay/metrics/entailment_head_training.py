@@ -278,7 +278,7 @@ def _prior_shift(logits: FloatArray, relations: IntArray) -> FloatArray:
     shift = np.zeros(len(RELATIONS))
     for _ in range(200):
         shift += np.log(shares / _softmax(logits + shift).mean(axis=0))
-    return shift - shift.mean()
+    return np.asarray(shift - shift.mean(), dtype=np.float64)
 
 
 def _finish(

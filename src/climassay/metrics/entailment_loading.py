@@ -21,7 +21,7 @@ def load_entailment(
         name: One of
 
             - ``bundled``: the head that comes with climassay, on the bundled encoder;
-            - ``prompted:MODEL``: a model asked whether a passage confirms a statement, contradicts it or leaves it open;
+            - ``prompted:MODEL``: a model asked whether a passage confirms, contradicts or leaves open;
             - ``supports:MODEL``: the paper's judge, SUPPORTS or REFUTES;
             - ``nli:MODEL``: a cross-encoder trained on inference data, a folder or hub id;
             - a file that ``climassay metrics train-entailment`` wrote.

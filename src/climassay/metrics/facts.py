@@ -20,8 +20,7 @@ from climassay.models.contract import Encoder
 Standing = Literal["supported", "contradicted", "open", "irrelevant"]
 
 RELEVANT = 0.35
-"""Least cosine of an answer's statement with question and reference. Chosen on the 225 questions of Pirá, where it keeps
-most statements of the second person's answers; see docs/results/entailment.md."""
+"""Least cosine of an answer's statement with question and reference; chosen on Pirá, see docs/results/entailment.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +165,7 @@ class FactMetric:
             return []
         vectors = self._encoder.encode([*texts, *said]).astype(np.float64)
         owners = np.repeat(np.arange(len(items)), [len(facts) for facts in stated])
-        return np.sum(vectors[owners] * vectors[len(items) :], axis=1).tolist()
+        return [float(near) for near in np.sum(vectors[owners] * vectors[len(items) :], axis=1)]
 
     def _scores(
         self,

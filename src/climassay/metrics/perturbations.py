@@ -106,7 +106,7 @@ CONTRADICTING: tuple[Callable[[str, np.random.Generator], str | None], ...] = (
 def contradict(sentence: str, generator: np.random.Generator) -> str | None:
     """The sentence after one of the changes in :data:`CONTRADICTING` that apply; None where none does."""
     for place in generator.permutation(len(CONTRADICTING)):
-        changed = CONTRADICTING[place](sentence, generator)
+        changed: str | None = CONTRADICTING[int(place)](sentence, generator)
         if changed is not None:
             return changed
     return None
