@@ -50,7 +50,7 @@ class Remembering:
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         if new:
             self._known.update(zip(new, self._encoder.encode(new), strict=True))
-        return np.stack([self._known[text] for text in texts])
+        return np.array([self._known[text] for text in texts], dtype=np.float32).reshape(len(texts), self.width)
 
 
 class Computed:

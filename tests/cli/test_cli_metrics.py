@@ -7,6 +7,12 @@ from climaqa_cases import CASES
 from command_line import run_command
 
 
+@pytest.fixture(autouse=True)
+def wide_screen(monkeypatch):
+    """Whole words in tables, whatever else has said about the screen."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+
 @pytest.fixture
 def answers(tmp_path):
     file = tmp_path / "answers.jsonl"

@@ -6,7 +6,7 @@ import pytest
 
 from climassay.reporting import Report, Section, Table, as_csv, as_latex, as_markdown, as_rich
 from climassay.reporting.latex import escape_latex
-from climassay.reporting.tables import TOP_SIGN
+from climassay.reporting.tables import TOP_SIGN, split_columns
 
 MARKED = Table.of(
     "Scores & more",
@@ -84,3 +84,13 @@ def test_latex_escapes_everything_it_would_read_as_a_command():
     )
     assert escape_latex("61.1 ±7.2") == r"61.1 $\pm$7.2"
     assert escape_latex("two\nlines") == "two lines"
+
+
+def test_wide_tables_are_parted_with_their_leading_columns_and_marks():
+    first, second = split_columns(MARKED, 2, 1)
+    assert [column.label for column in second.columns] == ["model", "setting", "50% EM"]
+    assert second.rows[1] == ("a_1", "rag", "0.3")
+    assert second.marks == {(1, 2): frozenset({"best"}), (2, 2): frozenset({"top"})}
+    assert first.marks == {(1, 2): frozenset({"best", "top"})}
+    assert (second.note, second.grouped) == (MARKED.note, MARKED.grouped)
+    assert split_columns(MARKED, 2, 2) == [MARKED]

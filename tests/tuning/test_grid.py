@@ -4,7 +4,7 @@ import pytest
 
 from climassay.errors import InputError, ModelError
 from climassay.models import load_model
-from climassay.tuning import TuningBase, read_result, search
+from climassay.tuning import TuningBase, read_result, search, train
 from climassay.tuning.grid import grid_configs
 from tuning_parts import parity, save_shaken, small
 
@@ -66,6 +66,18 @@ def test_another_search_is_not_overwritten_unasked(base: TuningBase, tmp_path: P
     with pytest.raises(InputError, match="another training or search"):
         search(base, LEARNED, HELD_OUT, small(), tmp_path, {"rank": (1, 2)})
     assert search(base, LEARNED, HELD_OUT, small(), tmp_path, {"rank": (2,)}, replace_other=True).config.rank == 2
+
+
+def test_a_search_does_not_end_an_unfinished_training(base: TuningBase, tmp_path: Path) -> None:
+    def stop(progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(base, LEARNED, HELD_OUT, small(), tmp_path, on_progress=stop)
+    with pytest.raises(InputError, match="holds an unfinished training"):
+        search(base, LEARNED, HELD_OUT, small(), tmp_path, {"rank": (1,)})
+    search(base, LEARNED, HELD_OUT, small(), tmp_path, {"rank": (1,)}, replace_other=True)
+    assert not (tmp_path / "checkpoint.safetensors").exists()
 
 
 def test_settings_that_diverge_lose(base: TuningBase, tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ import torch
 from climassay.errors import InputError, ModelError
 from climassay.models import Message, OptionRequest, load_model
 from climassay.models.local import loading
-from climassay.tuning import ChatData, ChatExample, TuningBase, list_adapters, read_result, train
+from climassay.tuning import ChatData, ChatExample, TuningBase, TuningResult, list_adapters, read_result, train
+from climassay.tuning.checkpoints import read_progress
 from tuning_parts import book, library, parity, save_shaken, small
 
 WEIGHTS = "adapter_model.safetensors"
@@ -117,11 +118,17 @@ def test_damaged_weights_are_trained_again(base: TuningBase, tmp_path: Path) -> 
     assert (tmp_path / WEIGHTS).read_bytes() == content
 
 
+@pytest.fixture(scope="module")
+def uninterrupted(base: TuningBase, tmp_path_factory: pytest.TempPathFactory) -> TuningResult:
+    return train(base, LEARNED, HELD_OUT, small(epochs=2), tmp_path_factory.mktemp("tuning") / "whole")
+
+
 @pytest.mark.parametrize("stop_at", [0, 3, 7, 12])
-def test_an_interrupted_training_goes_on_as_if_nothing_had_been(base: TuningBase, tmp_path: Path, stop_at: int) -> None:
+def test_an_interrupted_training_goes_on_as_if_nothing_had_been(
+    base: TuningBase, uninterrupted: TuningResult, tmp_path: Path, stop_at: int
+) -> None:
     """Stopped at an evaluation, between two, and at the end; dropout is on."""
-    config = small(epochs=2)
-    whole = train(base, LEARNED, HELD_OUT, config, tmp_path / "whole")
+    config, whole = small(epochs=2), uninterrupted
 
     def stop(progress) -> None:
         if progress.step == stop_at and progress.step in (0, len(seen)):
@@ -137,7 +144,7 @@ def test_an_interrupted_training_goes_on_as_if_nothing_had_been(base: TuningBase
     )
     assert not later or later[0] >= stop_at
     assert (parts.losses, parts.evaluations, parts.best_step) == (whole.losses, whole.evaluations, whole.best_step)
-    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
+    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (whole.folder / WEIGHTS).read_bytes()
 
 
 def test_ctrl_c_is_noticed_between_two_passes_and_saves(base: TuningBase, tmp_path: Path) -> None:
@@ -154,6 +161,32 @@ def test_ctrl_c_is_noticed_between_two_passes_and_saves(base: TuningBase, tmp_pa
     whole = train(base, LEARNED, HELD_OUT, small(), tmp_path / "whole")
     assert parts.losses == whole.losses
     assert parts.weights_sha256 == whole.weights_sha256
+
+
+def test_a_second_ctrl_c_ends_at_once_and_saves_nothing(base: TuningBase, tmp_path: Path) -> None:
+    """It may come in the middle of a step: what was saved before stays."""
+
+    def interrupt(progress) -> None:
+        if progress.step == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+            raise AssertionError("went on")
+
+    with pytest.raises(KeyboardInterrupt):
+        train(base, LEARNED, HELD_OUT, small(), tmp_path, on_progress=interrupt)
+    saved = read_progress(tmp_path)
+    assert saved is not None
+    assert saved.step == 0  # of the evaluation before the first step
+    assert len(train(base, LEARNED, HELD_OUT, small(), tmp_path).losses) == 6
+
+
+def test_too_little_memory_is_one_sentence(base: TuningBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("climassay.tuning.loss.SequenceLoss.nats", full)
+    with pytest.raises(ModelError, match="does not hold a batch of 4 sequences: lower the batch size"):
+        train(base, LEARNED, HELD_OUT, small(), tmp_path)
 
 
 def test_an_unfinished_training_is_not_mixed_with_another(base: TuningBase, tmp_path: Path) -> None:

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from climassay.cli.output import JsonOption, WorkspaceOption, print_json, stderr_console, stdout_console, write_text
+from climassay.cli.output import (
+    WIDE,
+    JsonOption,
+    WorkspaceOption,
+    print_json,
+    stderr_console,
+    stdout_console,
+    write_text,
+)
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,6 +27,8 @@ if TYPE_CHECKING:
     from climassay.reporting import Table
 
 EVERY = "all"
+SCORE_TABLES = ("mcq-cloze", "freeform", "own-metrics")
+"""Tables that may be wider than a screen: one column a score."""
 
 
 class Format(StrEnum):
@@ -84,7 +94,7 @@ def table(
     if form is Format.screen and output is None:
         _show(tables)
         return
-    text = _written(tables, form, experiment)
+    text = _written([one for _, one in tables], form, experiment)
     if output is None:
         typer.echo(text, nl=False)
     else:
@@ -159,29 +169,33 @@ def _chosen(
     scores: "ExperimentScores",
     published: "Sequence[PublishedScore]",
     form: Format,
-) -> "list[Table]":
-    """The tables asked for; in CSV, which holds one table, by default that of all scores."""
+) -> "list[tuple[str, Table]]":
+    """The tables asked for, with their names; in CSV, which holds one table, by default that of all scores."""
     from climassay.evaluation.experiment_tables import score_rows
 
     wanted = only or (["scores"] if form is Format.csv else list(dict.fromkeys(one.name for one in tables)))
-    found: list[Table] = []
+    found: list[tuple[str, Table]] = []
     for name in wanted:
         named = [score_rows(scores, published)] if name == "scores" else [t.table for t in tables if t.name == name]
         if not named:
             present = ", ".join([*dict.fromkeys(one.name for one in tables), "scores"])
             raise InputError(f"The experiment has no table {name!r}: it has {present}.")
-        found += named
+        found += [(name, one) for one in named]
     if form is Format.csv and len(found) > 1:
         raise InputError("A CSV file holds one table: choose one with --table, or another format.")
     return found
 
 
-def _show(tables: "Sequence[Table]") -> None:
+def _show(tables: "Sequence[tuple[str, Table]]") -> None:
     from climassay.reporting import as_rich
+    from climassay.reporting.tables import split_columns
 
     console = stdout_console()
-    for one in tables:
-        console.print(as_rich(one))
+    for name, one in tables:
+        # A score with its interval takes some 14 columns; the levels of a metric are four scores.
+        wide = 8 if console.width >= WIDE else 4
+        for part in split_columns(one, 2, wide) if name in SCORE_TABLES else [one]:
+            console.print(as_rich(part))
 
 
 def _written(tables: "Sequence[Table]", form: Format, experiment: "Experiment") -> str:

@@ -19,7 +19,7 @@ from climassay.models.contract import Encoder
 
 Standing = Literal["supported", "contradicted", "open", "irrelevant"]
 
-RELEVANT = 0.35
+RELEVANT = 0.3
 """Least cosine of an answer's statement with question and reference; chosen on Pirá, see docs/results/entailment.md."""
 
 

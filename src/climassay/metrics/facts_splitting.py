@@ -76,7 +76,7 @@ _DETERMINED = re.compile(r"(?:the|this|these|that|those|a|an|more|less|most|glob
 _NEAR = 4
 """Most words between a bare "and" and the verb of the clause that it opens."""
 _PRONOUN = re.compile(r"(?:it|they)\s+", re.IGNORECASE)
-_SHORTEST = 3
+_SHORTEST = 2
 """Least words of a statement."""
 
 
@@ -166,6 +166,8 @@ def _opened(sentence: str, subject: str) -> str:
 def _of_sentence(sentence: str) -> tuple[list[str], str]:
     """Statements of a sentence, and the subject of its first clause."""
     clauses = _clauses(sentence.rstrip(" .!?"))
+    if not clauses:
+        return [], ""
     head = clauses[0]
     subject = _subject(head)
     statements = [head]
@@ -186,16 +188,17 @@ def _clauses(sentence: str) -> list[str]:
     cuts, start = [], 0
     for match in _CLAUSE.finditer(sentence):
         before, after = sentence[start : match.start()], sentence[match.end() :]
-        if not _FIND_VERB.search(before) or not _begins_clause(match[0], before, after):
+        # What semicolons part stands alone, with a verb that the rules know or without.
+        parted = ";" in match[0] and min(len(before.split()), len(after.split())) >= _SHORTEST
+        if not parted and not (_FIND_VERB.search(before) and _begins_clause(before, after, "," in match[0])):
             continue
         cuts.append(before)
         start = match.end()
     return [part.strip(" ,;") for part in (*cuts, sentence[start:]) if part.strip(" ,;")]
 
 
-def _begins_clause(mark: str, before: str, after: str) -> bool:
-    if ";" in mark:
-        return _FIND_VERB.search(after) is not None
+def _begins_clause(before: str, after: str, comma: bool) -> bool:
+    """Whether a clause of its own begins with ``after``; ``comma`` says whether one stands before it."""
     participle = _PARTICIPLE.match(after)
     if participle:
         return participle["word"] not in _NOT_PARTICIPLES and len(after.split()) > 2 and not _condition(before)
@@ -206,7 +209,7 @@ def _begins_clause(mark: str, before: str, after: str) -> bool:
     if _STARTS_WITH_VERB.match(rest):
         # Two verbs of one subject; what a negation reaches cannot be told, so it is left whole.
         return not _NEGATED.search(before)
-    if re.match(r"and\b", after) and "," not in mark:
+    if re.match(r"and\b", after) and not comma:
         # Without a comma "and" mostly joins two things; a new clause shows by its own verb soon after.
         verb = _FIND_VERB.search(rest)
         if verb is None or len(rest[: verb.start()].split()) > _NEAR:

@@ -43,7 +43,7 @@ _DENIED = re.compile(
     r"|\bcannot\b",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(?<![\w.,–-])\d{1,3}(?:,\d{3})*(?:\.\d+)?(?![\w,.–-]*\d)")
+_NUMBER = re.compile(r"(?<![\w.,–-])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w,.–-]*\d)")
 _TAIL = re.compile(r",?\s+(?:which|who|where|because|although|while|whereas|and thus|so that|thereby)\b")
 _FACTORS = (0.2, 0.5, 2.0, 3.0, 10.0)
 
@@ -61,7 +61,7 @@ def negate(sentence: str, generator: np.random.Generator) -> str | None:
     """The first negated verb affirmed, or else one auxiliary verb negated; None where there is no such verb."""
     denied = _DENIED.search(sentence)
     if denied:
-        verb = denied[1] or "can"
+        verb: str = denied[1] or "can"
         return sentence[: denied.start()] + verb + sentence[denied.end() :]
     found = list(_AUXILIARY.finditer(sentence))[:2]
     if not found:

@@ -6,7 +6,7 @@ HTML is made by :mod:`climassay.reporting.html`, LaTeX by :mod:`climassay.report
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -80,6 +80,30 @@ class Table:
         used = {mark for marks in self.marks.values() for mark in marks}
         words = [f"{best}: best of its group."] * ("best" in used) + [f"{top}: best of its column."] * ("top" in used)
         return " ".join([*words, self.note] if self.note else words)
+
+
+def split_columns(table: Table, leading: int, at_most: int) -> list[Table]:
+    """Tables of at most so many columns beside the leading ones, for screens that are too narrow for all of them.
+
+    Args:
+        table: Any table.
+        leading: Columns that every part repeats.
+        at_most: Further columns of a part, 1 or more.
+    """
+    places = range(leading, len(table.columns))
+    if len(places) <= at_most:
+        return [table]
+    parts = [places[start : start + at_most] for start in range(0, len(places), at_most)]
+    return [_with_columns(table, [*range(leading), *part]) for part in parts]
+
+
+def _with_columns(table: Table, places: Sequence[int]) -> Table:
+    return replace(
+        table,
+        columns=tuple(table.columns[place] for place in places),
+        rows=tuple(tuple(row[place] for place in places) for row in table.rows),
+        marks={(row, places.index(column)): marks for (row, column), marks in table.marks.items() if column in places},
+    )
 
 
 def as_markdown(table: Table) -> str:

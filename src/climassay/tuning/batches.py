@@ -4,8 +4,6 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from climassay.tuning.sequences import TokenSequence
-
 _POOL = 32
 """Batches' worth of sequences among which like lengths are looked for: enough that hardly anything is padded, few
 enough that an epoch does not run from short to long."""
@@ -71,12 +69,3 @@ def passes(indices: Sequence[int], lengths: Sequence[int], size: int) -> Iterato
     ordered = sorted(indices, key=lambda index: (lengths[index], index))
     for start in range(0, len(ordered), size):
         yield tuple(ordered[start : start + size])
-
-
-def padding_share(steps: Sequence[Sequence[int]], sequences: Sequence[TokenSequence], size: int) -> float:
-    """Share of the computed places that hold no token, were these the steps."""
-    lengths = [len(sequence.tokens) for sequence in sequences]
-    computed = sum(
-        len(part) * max(lengths[index] for index in part) for step in steps for part in passes(step, lengths, size)
-    )
-    return 1 - sum(lengths[index] for step in steps for index in step) / computed

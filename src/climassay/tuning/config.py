@@ -46,9 +46,9 @@ class TuningConfig:
     max_gradient_norm: float = 1.0
     """A longer gradient is scaled down to this norm; 0 leaves it alone."""
     dtype: str | None = None
-    """Of the model's frozen weights; None: bfloat16 on a GPU, for that halves the memory and is several times as fast
-    there, and float32 on a CPU, where bfloat16 is slower than float32 (see docs/tuning.md). The adapter itself and the
-    optimiser are always float32: steps of 1e-5 vanish in the 8 bits of a bfloat16."""
+    """Of the model's frozen weights; None: bfloat16 on GPUs and CPUs that multiply it, float32 elsewhere: half the
+    memory, and more than twice as fast (see docs/tuning.md). The adapter itself and the optimiser are always float32:
+    steps of 1e-5 vanish in the 8 bits of a bfloat16."""
     gradient_checkpointing: bool = False
     """Compute activations again in the backward pass instead of keeping them: less memory for about a third more time.
     Part of nothing that is learned."""

@@ -13,6 +13,7 @@ from climassay.errors import InputError, ModelError
 from climassay.models.file_digest import file_digest
 from climassay.tuning.adapter import CONFIG_FILE, WEIGHTS_FILE
 from climassay.tuning.base import TuningBase
+from climassay.tuning.checkpoints import read_progress, remove_checkpoint
 from climassay.tuning.config import TuningConfig
 from climassay.tuning.data import TuningData, check_data
 from climassay.tuning.files import folder_lock, replace_file
@@ -133,6 +134,9 @@ def _finished(folder: Path, prints: Sequence[str], replace_other: bool) -> Tunin
             raise
         result = None
     if result is None:
+        if not replace_other and read_progress(folder) is not None:
+            raise InputError(f"{folder} holds an unfinished training: finish that one, or choose another name.")
+        remove_checkpoint(folder)
         return None
     same = result.fingerprint in prints and len(result.trials) == len(prints)
     weights = folder / WEIGHTS_FILE

@@ -12,6 +12,8 @@ class Interruption:
 
     def __init__(self) -> None:
         self.wanted = False
+        self.at_once = False
+        """Wanted again: the step under way may be half taken, and must not be saved."""
 
     def check(self) -> None:
         """End here, if that is wanted.
@@ -36,6 +38,7 @@ def interruptible() -> Iterator[Interruption]:
 
     def note(_number: int, _frame: FrameType | None) -> None:
         if interruption.wanted:
+            interruption.at_once = True
             raise KeyboardInterrupt
         interruption.wanted = True
 

@@ -115,9 +115,14 @@ class Run:
             try:
                 self._take_steps()
             except KeyboardInterrupt:
-                if self.progress.evaluations:
+                if self.progress.evaluations and not self.interruption.at_once:
                     self._save()
                 raise
+            except torch.OutOfMemoryError as error:
+                raise ModelError(
+                    f"The memory of {self.base.device} does not hold a batch of {self.config.batch_size} sequences: "
+                    "lower the batch size, raise the accumulation by as much, or use gradient checkpointing."
+                ) from error
             return self._leave(preset, warnings)
 
     def _take_steps(self) -> None:

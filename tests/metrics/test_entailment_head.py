@@ -1,0 +1,238 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.errors import InputError
+from climassay.metrics.entailment import RelationScorer
+from climassay.metrics.entailment_features import NAMES, pair_features, resolved
+from climassay.metrics.entailment_head import BUNDLED_HEAD, HeadEntailment, load_head, save_head
+from climassay.metrics.entailment_head_training import (
+    auroc,
+    split_pairs,
+    supporting,
+    train_entailment,
+    turned_pairs,
+)
+from climassay.metrics.entailment_loading import bundled_entailment, load_entailment
+from climassay.metrics.entailment_pairs import LabelledPair, PairTable
+from climassay.metrics.factual_accuracy import PromptedSupport
+
+THINGS = ("ice", "snow", "rain", "wind", "heat", "salt", "dust", "soil", "rock", "sand", "moss", "reef")
+
+
+class WordEncoder:
+    """Unit vectors of counted words: like texts are near."""
+
+    name, fingerprint, width = "local:words", "f" * 64, 24
+
+    def encode(self, texts, *, role="passage", on_progress=None):
+        rows = np.zeros((len(texts), self.width), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for word in text.lower().strip(".").split():
+                row[sum(map(ord, word)) % self.width] += 1
+            row[0] += 0.01
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def lesson():
+    pairs = []
+    for place, thing in enumerate(THINGS):
+        other = THINGS[place - 1]
+        said = f"The {thing} increases by {place + 2} units."
+        pairs += [
+            LabelledPair(f"In all years the {thing} increases by {place + 2} units.", said, 0),
+            LabelledPair(f"In all years the {thing} decreases by {place + 2} units.", said, 1),
+            LabelledPair(f"Nobody has looked at {other} here.", said, 2),
+        ]
+    return PairTable("lesson.jsonl", "a" * 64, tuple(pairs), 0)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    table = lesson()
+    return train_entailment(table, table.pairs, WordEncoder(), folds=3)
+
+
+def test_a_head_learns_what_can_be_learned_and_says_how_it_did_on_others(trained):
+    scorer = HeadEntailment(trained.head, WordEncoder())
+    assert isinstance(scorer, RelationScorer)
+    pairs = [
+        ("In all years the mist increases by 3 units.", "The mist increases by 3 units."),
+        ("In all years the mist decreases by 3 units.", "The mist increases by 3 units."),
+        ("Nobody has looked at lava here.", "The mist increases by 3 units."),
+    ]
+    relations = scorer.relations(pairs)
+    assert [int(np.argmax(one)) for one in relations] == [0, 1, 2]
+    assert scorer.score(pairs) == [one.confirms for one in relations]
+    assert scorer.relations([]) == []
+    source = trained.head.source
+    assert source.cross_validated["two_class_auroc"] > 0.9
+    assert source.pairs == 36
+    assert source.statements == 12 == len(source.trained_on)
+    assert trained.choices[0].merit == max(choice.merit for choice in trained.choices)
+    assert trained.head.knows(lesson().pairs[0].statement_id)
+
+
+def test_the_same_seed_gives_the_same_head(trained):
+    table = lesson()
+    again = train_entailment(table, table.pairs, WordEncoder(), folds=3)
+    assert np.array_equal(again.head.weights, trained.head.weights)
+    assert again.head.source == trained.head.source
+
+
+def test_probabilities_of_relations_are_as_frequent_as_the_relations(trained):
+    table = lesson()
+    features = pair_features([(pair.premise, pair.statement) for pair in table.pairs], WordEncoder())
+    assert trained.head.probabilities(features).mean(axis=0) == pytest.approx([1 / 3] * 3, abs=0.02)
+
+
+def test_saved_and_loaded_without_a_change(trained, tmp_path):
+    file = tmp_path / "head.safetensors"
+    save_head(trained.head, file)
+    found = load_head(file)
+    assert np.array_equal(found.weights, trained.head.weights)
+    assert found.source == trained.head.source
+    assert [path.name for path in tmp_path.iterdir()] == ["head.safetensors"]
+    scorer = load_entailment(str(file), encoder=WordEncoder())
+    assert scorer.name == "head.safetensors"
+
+
+def test_what_is_no_head_is_refused(trained, tmp_path):
+    from safetensors.numpy import save_file
+
+    with pytest.raises(InputError, match="no entailment head"):
+        load_head(tmp_path / "missing.safetensors")
+    damaged = tmp_path / "damaged.safetensors"
+    damaged.write_bytes(b"not a head")
+    with pytest.raises(InputError, match="damaged"):
+        load_head(damaged)
+    other = tmp_path / "other.safetensors"
+    save_file({"weights": np.zeros(3)}, other)
+    with pytest.raises(InputError, match="no entailment head"):
+        load_head(other)
+    facts = {"format": "climassay-entailment-head", "version": 1, "features": ["cosine"], "relations": [], "source": {}}
+    save_file(
+        {"weights": np.zeros(3), "bias": np.zeros(3)}, other, {key: json.dumps(one) for key, one in facts.items()}
+    )
+    with pytest.raises(InputError, match="other features"):
+        load_head(other)
+    save_head(replace(trained.head, bias=np.array([np.nan, 0.0, 0.0])), other)
+    with pytest.raises(InputError, match="not finite"):
+        load_head(other)
+    with pytest.raises(InputError, match="cannot be written"):
+        save_head(trained.head, tmp_path / "no" / "head.safetensors")
+
+
+def test_another_encoder_is_refused(trained):
+    stranger = WordEncoder()
+    stranger.fingerprint = "0" * 64
+    with pytest.raises(InputError, match="trained on the encoder local:words"):
+        HeadEntailment(trained.head, stranger)
+
+
+def test_all_relations_are_needed():
+    table = lesson()
+    with pytest.raises(InputError, match="all relations"):
+        train_entailment(table, [pair for pair in table.pairs if pair.relation != 2], WordEncoder())
+
+
+def test_held_out_statements_are_in_no_training_pair():
+    pairs = [*lesson().pairs, LabelledPair("x", "the ice increases by 2 units", 0)]
+    train, test = split_pairs(pairs, 4, None)
+    assert {pair.statement_id for pair in train}.isdisjoint({pair.statement_id for pair in test})
+    assert len(train) + len(test) == len(pairs)
+    assert len({pair.statement for pair in test}) == 4
+
+
+def test_pairs_made_by_rule_stem_from_their_pairs():
+    pairs = lesson().pairs
+    made, places = turned_pairs(pairs)
+    for new, place in zip(made, places, strict=True):
+        assert new.premise == pairs[place].premise
+        assert new.relation in (0, 1)
+        if new.relation == 0:
+            assert new.statement == new.premise
+        else:
+            assert new.statement not in (pairs[place].statement, new.premise)
+    assert len({place for place, new in zip(places, made, strict=True) if new.statement != new.premise}) >= 12
+
+
+def test_resolved_directions():
+    assert resolved("It did not decrease.").words >= {"increase"}
+    assert not resolved("It did not decrease.").negated
+    assert resolved("It isn't here.").negated
+    assert not resolved("It is not false.").negated
+    assert "decrease" in resolved("No one was there when the sea began to decrease.").words
+
+
+def test_features_of_a_pair():
+    features = pair_features(
+        [("Ice did not shrink by 3 m.", "Ice did shrink by 4 m."), ("A b.", "A b.")], WordEncoder()
+    )
+    found = dict(zip(NAMES, features.named[0], strict=True))
+    assert (found["opposite direction"], found["same direction"], found["new numbers"]) == (1, 0, 1)
+    assert features.vectors.shape == (2, 4 * 24)
+    same = dict(zip(NAMES, features.named[1], strict=True))
+    assert (same["cosine"], same["same words"], same["opposite direction"]) == (pytest.approx(1), 1, 0)
+    assert pair_features([], WordEncoder()).all.shape == (0, 4 * 24 + len(NAMES))
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=30))
+def test_auroc_is_the_share_of_pairs_in_order(rows):
+    scores, labels = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+    high, low = scores[labels], scores[~labels]
+    expected = 0.5
+    if len(high) and len(low):
+        gaps = high[:, None] - low
+        expected = ((gaps > 0) + 0.5 * (gaps == 0)).mean()
+    assert auroc(scores, labels) == pytest.approx(expected)
+
+
+def test_support_is_the_share_of_the_two_classes():
+    assert supporting(np.array([[0.3, 0.1, 0.6]])) == pytest.approx([0.75])
+
+
+def test_the_bundled_head_is_small_and_says_where_it_comes_from():
+    head = load_head()
+    assert BUNDLED_HEAD.stat().st_size < 100_000
+    assert head.source.data == "climate_fever.jsonl"
+    assert (head.source.statements, head.source.pairs) == (828, 4140)
+    assert 0.65 < head.source.cross_validated["two_class_auroc"] < 0.8
+    assert head.source.cross_validated["turned_auroc"] > 0.95
+
+
+REFERENCE = "Sea level rises because warmer water takes up more space and glaciers lose ice."
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("Warmer water takes up more space.", "Warmer water does not take up more space."),
+        ("Sea level rises because water expands.", "Sea level falls because water contracts."),
+        ("Glaciers lose ice.", "Glaciers gain ice."),
+        ("Glaciers lose ice.", "Volcanoes emit sulfur."),
+        (REFERENCE, "Sea level falls because warmer water takes up more space and glaciers lose ice."),
+    ],
+)
+def test_the_bundled_scorer_prefers_what_the_reference_says(right, wrong):
+    first, second = bundled_entailment().relations([(REFERENCE, right), (REFERENCE, wrong)])
+    assert first.confirms > second.confirms
+    assert sum(first) == pytest.approx(1)
+
+
+def test_scorers_by_name():
+    assert load_entailment() is load_entailment("bundled") is bundled_entailment()
+
+    class Model:
+        name = "local:model"
+
+    assert isinstance(load_entailment("supports:local:model", model=Model()), PromptedSupport)
+    assert load_entailment("prompted:local:model", model=Model()).name == "local:model, prompted"
+    for wrong in ("prompted:", "something", "nli:", str(Path("no") / "file")):
+        with pytest.raises(InputError, match="names no entailment scorer"):
+            load_entailment(wrong)
