@@ -12,7 +12,7 @@ import argparse
 import csv
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -107,10 +107,18 @@ def cross_encoder_scorer(pairs: list[LabelledPair]) -> Computed:
     return Computed("cross-encoder", relations)
 
 
+def unknown_to_verdict_head(file: Path, pairs: Sequence[LabelledPair]) -> list[LabelledPair]:
+    """Its own held-out claims: they were drawn among rows, not among different statements as here."""
+    from climassay.factcheck import load_head as load_verdict_head
+
+    head = load_verdict_head(file)
+    return [pair for pair in pairs if not head.knows(pair.statement_id)]
+
+
 def verdict_head_scorer(file: Path, encoder: Encoder) -> Computed:
     from climassay.factcheck import load_head as load_verdict_head
 
-    head, model = load_verdict_head(file), load_model("local:smollm2", dtype="bfloat16")
+    head, model = load_verdict_head(file), small()
 
     def relations(asked: list[tuple[str, str]]) -> list[Relations | None]:
         read = head.predict_evidence(model, [(said, [premise]) for premise, said in asked], encoder=encoder)
@@ -246,7 +254,7 @@ def main() -> None:
     if "relevance" not in results:
         keep("relevance", relevance(rows, encoder))
     few = sample_statements(test, args.prompted)
-    makers: dict[str, tuple[Callable[[], RelationScorer], object]] = {
+    makers: dict[str, tuple[Callable[[], RelationScorer], Sequence[LabelledPair]]] = {
         "cosine": (lambda: cosine_scorer(encoder), test),
         "statement only": (lambda: statement_scorer(train, encoder), test),
         "chosen head": (lambda: HeadEntailment(load_head(args.head), encoder), test),
@@ -256,7 +264,8 @@ def main() -> None:
         "three relations, prompted and calibrated": (lambda: PromptedEntailment(small()), few),
     }
     if args.verdict_head:
-        makers["hidden states"] = (lambda: verdict_head_scorer(args.verdict_head, encoder), test)
+        unknown = unknown_to_verdict_head(args.verdict_head, table.pairs)
+        makers["hidden states"] = (lambda: verdict_head_scorer(args.verdict_head, encoder), unknown)
     if args.cross_encoder:
         makers["cross-encoder"] = (lambda: cross_encoder_scorer(train), test)
     for name, (make, pairs) in makers.items():
@@ -264,7 +273,7 @@ def main() -> None:
             continue
         started, scorer = time.process_time(), make()
         found = {"scores": vars_of(validate_entailment(pairs, scorer))}
-        if pairs is test and name not in ("statement only", "hidden states"):
+        if pairs is test and name != "statement only":
             found["Pirá options"] = on_choices(scorer, choices)
             found["primer options"] = on_choices(scorer, primer_choices())
             found["Pirá answers"] = on_answers(scorer, rows, encoder)

@@ -30,7 +30,7 @@ def generator():
         (change_number, "Ice melts.", None),
         (change_number, "CO2 rises.", None),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_changes(change, sentence, changed, generator):
     found = change(sentence, generator)

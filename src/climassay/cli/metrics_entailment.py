@@ -119,43 +119,58 @@ def _validated(
     return replace(found, scorer=name)
 
 
-def _table(found: "Sequence[EntailmentScores]") -> "Table":
+def _tables(found: "Sequence[EntailmentScores]") -> "tuple[Table, ...]":
     from climassay.reporting import Table
 
     def share(value: float, interval: tuple[float, float]) -> str:
         return f"{value:.1%} ({interval[0]:.1%} to {interval[1]:.1%})"
 
-    rows = [
+    two = [
         (
             one.scorer,
             share(one.two_class.accuracy.value, one.two_class_interval),
             f"{one.two_class.baseline.accuracy:.1%}",
             f"{one.two_class.balanced_accuracy:.1%}",
             "{:.3f} ({:.3f} to {:.3f})".format(one.two_class_auroc, *one.two_class_auroc_interval),
+            f"{one.calibration_error:.3f}",
+        )
+        for one in found
+    ]
+    three = [
+        (
+            one.scorer,
             share(one.three_class.accuracy.value, one.three_class_interval),
             f"{one.three_class.baseline.accuracy:.1%}",
             f"{one.three_class.macro_f1:.3f}",
             f"{one.support_auroc:.3f}",
-            f"{one.calibration_error:.3f}",
             str(one.failed),
         )
         for one in found
     ]
-    columns = (
-        "scorer", "two classes", "constant", "balanced", "AUROC", "three classes", "constant", "macro-F1",
-        "AUROC of support", "calibration error", "failed",
-    )  # fmt: skip
+    first = found[0]
     note = (
-        f"{found[0].pairs} pairs, {found[0].statements} statements, of which {found[0].two_class.accuracy.n} pairs are"
-        " SUPPORTS or REFUTES; 95% bootstrap intervals over statements. An AUROC of 0.5 is chance."
+        "95% bootstrap intervals over statements. Constant: always the most frequent label. An AUROC of 0.5 is chance."
     )
-    return Table.of("Entailment scorers", columns, rows, note=note)
+    return (
+        Table.of(
+            f"SUPPORTS or REFUTES: {first.two_class.accuracy.n} pairs",
+            ("scorer", "accuracy", "constant", "balanced", "AUROC", "calibration error"),
+            two,
+            note=note,
+        ),
+        Table.of(
+            f"Three relations: {first.pairs} pairs of {first.statements} statements",
+            ("scorer", "accuracy", "constant", "macro-F1", "AUROC of support", "failed"),
+            three,
+        ),
+    )
 
 
 def _show(found: "Sequence[EntailmentScores]", left_out: int, html: Path | None) -> None:
     from climassay.reporting import as_rich
 
-    stdout_console().print(as_rich(_table(found)))
+    for table in _tables(found):
+        stdout_console().print(as_rich(table))
     told = stderr_console()
     if left_out:
         told.print(f"{left_out} pairs are left out: a head was trained on their statements.", highlight=False)
@@ -169,7 +184,7 @@ def _write_report(html: Path, file: Path, found: "Sequence[EntailmentScores]", l
     lead = f"How well scorers tell what a passage does to a statement, on labelled pairs of {file.name}."
     if left_out:
         lead += f" {left_out} pairs are left out, because a head was trained on their statements."
-    write_text(html, Report("Entailment scorers", lead, (Section("Scores", (_table(found),)),)).to_html())
+    write_text(html, Report("Entailment scorers", lead, (Section("Scores", _tables(found)),)).to_html())
 
 
 def _training_data(trained: "TrainedEntailment", scores: "EntailmentScores | None", output: Path) -> dict[str, Any]:

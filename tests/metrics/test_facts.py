@@ -1,0 +1,117 @@
+from collections.abc import Sequence
+
+import pytest
+
+from climaqa_cases import CASES, QUESTIONS
+from climassay.errors import InputError
+from climassay.metrics import Answered, FactMetric, Relations, fact_scores, factual_accuracies, load_entailment
+
+
+class Scripted:
+    """Relations by the pair; what is not scripted is open."""
+
+    name = "scripted"
+
+    def __init__(self, known):
+        self.known, self.calls = known, 0
+
+    def relations(self, pairs: Sequence[tuple[str, str]]):
+        self.calls += 1
+        return [self.known.get(pair, Relations(0.0, 0.0, 1.0)) for pair in pairs]
+
+    def score(self, pairs):
+        return [None if one is None else one.confirms for one in self.relations(pairs)]
+
+
+class Near:
+    """Texts with the word ocean are near each other, others to nothing."""
+
+    name, fingerprint, width = "local:near", "0" * 64, 2
+
+    def encode(self, texts, *, role="passage", on_progress=None):
+        import numpy as np
+
+        return np.array([[1.0, 0.0] if "ocean" in text.lower() else [0.0, 1.0] for text in texts], dtype=np.float32)
+
+
+REFERENCE = "The ocean absorbs heat. The ocean absorbs carbon."
+QUESTION = "What does the ocean absorb?"
+
+
+def metric(known):
+    return FactMetric(Scripted(known), Near())
+
+
+def test_a_worked_example():
+    answer = "The ocean absorbs heat. The ocean releases carbon. Volcanoes emit ash."
+    known = {
+        ("The ocean absorbs heat.", "The ocean absorbs heat."): Relations(0.9, 0.0, 0.1),
+        ("The ocean absorbs carbon.", "The ocean releases carbon."): Relations(0.1, 0.6, 0.3),
+        (REFERENCE, "Volcanoes emit ash."): Relations(0.3, 0.0, 0.7),
+        ("The ocean releases carbon.", "The ocean absorbs carbon."): Relations(0.2, 0.7, 0.1),
+    }
+    (found,) = metric(known).score([Answered(QUESTION, REFERENCE, answer)])
+    assert [fact.standing for fact in found.answer_facts] == ["supported", "contradicted", "irrelevant"]
+    assert [fact.standing for fact in found.reference_facts] == ["supported", "contradicted"]
+    # Precision (0.9 + 0.1 + 0) / 3 times 1 - 0.6 / 3; the irrelevant fact's 0.3 does not count. Recall (0.9 + 0.2) / 2.
+    assert found.contradicted == pytest.approx(0.2)
+    assert found.precision == pytest.approx(1 / 3 * 0.8)
+    assert found.recall == pytest.approx(0.55)
+    assert found.f1 == pytest.approx(2 * found.precision * 0.55 / (found.precision + 0.55))
+    assert found.irrelevant == pytest.approx(1 / 3)
+
+
+def test_an_answer_without_facts_scores_nothing_and_many_items_are_one_call():
+    scorer = Scripted({("The ocean absorbs heat.", "The ocean absorbs heat."): Relations(1.0, 0.0, 0.0)})
+    items = [Answered(QUESTION, REFERENCE, text) for text in ("", "The ocean absorbs heat.", " . ")]
+    empty, one, dot = FactMetric(scorer, Near()).score(items)
+    assert scorer.calls == 1
+    assert (empty.precision, empty.recall, empty.f1, empty.answer_facts) == (0.0, 0.0, 0.0, ())
+    assert (one.precision, one.recall) == (1.0, 0.5)
+    assert dot.f1 == 0
+    assert len(dot.reference_facts) == 2
+
+
+def test_a_failure_stays_in_its_place():
+    known = {("The ocean absorbs heat.", "The ocean is wet."): None}
+    items = [Answered(QUESTION, REFERENCE, text) for text in ("The ocean is wet.", "The ocean is deep.")]
+    failed, whole = metric(known).score(items)
+    assert failed is None
+    assert whole.f1 == 0
+
+
+def test_what_is_needed():
+    with pytest.raises(InputError, match="reference answer"):
+        metric({}).score([Answered(QUESTION, " ", "The ocean is deep.")])
+
+    class Plain:
+        name = "plain"
+
+        def score(self, pairs):
+            return [0.0 for _ in pairs]
+
+    with pytest.raises(InputError, match="contradictions"):
+        FactMetric(Plain(), Near())
+
+
+@pytest.fixture(scope="module")
+def mars():
+    cases = [case for case in CASES if case.topic == "Mars"]
+    found = fact_scores([Answered(QUESTIONS["Mars"], case.reference, case.answer) for case in cases])
+    return {case.model: scores for case, scores in zip(cases, found, strict=True)}
+
+
+def test_mars_answers_are_ordered_as_the_authors_say(mars):
+    """Appendix A.2.3: gpt-4o is right, gpt-3.5-turbo and mixtral contradict, gemma is true and beside the point."""
+    right, wrong = ("gpt-4o", "llama3-70b"), ("gpt-3.5-turbo", "mixtral-8x22b")
+    assert min(mars[name].f1 for name in right) > mars["gemma-27b"].f1 > max(mars[name].f1 for name in wrong)
+    assert min(mars[name].contradicted for name in wrong) > max(
+        mars[name].contradicted for name in (*right, "gemma-27b")
+    )
+
+
+def test_mars_factual_accuracy_of_the_same_scorer_puts_the_contradicting_answers_last():
+    cases = [case for case in CASES if case.topic == "Mars"]
+    found = factual_accuracies([case.reference for case in cases], [case.answer for case in cases], load_entailment())
+    order = [case.model for _, case in sorted(zip(found, cases, strict=True), key=lambda row: row[0])]
+    assert set(order[:2]) == {"gpt-3.5-turbo", "mixtral-8x22b"}
