@@ -45,7 +45,7 @@ label = "rag-held-out"
 [[setting]]
 use = "long-context:auto@{source}"
 label = "long-context"
-window = 3072
+window = 2048
 
 [[setting]]
 use = "continued-pretraining"
@@ -61,10 +61,12 @@ MODELS = """
 [[model]]
 name = "local:smollm2"
 label = "smollm2 (letters)"
+dtype = "bfloat16"
 
 [[model]]
 name = "local:smollm2"
 label = "smollm2 (texts)"
+dtype = "bfloat16"
 scoring = "text"
 """
 EXPERIMENTS = {

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.documents import Block, Document, Passage
-from climassay.corpus.passages import STRETCH, split_passages
+from climassay.corpus.passages import STRETCH, join_passages, shared_start, split_passages
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 
@@ -167,3 +167,40 @@ def test_bounds_coverage_and_borders(blocks: list[Block], size: int, share: floa
         assert all(block.headings[: len(passage.headings)] == passage.headings for block in carried)
         if all(len(text) <= size for text in sentences):
             assert any(passage.text.endswith(text) for text in sentences)
+
+
+class TestJoining:
+    def test_what_neighbours_share_stands_once(self) -> None:
+        texts = [
+            "The sea rises. It will go on rising for centuries.",
+            "It will go on rising for centuries. Ice melts.",
+            "A new section begins.",
+        ]
+        joined = "The sea rises. It will go on rising for centuries. Ice melts.\n\nA new section begins."
+        assert join_passages(texts) == joined
+        assert join_passages([]) == ""
+
+    @pytest.mark.parametrize(
+        ("before", "passage", "shared"),
+        [
+            ("Ice melts in the warm sea. Ice melts in the", "Ice melts in the warm sea. Ice melts in the end.", 43),
+            ("Ice melts. Snow falls on the mountains.", "Snow falls on the mountains. Rain too.", 28),
+            ("Ice melts. Snow falls.", "Snow falls. Rain falls, too.", 0),  # too short to be told from chance
+            ("Snow falls on the mountains", "Snow falls on the mountain tops", 0),
+            ("", "Snow falls on the mountains.", 0),
+        ],
+    )
+    def test_the_longest_overlap_is_found(self, before: str, passage: str, shared: int) -> None:
+        assert shared_start(before, passage) == shared
+
+    @given(st.text("ab ", max_size=80), st.text("ab ", max_size=80))
+    def test_it_is_as_looking_at_every_length(self, before: str, passage: str) -> None:
+        lengths = range(20, min(len(before), len(passage)) + 1)
+        longest = max((size for size in lengths if before.endswith(passage[:size])), default=0)
+        assert shared_start(before, passage) == longest
+
+    @given(st.lists(st.integers(30, 90), min_size=1, max_size=12), st.integers(0, 100))
+    def test_a_section_comes_back_as_it_was(self, lengths: list[int], overlap: int) -> None:
+        text = " ".join(sentence(number, length) for number, length in enumerate(lengths))
+        passages = split_passages(document(Block(text)), size=200, overlap=overlap)
+        assert join_passages([one.text for one in passages]).replace("\n\n", " ") == text

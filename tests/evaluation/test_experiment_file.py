@@ -1,12 +1,23 @@
 """From a TOML file to an experiment, and clear sentences where an entry does not fit."""
 
+import re
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from climassay.errors import InputError
-from climassay.evaluation.experiment_file import COMMENTED, load_plan, parse_plan
+from climassay.evaluation.experiment_file import (
+    COMMENTED,
+    BenchmarkSpec,
+    ExperimentPlan,
+    MetricSpec,
+    ModelSpec,
+    load_plan,
+    parse_plan,
+)
+from climassay.evaluation.settings import SettingSpec, Training
 
 SMALL = """
 benchmarks = ["primer"]
@@ -82,3 +93,22 @@ def test_files_are_looked_for_beside_the_experiment(tmp_path):
     plan = parse(SMALL, tmp_path)
     assert located(plan, "mine.csv") == str(tmp_path / "mine.csv")
     assert located(plan, "primer") == "primer"
+
+
+@pytest.mark.parametrize(
+    ("spec", "own"),
+    [
+        # What stands in tables of its own, or is filled in by the program, is no entry.
+        (ExperimentPlan, {"models", "metrics", "folder"}),
+        (BenchmarkSpec, set()),
+        (ModelSpec, set()),
+        (SettingSpec, {"kind"}),
+        (Training, set()),
+        (MetricSpec, set()),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_every_entry_is_in_the_documentation(spec, own):
+    text = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    cells = {word for line in text.splitlines() if line.startswith("|") for word in re.findall(r"`(\w+)`", line)}
+    assert {field.name for field in fields(spec)} - own <= cells

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from climassay.evaluation.cell_contamination import ShownText
 from climassay.evaluation.contamination import contamination
 from climassay.evaluation.experiment_report import answer_tables, experiment_report, is_wrong
 from climassay.evaluation.outcome import Cell
@@ -53,6 +54,27 @@ def test_notes_of_cells_are_said_at_the_top(given):
     cells = (replace(given.cells[0], notes=("contexts were cut to 512 tokens",)), *given.cells[1:])
     report = experiment_report(replace(given, cells=cells))
     assert any("contexts were cut to 512 tokens" in block.text for block in report.sections[0].blocks)
+
+
+def test_what_questions_share_with_texts_has_a_table_and_no_note(given):
+    shown = ShownText("3 passages", 2)
+    found, unknown = (
+        replace(given.cells[0], texts=shown.texts, contaminated=shown.touched, notes=("a note", shown.note)),
+        replace(given.cells[1], texts="training texts that are not known"),
+    )
+    report = experiment_report(replace(given, cells=(found, unknown, *given.cells[2:])))
+    words = [block.text for block in report.sections[0].blocks]
+    assert "Note: a note" in words
+    assert not any(shown.note in text for text in words)
+    [table] = [block for block in report.sections[1].blocks if block.title.startswith("Questions that stand in")]
+    asked = [sum(one.kind == cell.cell.task for one in given.questions["primer"]) for cell in (found, unknown)]
+    assert table.rows == (
+        (found.cell.model, found.cell.setting, found.cell.task, "3 passages", str(asked[0]), "2"),
+        (unknown.cell.model, unknown.cell.setting, unknown.cell.task, unknown.texts, str(asked[1]), "not known"),
+    )
+    assert not any(
+        block.title.startswith("Questions that stand in") for block in experiment_report(given).sections[1].blocks
+    )
 
 
 def test_every_answer_is_there_with_its_scores(given):

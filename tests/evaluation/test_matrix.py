@@ -289,3 +289,19 @@ def test_a_model_without_log_probabilities_is_told_before_anything_is_asked(stor
         run_experiment(
             plan(), SETS, Bench(lambda spec, adapter: Talker(), bench.sources, bench.adapter, bench.scorer), store
         )
+
+
+def test_a_cell_says_what_its_questions_share_with_what_the_model_had(store):
+    run_of_words = "melting ice lets the sea rise all along the coasts"
+    questions = (*QUESTIONS, Question("f2", "freeform", "What does ice do?", f"We say {run_of_words}.", "base"))
+    lab = Lab(adapter=lambda model, spec: Adapter(Path("one"), (), ("Other words.", run_of_words)))
+    tuned = plan('[[setting]]\nuse = "few-shot:pool"\nlabel = "tuned"\nexamples = 1\nadapter = "one"')
+    done = run(lab, store, tuned, {"gold": QuestionSet("gold", questions, (), "0" * 64)})
+    cells = {(one.cell.setting, one.cell.task): one for one in done.cells if one.cell.model == "one"}
+    assert {(one.texts, one.contaminated) for name, one in cells.items() if name[0] == "default"} == {("", None)}
+    assert (cells["few-shot:pool", "mcq"].texts, cells["few-shot:pool", "mcq"].contaminated) == ("1 example", 0)
+    found = cells["tuned", "freeform"]
+    assert (found.texts, found.contaminated) == ("1 example, 2 training texts", 1)
+    assert found.notes[-1].startswith("8 words or more of 1 of the questions")
+    assert cells["tuned", "mcq"].contaminated == 0
+    assert load_experiment(store, done.run).cells == done.cells

@@ -7,7 +7,7 @@ import pytest
 from climassay.corpus.documents import Hit, Passage
 from climassay.errors import InputError
 from climassay.evaluation import ExamplePool, Prepared, Sources, make_setting, open_pool, parse_setting, parse_spec
-from climassay.evaluation.long_context import ROOM, joined
+from climassay.evaluation.long_context import ROOM
 from climassay.questions import Question
 
 
@@ -171,9 +171,3 @@ def test_a_window_larger_than_the_model_is_refused():
     spec = replace(parse_spec("long-context:auto@shelf"), window=9999)
     with pytest.raises(InputError, match="reads at most 2000"):
         make_setting(spec, sources(Shelf(BOOK))).prepare([question(1)], Reader(2000))
-
-
-def test_overlapping_passages_are_joined_without_repeating():
-    first = passage("a", 0, "The sea rises. It will go on rising for centuries.")
-    second = passage("a", 1, "It will go on rising for centuries. Ice melts.")
-    assert joined([first, second]) == "The sea rises. It will go on rising for centuries. Ice melts."

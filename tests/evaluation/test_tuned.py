@@ -8,8 +8,9 @@ import pytest
 from climassay.corpus import Collection
 from climassay.corpus.documents import Block, Document
 from climassay.errors import InputError
+from climassay.evaluation.examples import TaskPrompts
 from climassay.evaluation.experiment_file import parse_plan
-from climassay.evaluation.tuned import adapters_folder, chosen_config, find_adapter, split_questions
+from climassay.evaluation.tuned import chosen_config, collection_documents, find_adapter, question_data, split_questions
 from climassay.models import load_model
 from climassay.models.contract import Message
 from climassay.models.encoder import load_encoder
@@ -56,10 +57,12 @@ def test_questions_are_learned_once(workspace, model, tmp_path):
     plan, spec, tuned = plan_of(setting, model, tmp_path)
     told = []
     adapter = find_adapter(spec, tuned, plan, workspace, on_progress=lambda *values: told.append(values))
-    assert adapter.folder == adapters_folder(workspace) / "ft-silver-tiny"
+    assert adapter.folder == workspace.adapters / "ft-silver-tiny"
     assert told[-1][0] == "ft-silver-tiny"
     assert told[-1][1] == told[-1][2] > 0
     assert "examples of silver.jsonl" in adapter.notes[0]
+    assert 9 <= len(adapter.learned) < 12
+    assert all(text.startswith("What is ") and "It is " in text for text in adapter.learned)
     again = []
     assert find_adapter(spec, tuned, plan, workspace, on_progress=lambda *values: again.append(values)) == adapter
     assert again == []
@@ -70,11 +73,11 @@ def test_questions_are_learned_once(workspace, model, tmp_path):
 
 
 def test_an_adapter_is_found_by_name_or_folder(workspace, model, tmp_path):
-    for folder in (adapters_folder(workspace) / "ft-tiny", tmp_path / "mine"):
+    for folder in (workspace.adapters / "ft-tiny", tmp_path / "mine"):
         folder.mkdir(parents=True)
         (folder / "adapter_config.json").write_text("{}")
     plan, spec, tuned = plan_of('use = "rag:books"\nlabel = "x"\nadapter = "ft-{model}"', model, tmp_path)
-    assert find_adapter(spec, tuned, plan, workspace).folder == adapters_folder(workspace) / "ft-tiny"
+    assert find_adapter(spec, tuned, plan, workspace).folder == workspace.adapters / "ft-tiny"
     plan, spec, tuned = plan_of('use = "fine-tuned:mine"', model, tmp_path)
     assert find_adapter(spec, tuned, plan, workspace).folder == tmp_path / "mine"
     plan, spec, tuned = plan_of('use = "fine-tuned:none"', model, tmp_path)
@@ -96,13 +99,17 @@ def test_only_local_models_are_tuned(workspace, tmp_path):
 
 def fill(workspace, name, *titles):
     collection = Collection.create(workspace, name, load_encoder("local:minilm"))
-    documents = [
-        Document(
-            title, title, f"{title}.txt", (Block(f"{title} says that it is warm in place {n}." * 4) for n in range(2))
-        )
-        for title in titles
-    ]
-    collection.add([Document(d.id, d.title, d.source, tuple(d.blocks)) for d in documents])
+    collection.add(
+        [
+            Document(
+                title,
+                title,
+                f"{title}.txt",
+                tuple(Block(f"{title} says that it is warm in place {n}." * 4) for n in range(2)),
+            )
+            for title in titles
+        ]
+    )
 
 
 def test_books_are_read_apart_from_those_of_the_questions(workspace, model, tmp_path):
@@ -115,6 +122,7 @@ def test_books_are_read_apart_from_those_of_the_questions(workspace, model, tmp_
     plan, spec, tuned = plan_of(setting, model, tmp_path)
     adapter = find_adapter(spec, tuned, plan, workspace)
     assert "2 documents of others" in adapter.notes[0]
+    assert [text.partition(" ")[0] for text in adapter.learned] == ["alpha", "beta"]
     assert not any("Leakage" in note for note in adapter.notes)
     leaking = wanted.replace('"cp"', '"cp source"').format(
         "others", 'source = ["source"], validate_on = "source"', fast()
@@ -143,3 +151,37 @@ def test_questions_of_one_text_stay_on_one_side():
     assert len(kept) + len(held_out) == 40
     assert 8 <= len(held_out) <= 16
     assert split_questions(questions, 0.3, seed=0) == (kept, held_out)
+
+
+def test_without_a_context_questions_of_one_section_stay_on_one_side():
+    questions = [
+        Question(f"q{n}", "freeform", f"{n}?", "x", document=f"book {n % 2}", section=f"section {n // 8}")
+        for n in range(40)
+    ]
+    kept, held_out = split_questions(questions, 0.3, seed=0)
+    assert not {(one.document, one.section) for one in kept} & {(one.document, one.section) for one in held_out}
+    assert {one.document for one in kept} & {one.document for one in held_out}
+    apart = [Question(f"q{n}", "freeform", f"{n}?", "x", document="one book") for n in range(10)]
+    assert [len(side) for side in split_questions(apart, 0.3, seed=0)] == [7, 3]
+
+
+def test_a_document_of_two_collections_is_read_once(workspace):
+    fill(workspace, "first", "alpha", "beta")
+    fill(workspace, "second", "beta", "gamma")
+    found = collection_documents(workspace, ["first", "second", "first"])
+    assert [one.text.title for one in found] == ["alpha", "beta", "gamma"]
+    assert [one.stored.source for one in found] == ["alpha.txt", "beta.txt", "gamma.txt"]
+    assert [f"{one.text.title} says that it is warm in place 1." in one.text.text for one in found] == [True] * 3
+
+
+def test_the_context_is_learned_from_only_where_that_is_asked_for():
+    questions = [
+        Question("q1", "freeform", "Why?", "Because.", context="It is so."),
+        Question("q2", "freeform", "A?", "B"),
+    ]
+    plain, given = (
+        question_data("x", questions, TaskPrompts.load(), with_contexts=asked).examples for asked in (False, True)
+    )
+    assert ["It is so." in example.messages[-1].content for example in plain] == [False, False]
+    assert ["It is so." in example.messages[-1].content for example in given] == [True, False]
+    assert [example.answer.strip() for example in given] == ["Because.", "B"]

@@ -110,6 +110,17 @@ def test_mars_answers_are_ordered_as_the_authors_say(mars):
     )
 
 
+def test_of_the_emission_answers_the_bundled_scorer_puts_a_right_one_before_the_one_that_suggests_a_decline():
+    """The authors put gemma-27b last; the bundled scorer takes other conditionals for contradictions."""
+    cases = [case for case in CASES if case.topic == "emission"]
+    found = fact_scores([Answered(QUESTIONS["emission"], case.reference, case.answer) for case in cases])
+    scores = {case.model: one for case, one in zip(cases, found, strict=True)}
+    assert max(scores, key=lambda name: scores[name].f1) == "gpt-4o"
+    assert scores["gpt-4o"].contradicted < 0.1 < scores["gemma-27b"].contradicted
+    standings = [fact.standing for fact in scores["gemma-27b"].answer_facts]
+    assert standings == ["supported", "contradicted"]
+
+
 def test_mars_factual_accuracy_of_the_same_scorer_puts_the_contradicting_answers_last():
     cases = [case for case in CASES if case.topic == "Mars"]
     found = factual_accuracies([case.reference for case in cases], [case.answer for case in cases], load_entailment())

@@ -23,6 +23,9 @@ FileArgument = Annotated[
     typer.Argument(help="Labelled pairs: Climate-FEVER's JSONL, or a table with premise, statement and label."),
 ]
 
+_ALL_FIGURES = 90
+"""Columns of a screen that holds all figures of a scorer side by side."""
+
 
 def validate(
     file: FileArgument,
@@ -154,23 +157,29 @@ def _tables(found: "Sequence[EntailmentScores]") -> "tuple[Table, ...]":
     return (
         Table.of(
             f"SUPPORTS or REFUTES: {first.two_class.accuracy.n} pairs",
-            ("scorer", "accuracy", "constant", "balanced", "AUROC", "calibration error"),
+            ("scorer", "accuracy", "constant", "balanced", "AUROC", "calibration\nerror"),
             two,
             note=note,
+            grouped=1,
         ),
         Table.of(
             f"Three relations: {first.pairs} pairs of {first.statements} statements",
-            ("scorer", "accuracy", "constant", "macro-F1", "AUROC of support", "failed"),
+            ("scorer", "accuracy", "constant", "macro-F1", "AUROC of\nsupport", "failed"),
             three,
+            grouped=1,
         ),
     )
 
 
 def _show(found: "Sequence[EntailmentScores]", left_out: int, html: Path | None) -> None:
     from climassay.reporting import as_rich
+    from climassay.reporting.tables import split_columns
 
+    console = stdout_console()
     for table in _tables(found):
-        stdout_console().print(as_rich(table))
+        # Scorers are named on lines of their own, for a file's name may be longer than all figures together.
+        for part in split_columns(table, 1, 5 if console.width >= _ALL_FIGURES else 3):
+            console.print(as_rich(part))
     told = stderr_console()
     if left_out:
         told.print(f"{left_out} pairs are left out: a head was trained on their statements.", highlight=False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
+    from climassay.evaluation import ReadDocument
     from climassay.questions import Question, QuestionSet
     from climassay.tuning import ChatData, ContinuedPretrainingData, TextDocument, ValidateOn
     from climassay.workspace import Workspace
@@ -36,16 +37,18 @@ def pretraining_data(
     Raises:
         InputError: A name is unknown, a set is empty, or two share a document.
     """
+    from climassay.evaluation import collection_documents
     from climassay.tuning import ContinuedPretrainingData, TextData
 
-    pool = _documents(workspace, collections)
-    asked = [one for one in pool if set(_names(one)) & _documents_asked_about(questions)]
+    pool = collection_documents(workspace, collections)
+    asked_about = _documents_asked_about(questions)
+    asked = [one for one in pool if asked_about & set(_names(one))]
     held = _chosen(pool, validation_documents)
-    read = tuple(one.document for one in pool if one not in asked and one not in held)
+    read = tuple(one.text for one in pool if one not in asked and one not in held)
     if not read:
         raise InputError(f"Nothing is left to read of {', '.join(collections)}: all of it is held out.")
-    sources = _joined([*_documents(workspace, source), *asked])
-    validated = _joined([*_documents(workspace, validation), *held])
+    sources = _texts([*collection_documents(workspace, source), *asked])
+    validated = _texts([*collection_documents(workspace, validation), *held])
     return ContinuedPretrainingData.assemble(
         TextData("+".join(collections), read),
         source=TextData("+".join([*source, *(Path(file).name for file in questions)]), sources) if sources else None,
@@ -54,38 +57,16 @@ def pretraining_data(
     )
 
 
-class _Stored:
-    """A document with the name of its file, by which users and questions may know it."""
-
-    def __init__(self, document: "TextDocument", source: str) -> None:
-        self.document = document
-        self.source = source
+def _names(one: "ReadDocument") -> tuple[str, ...]:
+    """By which users and questions may know a document: its file's name among them."""
+    return one.stored.id, one.stored.title, one.stored.source, Path(one.stored.source).stem
 
 
-def _names(stored: _Stored) -> tuple[str, ...]:
-    return stored.document.id, stored.document.title, stored.source, Path(stored.source).stem
+def _texts(documents: "Iterable[ReadDocument]") -> "tuple[TextDocument, ...]":
+    return tuple({one.stored.id: one.text for one in documents}.values())
 
 
-def _documents(workspace: "Workspace", collections: Sequence[str]) -> list[_Stored]:
-    """All documents of some collections, each once."""
-    from climassay.corpus import Collection
-    from climassay.tuning import TextDocument
-
-    found: dict[str, _Stored] = {}
-    for name in dict.fromkeys(collections):
-        collection = Collection.open(workspace, name)
-        for stored in collection.documents():
-            if stored.id not in found:
-                passages = [passage.text for passage in collection.document_passages(stored.id)]
-                found[stored.id] = _Stored(TextDocument.from_passages(stored.id, stored.title, passages), stored.source)
-    return list(found.values())
-
-
-def _joined(stored: Iterable[_Stored]) -> "tuple[TextDocument, ...]":
-    return tuple({one.document.id: one.document for one in stored}.values())
-
-
-def _chosen(pool: Sequence[_Stored], names: Sequence[str]) -> list[_Stored]:
+def _chosen(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadDocument]":
     """The documents of these names.
 
     Raises:
@@ -153,17 +134,22 @@ def finetuning_data(
     Raises:
         InputError: A file cannot be read, or cannot be split.
     """
-    from climassay.tuning import split_groups
+    from climassay.evaluation import TaskPrompts, question_data, split_questions
 
+    templates = TaskPrompts.load(prompts)
     given = question_set(file)
-    learned = _drawn(given, limit, seed)
+    learned: Sequence[Question] = _drawn(given, limit, seed)
+    held_out: Sequence[Question]
     if validation is not None:
         other = question_set(validation)
         held_out, name = _drawn(other, limit, seed), other.name
     else:
-        learned, held_out = split_groups(learned, [_text_of(one) for one in learned], validation_share, seed=seed)
+        learned, held_out = split_questions(learned, validation_share, seed=seed)
         name = f"{given.name}, held out"
-    return _examples(given.name, learned, contexts, prompts), _examples(name, held_out, contexts, prompts)
+    return (
+        question_data(given.name, learned, templates, with_contexts=contexts),
+        question_data(name, held_out, templates, with_contexts=contexts),
+    )
 
 
 def _drawn(questions: "QuestionSet", limit: int | None, seed: int) -> "tuple[Question, ...]":
@@ -173,16 +159,3 @@ def _drawn(questions: "QuestionSet", limit: int | None, seed: int) -> "tuple[Que
         return questions.questions
     places = random.Random(seed).sample(range(len(questions.questions)), limit)
     return tuple(questions.questions[place] for place in sorted(places))
-
-
-def _text_of(question: "Question") -> str:
-    """What a question was made from; two of one text give each other's answers away."""
-    return question.context or f"{question.document}/{question.section}" * bool(question.section) or question.id
-
-
-def _examples(name: str, questions: "Sequence[Question]", contexts: bool, prompts: Path | None) -> "ChatData":
-    from climassay.evaluation.examples import TaskPrompts, chat_examples
-    from climassay.tuning import ChatData
-
-    given = {question.id: question.context for question in questions if contexts and question.context}
-    return ChatData(name, tuple(chat_examples(questions, TaskPrompts.load(prompts), contexts=given)))

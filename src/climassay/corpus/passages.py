@@ -1,6 +1,6 @@
 """Cut documents into passages of whole sentences, with what the source says about their place."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,6 +13,8 @@ SHORT_TAIL = 0.2
 """A last piece of a section shorter than this part of ``size`` joins the passage before it ..."""
 STRETCH = 1.2
 """... which may then be longer than ``size`` by this factor."""
+SHORTEST_OVERLAP = 20
+"""Characters; what two neighbours share by less may be chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +170,34 @@ def _common_prefix(headings: list[tuple[str, ...]]) -> tuple[str, ...]:
             break
         prefix.append(level[0])
     return tuple(prefix)
+
+
+def shared_start(before: str, passage: str) -> int:
+    """Characters at the start of a passage that already stand at the end of the text before it.
+
+    Args:
+        before: The passage before it, or a longer text that ends with that passage.
+        passage: As :func:`split_passages` cut it.
+
+    Returns:
+        The longest run, 0 below :data:`SHORTEST_OVERLAP`.
+    """
+    start = passage[:SHORTEST_OVERLAP]
+    if len(start) < SHORTEST_OVERLAP:
+        return 0
+    # The first place where all the rest of the text before is the beginning of the passage is the longest overlap.
+    place = before.find(start, max(0, len(before) - len(passage)))
+    while place >= 0:
+        if passage.startswith(before[place:]):
+            return len(before) - place
+        place = before.find(start, place + 1)
+    return 0
+
+
+def join_passages(texts: Sequence[str]) -> str:
+    """Text of consecutive passages, what neighbours share once; an empty line where they share nothing."""
+    joined = ""
+    for text in texts:
+        shared = shared_start(joined, text)
+        joined += text[shared:] if shared or not joined else "\n\n" + text
+    return joined

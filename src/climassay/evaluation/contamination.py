@@ -147,16 +147,18 @@ def _split(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
-def _probes(place: int, question: Question) -> Iterator[_Probe]:
+def question_parts(question: Question) -> dict[str, str]:
+    """Texts of a question by the names of :attr:`SharedRun.part`: stem and options or answer; a filled statement."""
     if question.kind == "cloze":
-        yield _Probe(place, "statement", _split(_GAP.sub(lambda _: question.answer, question.question)))
-        return
-    yield _Probe(place, "question", _split(question.question))
+        return {"statement": _GAP.sub(lambda _: question.answer, question.question)}
     if question.options:
-        for letter, option in zip(LETTERS, question.options, strict=False):
-            yield _Probe(place, letter, _split(option))
-    else:
-        yield _Probe(place, "answer", _split(question.answer))
+        return {"question": question.question, **dict(zip(LETTERS, question.options, strict=False))}
+    return {"question": question.question, "answer": question.answer}
+
+
+def _probes(place: int, question: Question) -> Iterator[_Probe]:
+    for part, text in question_parts(question).items():
+        yield _Probe(place, part, _split(text))
 
 
 def _portions(texts: Iterable[str | LabelledText]) -> Iterator[list[tuple[str, tuple[str, ...]]]]:

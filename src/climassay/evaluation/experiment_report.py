@@ -1,9 +1,10 @@
 """An experiment as one page: tables, figures, calibration, tests, and every question with every answer."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from climassay.evaluation.cell_contamination import RUN_LENGTH, ShownText
 from climassay.evaluation.experiment_calibration import (
     CellCalibration,
     calibrate_experiment,
@@ -119,8 +120,10 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
             f"{failed} answers failed, {unparsed} named no option, {broken} broke a constraint; see the counts below."
         )
     )
+    # What questions share with texts has a table of its own, with every cell.
+    shared = {ShownText(record.texts, record.contaminated).note for record in experiment.cells}
     notes = dict.fromkeys(note for record in experiment.cells for note in record.notes)
-    blocks += [Prose(f"Note: {note}") for note in notes]
+    blocks += [Prose(f"Note: {note}") for note in notes if note not in shared]
     return blocks
 
 
@@ -166,6 +169,9 @@ def _benchmark_sections(
         "Calibration": [],
         "Paired tests": [named[name] for name in ("settings", "models") if name in named],
     }
+    shared = _shared_table(experiment, benchmark)
+    if shared is not None:
+        blocks["Scores"].append(shared)
     table = calibration_table(calibration, benchmark)
     if table is not None:
         blocks["Calibration"] = [table, *calibration_figures(calibration, benchmark)]
@@ -189,6 +195,35 @@ def _cells_table(experiment: Experiment) -> Table:
     ]
     headings = ["benchmark", "model", "setting", "task", "named", "prompt", "fingerprint", "all settings", "notes"]
     return Table.of("Cells", headings, rows, left=len(headings))
+
+
+def _shared_table(experiment: Experiment, benchmark: str) -> Table | None:
+    """What the models of a benchmark's cells had beside the questions, and how many questions stand in it."""
+    records = [record for record in experiment.cells if record.cell.benchmark == benchmark and record.texts]
+    if not records:
+        return None
+    asked = Counter(question.kind for question in experiment.questions[benchmark])
+    rows = [
+        [
+            record.cell.model,
+            record.cell.setting,
+            record.cell.task,
+            record.texts,
+            str(asked[record.cell.task]),
+            "not known" if record.contaminated is None else str(record.contaminated),
+        ]
+        for record in records
+    ]
+    return Table.of(
+        f"Questions that stand in what a model was given or trained on, {benchmark}",
+        ["model", "setting", "task", "texts", "n", f"{RUN_LENGTH} words\nor more"],
+        rows,
+        left=4,
+        grouped=1,
+        note=f"Questions of which the stem, an option or the answer (cloze: the filled statement) shares {RUN_LENGTH} "
+        "words or more with a text that the model had for it. In retrieval from the books of the questions that is the "
+        "point; in examples, training texts and other books it is a leak.",
+    )
 
 
 def answer_tables(experiment: Experiment) -> AnswerTables:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from climassay.corpus.passages import join_passages
 from climassay.errors import InputError
 from climassay.evaluation.settings import AUTO, Prepared, Retriever, SettingSpec
 from climassay.models.contract import Generator
@@ -113,21 +114,5 @@ def _cut(passages: "Sequence[Passage]", at: int, room: int, sizes: Sequence[int]
     kept = passages[first : last + 1]
     cut = len(kept) < len(passages)
     note = f"{kept[0].document}: passages {first + 1} to {last + 1} of {len(passages)} fit the window" if cut else ""
-    return Prepared((joined(kept),), tuple(passage.id for passage in kept), note=note)
-
-
-def joined(passages: "Sequence[Passage]") -> str:
-    """Text of consecutive passages without what they share where they overlap."""
-    text = passages[0].text
-    for passage in passages[1:]:
-        shared = _overlap(text, passage.text)
-        text += passage.text[shared:] if shared else "\n\n" + passage.text
-    return text
-
-
-def _overlap(before: str, after: str) -> int:
-    """Length of the longest end of one text that is the beginning of the other, in whole words of 20 characters up."""
-    for length in range(min(len(before), len(after)), 19, -1):
-        if before.endswith(after[:length]):
-            return length
-    return 0
+    text = join_passages([passage.text for passage in kept])
+    return Prepared((text,), tuple(passage.id for passage in kept), note=note)

@@ -11,6 +11,7 @@ import numpy as np
 
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.answer_scores import AnswerScorer
+from climassay.evaluation.cell_contamination import shown_text
 from climassay.evaluation.examples import TaskPrompts
 from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, ModelSpec, located
 from climassay.evaluation.experiment_store import save_experiment
@@ -37,6 +38,8 @@ class Adapter:
     folder: Path
     notes: tuple[str, ...] = ()
     """For the cells' notes, for example a leakage warning."""
+    learned: Sequence[str] | None = field(default=None, repr=False)
+    """The texts it was trained on, where they are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +158,10 @@ def run_experiment(
         # Settings are made before any model is loaded: a collection that is not there is told at once.
         settings = [make_setting(spec, bench.sources) for spec in plan.settings]
         for model in plan.models:
-            for folder, notes, group in _by_adapter(model, settings, bench):
-                with _opened(bench, model, folder) as loaded:
+            for adapter, group in _by_adapter(model, settings, bench):
+                with _opened(bench, model, adapter) as loaded:
                     for setting in group:
-                        _run_setting(work, model, loaded, setting, notes)
+                        _run_setting(work, model, loaded, setting, adapter)
         experiment = Experiment(
             run=run.id,
             name=plan.name,
@@ -175,17 +178,17 @@ def run_experiment(
 
 def _by_adapter(
     model: ModelSpec, settings: Sequence[Setting], bench: Bench
-) -> "Iterator[tuple[Path | None, tuple[str, ...], list[Setting]]]":
+) -> "Iterator[tuple[Adapter | None, list[Setting]]]":
     """Settings that share an adapter come together, those without one first."""
     plain = [setting for setting in settings if not _tuned(setting.spec)]
     if plain:
-        yield None, (), plain
+        yield None, plain
     for setting in settings:
         if _tuned(setting.spec):
             adapter = bench.adapter(model, setting.spec)
             if adapter is None:
                 raise InputError(f"The setting {setting.name} needs an adapter or a training to make one.")
-            yield adapter.folder, adapter.notes, [setting]
+            yield adapter, [setting]
 
 
 def _tuned(spec: SettingSpec) -> bool:
@@ -193,21 +196,21 @@ def _tuned(spec: SettingSpec) -> bool:
 
 
 @contextmanager
-def _opened(bench: Bench, model: ModelSpec, adapter: Path | None) -> "Iterator[Generator]":
-    loaded = bench.open_model(model, adapter)
+def _opened(bench: Bench, model: ModelSpec, adapter: Adapter | None) -> "Iterator[Generator]":
+    loaded = bench.open_model(model, None if adapter is None else adapter.folder)
     try:
         yield loaded
     finally:
         loaded.close()
 
 
-def _run_setting(work: _Work, model: ModelSpec, loaded: Generator, setting: Setting, notes: tuple[str, ...]) -> None:
+def _run_setting(work: _Work, model: ModelSpec, loaded: Generator, setting: Setting, adapter: Adapter | None) -> None:
     for benchmark, question_set in work.sets.items():
         for task in work.plan.tasks:
             questions = question_set.of_kind(task)
             if questions:
                 cell = Cell(benchmark, model.shown, setting.name, task)
-                _run_cell(work, cell, model, loaded, setting, questions, notes)
+                _run_cell(work, cell, model, loaded, setting, questions, adapter)
 
 
 def _run_cell(
@@ -217,11 +220,12 @@ def _run_cell(
     loaded: Generator,
     setting: Setting,
     questions: Sequence[Question],
-    notes: tuple[str, ...],
+    adapter: Adapter | None,
 ) -> None:
     recorded = work.recorded(loaded)
     work.progress.on_cell(cell, "asked")
-    watched = _watched(setting, work.passages)
+    given: dict[str, Prepared] = {}
+    watched = _watched(setting, work.passages, given)
     if cell.task == "mcq":
         outcomes, cuts = _ask_choices(work, cell, model, recorded, watched, questions)
         prompt = mcq_prompt(work.prompts, model.scoring or work.plan.scoring)
@@ -231,6 +235,8 @@ def _run_cell(
         outcomes = _score_written(work, cell, questions, written)
         cuts = [one.prepared.note for one in written]
         prompt = work.prompts.of(cell.task)
+    shown = shown_text(questions, given, () if adapter is None else adapter.learned)
+    notes = () if adapter is None else adapter.notes
     work.cells.append(
         CellRecord(
             cell=cell,
@@ -241,20 +247,23 @@ def _run_cell(
             prompt_sha256=prompt.sha256,
             asked=recorded.tally.asked,
             failed=sum(outcome.error is not None for outcome in outcomes),
-            notes=(*notes, *_cut_notes(cuts)),
+            notes=tuple(filter(None, (*notes, *_cut_notes(cuts), shown.note))),
+            texts=shown.texts,
+            contaminated=shown.touched,
         )
     )
     work.outcomes += outcomes
 
 
-def _watched(setting: Setting, passages: dict[str, str]) -> Setting:
-    """The same setting; the texts of the passages that it gives are kept."""
+def _watched(setting: Setting, passages: dict[str, str], given: dict[str, Prepared]) -> Setting:
+    """The same setting; the texts of passages, and what each question gets, are kept."""
 
     def prepare(questions: Sequence[Question], model: Generator) -> list[Prepared]:
         prepared = setting.prepare(questions, model)
-        for given in prepared:
-            if len(given.passage_ids) == len(given.passages):
-                passages.update(zip(given.passage_ids, given.passages, strict=True))
+        for question, one in zip(questions, prepared, strict=True):
+            given[question.id] = one
+            if len(one.passage_ids) == len(one.passages):
+                passages.update(zip(one.passage_ids, one.passages, strict=True))
         return prepared
 
     return replace(setting, prepare=prepare)

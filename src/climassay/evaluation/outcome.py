@@ -39,6 +39,11 @@ class CellRecord:
     """Of all answers, those that failed."""
     notes: tuple[str, ...] = ()
     """What a reader must know, for example that contexts were cut to the model's window, or a leakage warning."""
+    texts: str = ""
+    """What the model was given or trained on beside the questions, for example ``5 examples``; empty for nothing."""
+    contaminated: int | None = None
+    """Questions that share a run of words with these texts, see :mod:`climassay.evaluation.cell_contamination`; None
+    where no text is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
-"""Adapters of tuned settings: found by name, or trained when an experiment first needs them."""
+"""Adapters of tuned settings, found by name or trained when first needed, and what such trainings learn from."""
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from climassay.errors import InputError
+from climassay.evaluation.cell_contamination import question_text
 from climassay.evaluation.examples import TaskPrompts, chat_examples
 from climassay.evaluation.experiment_file import ExperimentPlan, ModelSpec, located
 from climassay.evaluation.matrix import Adapter
@@ -15,7 +17,8 @@ from climassay.questions import Question, QuestionSet, read_questions
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
-    from climassay.tuning import ChatData, TextData, TuningConfig, TuningResult
+    from climassay.corpus import StoredDocument
+    from climassay.tuning import ChatData, TextData, TextDocument, TuningConfig, TuningData, TuningResult
     from climassay.tuning.config import Task
 
 VALIDATION_SHARE = 0.1
@@ -40,7 +43,7 @@ def find_adapter(
         model: Which is tuned; local.
         spec: The setting. ``{model}`` in its adapter's name stands for the model's label.
         plan: For relative files and the seed.
-        workspace: Adapters lie in its folder ``adapters``.
+        workspace: Where adapters and collections lie.
         prompts: In which questions are learned; the built-in ones by default.
         on_progress: Called with (adapter, steps taken, steps in all, validation loss).
 
@@ -57,64 +60,110 @@ def find_adapter(
     if not model.name.startswith("local:"):
         raise InputError(f"The setting {spec.label} trains an adapter; only local: models take one, not {model.name}.")
     name = _file_name(f"{spec.label}-{model.shown}")
-    result = _train(name, model, spec.training, plan, workspace, prompts or TaskPrompts.load(), on_progress)
-    return Adapter(result.folder, (_summary(result), *result.warnings))
+    lesson = _lesson(spec.training, plan, workspace, prompts or TaskPrompts.load())
+    result = _train(name, model, spec.training, lesson, workspace, on_progress)
+    return Adapter(result.folder, (_summary(result), *result.warnings), lesson.texts)
 
 
-def adapters_folder(workspace: Workspace) -> Path:
-    """Where a workspace keeps its adapters."""
-    return workspace.root / "adapters"
+class ReadDocument(NamedTuple):
+    """A document of a collection and its text to learn from."""
+
+    stored: "StoredDocument"
+    text: "TextDocument"
 
 
-def question_data(name: str, questions: Sequence[Question], prompts: TaskPrompts) -> "ChatData":
-    """Questions as examples to learn from, each in the prompt of the evaluation."""
+def question_data(
+    name: str, questions: Sequence[Question], prompts: TaskPrompts, *, with_contexts: bool = False
+) -> "ChatData":
+    """Questions as examples to learn from, each in the prompt of the evaluation.
+
+    Args:
+        name: For reports.
+        questions: Of any kinds.
+        prompts: Templates.
+        with_contexts: Put the text that a question was made from before it, where it has one.
+    """
     from climassay.tuning import ChatData
 
-    return ChatData(name, tuple(chat_examples(questions, prompts)))
+    contexts = {one.id: one.context for one in questions if with_contexts and one.context}
+    return ChatData(name, tuple(chat_examples(questions, prompts, contexts=contexts)))
 
 
 def split_questions(questions: Sequence[Question], share: float, *, seed: int) -> tuple[list[Question], list[Question]]:
-    """Split questions so that none made from the same text stand on both sides."""
+    """Split questions so that none made from the same text stand on both sides.
+
+    A text is a question's context or, where the file has none, its section of its document; else questions stand alone.
+
+    Args:
+        questions: Of any kinds.
+        share: Of the questions, for the second side; as :func:`climassay.tuning.split_groups` takes it.
+        seed: Decides which.
+
+    Raises:
+        InputError: All questions come from one text, or the share is none.
+    """
     from climassay.tuning import split_groups
 
-    groups = [question.context or question.document or question.id for question in questions]
-    kept, held_out = split_groups(list(questions), groups, share, seed=seed)
+    kept, held_out = split_groups(list(questions), [_text_of(one) for one in questions], share, seed=seed)
     return list(kept), list(held_out)
 
 
-def collection_data(workspace: Workspace, names: Sequence[str]) -> "TextData":
-    """All documents of some collections as texts to learn from."""
-    from climassay.corpus import Collection
-    from climassay.tuning import TextData, TextDocument
+def _text_of(question: Question) -> str | tuple[str | None, str | None]:
+    """What a question was made from; two of one text give each other's answers away."""
+    if question.context:
+        return question.context
+    # A whole book is no text in this sense: its questions would all have to stand on one side.
+    return (question.document, question.section) if question.section else question.id
 
-    documents = []
-    for name in names:
+
+def collection_documents(workspace: Workspace, names: Sequence[str]) -> list[ReadDocument]:
+    """All documents of some collections as texts to learn from, each document once.
+
+    Raises:
+        InputError: There is no such collection.
+    """
+    from climassay.corpus import Collection
+    from climassay.tuning import TextDocument
+
+    found: dict[str, ReadDocument] = {}
+    for name in dict.fromkeys(names):
         collection = Collection.open(workspace, name)
         for stored in collection.documents():
-            passages = [passage.text for passage in collection.document_passages(stored.id)]
-            documents.append(TextDocument.from_passages(stored.id, stored.title, passages))
-    return TextData("+".join(names), tuple(documents))
+            if stored.id not in found:
+                passages = [passage.text for passage in collection.document_passages(stored.id)]
+                text = TextDocument.from_passages(stored.id, stored.title, passages)
+                found[stored.id] = ReadDocument(stored, text)
+    return list(found.values())
+
+
+def _collection_data(workspace: Workspace, names: Sequence[str]) -> "TextData":
+    from climassay.tuning import TextData
+
+    return TextData("+".join(names), tuple(one.text for one in collection_documents(workspace, names)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lesson:
+    """What a training learns from and is checked on."""
+
+    learned: "TuningData"
+    checked: "TuningData"
+    texts: tuple[str, ...]
+    """What is learned, as plain texts: one a question or document."""
+    warnings: tuple[str, ...] = ()
 
 
 def _train(
     name: str,
     model: ModelSpec,
     training: Training,
-    plan: ExperimentPlan,
+    lesson: _Lesson,
     workspace: Workspace,
-    prompts: TaskPrompts,
     on_progress: Callable[[str, int, int, float], None] | None,
 ) -> "TuningResult":
     from climassay.tuning import TuningProgress, search, train
 
-    warnings: tuple[str, ...] = ()
     task: Task = "finetune" if training.questions else "pretrain"
-    learned: ChatData | TextData
-    checked: ChatData | TextData
-    if training.questions:
-        learned, checked = _questions_to_learn(training, plan, prompts)
-    else:
-        learned, checked, warnings = _texts_to_learn(training, workspace)
     preset, config = chosen_config(model.name, task, training.preset, dict(training.settings))
 
     def tell(progress: TuningProgress) -> None:
@@ -122,16 +171,16 @@ def _train(
             on_progress(name, progress.step, progress.steps, progress.validation_loss)
 
     run = search if training.search else train
-    folder = adapters_folder(workspace) / name
+    folder = workspace.adapters / name
     return run(
         model.name,
-        learned,
-        checked,
+        lesson.learned,
+        lesson.checked,
         config,
         folder,
         device=model.device,
         preset=preset,
-        warnings=warnings,
+        warnings=lesson.warnings,
         on_progress=tell,
     )
 
@@ -156,34 +205,43 @@ def chosen_config(
     return (None if chosen is None else chosen.name), config.with_values(settings)
 
 
-def _questions_to_learn(training: Training, plan: ExperimentPlan, prompts: TaskPrompts) -> "tuple[ChatData, ChatData]":
-    learned = _read(training.questions, plan)
+def _lesson(training: Training, plan: ExperimentPlan, workspace: Workspace, prompts: TaskPrompts) -> _Lesson:
+    return _questions_to_learn(training, plan, prompts) if training.questions else _texts_to_learn(training, workspace)
+
+
+def _questions_to_learn(training: Training, plan: ExperimentPlan, prompts: TaskPrompts) -> _Lesson:
+    given = _read(training.questions, plan)
+    learned: Sequence[Question] = given.questions
     if training.validation:
         sets = [_read(file, plan) for file in training.validation]
         held_out = [question for one in sets for question in one.questions]
         checked_name = "+".join(one.name for one in sets)
-        return question_data(learned.name, learned.questions, prompts), question_data(checked_name, held_out, prompts)
-    kept, held_out = split_questions(learned.questions, VALIDATION_SHARE, seed=plan.seed)
-    return (
-        question_data(learned.name, kept, prompts),
-        question_data(f"{learned.name}, held out", held_out, prompts),
+    else:
+        learned, held_out = split_questions(learned, VALIDATION_SHARE, seed=plan.seed)
+        checked_name = f"{given.name}, held out"
+    return _Lesson(
+        question_data(given.name, learned, prompts),
+        question_data(checked_name, held_out, prompts),
+        tuple(map(question_text, learned)),
     )
 
 
-def _texts_to_learn(training: Training, workspace: Workspace) -> "tuple[TextData, TextData, tuple[str, ...]]":
+def _texts_to_learn(training: Training, workspace: Workspace) -> _Lesson:
     from climassay.tuning import ContinuedPretrainingData, split_documents
 
     if not training.collections:
         raise InputError("A training needs questions (a file) or collections to learn from.")
-    learned = collection_data(workspace, training.collections)
-    source = collection_data(workspace, training.source) if training.source else None
-    checked = collection_data(workspace, training.validation) if training.validation else None
+    learned = _collection_data(workspace, training.collections)
+    source = _collection_data(workspace, training.source) if training.source else None
+    checked = _collection_data(workspace, training.validation) if training.validation else None
     if checked is None and training.validate_on == "held-out":
         learned, checked = split_documents(learned, VALIDATION_SHARE)
     data = ContinuedPretrainingData.assemble(
         learned, source=source, validation=checked, validate_on=training.validate_on
     )
-    return data.train, data.validation, data.warnings
+    return _Lesson(
+        data.train, data.validation, tuple(document.text for document in data.train.documents), data.warnings
+    )
 
 
 def _read(file: str, plan: ExperimentPlan) -> QuestionSet:
@@ -191,7 +249,7 @@ def _read(file: str, plan: ExperimentPlan) -> QuestionSet:
 
 
 def _named(name: str, workspace: Workspace, plan: ExperimentPlan) -> Path:
-    places = (adapters_folder(workspace) / name, Path(located(plan, name)).expanduser())
+    places = (workspace.adapters / name, Path(located(plan, name)).expanduser())
     for place in places:
         if (place / ADAPTER_CONFIG).is_file():
             return place

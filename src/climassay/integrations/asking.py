@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from climassay.errors import InputError
-from climassay.evaluation.examples import (
+from climassay.evaluation import (
+    CLOZE_TOKENS,
+    FREEFORM_TOKENS,
+    LETTER_TOKENS,
     ExamplePool,
     TaskPrompts,
     Values,
@@ -12,8 +15,6 @@ from climassay.evaluation.examples import (
     example_values,
     expected_answer,
 )
-from climassay.evaluation.mcq import LETTER_TOKENS
-from climassay.evaluation.written import CLOZE_TOKENS, FREEFORM_TOKENS
 from climassay.models.contract import Message
 from climassay.questions import Kind, Question, option_letter
 

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from climassay.evaluation import parse_letter
-from climassay.evaluation.examples import expected_answer
-from climassay.evaluation.written import cloze_answer, freeform_answer
+from climassay.evaluation import cloze_answer, expected_answer, freeform_answer, parse_letter
 from climassay.questions import Kind, Question, option_letter
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
+from climassay.corpus.passages import shared_start
 from climassay.errors import InputError
 from climassay.models.contract import Message
-
-_SHORTEST_OVERLAP = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class TextDocument:
         kept = []
         before = ""
         for passage in passages:
-            text = passage[_shared(before, passage) :].strip()
+            text = passage[shared_start(before, passage) :].strip()
             if text:
                 kept.append(text)
             before = passage
@@ -125,16 +124,3 @@ def _digest(parts: Iterable[object]) -> str:
     for part in parts:
         digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
     return digest.hexdigest()
-
-
-def _shared(before: str, passage: str) -> int:
-    """Characters at the start of a passage that already stand at the end of the one before it."""
-    start = passage[:_SHORTEST_OVERLAP]
-    if len(start) < _SHORTEST_OVERLAP:
-        return 0
-    place = before.find(start)
-    while place >= 0:
-        if passage.startswith(before[place:]):
-            return len(before) - place
-        place = before.find(start, place + 1)
-    return 0
