@@ -18,7 +18,9 @@ from climassay.cli import (
     evidence_head,
     factcheck,
     factcheck_run,
+    generate,
     judge,
+    masker,
     metrics,
     metrics_entailment,
     models,
@@ -26,6 +28,7 @@ from climassay.cli import (
     publish,
     records,
     tune,
+    validator,
     verdicts,
 )
 from climassay.errors import ClimassayError
@@ -48,12 +51,15 @@ app.add_typer(corpus.app, name="corpus")
 app.add_typer(models.app, name="models")
 app.add_typer(records.app, name="records")
 app.add_typer(evaluate.app, name="evaluate")
+app.add_typer(generate.app, name="generate")
 app.add_typer(judge.app, name="judge")
 metrics.app.command("validate-entailment")(metrics_entailment.validate)
 metrics.app.command("train-entailment")(metrics_entailment.train)
 app.add_typer(metrics.app, name="metrics")
+app.add_typer(masker.app, name="masker")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(tune.app, name="tune")
+app.add_typer(validator.app, name="validator")
 app.add_typer(verdicts.app, name="verdicts")
 app.add_typer(evidence_head.app, name="factcheck-head")
 app.command(name="ask")(ask.ask)

@@ -49,6 +49,29 @@ class GoldClaim:
     """Book the reason rests on."""
 
 
+@dataclass(frozen=True, slots=True)
+class ScreeningExample:
+    """A question with the faults that it has, for measuring a screening; written by hand, about the source books."""
+
+    id: str
+    kind: str
+    level: str
+    question: str
+    """The question; for cloze the whole statement, nothing masked."""
+    options: tuple[str, ...]
+    correct: int | None
+    """Index of the marked option (mcq only)."""
+    answer: str
+    """Text of the marked option, the answer, or the term to mask."""
+    document: str
+    section: str
+    passage: str
+    faults: tuple[str, ...]
+    """Names of the checks that should find something; empty for a good question."""
+    note: str
+    hand_written: bool
+
+
 def book_names() -> tuple[str, ...]:
     """Names of all books, source books first."""
     return SOURCE_BOOKS + HELD_OUT_BOOKS + CONTRARIAN_BOOKS
@@ -86,3 +109,16 @@ def claims() -> tuple[GoldClaim, ...]:
     """The 40 claims."""
     lines = claims_path().read_text(encoding="utf-8").splitlines()
     return tuple(GoldClaim(**json.loads(line)) for line in lines)
+
+
+def screening_examples_path() -> Path:
+    """The 60 good and faulty questions as JSON lines, with the fields of :class:`ScreeningExample`."""
+    return _FOLDER / "screening_examples.jsonl"
+
+
+def screening_examples() -> tuple[ScreeningExample, ...]:
+    """The 60 good and faulty questions."""
+    rows = map(json.loads, screening_examples_path().read_text(encoding="utf-8").splitlines())
+    return tuple(
+        ScreeningExample(**{**row, "options": tuple(row["options"]), "faults": tuple(row["faults"])}) for row in rows
+    )

@@ -88,6 +88,20 @@ class Database:
         statement = insert.on_conflict_do_nothing(index_elements=columns)
         connection.execute(statement, [unique[key] for key in sorted(unique)])
 
+    def create_tables(self, metadata: sa.MetaData) -> None:
+        """Make further tables where they are not there yet; several processes may do so at once.
+
+        Args:
+            metadata: The tables of a room above this one.
+        """
+
+        def work(connection: sa.Connection) -> None:
+            if not self.is_sqlite:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(ADVISORY_LOCK)))
+            metadata.create_all(connection, checkfirst=True)
+
+        self.write(work)
+
     def close(self) -> None:
         """Give back all connections; SQLite then folds its write-ahead log into the file."""
         self._engine.dispose()

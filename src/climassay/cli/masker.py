@@ -1,0 +1,182 @@
+"""``climassay masker``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from climassay.cli.model_options import BaseUrlOption, DtypeOption, PromptsOption
+from climassay.cli.output import JsonOption, print_json, stderr_console, stdout_console
+from climassay.errors import InputError
+
+if TYPE_CHECKING:
+    from climassay.generation.masking import ExpertChoice, MaskingScores, WordStatistics
+    from climassay.models.contract import Generator
+
+app = typer.Typer(no_args_is_help=True, help="Choose the term of cloze statements that is masked.")
+
+_PRIMER = "primer"
+
+LabelsArgument = Annotated[
+    list[str],
+    typer.Argument(help="Drafts whose terms experts chose, or cloze questions in any known format, or 'primer'."),
+]
+GlossaryOption = Annotated[Path | None, typer.Option(help="Terms of the field, one a line; preferred.")]
+AskedModelOption = Annotated[
+    str | None, typer.Option("--model", "-m", help="local:NAME or openai:NAME, asked by the masker 'prompted'.")
+]
+
+
+@app.command()
+def train(
+    labels: LabelsArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File of the masker (JSON).")],
+    glossary: GlossaryOption = None,
+    vectors: Annotated[bool, typer.Option(help="Read what the bundled encoder sees of a word.")] = True,
+    as_json: JsonOption = False,
+) -> None:
+    """Learn from the terms that people masked; every statement is left out once to tell how well it works."""
+    from climassay.generation.masking import MaskerReading, save_masker, train_masker
+
+    choices = _choices(labels)
+    masker = train_masker(
+        choices,
+        data=", ".join(labels),
+        statistics=_statistics(glossary),
+        reading=MaskerReading(impact=vectors, vectors=vectors),
+    )
+    save_masker(masker, output)
+    held_out = masker.provenance.held_out
+    if as_json:
+        print_json({"masker": output, "statements": len(choices), "held_out": held_out})
+        return
+    words = ", ".join(f"{name} {value:.2f}" for name, value in held_out.items())
+    stdout_console().print(f"{output}: {len(choices)} choices; left out one by one: {words}.", highlight=False)
+
+
+@app.command()
+def measure(
+    labels: LabelsArgument,
+    maskers: Annotated[
+        list[str] | None,
+        typer.Option("--masker", help="statistics, prompted (or prompted:MODEL) or a trained masker's file; repeat."),
+    ] = None,
+    model: AskedModelOption = None,
+    base_url: BaseUrlOption = None,
+    dtype: DtypeOption = None,
+    glossary: GlossaryOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """How often maskers choose the term that people masked, beside chance, the longest word and a trained masker."""
+    from climassay.generation.masking import StatisticsMasker, accuracies, leave_one_out, open_masker
+    from climassay.generation.masking import measure as measured
+
+    choices = _choices(labels)
+    asked = _model(model, base_url, dtype)
+    statistics = _statistics(glossary)
+    longest = StatisticsMasker(weights={"length": 1.0}).choose([choice.statement for choice in choices])
+    found = [accuracies("longest word", choices, longest)]
+    opened = [
+        open_masker(name, model=asked, glossary=sorted(statistics.glossary))
+        for name in maskers or ["statistics", *(["prompted"] if asked else [])]
+    ]
+    found += [measured(masker, choices) for masker in opened]
+    if len(choices) > 1 and not maskers:
+        found.append(accuracies("trained, left out", choices, leave_one_out(choices, statistics=statistics)))
+    _show_scores(found, choices, as_json)
+
+
+@app.command()
+def apply(
+    drafts: Annotated[Path, typer.Argument(help="Drafts (JSONL).")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File of the drafts with their terms.")],
+    masker: Annotated[
+        str, typer.Option(help="statistics, prompted (or prompted:MODEL) or a trained masker's file.")
+    ] = "statistics",
+    model: AskedModelOption = None,
+    base_url: BaseUrlOption = None,
+    dtype: DtypeOption = None,
+    glossary: GlossaryOption = None,
+    prompts: PromptsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Choose the term of every accepted cloze statement that has none."""
+    from climassay.generation import read_drafts, write_drafts
+    from climassay.generation.masking import mask, open_masker, read_glossary
+
+    before = list(read_drafts(drafts))
+    chooser = open_masker(
+        masker,
+        model=_model(model, base_url, dtype),
+        passages=list({passage.text for draft in before for passage in draft.passages}),
+        glossary=() if glossary is None else read_glossary(glossary),
+        prompts=prompts,
+    )
+    after = mask(before, chooser)
+    write_drafts(output, after)
+    new = [one.decisions[-1] for one, old in zip(after, before, strict=True) if len(one.decisions) > len(old.decisions)]
+    counts = {
+        "masked": sum(one.accepted is True for one in new),
+        "no_term": sum(one.accepted is False for one in new),
+        "failed": sum(one.accepted is None for one in new),
+    }
+    if as_json:
+        print_json({"drafts": output, **counts})
+        return
+    words = f"{counts['masked']} masked, {counts['no_term']} without a term, {counts['failed']} failed"
+    stdout_console().print(f"{output}: {words}.", highlight=False)
+
+
+def _choices(labels: list[str]) -> "list[ExpertChoice]":
+    from climassay.generation.masking import choices_of, read_choices
+    from climassay.primer import gold_questions
+
+    return [
+        choice
+        for one in labels
+        for choice in (choices_of(gold_questions()) if one == _PRIMER else read_choices(Path(one)))
+    ]
+
+
+def _statistics(glossary: Path | None) -> "WordStatistics":
+    from climassay.generation.masking import count_words, read_glossary
+
+    return count_words((), () if glossary is None else read_glossary(glossary))
+
+
+def _model(name: str | None, base_url: str | None, dtype: str | None) -> "Generator | None":
+    if name is None:
+        return None
+    from climassay.models import load_model
+
+    with stderr_console().status(f"Loading {name} ..."):
+        return load_model(name, base_url=base_url, dtype=dtype)
+
+
+def _show_scores(found: "list[MaskingScores]", choices: "list[ExpertChoice]", as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from climassay.generation.masking import candidates
+    from climassay.reporting import Table, as_rich
+
+    if not choices:
+        raise InputError("There is no choice to measure with.")
+    counts = [len(candidates(choice.statement)) for choice in choices]
+    chance = sum(1 / count for count in counts) / len(counts)
+    if as_json:
+        print_json({"statements": len(choices), "chance": chance, "maskers": [asdict(one) for one in found]})
+        return
+    rows = [
+        [one.name]
+        + [
+            f"{part.value:.3f} ({part.interval.low:.2f}-{part.interval.high:.2f})"
+            for part in (one.first, one.among_three)
+        ]
+        for one in found
+    ]
+    note = (
+        f"{len(choices)} statements of {sum(counts) / len(counts):.1f} candidate words on average; "
+        f"chance {chance:.3f}; 95% intervals (Wilson)."
+    )
+    table = Table.of("Terms that people masked", ["masker", "first", "among three"], rows, note=note)
+    stdout_console().print(as_rich(table))

@@ -1,0 +1,227 @@
+"""Asking a model for questions: prompts that fit its window, schema-constrained requests, and readable answers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+from climassay.corpus.sentences import sentence_spans
+from climassay.errors import InputError
+from climassay.generation.draft import SourcePassage, Wording
+from climassay.generation.schemas import (
+    BRIEF,
+    FULL,
+    UnreadableAnswerError,
+    answer_schema,
+    deal_positions,
+    example_answer,
+    read_wording,
+)
+from climassay.models.contract import Completion, GenerationRequest, Generator, Message, Sampling
+from climassay.prompts import Prompt, RenderedPrompt
+from climassay.questions import Kind, Question
+from climassay.records import RecordedModel
+
+Examples = Mapping[Kind, Sequence[Question]]
+"""Questions that are shown as a writer's good work."""
+CHARACTERS_PER_TOKEN = 3.5
+"""What is assumed of models that do not count tokens; scientific English has 4 to 5: prompts rather end short."""
+DEFAULT_WINDOW = 8192
+"""Tokens, for models that do not tell their window."""
+
+
+@runtime_checkable
+class Windowed(Protocol):
+    """A model that tells how much it can read."""
+
+    @property
+    def window(self) -> int:
+        """Most tokens of prompt and answer together."""
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One question to be asked for."""
+
+    kind: Kind
+    passages: tuple[SourcePassage, ...]
+    """The main passage first."""
+    seed: int
+    """Of the sampling and of the options' order."""
+    render: Callable[[Sequence[str]], RenderedPrompt]
+    """The prompt about these passages' texts, the main one's first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What came of an order."""
+
+    passages: tuple[SourcePassage, ...]
+    """Those that were shown, each with the part of its text that was shown."""
+    wording: Wording | None
+    error: str | None = None
+    """Why there is no wording, in one sentence."""
+
+
+OnDelivery = Callable[[int, Delivery], None]
+
+
+class QuestionAsker:
+    """Asks one model for questions of all kinds; nothing that a model answers raises an error."""
+
+    def __init__(self, model: Generator, *, temperature: float, max_tokens: int, brief: bool) -> None:
+        """Prepare to ask.
+
+        Args:
+            model: To be asked; a recorded one as well.
+            temperature: Of the sampling.
+            max_tokens: Of an answer; one that needs more is cut off and counts as failed.
+            brief: Lower bounds on texts, for very small models.
+
+        Raises:
+            InputError: The temperature is negative, or no token is allowed.
+        """
+        if temperature < 0:
+            raise InputError(f"The temperature is {temperature}: it cannot be negative.")
+        if max_tokens < 1:
+            raise InputError(f"max_tokens is {max_tokens}: at least one token must be allowed.")
+        self._model = model
+        self._temperature = temperature
+        self._max_tokens = max_tokens
+        self._lengths = BRIEF if brief else FULL
+
+    def ask(self, orders: Sequence[Order], on_delivery: OnDelivery | None = None) -> list[Delivery]:
+        """Ask for all questions in one call of the model.
+
+        Args:
+            orders: Any kinds.
+            on_delivery: Called with (index, delivery) as soon as each is known, in any order.
+        """
+        fitted = [self._fitted(order) for order in orders]
+        positions = _positions(orders)
+        deliveries: dict[int, Delivery] = {}
+
+        def read(index: int, completion: Completion) -> None:
+            deliveries[index] = self._delivery(orders[index], fitted[index][0], completion, positions[index])
+            if on_delivery is not None:
+                on_delivery(index, deliveries[index])
+
+        self._model.generate([request for _, request in fitted], on_result=read)
+        return [deliveries[index] for index in range(len(orders))]
+
+    def _fitted(self, order: Order) -> tuple[tuple[SourcePassage, ...], GenerationRequest]:
+        """The passages that the model's window holds, and the request about them."""
+        model = self._model.wrapped if isinstance(self._model, RecordedModel) else self._model
+        room = (model.window if isinstance(model, Windowed) else DEFAULT_WINDOW) - self._max_tokens
+
+        def request(passages: Sequence[SourcePassage]) -> GenerationRequest:
+            rendered = order.render([passage.text for passage in passages])
+            return GenerationRequest(
+                rendered.messages,
+                Sampling(self._max_tokens, self._temperature, seed=order.seed),
+                answer_schema(order.kind, self._lengths),
+                rendered.assistant_prefix,
+            )
+
+        def fits(passages: Sequence[SourcePassage]) -> bool:
+            asked = request(passages)
+            return _tokens(model, model.render(asked.messages, asked.assistant_prefix)) <= room
+
+        shown = fitting_passages(order.passages, fits)
+        return shown, request(shown)
+
+    def _delivery(
+        self, order: Order, shown: tuple[SourcePassage, ...], completion: Completion, position: int
+    ) -> Delivery:
+        if completion.error is not None:
+            return Delivery(shown, None, completion.error)
+        if completion.finish_reason == "length":
+            return Delivery(shown, None, f"The reply was cut off at {self._max_tokens} tokens.")
+        try:
+            wording = read_wording(order.kind, completion.text, self._lengths, position=position, seed=order.seed)
+        except UnreadableAnswerError as fault:
+            return Delivery(shown, None, str(fault))
+        return Delivery(shown, wording)
+
+
+def fitting_passages(
+    passages: tuple[SourcePassage, ...], fits: Callable[[Sequence[SourcePassage]], bool]
+) -> tuple[SourcePassage, ...]:
+    """The passages that fit: retrieved ones are dropped from the end, then the main one is cut at a sentence.
+
+    Where not even its first sentence fits, that sentence is all that is left, and it is for the model to refuse.
+
+    Args:
+        passages: The main one first.
+        fits: Whether a prompt about some passages fits.
+    """
+    for count in range(len(passages), 0, -1):
+        if fits(passages[:count]):
+            return passages[:count]
+    main = passages[0]
+    ends = [end for _, end in sentence_spans(main.text)] or [len(main.text)]
+    fewest, most = 0, len(ends) - 1  # at least the first sentence stays, and the last one has to go
+    while fewest + 1 < most:
+        middle = (fewest + most) // 2
+        if fits((replace(main, text=main.text[: ends[middle]].rstrip()),)):
+            fewest = middle
+        else:
+            most = middle
+    return (replace(main, text=main.text[: ends[fewest]].rstrip()),)
+
+
+def example_turns(prompt: Prompt, examples: Sequence[Question], values: Mapping[str, object]) -> tuple[Message, ...]:
+    """Examples as turns of the chat: the prompt about each example's passage, and the answer in the asked format.
+
+    Args:
+        prompt: Template with ``main`` and ``retrieved``; its system message is left out.
+        examples: With the passages they were made from.
+        values: What the template needs besides.
+
+    Raises:
+        InputError: An example has no passage, or does not fit its kind.
+    """
+    turns: list[Message] = []
+    for example in examples:
+        if not example.context:
+            raise InputError(
+                f"The question {example.id} cannot be an example: the passage it was made from is missing."
+            )
+        rendered = prompt.render(main=example.context, retrieved=(), **values)
+        turns += [message for message in rendered.messages if message.role != "system"]
+        turns.append(Message("assistant", rendered.assistant_prefix + example_answer(example)))
+    return tuple(turns)
+
+
+def with_turns(rendered: RenderedPrompt, turns: tuple[Message, ...]) -> RenderedPrompt:
+    """A prompt with turns between its system message and what it asks."""
+    at = next((place for place, message in enumerate(rendered.messages) if message.role != "system"), 0)
+    return replace(rendered, messages=(*rendered.messages[:at], *turns, *rendered.messages[at:]))
+
+
+def counted(on_progress: Callable[[int], None] | None) -> OnDelivery:
+    """A callback that hands on how many were delivered so far."""
+    delivered = 0
+
+    def count(_index: int, _delivery: Delivery) -> None:
+        nonlocal delivered
+        delivered += 1
+        if on_progress is not None:
+            on_progress(delivered)
+
+    return count
+
+
+def _positions(orders: Sequence[Order]) -> list[int]:
+    """Positions of the correct option for the multiple-choice questions among the orders; 0 for the others."""
+    choices = [place for place, order in enumerate(orders) if order.kind == "mcq"]
+    dealt = dict(zip(choices, deal_positions([orders[place].seed for place in choices]), strict=True))
+    return [dealt.get(place, 0) for place in range(len(orders))]
+
+
+def _tokens(model: Generator, text: str) -> int:
+    if isinstance(model, Windowed):
+        return model.count_tokens([text])[0]
+    return int(len(text) / CHARACTERS_PER_TOKEN) + 1

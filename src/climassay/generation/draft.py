@@ -1,0 +1,263 @@
+"""A question on its way from a passage to a published benchmark, with everything that was decided about it."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from climassay.corpus import Passage
+from climassay.errors import InputError
+from climassay.questions import GAP, Kind, Level, Question
+
+Step = Literal["write", "evolve", "screen", "consistency", "expert", "validate", "mask", "deduplicate"]
+"""Where a decision is made, in the order of the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePassage:
+    """A passage that a question was written from."""
+
+    id: str
+    text: str
+    document_id: str
+    document: str
+    """Title of the document."""
+    section: str = ""
+    """Its headings, outermost first, joined by `` > ``."""
+    place: str = ""
+    """The whole citation in words, with pages where the source has them."""
+    url: str | None = None
+    licence: str | None = None
+    similarity: float | None = None
+    """Cosine to the main passage; None for the main passage itself."""
+
+    @classmethod
+    def of(cls, passage: Passage, similarity: float | None = None) -> "SourcePassage":
+        """What a question keeps of a collection's passage."""
+        return cls(
+            id=passage.id,
+            text=passage.text,
+            document_id=passage.document_id,
+            document=passage.document,
+            section=" > ".join(passage.headings),
+            place=passage.citation,
+            url=passage.url,
+            licence=passage.licence,
+            similarity=similarity,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """How a draft was made: enough to make it again."""
+
+    model: str
+    """As in ``--model``."""
+    fingerprint: str
+    """Of the model; see :class:`~climassay.models.contract.Generator`."""
+    prompts: tuple[tuple[str, str], ...]
+    """(name, SHA-256 of the template) of every prompt used, in the order of their use."""
+    seed: int
+    """Of the sampling of the last request."""
+    evolved_from: "Wording | None" = None
+    """The base question that this one was evolved from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The words of a question: what is written, evolved, edited and screened."""
+
+    question: str
+    """The question; for cloze the whole statement, nothing masked."""
+    answer: str = ""
+    """Text of the correct option (mcq), one or two sentences (freeform), the masked term (cloze; empty until then)."""
+    options: tuple[str, ...] = ()
+    """Without letters (mcq only)."""
+    correct: int | None = None
+    """Index of the correct option (mcq only)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one check, model or person said about a draft."""
+
+    step: Step
+    by: str
+    """Name of the check, the model or the annotator."""
+    accepted: bool | None
+    """None where nothing could be decided: a failed call, an abstention."""
+    reason: str = ""
+    """Short name of the fault or the predefined reason, for counting; empty where accepted."""
+    detail: str = ""
+    """One sentence: what exactly was seen."""
+    score: float | None = None
+    """Where there is one, what was compared with a threshold, or P(valid)."""
+    replaced: Wording | None = None
+    """The words before, where this decision changed them: an expert's edit, a masked term."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A question that was generated, or the failure to generate one."""
+
+    id: str
+    """Stable: the same recipe gives the same ids."""
+    kind: Kind
+    level: Level
+    """Cloze statements are always ``base``."""
+    wording: Wording
+    """As it stands now, edits and the masked term included."""
+    passages: tuple[SourcePassage, ...]
+    """The main passage first, then the retrieved ones, nearest first."""
+    origin: Origin
+    decisions: tuple[Decision, ...] = ()
+    """In the order they were made; nothing is ever removed."""
+    error: str | None = None
+    """Why there is no wording (a failed call, an answer that was cut off): such a draft is counted, and asked again."""
+
+    @property
+    def main(self) -> SourcePassage:
+        """The passage that the question must rest on."""
+        return self.passages[0]
+
+    @property
+    def context(self) -> str:
+        """All passages as one text, the main one first."""
+        return "\n\n".join(passage.text for passage in self.passages)
+
+    @property
+    def rejection(self) -> Decision | None:
+        """The decision that stands against the draft; None where none does.
+
+        The latest word of an expert decides over all else; without one the first rejection stands.
+        """
+        for decision in reversed(self.decisions):
+            if decision.step == "expert" and decision.accepted is not None:
+                return None if decision.accepted else decision
+        return next((decision for decision in self.decisions if decision.accepted is False), None)
+
+    @property
+    def usable(self) -> bool:
+        """Written, and not rejected so far."""
+        return self.error is None and self.rejection is None
+
+    def decided(self, *decisions: Decision) -> "Draft":
+        """The draft with more decisions."""
+        return replace(self, decisions=(*self.decisions, *decisions))
+
+    def reworded(self, wording: Wording, decision: Decision) -> "Draft":
+        """The draft with other words, and the decision that changed them, which keeps the words before."""
+        kept = replace(decision, replaced=self.wording)
+        return replace(self, wording=wording, decisions=(*self.decisions, kept))
+
+    def as_question(self) -> Question:
+        """The benchmark question; a cloze statement gets its gap where the term first stands as a word.
+
+        Raises:
+            InputError: The draft has no wording, or is a cloze statement without a term or without that term.
+        """
+        if self.error is not None:
+            raise InputError(f"The draft {self.id} was never written: {self.error}")
+        text = self.wording.question
+        if self.kind == "cloze":
+            text = gapped(text, self.wording.answer)
+        return Question(
+            id=self.id,
+            kind=self.kind,
+            question=text,
+            answer=self.wording.answer,
+            level=self.level,
+            options=self.wording.options,
+            correct=self.wording.correct,
+            context=self.context,
+            document=self.main.document,
+            section=self.main.section or None,
+        )
+
+
+def gapped(statement: str, term: str) -> str:
+    """A statement with ``<MASK>`` in place of a term that is one of its words.
+
+    Raises:
+        InputError: The term is empty or not a word of the statement.
+    """
+    found = re.search(rf"(?<!\w){re.escape(term)}(?!\w)", statement) if term else None
+    if found is None:
+        raise InputError(f"The term {term!r} is not a word of the statement {statement!r}.")
+    return f"{statement[: found.start()]}{GAP}{statement[found.end() :]}"
+
+
+def draft_id(*parts: object) -> str:
+    """``q`` and twelve hexadecimal digits of the parts' hash."""
+    return "q" + hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
+
+
+def draft_row(draft: Draft) -> dict[str, Any]:
+    """A draft as JSON can write it."""
+    return asdict(draft)
+
+
+def draft_from_row(row: Mapping[str, Any]) -> Draft:
+    """The draft that :func:`draft_row` wrote.
+
+    Raises:
+        InputError: A field is missing or unknown.
+    """
+    try:
+        origin = dict(row["origin"])
+        earlier = origin.get("evolved_from")
+        origin["prompts"] = tuple((name, digest) for name, digest in origin["prompts"])
+        origin["evolved_from"] = None if earlier is None else _wording(earlier)
+        return Draft(
+            **{
+                **row,
+                "wording": _wording(row["wording"]),
+                "passages": tuple(SourcePassage(**passage) for passage in row["passages"]),
+                "origin": Origin(**origin),
+                "decisions": tuple(_decision(decision) for decision in row["decisions"]),
+            }
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"This is not a draft of climassay: {error}.") from None
+
+
+def _decision(row: Mapping[str, Any]) -> Decision:
+    replaced = row.get("replaced")
+    return Decision(**{**row, "replaced": None if replaced is None else _wording(replaced)})
+
+
+def _wording(row: Mapping[str, Any]) -> Wording:
+    return Wording(**{**row, "options": tuple(row.get("options") or ())})
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The science that questions are about; another one is a matter of these words and another collection."""
+
+    field: str = "climate science"
+    source: str = "a graduate-level climate science textbook"
+    """What the passages come from, with its article."""
+    audience: str = "graduate students of climate science"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A predefined reason for which an expert rejects a question."""
+
+    name: str
+    words: str
+    """As the annotator reads it."""
+    key: str = field(default="")
+    """The key that chooses it in the web application."""
+
+
+EXPERT_REASONS: Sequence[Reason] = (
+    Reason("bad context", "The passage is not fit to write a question from", "1"),
+    Reason("wrong answer", "The marked answer is wrong", "2"),
+    Reason("not enough information", "The passage does not say enough to answer", "3"),
+    Reason("makes no sense", "The question makes no sense", "4"),
+    Reason("other", "Another reason, in words", "5"),
+)
+"""Those of the authors' annotation tool (ClimaQA, appendix A.5.1 and Figure 7)."""

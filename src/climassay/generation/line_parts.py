@@ -1,0 +1,291 @@
+"""The parts of a line as a workspace has them: collections, models behind records, checks, validators, a masker."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from climassay.errors import InputError
+from climassay.generation.asking import Examples
+from climassay.generation.contexts import ContextFinder
+from climassay.generation.draft import Draft
+from climassay.generation.evolving import Evolver
+from climassay.generation.line import Deciding, Parts
+from climassay.generation.masking import Masker, mask, open_masker, read_glossary
+from climassay.generation.recipe import KINDS, Recipe, WriterSpec
+from climassay.generation.screening import (
+    TERM_CHECKS,
+    DuplicateFinder,
+    SelfConsistency,
+    check_names,
+    passage_fault,
+    screen,
+)
+from climassay.generation.seeds import SeedSampler
+from climassay.generation.writing import Writer
+from climassay.grounding import open_collections
+from climassay.models import load_model
+from climassay.models.contract import Encoder, Generator, OptionScorer, Usage
+from climassay.models.openai_prices import Price, find_price, price_from_options
+from climassay.models.openai_retry import RetryPolicy
+from climassay.primer import gold_questions
+from climassay.questions import Kind, Question, read_questions
+from climassay.records import RecordedModel, Records, Run
+from climassay.workspace import Workspace
+
+Recording = Callable[[Generator], RecordedModel]
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What writes: where passages come from and who makes questions of them."""
+
+    sampler: SeedSampler
+    finder: ContextFinder
+    writer: Writer
+    evolver: Evolver
+
+
+def load_writer_model(spec: WriterSpec, *, price: Price | None = None, deadline: float | None = None) -> Generator:
+    """The model that writes.
+
+    Raises:
+        InputError: Its name or an option is not understood.
+        ModelError: It cannot be found or loaded.
+    """
+    return load_model(
+        spec.model,
+        base_url=spec.base_url,
+        device=spec.device,
+        dtype=spec.dtype,
+        adapter=spec.adapter,
+        concurrency=spec.concurrency,
+        price=price,
+        policy=None if deadline is None else RetryPolicy(deadline=deadline),
+    )
+
+
+def writer_price(spec: WriterSpec, workspace: Workspace) -> Price | None:
+    """What the writer's tokens cost: as the recipe says, else as the workspace's price file does."""
+    price = price_from_options(spec.price_in, spec.price_out)
+    if price is None and spec.model.startswith("openai:"):
+        return find_price(spec.model, workspace.root)
+    return price
+
+
+def open_desk(recipe: Recipe, workspace: Workspace, model: Generator, *, prompts: Path | None = None) -> Desk:
+    """What a recipe writes with.
+
+    Args:
+        recipe: What is wanted.
+        workspace: Where its collections are.
+        model: That writes and evolves.
+        prompts: Folder of the user's own prompts.
+
+    Raises:
+        InputError: A collection, a prompt or a file of examples does not exist or does not fit.
+    """
+    group = open_collections(workspace, recipe.collections)
+    spec, contexts = recipe.writer, recipe.contexts
+    examples = _examples(recipe)
+    suitable = partial(passage_fault, language=recipe.screening.language)
+    return Desk(
+        SeedSampler(group, seed=recipe.seed, suitable=suitable),
+        ContextFinder(
+            group,
+            most=contexts.most,
+            threshold=contexts.threshold,
+            mode=contexts.mode,
+            other_documents=contexts.other_documents,
+            suitable=suitable,
+        ),
+        Writer(
+            model,
+            subject=recipe.subject,
+            prompts=prompts,
+            examples=examples,
+            temperature=spec.temperature,
+            max_tokens=spec.max_tokens,
+            brief=spec.brief,
+        ),
+        Evolver(
+            model,
+            subject=recipe.subject,
+            prompts=prompts,
+            examples=examples,
+            temperature=spec.temperature,
+            max_tokens=spec.max_tokens,
+            brief=spec.brief,
+        ),
+    )
+
+
+def _examples(recipe: Recipe) -> Examples:
+    """The first examples of each kind that have a passage to be shown with."""
+    name, shown = recipe.writer.examples, recipe.writer.shown
+    if not name:
+        return {}
+    questions = gold_questions().questions if name == "primer" else read_questions(_located(recipe, name)).questions
+    found: dict[Kind, Sequence[Question]] = {
+        kind: [question for question in questions if question.kind == kind and question.context][:shown]
+        for kind in KINDS
+    }
+    if not any(found.values()):
+        raise InputError(f"No question of {name} has the passage it was made from, so none can be shown as an example.")
+    return found
+
+
+def _located(recipe: Recipe, file: str) -> str:
+    """A file of the recipe: beside it where it is there, else as it is written."""
+    beside = recipe.folder / file
+    return str(beside) if not Path(file).is_absolute() and beside.exists() else file
+
+
+@contextmanager
+def open_parts(
+    recipe: Recipe,
+    workspace: Workspace,
+    records: Records,
+    run: Run,
+    *,
+    prompts: Path | None = None,
+    deadline: float | None = None,
+    use_cache: bool = True,
+) -> Iterator[Parts]:
+    """Everything that a recipe names, opened, with every model behind records; closed at the end.
+
+    Args:
+        recipe: What is wanted.
+        workspace: Where collections are.
+        records: Where answers are kept.
+        run: Under which they are kept.
+        prompts: Folder of the user's own prompts.
+        deadline: Seconds after which a request to a server has failed, retries included.
+        use_cache: False asks everything afresh.
+
+    Raises:
+        InputError: Something that the recipe names does not exist or does not fit.
+        ModelError: A model cannot be loaded.
+    """
+    asked: list[RecordedModel] = []
+    with ExitStack() as stack:
+
+        def recorded(model: Generator) -> RecordedModel:
+            stack.callback(model.close)
+            asked.append(RecordedModel(model, records, run, use_cache=use_cache))
+            return asked[-1]
+
+        price = writer_price(recipe.writer, workspace)
+        model = recorded(load_writer_model(recipe.writer, price=price, deadline=deadline))
+        desk = open_desk(recipe, workspace, model, prompts=prompts)
+        encoder = open_collections(workspace, recipe.collections).encoder
+        check = _screening(recipe, encoder, recorded)
+        duplicates = DuplicateFinder(encoder, jaccard=recipe.screening.jaccard, cosine=recipe.screening.cosine)
+        steps = [
+            *_consistency(recipe, model, recorded, prompts),
+            *_validation(recipe, recorded, prompts),
+            _masking(open_recipe_masker(recipe, workspace, recorded, prompts), recipe),
+        ]
+        yield Parts(
+            books=lambda: desk.sampler.books,
+            seed=desk.sampler.passage,
+            contexts=desk.finder.find,
+            write=desk.writer.write,
+            evolve=desk.evolver.evolve,
+            screen=check,
+            later=tuple(steps),
+            repeats=duplicates.add,
+            remember=duplicates.refill,
+            usage=lambda: sum((one.tally.usage for one in asked), Usage()),
+        )
+
+
+def _screening(recipe: Recipe, encoder: Encoder, recorded: Recording) -> Deciding:
+    """The checks that the recipe leaves in."""
+    from climassay.metrics import load_entailment
+
+    spec = recipe.screening
+    unknown = sorted(set(spec.without) - set(check_names()))
+    if unknown:
+        raise InputError(f"There is no check {unknown[0]!r}: climassay generate checks lists them.")
+    entailment = None
+    if spec.entailment:
+        entailment = load_entailment(_located(recipe, spec.entailment), model=_judge(spec.entailment, recorded))
+    return partial(screen, without=spec.without, language=spec.language, encoder=encoder, entailment=entailment)
+
+
+def _judge(name: str, recorded: Recording) -> OptionScorer | None:
+    """The model that an entailment scorer asks, behind records; None for scorers without one."""
+    from climassay.metrics.entailment_loading import model_name
+
+    model = model_name(name)
+    if model is None:
+        return None
+    loaded = load_model(model)
+    if not isinstance(loaded, OptionScorer):
+        raise InputError(f"{model} gives no probabilities of answers: take another model to judge.")
+    return recorded(loaded)
+
+
+def _consistency(
+    recipe: Recipe, writer: RecordedModel, recorded: Recording, prompts: Path | None
+) -> Iterator[Deciding]:
+    """Answering each question again, with its passages, in several orders of its options."""
+    from climassay.evaluation import TaskPrompts
+
+    spec = recipe.screening
+    if spec.consistency:
+        model = writer if spec.consistency == "writer" else recorded(load_model(spec.consistency))
+        asked = SelfConsistency(
+            model, orders=spec.orders, needed=spec.needed, prompts=TaskPrompts.load(prompts), seed=recipe.seed
+        )
+        yield asked.check
+
+
+def _validation(recipe: Recipe, recorded: Recording, prompts: Path | None) -> Iterator[Deciding]:
+    """The validators of the kinds that have one."""
+    from climassay.generation.validation import ByKind, load_validator, validate
+
+    found = {}
+    for kind in ("mcq", "freeform"):
+        if name := getattr(recipe.validator, kind):
+            # Only what is prompted by its name can go through the records: a trained one needs the model itself.
+            load = (lambda model: recorded(load_model(model))) if name.startswith("prompted:") else None
+            found[kind] = load_validator(_located(recipe, name), load=load, prompts=prompts, subject=recipe.subject)
+    if found:
+        yield partial(validate, validator=ByKind(found), threshold=recipe.validator.threshold)
+
+
+def open_recipe_masker(
+    recipe: Recipe, workspace: Workspace, recorded: Recording, prompts: Path | None = None
+) -> Masker:
+    """The masker that a recipe names; the statistics one knows the words of the recipe's collections."""
+    spec = recipe.masker
+    name, _, model = spec.use.partition(":")
+    glossary = read_glossary(Path(_located(recipe, spec.glossary))) if spec.glossary else ()
+    if name == "prompted" and model:
+        return open_masker(name, model=recorded(load_model(model)), subject=recipe.subject, prompts=prompts)
+    if name == "statistics":
+        group = open_collections(workspace, recipe.collections)
+        texts = (text for one in group.collections for batch in one.texts() for text in batch)
+        return open_masker(name, passages=texts, glossary=glossary)
+    return open_masker(_located(recipe, spec.use))
+
+
+def _masking(masker: Masker, recipe: Recipe) -> Deciding:
+    """Choosing the term of cloze statements, and the checks that look at the term."""
+    checks = [name for name in TERM_CHECKS if name not in recipe.screening.without]
+    check = partial(screen, only=checks, language=recipe.screening.language)
+
+    def masked(drafts: Sequence[Draft]) -> list[Draft]:
+        chosen = mask(drafts, masker)
+        places = [place for place, draft in enumerate(chosen) if draft.kind == "cloze" and draft.usable]
+        checked = check([chosen[place] for place in places])
+        for place, draft in zip(places, checked, strict=True):
+            # A statement without its term is no question: it failed, and is made again by the next run.
+            failed = draft.usable and not draft.wording.answer
+            chosen[place] = replace(draft, error="No term was chosen: the masker's model failed.") if failed else draft
+        return chosen
+
+    return masked

@@ -1,0 +1,265 @@
+"""The README of a dataset: a card that hubs understand, with all that a user must know."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from climassay import __version__
+from climassay.generation.draft import Draft
+from climassay.generation.publishing.canary import canary_sentence
+from climassay.generation.publishing.entries import KINDS, Entry
+from climassay.generation.publishing.splitting import SPLITS, Split, SplitPlan
+from climassay.generation.publishing.summary import agreements, count_strata, provenances, removals, sources
+from climassay.questions import Kind
+
+_TASKS: Mapping[Kind, str] = {"mcq": "multiple-choice", "freeform": "question-answering", "cloze": "fill-mask"}
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+_UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CardFacts:
+    """What a card tells."""
+
+    name: str
+    entries: Sequence[Entry]
+    splits: Sequence[Split]
+    """Of each entry."""
+    drafts: Sequence[Draft]
+    """All drafts, the rejected ones included; none where the questions were not generated here."""
+    plan: SplitPlan
+    licence: str | None
+    """Of the questions."""
+    canary: str | None
+    """GUID."""
+    waiting: int
+    """Accepted cloze statements without a term."""
+    more: str = ""
+    """Further sections."""
+    configs: Sequence[Mapping[str, Any]] = ()
+    """Further configurations for ``datasets``."""
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Kinds that there are."""
+        there = {entry.question.kind for entry in self.entries}
+        return tuple(kind for kind in KINDS if kind in there)
+
+
+def dataset_card(facts: CardFacts) -> str:
+    """Text of the README."""
+    parts = [
+        _head(facts),
+        f"# {facts.name}\n\n{_opening(facts)}",
+        _counts(facts),
+        _loading(facts),
+        _provenance(facts),
+        _sources(facts),
+        _removed(facts.drafts),
+        _agreement(facts.drafts),
+        _splits(facts),
+        _limits(facts),
+        _citation(facts),
+        facts.more,
+    ]
+    return "\n".join(part.rstrip("\n") + "\n" for part in parts if part)
+
+
+def _head(facts: CardFacts) -> str:
+    import yaml
+
+    configs: list[dict[str, Any]] = [
+        {"config_name": kind, "data_files": [{"split": split, "path": f"data/{kind}/{split}.parquet"} for split in own]}
+        for kind, own in filled_splits(facts.entries, facts.splits).items()
+    ]
+    configs[0]["default"] = True
+    head: dict[str, Any] = {
+        "pretty_name": facts.name,
+        "language": ["en"],
+        "tags": ["climate", "benchmark"],
+        "task_categories": [_TASKS[kind] for kind in facts.kinds],
+        "size_categories": [next((word for most, word in _SIZES if len(facts.entries) < most), "n>1M")],
+    }
+    if facts.licence:
+        head["license"] = facts.licence
+    head["configs"] = [*configs, *(dict(config) for config in facts.configs)]
+    return f"---\n{yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=120)}---\n"
+
+
+def filled_splits(entries: Sequence[Entry], splits: Sequence[Split]) -> dict[Kind, list[Split]]:
+    """Splits that have questions of each kind; only they are offered, since an empty split cannot be loaded."""
+    there = {(entry.question.kind, split) for entry, split in zip(entries, splits, strict=True)}
+    kinds = [kind for kind in KINDS if any((kind, split) in there for split in SPLITS)]
+    return {kind: [split for split in SPLITS if (kind, split) in there] for kind in kinds}
+
+
+def _opening(facts: CardFacts) -> str:
+    kinds = Counter(entry.question.kind for entry in facts.entries)
+    words = ", ".join(f"{kinds[kind]} {kind}" for kind in facts.kinds)
+    text = f"{len(facts.entries)} questions ({words}), published with climassay {__version__}.\n"
+    if facts.waiting:
+        text += f"\n{facts.waiting} accepted cloze statements are left out: nobody has chosen the term to mask yet.\n"
+    if facts.canary:
+        text += f"\n{canary_sentence(facts.canary)}\n"
+    return text
+
+
+def _counts(facts: CardFacts) -> str:
+    strata = count_strata(facts.entries, facts.splits)
+    ranked = sorted(strata, key=lambda one: (KINDS.index(one[0]), one[1] or "", one[2]))
+    rows = [
+        [kind, level or "-", book or "-", *(str(strata[kind, level, book][split]) for split in SPLITS)]
+        for kind, level, book in ranked
+    ]
+    totals = Counter(facts.splits)
+    rows.append(["all", "", "", *(str(totals[split]) for split in SPLITS)])
+    return "## Questions\n\n" + _table(["kind", "level", "book", *SPLITS], rows)
+
+
+def _loading(facts: CardFacts) -> str:
+    kind = facts.kinds[0]
+    drafts = (
+        "- `drafts.jsonl`: every question that was generated, the rejected ones too, with its passages, model,\n"
+        "  prompts, seed and all that was decided about it. It carries no canary.\n"
+        if facts.drafts
+        else ""
+    )
+    return f"""\
+## Files
+
+```python
+from datasets import load_dataset
+
+load_dataset("PATH_OR_NAME", "{kind}")
+```
+
+- `data/KIND/SPLIT.parquet`, and the same as JSON Lines in `jsonl/`: the questions with options, answer, passage, source
+  and licence.
+- `climaqa/KIND/SPLIT.parquet` and `.jsonl`: the same in the columns of the published ClimaQA data set.
+{drafts}- `dataset.json`: what this folder holds, with hashes.
+
+`climassay evaluate mcq data/mcq/test.parquet` puts the questions to a model.
+"""
+
+
+def _provenance(facts: CardFacts) -> str:
+    found = provenances(facts.entries)
+    if not found:
+        return "## How they were written\n\nThe questions were given; how they were written is not recorded here.\n"
+    rows = [
+        [
+            one.model,
+            one.fingerprint[:12],
+            ", ".join(f"{name} `{digest[:12]}`" for name, digest in one.prompts),
+            str(one.questions),
+            str(one.seeds),
+        ]
+        for one in found
+    ]
+    table = _table(["model", "fingerprint", "prompts (SHA-256)", "questions", "seeds"], rows, words=3)
+    edited = sum(_touched(entry.draft) for entry in facts.entries if entry.draft is not None)
+    note = (
+        f"\nExperts changed the words or chose the term of {edited} of them; `drafts.jsonl` keeps the words before.\n"
+        if edited
+        else ""
+    )
+    return f"## How they were written\n\n{table}{note}"
+
+
+def _touched(draft: Draft) -> bool:
+    return any(one.step == "expert" and one.replaced is not None for one in draft.decisions)
+
+
+def _sources(facts: CardFacts) -> str:
+    found = sources(facts.entries)
+    rows = [
+        [
+            f"[{one.title}]({one.url})" if one.url else one.title,
+            one.licence or _UNKNOWN,
+            str(one.main),
+            str(one.retrieved),
+        ]
+        for one in found
+    ]
+    unknown = sum(one.licence is None for one in found)
+    note = (
+        f"\nThe licence of {unknown} of {len(found)} sources is not known. The tables quote passages of every source:"
+        " make sure that you may pass them on.\n"
+        if unknown
+        else ""
+    )
+    own = facts.licence or f"{_UNKNOWN}; name one before you pass the dataset on"
+    text = f"\nLicence of the questions: {own}.\n"
+    return (
+        "## Sources and licences\n\n" + _table(["source", "licence", "main", "retrieved"], rows, words=2) + note + text
+    )
+
+
+def _removed(drafts: Sequence[Draft]) -> str:
+    if not drafts:
+        return ""
+    found = removals(drafts)
+    rows = [[one.step, one.reason, str(one.first), str(one.any)] for one in found]
+    out = sum(one.first for one in found)
+    text = f"## What was removed\n\nOf {len(drafts)} drafts {out} were rejected or failed ({out / len(drafts):.0%}).\n"
+    return text + ("\n" + _table(["step", "reason", "removed by it", "said of"], rows, words=2) if rows else "")
+
+
+def _agreement(drafts: Sequence[Draft]) -> str:
+    found = agreements(drafts)
+    if not found:
+        return ""
+    rows = [[one.between, str(one.n), f"{one.agreement:.0%}", one.coefficient, f"{one.value:.2f}"] for one in found]
+    return "## Agreement\n\n" + _table(["between", "questions", "same verdict", "coefficient", "value"], rows)
+
+
+def _splits(facts: CardFacts) -> str:
+    parts = ", ".join(f"{part:g}" for part in facts.plan.parts)
+    return f"""\
+## Splits
+
+Train, dev and test ({parts}; seed {facts.plan.seed}) share no main passage, no overlapping passages of one document and
+no question. A further passage that was retrieved for a question of one split may be another question's main passage.
+"""
+
+
+def _limits(facts: CardFacts) -> str:
+    checked = any(one.step == "expert" for draft in facts.drafts for one in draft.decisions)
+    said = (
+        "Experts judged some of the questions; `drafts.jsonl` says which."
+        if checked
+        else "No expert judged these questions." if facts.drafts else "Who judged these questions is not recorded here."
+    )  # fmt: skip
+    return f"""\
+## Limits
+
+{said}
+
+A question is true to its passage at best: where the source is wrong or has been overtaken, so is the answer. Scores say
+how well a model answers questions from these sources, not whether it can be trusted on climate in general. BLEU and
+BERTScore favour the model that wrote the questions. Keep the test split out of training, and its canary in place.
+"""
+
+
+def _citation(facts: CardFacts) -> str:
+    return f"""\
+## Citation
+
+Cite this dataset by its name ({facts.name}) and the address you have it from, the sources above, and the method: Liu et
+al., *ClimaQA: An Automated Evaluation Framework for Climate Question Answering Models*, ICLR 2025.
+"""
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], words: int | None = None) -> str:
+    """A Markdown table; columns behind the first ``words`` are numbers (by default those that are in every row)."""
+    numbers = [
+        column >= words if words is not None else all(row[column].rstrip("%").isdigit() for row in rows)
+        for column in range(len(headings))
+    ]
+    lines = [headings, ["--:" if number else "---" for number in numbers], *rows]
+    return "".join(f"| {' | '.join(_cell(cell) for cell in line)} |\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())

@@ -1,0 +1,127 @@
+"""Is a passage fit to write a question from? References, indices, contents, equations and the like are not.
+
+The faults are told by shares of the passage's words, so that running text with citations, with an equation or with a
+list in it stays what it is.
+"""
+
+import re
+
+from climassay.generation.screening.language import LANGUAGES, check_language, other_language
+
+FEWEST_WORDS = 20
+REFERENCES = 0.05
+"""Authors with initials, DOIs and page ranges for each word, from which a passage is a list of references."""
+FUNCTION_SHARE = 0.14
+"""Share of function words below which words do not form sentences; English prose has 0.3 to 0.5."""
+NUMBERS = 0.3
+"""Share of numbers among words and numbers from which a passage without sentences is mostly numbers ..."""
+PROSE_SHARE = 0.2
+"""... and share of function words among them from which it has sentences all the same."""
+CAPITALS = 0.5
+"""Share of capitals among letters from which a passage is set in capitals."""
+FORMULAE = 0.6
+"""Share of the characters within formulae, or of fragments of them, from which a passage is equations only."""
+
+_INITIALS = r"(?:(?:[A-Z]|Th|Ch|Yu|Sh)\.[-‐–\s]?){1,4}"
+_NAME = r"(?:(?:van|von|de|del|der|den|di|da|le|la|el|al)\s)?[A-ZÀ-ÖØ-ÞŠŽČ][\w’'‐–-]+"
+_REFERENCE = re.compile(
+    rf"\b{_NAME},?\s{_INITIALS}(?!\w)|(?<!\w){_INITIALS}\s?{_NAME}\b"
+    r"|\bdoi\s?[.:/]|\b10\.\d{4,}/|\b(?:pp?\.|vol\.|No\.|Eds?\.|eds\.)\s?"
+    r"|\b\d{1,4}\s?\(\s?[\dSA-Z–-]+\s?\)\s?[,:]\s?[A-Za-z]?\d+|\b\d{1,4}\s?[,:]\s?[A-Za-z]?\d+\s?[–-]\s?[A-Za-z]?\d+\b"
+    r"|\b(?:19|20)\d\d[a-z]?\s?:\s|\bavailable (?:at|from)\b|\bISBN\b|\bUniversity Press\b"
+)
+_INDEX_ENTRY = re.compile(r"[A-Za-z)’'],\s?\d{1,4}[a-z]?(?:\s?[–-]\s?\d{1,4}[a-z]?)?(?=\s*(?:[,;.]|\n|[A-Za-z]|$))")
+_PAGE_LIST = re.compile(r"\d{1,4}[ft]?(?:[–-]\d{1,4})?,\s\d{1,4}[ft]?(?:[–-]\d{1,4})?")
+_LEADER = re.compile(r"\.{4,}|(?:\.\s){4,}|…{2,}")
+_LINE_WITH_PAGE = re.compile(r"^.{3,100}\D\s+(?:\d{1,4}|[ivxl]{1,6})\s*$", re.MULTILINE)
+_FORMULA = re.compile(
+    r"\$\$.*?\$\$|\$[^$\n]{1,300}\$|\\begin\{(\w+\*?)\}.*?\\end\{\1\}|\\\[.*?\\\]|```.*?```|\\[A-Za-z]+", re.DOTALL
+)
+_CITATION = re.compile(r"\([^()]{4,}\b(?:19|20)\d\d[a-z]?\b[^()]*\)|\{[^{}]*\d[^{}]*\}|\bet al\.?", re.DOTALL)
+_SYMBOLS = re.compile(r"[=+×·∂∇∫∑√≈∝±<>^_{}\\|/*]")
+_WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
+_NUMBER = re.compile(r"[-−–+]?\d[\d.,]*")
+_FRONT_MATTER = re.compile(
+    r"\ball rights reserved\b|©|\bcopyright\b|\bISBN\b|\bCreative Commons\b|\blicensed\b|\bpublished (?:in \d{4} )?by\b"
+    r"|\backnowledge?ments?\b|\bcorrespond(?:ence|ing author)\b|\bgrant (?:no|number)|\bsupported by\b|\bcite as\b",
+    re.IGNORECASE,
+)
+_ACKNOWLEDGING = re.compile(
+    r"\bthank(?:s|ed)?\b|\bgrateful(?:ly)?\b|\backnowledge|\bfunded by\b|\bfinancial support\b|\bsupported by\b",
+    re.IGNORECASE,
+)
+
+
+def passage_fault(text: str, language: str = "en") -> str | None:
+    """Why no question should be written from a passage.
+
+    Args:
+        text: The passage.
+        language: In which it is to be written; see :data:`~climassay.generation.screening.language.LANGUAGES`.
+
+    Returns:
+        ``too short``, ``references``, ``contents``, ``index``, ``equations``, ``numbers``, ``capitals``,
+        ``front matter``, ``other language``, ``no sentences``, or None for a passage that will do.
+
+    Raises:
+        InputError: The language is not known.
+    """
+    check_language(language)
+    # Citations in running text are no references, and their names and "et al." no language.
+    cited = _CITATION.sub(" ", text)
+    prose = _FORMULA.sub(" ", cited)
+    words = _WORD.findall(prose)
+    function_words = sum(word.lower() in LANGUAGES[language] for word in words) / max(1, len(words))
+    tokens = len(words) + len(_NUMBER.findall(prose))
+    if len(_REFERENCE.findall(cited)) >= REFERENCES * tokens and _of_references(text, tokens):
+        return "references"
+    if _is_index(prose, words, function_words):
+        return "index"
+    if _is_contents(text):
+        return "contents"
+    if len(_WORD.findall(cited)) < FEWEST_WORDS:
+        return "too short"
+    if len(_FORMULA.sub("", text)) <= (1 - FORMULAE) * len(text) or len(words) < FEWEST_WORDS or _is_symbols(prose):
+        return "equations"
+    if tokens - len(words) >= NUMBERS * tokens and function_words * len(words) < PROSE_SHARE * tokens:
+        return "numbers"
+    letters = [letter for letter in text if letter.isalpha()]
+    if sum(letter.isupper() for letter in letters) >= CAPITALS * len(letters):
+        return "capitals"
+    if _is_front_matter(text, len(words)):
+        return "front matter"
+    if other_language(prose, language):
+        return "other language"
+    return "no sentences" if function_words < FUNCTION_SHARE else None
+
+
+def _of_references(text: str, tokens: int) -> bool:
+    """Whether years and names stand so close that the text has little else."""
+    years = len(re.findall(r"\b(?:19|20)\d\d[a-z]?\b", text))
+    return years >= 1 and (years >= 0.01 * tokens or tokens < 60)
+
+
+def _is_contents(text: str) -> bool:
+    lines = [line for line in text.splitlines() if line.strip()]
+    leaders = len(_LEADER.findall(text))
+    if leaders >= 3 and leaders >= len(lines) / 3:
+        return True
+    return leaders >= 5 or (len(lines) >= 5 and len(_LINE_WITH_PAGE.findall(text)) >= 0.6 * len(lines))
+
+
+def _is_index(prose: str, words: list[str], function_words: float) -> bool:
+    entries = len(_INDEX_ENTRY.findall(prose)) + len(_PAGE_LIST.findall(prose))
+    return entries >= 5 and entries >= 0.15 * len(words) and function_words < 0.2
+
+
+def _is_symbols(prose: str) -> bool:
+    """Formulae without marks around them, as PDFs have them: symbols and single letters instead of words."""
+    tokens = prose.split()
+    symbolic = sum((len(token) == 1 and token not in "aAI") or bool(_SYMBOLS.search(token)) for token in tokens)
+    return symbolic >= FORMULAE * max(1, len(tokens))
+
+
+def _is_front_matter(text: str, words: int) -> bool:
+    found = len({match.lower() for match in _FRONT_MATTER.findall(text)})
+    thanks = len(_ACKNOWLEDGING.findall(text))
+    return (found >= 3 and words <= 250) or (thanks >= 3 and thanks >= 0.02 * words)

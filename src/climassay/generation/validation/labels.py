@@ -1,0 +1,254 @@
+"""Questions that people have called valid or invalid: what a validator learns from and is measured on."""
+
+import hashlib
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.errors import InputError
+from climassay.generation.draft import Draft, Origin, SourcePassage, Wording, draft_from_row, draft_id
+from climassay.questions import GAP, Question, read_questions
+from climassay.questions.rows import Row, parse_rows, read_bytes
+from climassay.reporting import Category, StackedBar, StackedBars
+
+IntArray = NDArray[np.int64]
+
+PIRA_FAULTS = (
+    ("answer_in_text", 0.0, "not enough information"),
+    ("question_meaningful", 2.0, "makes no sense"),
+    ("answer_equivalent", 2.0, "wrong answer"),
+)
+"""Rating of Pirá 2, the highest value that makes a question invalid, and what an expert here would call the fault;
+the first that applies is the reason."""
+_VALIDITY = ("Validation", "validation", "valid", "Valid")
+_REASON = ("reason", "Reason")
+_VALID = frozenset({"valid", "true", "1", "1.0", "yes"})
+_INVALID = frozenset({"invalid", "false", "0", "0.0", "no"})
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledDraft:
+    """A draft and what an expert said about it."""
+
+    draft: Draft
+    valid: bool
+    reason: str = ""
+    """Why it is invalid, where that was said; empty for valid ones."""
+
+
+class LabelSet(NamedTuple):
+    """The labelled drafts of a file."""
+
+    name: str
+    drafts: tuple[LabelledDraft, ...]
+    unlabelled: int
+    """Drafts or rows that nobody has decided on."""
+    skipped: tuple[str, ...]
+    """One sentence for each row that has a label and cannot be used."""
+    sha256: str
+    """Of the file's bytes."""
+
+
+def read_labels(path: str | Path) -> list[LabelledDraft]:
+    """The labelled drafts of a file; see :func:`read_label_set`."""
+    return list(read_label_set(path).drafts)
+
+
+def read_label_set(path: str | Path) -> LabelSet:
+    """Read labelled drafts and where they come from.
+
+    The file is one of
+
+    - drafts of climassay (JSON Lines): the latest word of an expert is the label;
+    - the ratings of Pirá 2 (``pira_qa.csv``): invalid where the answer is not in the text, the question makes little
+      sense (2 or less of 5), or a second person answered differently (2 or less); see :data:`PIRA_FAULTS`;
+    - a question table with a column ``Validation`` or ``valid`` (and, if there is one, ``reason``), in any format that
+      :func:`climassay.questions.read_questions` knows.
+
+    Raises:
+        InputError: The file cannot be read, is none of these, or has no label.
+    """
+    file = Path(path)
+    data = read_bytes(file)
+    rows = list(parse_rows(file, data))
+    if not rows:
+        raise InputError(f"{file} is empty: a validator learns from labelled questions.")
+    read = _reader(file, rows[0])
+    labelled, unlabelled, skipped = read(file, rows)
+    if not labelled:
+        first = f" The first row that cannot be used: {skipped[0]}." if skipped else ""
+        raise InputError(f"Nobody has called a question of {file} valid or invalid.{first}")
+    return LabelSet(file.name, tuple(labelled), unlabelled, tuple(skipped), hashlib.sha256(data).hexdigest())
+
+
+_Read = tuple[list[LabelledDraft], int, list[str]]
+
+
+def _reader(file: Path, row: Row) -> Callable[[Path, Sequence[Row]], _Read]:
+    if {"wording", "passages", "decisions"} <= set(row):
+        return _from_drafts
+    if {"question_en_origin", "answer_in_text", "question_meaningful", "answer_equivalent"} <= set(row):
+        return _from_pira
+    if any(name in row for name in _VALIDITY):
+        return _from_table
+    raise InputError(
+        f"{file} says of no question whether it is valid: give drafts with expert decisions, a question table with a "
+        "column Validation or valid, or Pirá's rated questions."
+    )
+
+
+def label_of(draft: Draft) -> LabelledDraft | None:
+    """What experts said about a draft: the latest word; None where nobody has decided, or there are no words."""
+    if draft.error is not None:
+        return None
+    for decision in reversed(draft.decisions):
+        if decision.step == "expert" and decision.accepted is not None:
+            return LabelledDraft(draft, decision.accepted, "" if decision.accepted else decision.reason)
+    return None
+
+
+def _from_drafts(_: Path, rows: Sequence[Row]) -> _Read:
+    labelled, unlabelled, skipped = [], 0, []
+    for number, row in enumerate(rows, start=1):
+        try:
+            found = label_of(draft_from_row(row))
+        except InputError as error:
+            skipped.append(f"row {number}: {error}")
+            continue
+        if found is None:
+            unlabelled += 1
+        else:
+            labelled.append(found)
+    return labelled, unlabelled, skipped
+
+
+def _from_pira(file: Path, rows: Sequence[Row]) -> _Read:
+    def label(row: Row) -> tuple[bool, str] | None:
+        ratings = [(_number(row, name), worst, reason) for name, worst, reason in PIRA_FAULTS]
+        if any(rating is None for rating, _, _ in ratings):
+            return None
+        reason = next((reason for rating, worst, reason in ratings if rating is not None and rating <= worst), "")
+        return not reason, reason
+
+    names = [name for name, _, _ in PIRA_FAULTS]
+    return _questions(file, rows, label, names)
+
+
+def _number(row: Row, name: str) -> float | None:
+    text = str(row.get(name) or "").strip()
+    try:
+        return float(text) if text and text.lower() != "nan" else None
+    except ValueError:
+        raise InputError(f"the rating {text!r} in {name!r} is no number") from None
+
+
+def _from_table(file: Path, rows: Sequence[Row]) -> _Read:
+    column = next(name for name in _VALIDITY if name in rows[0])
+
+    def label(row: Row) -> tuple[bool, str] | None:
+        value = row.get(column)
+        word = ("" if value is None else str(value)).strip().casefold()
+        if word in ("", "none", "nan"):
+            return None
+        if word not in _VALID | _INVALID:
+            raise InputError(f"{value!r} in the column {column} is neither valid nor invalid")
+        reason = next((str(row[name]) for name in _REASON if row.get(name)), "")
+        return word in _VALID, "" if word in _VALID else reason
+
+    return _questions(file, rows, label, [column])
+
+
+def _questions(
+    file: Path, rows: Sequence[Row], label: Callable[[Row], tuple[bool, str] | None], columns: Sequence[str]
+) -> _Read:
+    """Drafts of a question table.
+
+    The public reader of questions leaves out what is marked invalid, and invalid ones are what is wanted here: it is
+    given each row without its marks.
+    """
+    labelled, unlabelled, skipped = [], 0, []
+    with tempfile.TemporaryDirectory(prefix="climassay-") as folder:
+        place = Path(folder) / "row.jsonl"
+        for number, row in enumerate(rows, start=1):
+            try:
+                found = label(row)
+                if found is None:
+                    unlabelled += 1
+                    continue
+                plain = {name: value for name, value in row.items() if name not in columns}
+                place.write_text(json.dumps(plain, default=str), encoding="utf-8")
+                (question,) = read_questions(place).questions
+            except InputError as error:
+                skipped.append(f"row {number}: {str(error).replace(str(place), file.name)}")
+                continue
+            named = replace(question, id=str(row.get("id") or row.get("id_qa") or f"{file.stem}-{number:05d}"))
+            labelled.append(LabelledDraft(draft_of(named, document=file.stem), *found))
+    return labelled, unlabelled, skipped
+
+
+def draft_of(question: Question, *, document: str = "") -> Draft:
+    """A question that somebody else made, as a draft: what it says about its source is kept, nothing is made up.
+
+    Args:
+        question: With its context; without one the passage is empty.
+        document: Title of the source where the question names none.
+    """
+    context = question.context or ""
+    title = question.document or document
+    passage = SourcePassage(draft_id("passage", context), context, title, title, question.section or "")
+    text = question.question.replace(GAP, question.answer) if question.kind == "cloze" else question.question
+    return Draft(
+        id=question.id,
+        kind=question.kind,
+        level=question.level or "base",
+        wording=Wording(text, question.answer, question.options, question.correct),
+        passages=(passage,),
+        origin=Origin("", "", (), 0),
+    )
+
+
+def source_groups(drafts: Iterable[Draft]) -> IntArray:
+    """Number drafts by the text of their main passage, shape [drafts] from 0: what a split must not part."""
+    numbers: dict[str, int] = {}
+    return np.array(
+        [numbers.setdefault(" ".join(draft.main.text.split()) or draft.id, len(numbers)) for draft in drafts],
+        dtype=np.int64,
+    )
+
+
+def labels_array(labelled: Sequence[LabelledDraft]) -> IntArray:
+    """1 for valid, 0 for invalid, shape [drafts]."""
+    return np.array([one.valid for one in labelled], dtype=np.int64)
+
+
+def reason_figure(sets: Sequence[tuple[str, Sequence[LabelledDraft]]]) -> StackedBars | None:
+    """Why experts rejected questions, one bar a set and kind (the paper's Figure 7).
+
+    Args:
+        sets: Named labelled drafts.
+
+    Returns:
+        None where nothing was rejected.
+    """
+    counts: dict[str, Counter[str]] = {}
+    for name, labelled in sets:
+        for one in labelled:
+            if not one.valid:
+                counts.setdefault(f"{name}, {one.draft.kind}", Counter())[one.reason or "no reason given"] += 1
+    if not counts:
+        return None
+    total = sum(counts.values(), Counter())
+    named = sorted((reason for reason in total if reason != "no reason given"), key=lambda one: (-total[one], one))
+    shades = [1.0 - 0.5 * place / max(1, len(named) - 1) for place in range(len(named))]
+    parts = [Category(reason, shade) for reason, shade in zip(named, shades, strict=True)]
+    if "no reason given" in total:
+        parts.append(Category("no reason given"))
+    bars = tuple(StackedBar(name, tuple(count[part.name] for part in parts)) for name, count in counts.items())
+    return StackedBars("Why questions were rejected", tuple(parts), bars, note="Shares of the rejected questions.")

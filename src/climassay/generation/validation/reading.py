@@ -1,0 +1,146 @@
+"""What a trained validator sees of a draft: an encoder's vectors and shared words, or a model's hidden states."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.generation.draft import Draft, Subject
+from climassay.generation.validation.prompting import validation_request
+from climassay.judging import ActivationStore, harvest
+from climassay.metrics.entailment_features import NAMES, content_words, pair_features
+from climassay.models.contract import Encoder, OpenWeights
+from climassay.prompts import Prompt
+
+FloatArray = NDArray[np.float64]
+Progress = Callable[[int], None]
+
+PAIRS = ("context and answer", "context and question", "answer and question")
+OWN = (
+    "words of question", "words of answer", "words of context", "options", "answer longer than options",
+    "likest option", "question in context", "answer in context", "multiple choice", "cloze",
+)  # fmt: skip
+"""Features of a draft by itself, in order."""
+TEXT_FEATURES = tuple(f"{pair}: {name}" for pair in PAIRS for name in NAMES) + OWN
+"""Names of the first block of :class:`TextReader`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Read:
+    """Features of some drafts."""
+
+    blocks: tuple[FloatArray, ...]
+    """Each of shape [drafts, features], of one kind; zeros where a draft could not be read."""
+    failed: dict[int, str]
+    """Why a draft could not be read, by its place."""
+
+    @property
+    def succeeded(self) -> NDArray[np.bool_]:
+        """Shape [drafts]."""
+        size = len(self.blocks[0])
+        return ~np.isin(np.arange(size), list(self.failed))
+
+
+class Reader(Protocol):
+    """Anything that turns drafts into features."""
+
+    def read(self, drafts: Sequence[Draft], *, on_read: Progress | None = None) -> Read:
+        """Features of drafts.
+
+        Args:
+            drafts: Any number.
+            on_read: Called with the number of drafts read since the last call.
+        """
+
+
+@dataclass(frozen=True)
+class TextReader:
+    """Vectors of question, answer and context and how they differ, and what rules see in the words."""
+
+    encoder: Encoder
+
+    def read(self, drafts: Sequence[Draft], *, on_read: Progress | None = None) -> Read:
+        """Two blocks: :data:`TEXT_FEATURES`, and vectors q, a, |q - a| and |a - c|; none fails.
+
+        A draft without words or without a passage is read as it is: an empty text has a vector too.
+        """
+        if not drafts:
+            return Read((np.zeros((0, len(TEXT_FEATURES))), np.zeros((0, 4 * self.encoder.width))), {})
+        asked = [draft.wording.question for draft in drafts]
+        said = [draft.wording.answer for draft in drafts]
+        given = [draft.context for draft in drafts]
+        pairs = [
+            pair_features(list(zip(*texts, strict=True)), self.encoder)
+            for texts in ((given, said), (given, asked), (said, asked))
+        ]
+        own = np.array([self._own(draft) for draft in drafts], dtype=np.float64)
+        width = self.encoder.width
+        # Of context and answer come c, a, |c - a|; of answer and question a, q, |a - q|.
+        answer, apart = pairs[0].vectors[:, width : 2 * width], pairs[0].vectors[:, 2 * width : 3 * width]
+        question, differs = pairs[2].vectors[:, width : 2 * width], pairs[2].vectors[:, 2 * width : 3 * width]
+        if on_read is not None:
+            on_read(len(drafts))
+        named = np.concatenate([*(pair.named for pair in pairs), own], axis=1)
+        return Read((named, np.concatenate([question, answer, differs, apart], axis=1)), {})
+
+    def _own(self, draft: Draft) -> tuple[float, ...]:
+        wording, context = draft.wording, draft.context
+        answer_words = len(wording.answer.split())
+        others = [text for place, text in enumerate(wording.options) if place != wording.correct]
+        longer, likest = 0.0, 0.0
+        if others:
+            mean = sum(len(text.split()) for text in others) / len(others)
+            longer = float(np.log((1 + answer_words) / (1 + mean)))
+            vectors = self.encoder.encode([wording.answer, *others]).astype(np.float64)
+            likest = float((vectors[1:] @ vectors[0]).max())
+        known = content_words(context)
+        return (
+            float(np.log1p(len(wording.question.split()))),
+            float(np.log1p(answer_words)),
+            float(np.log1p(len(context.split()))),
+            float(len(wording.options)),
+            longer,
+            likest,
+            _share(content_words(wording.question), known),
+            float(" ".join(wording.answer.casefold().split()) in " ".join(context.casefold().split())),
+            float(draft.kind == "mcq"),
+            float(draft.kind == "cloze"),
+        )
+
+
+def _share(words: frozenset[str], known: frozenset[str]) -> float:
+    return len(words & known) / max(1, len(words))
+
+
+@dataclass(frozen=True)
+class StateReader:
+    """Hidden states of a model whose verdict on a draft is made to end in VALID and in INVALID.
+
+    What both ends have in common is the draft, and what differs is how each verdict follows from it (Burns et al. 2023,
+    arXiv 2212.03827): both are kept, as two blocks.
+    """
+
+    model: OpenWeights
+    prompt: Prompt
+    layers: tuple[int, ...]
+    """Side by side in each block; numbered as in :meth:`~climassay.models.contract.OpenWeights.harvest`."""
+    store: ActivationStore | None = None
+    """Where states are kept, so that nothing is computed twice."""
+    subject: Subject = field(default_factory=Subject)
+
+    def read(self, drafts: Sequence[Draft], *, on_read: Progress | None = None) -> Read:
+        """Two blocks: VALID - INVALID, and the mean of both; shape [drafts, layers * width] each."""
+        requests = [validation_request(draft, self.prompt, self.subject) for draft in drafts]
+        found = harvest(self.model, requests, layers=self.layers, store=self.store, on_progress=on_read)
+        states = found.states.astype(np.float64)
+        size = len(drafts)
+        contrast = (states[:, 0] - states[:, 1]).reshape(size, -1) if size else np.zeros((0, 0))
+        mean = states.mean(axis=1).reshape(size, -1) if size else np.zeros((0, 0))
+        return Read((contrast, mean), found.failed)
+
+
+def draft_vectors(drafts: Sequence[Draft], encoder: Encoder) -> NDArray[np.float32]:
+    """Unit vectors of question and answer together, shape [drafts, width]: what drafts are about, for clusters."""
+    return encoder.encode([f"{draft.wording.question} {draft.wording.answer}" for draft in drafts])

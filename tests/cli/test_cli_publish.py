@@ -1,0 +1,139 @@
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from climassay.generation import write_drafts
+from climassay.generation.publishing import read_dataset
+from climassay.questions import read_questions
+from command_line import run_command
+from generated_drafts import draft, rejected
+from published_sample import write_sample
+
+
+def write_silver(folder: Path) -> Path:
+    made = [draft(number, kind) for number, kind in enumerate(["mcq", "freeform", "cloze"] * 10)]
+    file = folder / "silver.jsonl"
+    write_drafts(file, [*made, rejected(draft(90))])
+    return file
+
+
+def test_drafts_become_a_dataset_with_tasks_on_its_test_split(monkeypatch, capsys, tmp_path):
+    out = tmp_path / "out"
+    code, text, _ = run_command(monkeypatch, capsys, "publish", write_silver(tmp_path), "-o", out, "--json")
+    assert code == 0
+    told = json.loads(text)
+    assert told["name"] == told["dataset"]["name"] == "silver"
+    assert told["parts"] == ["inspect", "lm-eval"]
+    counts = told["dataset"]["counts"]
+    assert sum(sum(own.values()) for own in counts.values()) == 30
+    assert told["dataset"]["rejected"] == 1
+    assert told["counts"] == {kind: own["test"] for kind, own in counts.items() if own.get("test")}
+    asked = {question.id for question in read_questions(out / "data/questions.jsonl").questions}
+    test = {
+        question.id
+        for kind in told["counts"]
+        for question in read_questions(out / f"data/{kind}/test.parquet").questions
+    }
+    assert asked == test
+
+
+def test_one_card_names_the_questions_and_the_prompts(monkeypatch, capsys, tmp_path):
+    out = tmp_path / "out"
+    code, _, _ = run_command(monkeypatch, capsys, "publish", write_sample(tmp_path), "-o", out, "--inspect")
+    assert code == 0
+    card = (out / "README.md").read_text()
+    configs = {one["config_name"]: one for one in yaml.safe_load(card.split("---\n")[1])["configs"]}
+    assert set(configs) == {kind + end for kind in ("mcq", "freeform", "cloze") for end in ("", "_prompts")}
+    for config in configs.values():
+        for part in config["data_files"]:
+            paths = [part["path"]] if isinstance(part["path"], str) else part["path"]
+            assert all((out / path).is_file() for path in paths)
+    hub = yaml.safe_load((out / "eval.yaml").read_text())
+    assert {task["config"] for task in hub["tasks"]} == {"mcq_prompts", "freeform_prompts", "cloze_prompts"}
+    assert "inspect eval inspect_tasks.py" in card
+    assert "lm_eval" not in card
+
+
+def contents(folder):
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_steps_in_any_order_give_the_same_folder(monkeypatch, capsys, tmp_path):
+    file = write_silver(tmp_path)
+    for name, runs in {
+        "at once": [[]],
+        "later": [["--data-only"], ["--lm-eval"], ["--inspect"]],
+        "again": [[], []],
+    }.items():
+        for options in runs:
+            code, _, err = run_command(monkeypatch, capsys, "publish", file, "-o", tmp_path / name, *options)
+            assert code == 0, err
+    assert contents(tmp_path / "later") == contents(tmp_path / "at once") == contents(tmp_path / "again")
+
+
+def test_a_published_folder_is_published_again(monkeypatch, capsys, tmp_path):
+    run_command(monkeypatch, capsys, "publish", write_silver(tmp_path), "-o", tmp_path / "one", "--data-only")
+    code, _, _ = run_command(
+        monkeypatch, capsys, "publish", tmp_path / "one", "-o", tmp_path / "two", "--data-only", "--name", "silver"
+    )
+    assert code == 0
+    assert read_dataset(tmp_path / "one") == read_dataset(tmp_path / "two")
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    run_command(monkeypatch, capsys, "publish", "primer", "-o", tmp_path / "three", "--data-only")
+    code, text, _ = run_command(
+        monkeypatch, capsys, "publish", tmp_path / "three", "-o", tmp_path / "four", "--data-only", "--json"
+    )
+    assert code == 0
+    assert sum(json.loads(text)["dataset"]["counts"]["mcq"].values()) == 60
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--splits", "0.8,0.1"], "three numbers"),
+        (["--splits", "2,2,2"], "let one split be -1"),
+        (["--data-only", "--inspect"], "one or the other"),
+        (["--push", "nowhere"], "OWNER/NAME"),
+        (["--name", "With Spaces"], "lower-case"),
+    ],
+    ids=["two", "sizes", "both", "push", "name"],
+)
+def test_what_cannot_be_done_is_said_before_anything_is_written(monkeypatch, capsys, tmp_path, options, word):
+    file = write_silver(tmp_path)
+    code, _, err = run_command(monkeypatch, capsys, "publish", file, "-o", tmp_path / "out", *options)
+    assert code == 2
+    assert word in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_tasks_are_not_left_behind_by_other_data(monkeypatch, capsys, tmp_path):
+    file, out = write_silver(tmp_path), tmp_path / "out"
+    run_command(monkeypatch, capsys, "publish", file, "-o", out)
+    code, _, err = run_command(monkeypatch, capsys, "publish", file, "-o", out, "--data-only")
+    assert code == 2
+    assert "leave behind" in err
+
+
+def test_rows_that_cannot_be_used_are_told(monkeypatch, capsys, tmp_path):
+    file = tmp_path / "some.csv"
+    file.write_text("Question,Answer\nWhat warms?,Carbon dioxide.\nWhat cools?,\n")
+    code, text, err = run_command(monkeypatch, capsys, "publish", file, "-o", tmp_path / "out", "--data-only")
+    assert code == 0
+    assert "1 rows left out, the first: row 2" in err
+    assert "1 freeform" in text
+
+
+def test_push(monkeypatch, capsys, tmp_path):
+    HfApi = pytest.importorskip("huggingface_hub").HfApi
+    sent = []
+    monkeypatch.setattr(HfApi, "create_repo", lambda self, name, **rest: f"https://hub/{name}")
+    monkeypatch.setattr(HfApi, "upload_folder", lambda self, **rest: sent.append(sorted(contents(tmp_path / "out"))))
+    code, text, _ = run_command(
+        monkeypatch, capsys, "publish", write_silver(tmp_path), "-o", tmp_path / "out", "--push", "me/silver", "--json"
+    )
+    assert code == 0
+    assert json.loads(text)["pushed"] == "https://hub/me/silver"
+    assert {"README.md", "drafts.jsonl", "eval.yaml"} <= set(sent[0])

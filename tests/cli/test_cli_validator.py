@@ -1,0 +1,98 @@
+import json
+
+import pytest
+
+from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording, read_drafts, write_drafts
+from command_line import run_command
+
+pytestmark = pytest.mark.usefixtures("_own_cache")
+
+
+@pytest.fixture
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+
+
+def drafts(count, *, labelled):
+    for number in range(count):
+        valid = number % 3 != 0
+        answer = f"Warm water number {number} rises." if valid else "Bananas are sold on Mondays."
+        text = f"Warm water number {number} rises, and cold water number {number} sinks in its place."
+        decision = Decision("expert", "anna", valid, "" if valid else "wrong answer")
+        yield Draft(
+            f"q{number}",
+            "freeform",
+            "base",
+            Wording(f"What does warm water number {number} do?", answer),
+            (SourcePassage(f"p{number}", text, "d", "A book"),),
+            Origin("local:test", "f" * 64, (), 0),
+            (decision,) if labelled else (),
+        )
+
+
+@pytest.fixture
+def labels(tmp_path):
+    file = tmp_path / "labels.jsonl"
+    write_drafts(file, drafts(36, labelled=True))
+    return file
+
+
+def test_train_show_and_apply(tmp_path, monkeypatch, capsys, labels):
+    file, html = tmp_path / "validator", tmp_path / "report.html"
+    code, out, err = run_command(
+        monkeypatch, capsys, "validator", "train", labels, "-o", file, "--precision", 0.9, "--html", html, "--json"
+    )
+    assert code == 0, err
+    data = json.loads(out)
+    assert data["scores"]["auroc"] > 0.9
+    assert data["source"]["labels"] == 36
+    assert data["threshold"]["precision"]["value"] >= 0.9
+    page = html.read_text(encoding="utf-8")
+    assert "Do the probabilities mean what they say?" in page
+    assert "Why questions were rejected" in page
+
+    code, out, _ = run_command(monkeypatch, capsys, "validator", "show", file, "--json")
+    shown = json.loads(out)
+    assert code == 0
+    assert (shown["kind"], shown["trained_on"], shown["threshold"]) == ("features", 36, data["threshold"])
+
+    given, decided = tmp_path / "new.jsonl", tmp_path / "decided.jsonl"
+    write_drafts(given, drafts(6, labelled=False))
+    code, out, err = run_command(monkeypatch, capsys, "validator", "apply", file, given, "-o", decided)
+    assert code == 0, err
+    assert "Decisions of validator" in out
+    accepted = [draft.decisions[-1].accepted for draft in read_drafts(decided)]
+    assert accepted == [False, True, True, False, True, True]
+
+
+def test_simulate(tmp_path, monkeypatch, capsys, labels):
+    html = tmp_path / "simulation.html"
+    code, out, err = run_command(
+        monkeypatch, capsys, "validator", "simulate", labels, "--splits", 2, "--start", 6, "--batch", 10,
+        "--strategies", "random,margin", "--html", html,
+    )  # fmt: skip
+    assert code == 0, err
+    assert "Gain over random choice" in out
+    assert "margin" in out
+    assert "Precision of what the validator keeps" in html.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("train", "missing.jsonl", "-o", "x"), "There is no file"),
+        (("apply", "nothing", "LABELS"), "names no validator"),
+        (("show", "nothing"), "There is no validator"),
+        (("simulate", "LABELS", "--strategies", "best"), "must be different ones of"),
+        (("train", "LABELS", "-o", "x", "--method", "api"), "write openai:NAME"),
+        (("train", "LABELS", "-o", "nowhere/x"), "is no place for a file"),
+    ],
+    ids=["no labels", "no validator", "nothing to show", "strategy", "api", "place"],
+)
+def test_bad_input_is_one_sentence(tmp_path, monkeypatch, capsys, labels, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    given = [labels if argument == "LABELS" else argument for argument in arguments]
+    code, _, err = run_command(monkeypatch, capsys, "validator", *given)
+    assert code == 2
+    assert words in " ".join(err.split())
+    assert "Traceback" not in err

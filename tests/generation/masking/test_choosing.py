@@ -1,0 +1,217 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.errors import InputError
+from climassay.generation import Decision, Subject, Wording
+from climassay.generation.masking import (
+    FEATURES,
+    Choice,
+    PromptedMasker,
+    StatisticsMasker,
+    candidates,
+    count_words,
+    mask,
+    open_masker,
+    read_glossary,
+)
+from climassay.generation.masking.word_features import word_features, zipf
+from climassay.models.contract import OptionScores
+from generated_drafts import draft, rejected
+
+ALBEDO = "About 29 per cent of the sunlight reaching Earth returns to space, a fraction known as the planetary albedo."
+
+
+def terms(statement):
+    return [word.term for word in candidates(statement)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        (ALBEDO, ["sunlight", "reaching", "Earth", "returns", "space", "fraction", "planetary", "albedo"]),
+        ("It is 5 km from the 3 of them.", []),
+        ("Heat makes more heat than Ice makes ice.", []),
+        ("Sea ice is not sea-ice albedo.", ["sea-ice", "albedo"]),
+        ("Emissions of CO2 and SO2 rose by 3 ppm.", ["Emissions", "CO2", "SO2", "rose"]),
+        ("Il fait froid à Ångström.", ["fait", "froid", "Ångström"]),
+        ("", []),
+    ],
+    ids=["words", "numbers", "twice", "compound", "formulas", "letters", "empty"],
+)
+def test_candidates(statement, expected):
+    assert terms(statement) == expected
+
+
+@given(st.text(max_size=80))
+def test_a_candidate_is_a_word_of_the_statement_that_stands_there_once(statement):
+    for word in candidates(statement):
+        assert statement[word.start : word.end] == word.term
+        masked = replace(draft(1, "cloze"), wording=Wording(statement, word.term)).as_question()
+        assert masked.question.count("<MASK>") == statement.count("<MASK>") + 1
+        assert word.term not in terms(masked.question)
+
+
+def test_rarity_is_the_known_frequency():
+    # wordfreq's documentation: "the" has 7.73, a word it does not know counts as the end of the list.
+    assert zipf("the") == 7.73
+    assert zipf("qqqxqzz") == 1.0
+    assert zipf("sea-hysteresis") == zipf("hysteresis")
+
+
+def test_features_of_a_statement_worked_by_hand():
+    statement = "In the Arctic this is called rapid amplification."
+    background = count_words(["amplification " * 3 + "of the signal " * 9], ["polar amplification"])
+    rows = word_features(statement, candidates(statement), background)
+    place, rapid, term = (dict(zip(FEATURES, row, strict=True)) for row in rows)
+    assert (place["place"], rapid["place"], term["place"]) == (1, 0, 0)
+    assert (place["eponym"], term["noun"], rapid["noun"]) == (0, 1, 0)
+    assert (place["named"], rapid["named"], term["named"]) == (0, 1, 1)
+    assert (term["glossary"], rapid["glossary"]) == (1, 0)
+    assert term["rarity"] == pytest.approx(8 - zipf("amplification"))
+    # 3.5 of 30 words are some 10 ** 8.07 in a billion: further above general English than the bound.
+    assert term["keyness"] == 4
+    assert rapid["keyness"] == pytest.approx(min(4, 7.22 - zipf("rapid")), abs=0.01)
+
+
+def test_the_statistics_masker_takes_the_scientific_word():
+    chosen = StatisticsMasker().choose([ALBEDO, "It is 5 km."])
+    assert chosen[0].term == "albedo"
+    assert chosen[1] is None
+    assert sum(score for _, score in chosen[0].ranked) == pytest.approx(1)
+    assert [score for _, score in chosen[0].ranked] == sorted((s for _, s in chosen[0].ranked), reverse=True)
+    assert {term for term, _ in chosen[0].ranked} == set(terms(ALBEDO))
+
+
+def test_a_glossary_and_a_collection_change_the_choice():
+    statement = "The window lets infrared radiation escape from the stratosphere."
+    plain = StatisticsMasker().choose([statement])[0]
+    listed = StatisticsMasker(glossary=["atmospheric window"]).choose([statement])[0]
+    assert dict(listed.ranked)["window"] > dict(plain.ranked)["window"]
+    common = StatisticsMasker(["radiation " * 50]).choose([statement])[0]
+    assert dict(common.ranked)["radiation"] > dict(plain.ranked)["radiation"]
+
+
+class Fixed:
+    name = "fixed"
+
+    def __init__(self, choice):
+        self.choice = choice
+        self.asked = []
+
+    def choose(self, statements):
+        self.asked += statements
+        return [self.choice for _ in statements]
+
+
+def test_mask_writes_the_term_and_who_chose_it():
+    open_cloze = replace(draft(1, "cloze"), wording=Wording("The albedo of ice is high."))
+    made = mask([open_cloze], Fixed(Choice.of([("ice", 0.2), ("albedo", 0.8)])))[0]
+    assert made.wording == Wording("The albedo of ice is high.", "albedo")
+    decision = made.decisions[-1]
+    assert (decision.step, decision.by, decision.accepted, decision.score) == ("mask", "fixed", True, 0.8)
+    assert decision.replaced == open_cloze.wording
+    assert made.as_question().question == "The <MASK> of ice is high."
+
+
+def test_what_is_not_to_be_masked_passes_through():
+    bare = Wording("The albedo of ice is high.")
+    cloze = replace(draft(1, "cloze"), wording=bare)
+    passing = [
+        draft(2, "mcq"),
+        rejected(cloze),
+        replace(cloze, error="cut off"),
+        draft(3, "cloze").decided(Decision("expert", "ada", accepted=True)),
+    ]
+    masker = Fixed(None)
+    after = mask([*passing, cloze], masker)
+    assert after[:4] == passing
+    assert masker.asked == [bare.question]
+    assert (after[4].rejection.reason, after[4].wording) == ("no term to mask", bare)
+    failed = mask([cloze], Fixed(Choice.failed("The server hung up.")))[0]
+    assert failed.usable
+    assert (failed.decisions[-1].accepted, failed.decisions[-1].detail) == (None, "The server hung up.")
+
+
+class Scorer:
+    """Likes long words; without a statement it likes one word much more than all others."""
+
+    name, fingerprint = "scorer", "0" * 64
+
+    def __init__(self):
+        self.requests = []
+
+    def option_logprobs(self, requests, *, on_result=None):
+        self.requests += requests
+        return [self._score(request) for request in requests]
+
+    def _score(self, request):
+        text = request.messages[-1].content
+        if "broken" in text:
+            return OptionScores.failed("No.")
+        bonus = {" glow": 9.0} if "..." in text else {" glow": 10.0, " incandescence": 5.0}
+        return OptionScores(tuple(bonus.get(option, 0.0) - 20 for option in request.options))
+
+
+def test_the_prompted_masker_takes_off_what_words_get_anyway():
+    statement = "The glow is incandescence."
+    model = Scorer()
+    assert PromptedMasker(model).choose([statement])[0].term == "incandescence"
+    assert len(model.requests) == 2
+    assert model.requests[0].options == (" glow", " incandescence")
+    assert statement in model.requests[0].messages[-1].content
+    plain = PromptedMasker(model, calibrated=False, subject=Subject(field="botany"))
+    assert plain.choose([statement])[0].term == "glow"
+    assert "botany" in model.requests[-1].messages[0].content
+
+
+def test_the_prompted_masker_passes_failures_on():
+    chosen = PromptedMasker(Scorer()).choose(["It is.", "The broken glow fades.", "The glow fades."])
+    assert chosen[0] is None
+    assert chosen[1].error == "No."
+    assert chosen[2].error is None
+
+
+class Complete(Scorer):
+    """All that an option scorer has."""
+
+    def render(self, messages, assistant_prefix=""):
+        return ""
+
+    def generate(self, requests, *, on_result=None):
+        return []
+
+    def close(self):
+        pass
+
+
+class Talker:
+    """A model that gives no log-probabilities."""
+
+    name = "talker"
+
+
+def test_the_prompted_masker_by_name():
+    for name in ("prompted", "prompted:local:smollm2"):
+        assert open_masker(name, model=Complete()).choose(["The glow is incandescence."])[0].term == "incandescence"
+    with pytest.raises(InputError, match="talker gives no log-probabilities"):
+        open_masker("prompted", model=Talker())
+    with pytest.raises(InputError, match="nonsense"):
+        open_masker("prompted:nonsense")
+
+
+def test_maskers_by_name(tmp_path):
+    glossary = tmp_path / "terms.txt"
+    glossary.write_text("# ours\n\nlapse rate\n")
+    assert read_glossary(glossary) == ("lapse rate",)
+    assert open_masker(glossary=read_glossary(glossary)).name == "statistics"
+    for name, word in (("prompted", "name one"), ("tarot", "no masker 'tarot'"), (str(glossary), "no masker")):
+        with pytest.raises(InputError, match=word):
+            open_masker(name)
+    glossary.write_text("# nothing\n")
+    with pytest.raises(InputError, match="no term"):
+        read_glossary(glossary)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_glossary(tmp_path / "none.txt")

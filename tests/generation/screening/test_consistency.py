@@ -1,0 +1,89 @@
+"""A question is consistent where a model with the passages finds the marked option in every order."""
+
+import pytest
+
+from climassay.errors import InputError
+from climassay.generation import Decision
+from climassay.generation.screening import SelfConsistency
+from screened_drafts import OPTIONS, PASSAGE, cloze, freeform, mcq
+from scripted_model import ScriptedModel
+
+
+def _line_of(prompt, text):
+    """Letter of an option in a prompt."""
+    return next(line for line in prompt.splitlines() if line.endswith(f") {text}"))[0]
+
+
+def knows(text):
+    return ScriptedModel(lambda prompt, options: next(o for o in options if o.strip() == _line_of(prompt, text)))
+
+
+def test_a_model_that_finds_the_marked_option_everywhere_accepts():
+    model = knows(OPTIONS[1])
+    (draft,) = SelfConsistency(model).check([mcq()])
+    assert draft.decisions == (Decision("consistency", "local:scripted", True, score=1.0),)
+    assert len(model.options) == 4
+    assert sorted(_line_of(prompt, OPTIONS[1]) for prompt, _ in model.options) == list("abcd")
+    assert all(PASSAGE in prompt for prompt, _ in model.options)
+
+
+def test_another_answer_or_one_that_follows_the_position_rejects():
+    wrong, letter = knows(OPTIONS[0]), ScriptedModel(lambda prompt, options: options[1])
+    for model, score in ((wrong, 0.0), (letter, 0.25)):
+        (decision,) = SelfConsistency(model).check([mcq()])[0].decisions
+        assert (decision.accepted, decision.reason, decision.score) == (False, "self-inconsistency", score)
+    assert SelfConsistency(letter, needed=0.25).check([mcq()])[0].decisions[0].accepted is True
+
+
+def test_orders_and_passages_are_options():
+    model = knows(OPTIONS[1])
+    SelfConsistency(model, orders=2, with_passages=False).check([mcq()])
+    assert len(model.options) == 2
+    assert not any(PASSAGE in prompt for prompt, _ in model.options)
+    for options in ({"orders": 0}, {"needed": 0.0}, {"needed": 1.5}):
+        with pytest.raises(InputError):
+            SelfConsistency(model, **options)
+
+
+def test_a_failed_call_leaves_it_open_unless_the_others_decide():
+    def choose(prompt, options):
+        right = _line_of(prompt, OPTIONS[1])
+        return RuntimeError("No luck.") if right == "a" else next(o for o in options if o.strip() == right)
+
+    (decision,) = SelfConsistency(ScriptedModel(choose)).check([mcq()])[0].decisions
+    assert (decision.accepted, decision.reason) == (None, "failed call")
+    assert "No luck." in decision.detail
+    assert SelfConsistency(ScriptedModel(choose), needed=0.75).check([mcq()])[0].decisions[0].accepted is True
+    mostly = ScriptedModel(lambda p, o: RuntimeError("No.") if _line_of(p, OPTIONS[1]) == "a" else o[0])
+    assert SelfConsistency(mostly).check([mcq()])[0].decisions[0].accepted is False
+
+
+def test_only_usable_choices_are_asked():
+    model = knows(OPTIONS[1])
+    rejected = mcq(id="r").decided(Decision("screen", "clue by length", False, "clue by length"))
+    drafts = [freeform(), mcq(), cloze(), rejected, mcq(error="cut off"), mcq(correct=None)]
+    checked = SelfConsistency(model).check(drafts)
+    assert [draft == before for draft, before in zip(checked, drafts, strict=True)] == [
+        True,
+        False,
+        True,
+        True,
+        True,
+        True,
+    ]
+    assert SelfConsistency(model).check([cloze()]) == [cloze()]
+
+
+class Writer:
+    """A model without log-probabilities."""
+
+    name, fingerprint = "openai:writer", "6" * 64
+
+    def __init__(self):
+        self._model = ScriptedModel(write=lambda prompt, schema: f"({_line_of(prompt, OPTIONS[1])})")
+        self.render, self.generate, self.close = self._model.render, self._model.generate, self._model.close
+
+
+def test_a_model_without_log_probabilities_writes_its_letter():
+    (decision,) = SelfConsistency(Writer()).check([mcq()])[0].decisions
+    assert (decision.by, decision.accepted) == ("openai:writer", True)

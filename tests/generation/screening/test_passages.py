@@ -1,0 +1,121 @@
+"""Running text is fit to write from; references, indices, contents and formulae are not."""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from climassay.corpus import read, split_passages
+from climassay.errors import InputError
+from climassay.generation.screening import other_language, passage_fault
+from climassay.primer import SOURCE_BOOKS, book_path
+
+DATA = Path(__file__).parents[3] / ".." / "shared" / "data"
+needs_data = pytest.mark.skipif(not DATA.exists(), reason="the shared data folder is absent")
+
+PROSE = (
+    "Cloud droplets grow on particles, and their number depends on the updraught (Smith et al., 2013; Jones and "
+    "Lee, 2014; "
+    "Müller et al., 2020a). In the mean the forcing is about 1.5 W m−2, with a range of 0.9 to 2.1 W m−2 in 2019."
+)
+CASES = {
+    "too short": "Cloud droplets grow on particles.",
+    "references": (
+        "Smith, J. A., and K. Lee, 2013: Droplets in clouds. J. Atmos. Sci., 70, 1203-1215, doi:10.1175/JAS-D-12.1.\n"
+        "Jones, P., Q. Wu, and R. T. Adams, 2014: Aerosol and rain. Nature Geosci., 7(3), 45-50.\n"
+        "Müller, B., 2020: Clouds. Cambridge University Press, Cambridge, 312 pp."
+    ),
+    "contents": (
+        "1 Introduction ............ 1\n1.1 Droplets in clouds of the air ............ 4\n1.2 Rain of the "
+        "tropics and its "
+        "daily course ............ 12\n2 Radiation and the surface of the sea ............ 31\n3 The carbon "
+        "cycle ...... 77"
+    ),
+    "index": (
+        "absorption, 12, 45-48, 101\naccretion, 211\nadiabatic lapse rate, 14, 33\nadvection, 56-58\naerosol, "
+        "3, 17, 88\n"
+        "albedo, planetary, 9, 22; surface, 23\nammonia, 140\nanticyclone, 75, 76\nArctic amplification, 190-195\n"
+        "baroclinic waves, 60\nblack carbon, 91, 93\nBowen ratio, 41\nbrightness temperature, 20"
+    ),
+    "equations": (
+        "The balance of the layers is then\n$$\\begin{align} C \\frac{dT}{dt} &= (1-\\alpha) Q - \\epsilon "
+        "\\sigma T^4 \\\\ "
+        "F &= \\lambda T + N \\\\ N &= F - \\lambda T - \\gamma (T - T_d) \\end{align}$$\nand for the deep layer "
+        "$$ C_d \\frac{dT_d}{dt} = \\gamma (T - T_d) $$\nas before."
+    ),
+    "numbers": "Year Mean Low High\n"
+    + "\n".join(f"{year} {year / 1000} {year - 1850} 0.{year}" for year in range(1990, 2012))
+    + "\nglobal mean surface temperature anomaly Hadley centre Berkeley Earth NOAA annual values series version "
+    "table station",
+    "capitals": "THE RADIATIVE FORCING OF CLOUDS AND AEROSOLS IN THE CLIMATE SYSTEM IS THE SUBJECT OF THE CHAPTERS OF "
+    "THE SECOND PART OF THIS BOOK ON THE AIR",
+    "front matter": "© 2020 The Authors. All rights reserved. Published by the Press. ISBN 978-1-23. This book "
+    "is in copyright, "
+    "and no part of it may be copied without the written permission of the publisher.",
+    "other language": "Les nuages se forment quand l'air humide se refroidit, et leur nombre de gouttes dépend "
+    "de la vitesse de "
+    "l'air ainsi que des particules qui sont dans la couche.",
+    "no sentences": "Authors Anna Berg Norway Carlo Rossi Italy Dana White Canada Emil Stein Germany Farid Khan "
+    "Pakistan "
+    "Grace Obi Nigeria Hana Sato Japan Ivan Petrov Russia Julia Costa Brazil Kofi Mensah Ghana Lena Olsen Denmark",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", CASES)
+def test_every_fault_is_told_by_its_name(fault):
+    assert passage_fault(CASES[fault]) == fault
+
+
+def test_prose_with_citations_numbers_and_a_formula_is_fit():
+    assert passage_fault(PROSE) is None
+    assert (
+        passage_fault(f"{PROSE} The balance is $C dT/dt = F - \\lambda T$, where $T$ is the warming of the surface.")
+        is None
+    )
+
+
+def test_the_language_can_be_another_one():
+    assert passage_fault(CASES["other language"], "fr") is None
+    assert passage_fault(PROSE, "fr") == "other language"
+    with pytest.raises(InputError, match="cannot be told"):
+        passage_fault(PROSE, "xx")
+
+
+def test_no_passage_of_the_primer_is_refused():
+    for name in SOURCE_BOOKS:
+        for document in read(book_path(name)).documents:
+            assert [passage.id for passage in split_passages(document) if passage_fault(passage.text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("What is the albedo of the sea?", None),
+        ("Aerosol optical depth, 550 nm", None),
+        ("", None),
+        ("Quelle est la température de la surface de la mer ?", "fr"),
+        ("¿Cuál es la temperatura de la superficie del mar?", "es"),
+        ("Qual é a temperatura da superfície do mar?", "pt"),
+        ("Wat is de temperatuur van het oppervlak van de zee?", "nl"),
+        ("海洋表面的温度是多少以及为什么会变化", "another script"),
+        ("σ, λ and Φ", None),
+    ],
+)  # fmt: skip
+def test_languages_are_told_by_their_function_words(text, language):
+    assert other_language(text) == language
+
+
+@needs_data
+def test_real_passages_are_kept_and_translated_ones_refused():
+    with gzip.open(DATA / "ipcc_ar6_paragraphs.jsonl.gz", "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    texts = [row["text"] for row in rows[::150] if row["class"] == "body" and len(row["text"].split()) >= 25]
+    refused = [passage_fault(text) for text in texts]
+    assert len(texts) > 100
+    assert sum(fault is not None for fault in refused) < 0.03 * len(texts)
+    with (DATA / "pira_qa.csv").open(encoding="utf-8") as file:
+        abstracts = list(csv.DictReader(file))
+    assert not any(passage_fault(row["abstract"]) for row in abstracts[::5])
+    assert all(passage_fault(row["abstract_translated_pt"]) == "other language" for row in abstracts[::5])

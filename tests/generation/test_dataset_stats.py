@@ -1,0 +1,67 @@
+from collections import Counter
+from dataclasses import replace
+
+from climassay.generation import Decision
+from climassay.generation.dataset_stats import dataset_report, dataset_stats, stats_figures, stats_tables
+from climassay.generation.dataset_store import Placed
+from climassay.generation.recipe import Stream
+from climassay.reporting import as_markdown
+from drafts import PASSAGE, make_draft, rejected
+
+OTHER = replace(PASSAGE, id="sea-1", document_id="sea", document="The sea", section="Currents")
+PLACED = [
+    Placed(make_draft("a", "mcq", options=("Ice", "Rain"), correct=1, answer="Rain"), "book", 0),
+    Placed(make_draft("b", "mcq", level="reasoning", passages=(OTHER,)), "sea", 0),
+    Placed(make_draft("c", "mcq", decisions=(rejected("figure"), rejected("length"))), "book", 1),
+    Placed(make_draft("d", "cloze", decisions=(rejected("figure"),)), "book", 0),
+    Placed(make_draft("e", "cloze", decisions=(rejected("figure"), Decision("expert", "ann", True))), "book", 1),
+    Placed(make_draft("f", "cloze", error="The request failed."), "sea", 0),
+    Placed(make_draft("g", "cloze", decisions=(Decision("expert", "ann", False, "wrong answer"),)), "sea", 1),
+]
+
+
+def test_every_draft_is_counted_once_under_what_became_of_it():
+    stats = dataset_stats("silver", PLACED)
+    assert stats.accepted == 3
+    cloze = stats.streams[Stream("cloze", "base")]
+    assert (cloze.asked, cloze.accepted, cloze.failed) == (4, 1, 1)
+    assert stats.reasons == {
+        ("screen", "figure"): Counter({"mcq": 1, "cloze": 1}),
+        ("expert", "wrong answer"): Counter({"cloze": 1}),
+    }
+    assert stats.failures == {"The request failed.": 1}
+    assert stats.books["A book"] == {Stream("mcq", "base"): 1, Stream("cloze", "base"): 1}
+    assert stats.sections == {"A book": {"Aerosols"}, "The sea": {"Currents"}}
+
+
+def test_the_tables_show_yield_reasons_and_sources():
+    shown = "\n".join(as_markdown(table) for table in stats_tables(dataset_stats("silver", PLACED)))
+    assert "| mcq | base | 2 | 0 | 1 | 1 | 50.0% | 9.5 to 90.5 |" in shown
+    assert "| 7 | 1 | 3 | 3 | 42.9% |" in shown.replace("*", "")
+    assert "| screening | figure | 1 | 1 | 2 |" in shown
+    assert "| The sea | 0 | 1 | 0 | 1 | 1 |" in shown
+
+
+def test_the_figures_have_a_bar_for_each_source_kind_and_reason():
+    sources, levels, reasons = stats_figures(dataset_stats("silver", PLACED))
+    assert [bar.label for bar in sources.bars] == ["A book", "The sea"]
+    assert [bar.counts for bar in levels.bars] == [(1, 1, 0), (1, 0, 0)]
+    assert [bar.label for bar in reasons.bars] == ["screening: figure", "expert: wrong answer"]
+
+
+def test_an_empty_dataset_has_a_table_and_no_figures():
+    stats = dataset_stats("none", [])
+    [table] = stats_tables(stats)
+    assert table.rows[0][2:6] == ("0", "0", "0", "0")
+    assert stats_figures(stats) == []
+
+
+def test_the_report_shows_each_draft_with_its_decisions_and_escapes_them():
+    evil = make_draft("x", question="<script>alert(1)</script>?", decisions=(rejected("figure"),))
+    page = dataset_report(
+        dataset_stats("silver", PLACED), [*PLACED, Placed(evil, "book", 9)], [("model", "m")]
+    ).to_html()
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "rejected: wrong answer" in page
+    assert "The request failed." in page

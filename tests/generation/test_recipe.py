@@ -1,0 +1,83 @@
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.errors import InputError
+from climassay.generation.recipe import COMMENTED, CountSpec, Recipe, Stream, WriterSpec, load_recipe, parse_recipe
+
+LEAST = {"collections": ["books"], "writer": {"model": "local:smollm2"}, "counts": {"mcq": 3}}
+
+
+def parsed(**changes) -> Recipe:
+    return parse_recipe({**LEAST, **changes}, where="my.toml", folder=Path())
+
+
+def test_the_written_recipe_is_one():
+    recipe = parse_recipe(tomllib.loads(COMMENTED), where="recipe.toml", folder=Path())
+    assert recipe.name == "silver"
+    assert recipe.wanted() == {
+        Stream("mcq", "base"): 15,
+        Stream("mcq", "reasoning"): 8,
+        Stream("mcq", "hypothetical"): 7,
+        Stream("freeform", "base"): 15,
+        Stream("freeform", "reasoning"): 8,
+        Stream("freeform", "hypothetical"): 7,
+        Stream("cloze", "base"): 30,
+    }
+
+
+@given(st.integers(0, 500), st.tuples(*[st.floats(0, 10)] * 3).filter(lambda shares: sum(shares) > 1e-3))
+def test_levels_share_out_exactly_what_is_wanted(number, shares):
+    counts = CountSpec(mcq=number, base=shares[0], reasoning=shares[1], hypothetical=shares[2])
+    wanted = Recipe("r", ("c",), WriterSpec("m"), counts).wanted()
+    assert sum(wanted.values()) == number
+    total = sum(shares)
+    for stream, part in wanted.items():
+        assert abs(part - number * getattr(counts, stream.level) / total) < 1 + 1e-9
+
+
+def test_the_file_gives_the_name_and_the_folder(tmp_path):
+    (tmp_path / "clouds.toml").write_text('collections = ["c"]\n[writer]\nmodel = "m"\n[counts]\ncloze = 2\n')
+    recipe = load_recipe(tmp_path / "clouds.toml")
+    assert (recipe.name, recipe.folder) == ("clouds", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"collections": []}, "at least one collection"),
+        ({"collections": "books"}, "a list of texts"),
+        ({"writer": {}}, "needs an entry 'model'"),
+        ({"writer": 3}, r"\[writer\]"),
+        ({"counts": {}}, "how many questions"),
+        ({"counts": {"mcq": -1}}, "cannot be negative"),
+        ({"counts": {"mcq": 1, "base": 0}}, "at least one level"),
+        ({"counts": {"mcq": "many"}}, "whole number"),
+        ({"screening": {"orders": 0}}, "orders"),
+        ({"screening": {"needed": 1.5}}, "needed"),
+        ({"stop": {"min_yield": 2}}, "min_yield"),
+        ({"batch": 0}, "batch"),
+        ({"contexts": {"mode": "best"}}, "one of"),
+        ({"cooks": 3}, "no entry 'cooks'"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
+)
+def test_what_does_not_fit_is_named_with_the_file(changes, said):
+    with pytest.raises(InputError, match=f"my.toml.*{said}"):
+        parsed(**changes)
+
+
+def test_a_recipe_without_writer_is_refused():
+    with pytest.raises(InputError, match=r"\[writer\] needs an entry 'model'"):
+        parse_recipe({"collections": ["c"], "counts": {"mcq": 1}}, where="x.toml", folder=Path())
+
+
+def test_counts_and_stops_may_change_but_not_what_decides_the_questions():
+    first = parsed()
+    assert parsed(counts={"mcq": 30}, stop={"cost": 1.0}, batch=4).deciding() == first.deciding()
+    assert parsed(writer={"model": "local:smollm2", "concurrency": 3}).deciding() == first.deciding()
+    assert parsed(writer={"model": "local:other"}).deciding() != first.deciding()
+    assert parsed(seed=1).deciding() != first.deciding()

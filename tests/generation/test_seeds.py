@@ -1,0 +1,136 @@
+"""Seed passages: every section and book is visited, nothing repeats too early, and every process agrees."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.corpus import Collection
+from climassay.generation.seeds import SeedSampler, _Place, stratified_order
+from climassay.grounding import CollectionGroup
+from topic_encoder import TopicEncoder, book_group
+
+GIANT = {"Giant": [f"Fact {number} of the giant section." for number in range(30)]}
+SMALL = {f"Small {number}": [f"The fact of small section {number}."] for number in range(10)}
+BOOKS = {
+    "Alpha": GIANT | SMALL,
+    "Beta": {"Only": ["One fact of beta.", "Another fact of beta."]},
+    "Empty": {"References": ["References 1.", "References 2."]},
+}
+
+
+def fault(text: str) -> str | None:
+    return "references" if text.startswith("References") else None
+
+
+@pytest.fixture(scope="module")
+def group(tmp_path_factory) -> CollectionGroup:
+    return book_group(tmp_path_factory.mktemp("seeds"), BOOKS)
+
+
+@pytest.fixture(scope="module")
+def sampler(group) -> SeedSampler:
+    return SeedSampler(group, suitable=fault)
+
+
+def drawn(sampler, stream, book, numbers):
+    return [sampler.passage(stream, book, number).id for number in numbers]
+
+
+def test_books_without_a_suitable_passage_are_none(sampler):
+    assert sampler.books == ("id-Alpha", "id-Beta")
+    assert sampler.unsuitable == {"references": 2}
+    assert sampler.passage("mcq/base", "id-Empty", 0) is None
+    assert sampler.passage("mcq/base", "no such book", 0) is None
+
+
+def test_every_section_is_visited_before_one_is_visited_twice(sampler):
+    first = [sampler.passage("mcq/base", "id-Alpha", number).headings for number in range(11)]
+    assert len(set(first)) == 11
+    rest = {sampler.passage("mcq/base", "id-Alpha", number).headings for number in range(11, 40)}
+    assert rest == {("Giant",)}
+
+
+def test_rounds_use_every_passage_once_and_in_another_order(sampler):
+    first, second = (drawn(sampler, "mcq/base", "id-Alpha", range(start, start + 40)) for start in (0, 40))
+    assert len(set(first)) == 40
+    assert set(first) == set(second)
+    assert first != second
+
+
+def test_streams_and_seeds_have_orders_of_their_own(group, sampler):
+    base = drawn(sampler, "mcq/base", "id-Alpha", range(40))
+    assert drawn(sampler, "freeform/base", "id-Alpha", range(40)) != base
+    assert drawn(SeedSampler(group, seed=1, suitable=fault), "mcq/base", "id-Alpha", range(40)) != base
+
+
+def test_the_order_does_not_depend_on_what_was_asked_before(group, sampler):
+    base = drawn(sampler, "mcq/base", "id-Alpha", range(60))
+    again = SeedSampler(group, suitable=fault)
+    assert list(reversed(drawn(again, "mcq/base", "id-Alpha", reversed(range(60))))) == base
+
+
+def test_another_process_draws_the_same(group, sampler, tmp_path):
+    script = tmp_path / "draw.py"
+    script.write_text(
+        "import sys\n"
+        "from climassay.generation.seeds import _Place, stratified_order\n"
+        "print(*stratified_order([_Place(str(n), (str(n % 5),)) for n in range(30)], 'key'))\n",
+        encoding="utf-8",
+    )
+    environment = {"PYTHONHASHSEED": "12345", "PYTHONPATH": str(Path(sys.modules["climassay"].__file__).parents[1])}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
+    here = stratified_order([_Place(str(number), (str(number % 5),)) for number in range(30)], "key")
+    assert tuple(done.stdout.split()) == here
+
+
+def test_a_document_of_two_collections_counts_once(tmp_path):
+    first = book_group(tmp_path, BOOKS, "first")
+    second = book_group(tmp_path, {"Beta": BOOKS["Beta"], "Gamma": {"G": ["A fact of gamma."]}}, "second")
+    both = SeedSampler(CollectionGroup((*first.collections, *second.collections)))
+    assert both.books == ("id-Alpha", "id-Beta", "id-Empty", "id-Gamma")
+    assert len({both.passage("s", "id-Beta", number).id for number in range(6)}) == 2
+
+
+def test_books_are_read_one_at_a_time_and_once(group, monkeypatch):
+    read = []
+    own = Collection.document_passages
+    monkeypatch.setattr(Collection, "document_passages", lambda self, book: read.append(book) or own(self, book))
+    sampler = SeedSampler(group)
+    assert sampler.passage("mcq/base", "id-Beta", 0) is not None
+    assert read == ["id-Beta"]
+    assert sampler.books == sampler.books
+    drawn(sampler, "mcq/base", "id-Alpha", range(50))
+    assert Counter(read) == {"id-Alpha": 1, "id-Beta": 1, "id-Empty": 1}
+
+
+def test_unfinished_documents_wait(group, tmp_path, monkeypatch):
+    collection = Collection.create(tmp_path, "cut", TopicEncoder(), passage_size=200, passage_overlap=0)
+    whole = group.collections[0].documents()
+    monkeypatch.setattr(collection, "documents", lambda: [_unfinished(document) for document in whole])
+    assert SeedSampler(CollectionGroup((collection,))).books == ()
+
+
+def _unfinished(document):
+    from dataclasses import replace
+
+    return replace(document, expected=document.passages + 1)
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=60), st.text())
+def test_any_order_is_a_fair_permutation(sections, key):
+    places = [_Place(str(number), (str(section),)) for number, section in enumerate(sections)]
+    order = stratified_order(places, key)
+    assert sorted(order) == sorted(place.id for place in places)
+    section_of = {place.id: place.section for place in places}
+    left, seen = Counter(place.section for place in places), Counter()
+    for item in order:
+        section = section_of[item]
+        # No section gets a further turn while another one that still has passages is behind.
+        assert seen[section] <= min(seen[other] for other in left if left[other])
+        seen[section] += 1
+        left[section] -= 1

@@ -1,0 +1,147 @@
+import json
+import math
+
+import pytest
+
+from climassay.errors import InputError, ModelError
+from climassay.generation import Subject
+from climassay.generation.validation import ByKind, PromptedValidator, load_validator, validate
+from climassay.generation.validation.asked import read_facts, write_facts
+from climassay.generation.validation.fine_tuning import _measured, api_examples, chat_examples
+from climassay.generation.validation.prompting import validation_prompt, validation_request
+from climassay.generation.validation.training import split_labels
+
+
+def test_the_prompt_has_all_that_the_paper_shows(make_draft):
+    mcq = make_draft(1, kind="mcq", question="Which way?", answer="up", options=("up", "down"))
+    request = validation_request(mcq, validation_prompt(), Subject(field="botany"))
+    text = "\n".join(message.content for message in request.messages)
+    for part in ("botany", "multiple-choice", "Question: Which way?", "a) up", "b) down", "Answer: up", mcq.context):
+        assert part in text
+    assert request.options == (" VALID", " INVALID")
+
+
+def test_a_long_context_loses_its_end(make_draft):
+    from dataclasses import replace
+
+    plain = make_draft(1)
+    long = replace(plain, passages=(replace(plain.main, text="begin " + "x" * 20_000 + " end"),))
+    text = validation_request(long, validation_prompt(), Subject()).messages[-1].content
+    assert "begin" in text
+    assert " end" not in text
+
+
+def test_content_free_answers_are_taken_out(verdicts, make_draft):
+    drafts = [make_draft(1), make_draft(2, answer="It cools."), make_draft(3, question="Does it fail?")]
+    plain = PromptedValidator(verdicts, content_free=False).judge(drafts)
+    # log-odds 1 and -1 for the two answers; without content the model leans to INVALID by 1.
+    assert plain[0] == pytest.approx(1 / (1 + math.exp(-1)))
+    assert plain[1] == pytest.approx(1 / (1 + math.exp(1)))
+    corrected = PromptedValidator(verdicts).judge(drafts)
+    assert corrected[0] == pytest.approx(1 / (1 + math.exp(-2)))
+    assert corrected[1] == pytest.approx(0.5)
+    assert plain[2] is corrected[2] is None
+
+
+def test_a_model_that_cannot_work_decides_nothing(make_draft, verdicts):
+    def broken(requests, on_result=None):
+        raise ModelError("Nothing listens there.")
+
+    verdicts.option_logprobs = broken
+    (decided,) = validate([make_draft(1)], PromptedValidator(verdicts))
+    assert decided.decisions[-1].accepted is None
+    assert decided.usable
+
+
+def test_each_kind_has_its_own_validator(make_draft, verdicts):
+    found = load_validator("mcq=prompted:local:a,freeform=prompted:local:b", load=lambda name: verdicts)
+    assert isinstance(found, ByKind)
+    assert set(found.validators) == {"mcq", "freeform"}
+    decided = validate([make_draft(1), make_draft(2, kind="cloze")], found, 0.5)
+    assert decided[0].decisions[-1].accepted
+    assert not decided[1].decisions
+
+
+@pytest.mark.parametrize("name", ["prompted:", "nothing-here", "mcq=", "adapter:nowhere", "api:nowhere.json"])
+def test_names_that_name_nothing(name):
+    with pytest.raises(InputError):
+        load_validator(name)
+
+
+def test_training_chats_are_asked_as_the_validator_asks(labels):
+    prompt, subject = validation_prompt(), Subject()
+    examples = chat_examples(labels.drafts[:2], prompt, subject)
+    assert [example.answer for example in examples] == [" INVALID", " VALID"]
+    request = validation_request(labels.drafts[0].draft, prompt, subject)
+    assert (examples[0].messages, examples[0].assistant_prefix) == (request.messages, request.assistant_prefix)
+    lines = [json.loads(line) for line in api_examples(labels.drafts[:2], prompt, subject).decode().splitlines()]
+    assert [line["messages"][-1] for line in lines] == [
+        {"role": "assistant", "content": "INVALID"},
+        {"role": "assistant", "content": "VALID"},
+    ]
+    # The client puts the beginning of the answer into the prompt; so do the chats that are learned from.
+    assert 'begins with "Verdict:"' in lines[0]["messages"][-2]["content"]
+
+
+def test_labels_are_held_out_by_passage_with_both_kinds(labels):
+    learned, held = split_labels(labels, 0.25)
+    assert len(learned) + len(held) == 60
+    assert 10 <= len(held) <= 20
+    passages = [{one.draft.main.text for one in part} for part in (learned, held)]
+    assert not passages[0] & passages[1]
+    assert {one.valid for one in held} == {True, False}
+    with pytest.raises(InputError, match="between 0 and 1"):
+        split_labels(labels, 1.0)
+
+
+def test_a_fine_tuned_model_keeps_its_calibration_and_threshold(labels, verdicts, tmp_path):
+    asked = PromptedValidator(verdicts, content_free=False, name="adapter:test")
+    found = _measured(asked, labels, labels.drafts[:20], labels.drafts[20:], 0.9, 0)
+    assert found.scores.auroc == 1
+    assert found.facts.kinds == ("freeform",)
+    assert found.facts.threshold.precision.value >= 0.9
+    write_facts(found.facts, tmp_path)
+    facts = read_facts(tmp_path)
+    assert facts == found.facts
+    again = facts.validator(verdicts, validation_prompt(), "adapter:test")
+    drafts = [one.draft for one in labels.drafts]
+    assert again.judge(drafts) == found.validator.judge(drafts)
+    own = tmp_path / "validate.prompt"
+    own.write_text("[user]\n{{ question }}\n[assistant]\nVerdict:", encoding="utf-8")
+    with pytest.raises(InputError, match="another text of the prompt"):
+        facts.validator(verdicts, validation_prompt(tmp_path), "x")
+
+
+def test_a_fine_tuning_job_becomes_a_validator(labels, verdicts, tmp_path, monkeypatch, make_draft):
+    from climassay.generation.validation import fine_tuning
+    from climassay.models.openai_finetuning import FineTuningState, write_state
+
+    state, sent = tmp_path / "state.json", []
+
+    def finished(model, training, path, **options):
+        sent.append(training)
+        done = FineTuningState("http://localhost:1/v1", "small", "0" * 64, job_id="j", status="succeeded", model="ft:x")
+        write_state(done, path)
+        return done
+
+    monkeypatch.setattr(fine_tuning, "fine_tune", finished)
+    asked = []
+    trained = fine_tuning.train_api(labels, "openai:small", state, lambda name: asked.append(name) or verdicts)
+    assert asked == ["openai:ft:x"]
+    # Nothing that is measured on was sent.
+    assert len(sent[0].splitlines()) == trained.facts.labels == len(trained.facts.trained_on)
+    assert trained.facts.labels < 60
+    loaded = load_validator(f"api:{state}", load=lambda name: verdicts)
+    assert loaded.name == "api:ft:x"
+    drafts = [make_draft(1), make_draft(2, answer="It cools.")]
+    assert loaded.judge(drafts) == trained.validator.judge(drafts)
+    assert load_validator(str(state), load=lambda name: verdicts).judge(drafts) == loaded.judge(drafts)
+
+
+def test_a_job_without_a_validator_is_not_loaded(tmp_path, verdicts):
+    from climassay.models.openai_finetuning import FineTuningState, write_state
+
+    state = tmp_path / "state.json"
+    write_state(FineTuningState("http://localhost:1/v1", "small", "0" * 64, status="running"), state)
+    with pytest.raises(InputError, match="was not finished"):
+        load_validator(f"api:{state}", load=lambda name: verdicts)
