@@ -10,7 +10,7 @@ hold any character but control characters; a line break is written as an escape,
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -25,6 +25,10 @@ MIN_DECIMALS = 4
 _CHARACTER = r"[ !#-\[\]-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]"
 _ESCAPE = r'"\\" ["\\n]'
 _CHARACTER_BYTES = 4
+_CHAIN = 500
+"""Characters up to which a string has a rule for each number of them: the fastest masks, but 6 ms to compile each."""
+_BLOCK = 64
+"""Characters of a block of longer strings."""
 _POINT = '"."'
 _ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "definitions", "deprecated"}
@@ -72,7 +76,8 @@ def schema_grammar(schema: Mapping[str, Any], *, longest_string: int | None = No
     """
     builder = _Builder(schema, longest_string)
     root = builder.value(schema, "$")
-    lines = [f"root ::= {root.expression}", *builder.rules, f"char ::= {_CHARACTER} | {_ESCAPE}"]
+    character = f"char ::= {_CHARACTER} | {_ESCAPE}"
+    lines = [f"root ::= {root.expression}", *builder.rules, *_up_to(builder.longest), *_blocks(builder.long), character]
     closed = root.expression.startswith(('("{"', '("["'))
     return SchemaGrammar("\n".join(lines) + "\n", root.size, closed)
 
@@ -83,6 +88,10 @@ class _Builder:
     longest_string: int | None
     rules: list[str] = field(default_factory=list)
     open_references: list[str] = field(default_factory=list)
+    longest: int = 0
+    """Greatest number of characters that a rule ``upto`` is needed for."""
+    long: set[int] = field(default_factory=set)
+    """Numbers of characters, above :data:`_CHAIN`, that a rule ``many`` is needed for."""
 
     def value(self, schema: Any, place: str) -> Piece:
         """Any schema."""
@@ -150,7 +159,17 @@ class _Builder:
             raise ModelError(f"The string at {place} has no maxLength: give it one, so that an answer is bound to end.")
         high = int(high) if self.longest_string is None else max(low, min(int(high), self.longest_string))
         _check_order(low, high, place)
-        return Piece(f'("\\"" char{{{low},{high}}} "\\"")', 2 + _CHARACTER_BYTES * high)
+        needed = f"char{{{low}}} " if low else ""
+        return Piece(f'("\\"" {needed}{self._characters(high - low)} "\\"")', 2 + _CHARACTER_BYTES * high)
+
+    def _characters(self, most: int) -> str:
+        """Any characters up to a number."""
+        if most <= _CHAIN:
+            self.longest = max(self.longest, most)
+            return f"upto{most}"
+        self.long.add(most)
+        self.longest = max(self.longest, _BLOCK - 1)
+        return f"many{most}"
 
     def _array(self, schema: Mapping[str, Any], place: str) -> Piece:
         low, high = int(schema.get("minItems", 0)), schema.get("maxItems")
@@ -199,6 +218,31 @@ class _Builder:
         name = f"{kind}{len(self.rules)}"
         self.rules.append(f"{name} ::= {expression}")
         return name
+
+
+def _up_to(longest: int) -> list[str]:
+    """Rules for any number of characters up to each number, shared by all strings of a schema.
+
+    The same as ``char{0,n}``, for which xgrammar 0.2 fills each mask anew: measured at 10 ms a token for n = 60 and 480
+    for 250, against 0.2 ms for these rules, whose masks are made when the grammar is compiled (in 3 s for 250).
+    """
+    return ['upto0 ::= ""', *(f'upto{number} ::= "" | char upto{number - 1}' for number in range(1, longest + 1))]
+
+
+def _blocks(numbers: Collection[int]) -> list[str]:
+    """Rules for great numbers of characters, in blocks: compiled in a second whatever the number, 3 ms a token."""
+    if not numbers:
+        return []
+    rules = ["block1 ::= char", *(f"block{number} ::= char block{number - 1}" for number in range(2, _BLOCK + 1))]
+    for most in sorted(numbers):
+        blocks, rest = divmod(most, _BLOCK)
+        rules.append(f"many{most}in0 ::= upto{rest}")
+        rules += [
+            f"many{most}in{count} ::= upto{_BLOCK - 1} | block{_BLOCK} many{most}in{count - 1}"
+            for count in range(1, blocks + 1)
+        ]
+        rules.append(f"many{most} ::= many{most}in{blocks}")
+    return rules
 
 
 def _only(schema: Mapping[str, Any], kind: str) -> dict[str, Any]:
