@@ -2,6 +2,8 @@
 
 import json
 import tomllib
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -57,14 +59,17 @@ def test_questions_are_learned_once(workspace, model, tmp_path):
     plan, spec, tuned = plan_of(setting, model, tmp_path)
     told = []
     adapter = find_adapter(spec, tuned, plan, workspace, on_progress=lambda *values: told.append(values))
-    assert adapter.folder == workspace.adapters / "ft-silver-tiny"
-    assert told[-1][0] == "ft-silver-tiny"
+    name = f"ft-silver-{Path(model).name}"
+    assert adapter.folder == workspace.adapters / name
+    assert told[-1][0] == name
     assert told[-1][1] == told[-1][2] > 0
     assert "examples of silver.jsonl" in adapter.notes[0]
     assert 9 <= len(adapter.learned) < 12
     assert all(text.startswith("What is ") and "It is " in text for text in adapter.learned)
     again = []
     assert find_adapter(spec, tuned, plan, workspace, on_progress=lambda *values: again.append(values)) == adapter
+    other = replace(spec, label="the same model, asked in another way")
+    assert find_adapter(other, tuned, plan, workspace, on_progress=lambda *values: again.append(values)) == adapter
     assert again == []
     plain, changed = load_model(model), load_model(model, adapter=str(adapter.folder))
     assert plain.fingerprint != changed.fingerprint

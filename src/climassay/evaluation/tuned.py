@@ -59,7 +59,9 @@ def find_adapter(
         return None
     if not model.name.startswith("local:"):
         raise InputError(f"The setting {spec.label} trains an adapter; only local: models take one, not {model.name}.")
-    name = _file_name(f"{spec.label}-{model.shown}")
+    # Named for what is trained and not for its label: a model that is listed twice, to be asked in two ways, trains once.
+    trained = "-".join(part for part in (Path(model.name.removeprefix("local:")).name, model.dtype) if part)
+    name = _file_name(f"{spec.label}-{trained}")
     lesson = _lesson(spec.training, plan, workspace, prompts or TaskPrompts.load())
     result = _train(name, model, spec.training, lesson, workspace, on_progress)
     return Adapter(result.folder, (_summary(result), *result.warnings), lesson.texts)

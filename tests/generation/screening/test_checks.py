@@ -60,6 +60,7 @@ FAULTY = [
     ("foreign quantity", freeform("How long is ice?", "It is about 40 km.", level="reasoning")),
     ("unsupported answer", freeform("Why do snails dissolve?", "Carbonate becomes scarce in acidified seawater.")),
     ("unsupported answer", cloze("Coral reefs bleach whenever the summer sea stays unusually warm for weeks.")),
+    ("unsupported answer", freeform(answer="The answer is")),
     ("no question mark", freeform("Explain the freezing of pure cloud droplets.")),
     ("no question mark", mcq("Pure cloud droplets freeze at a temperature.")),
     ("copied question", freeform("Mineral dust is the leading type below about −15 °C?")),

@@ -41,6 +41,10 @@ def _foreign_quantity(draft: Draft) -> str | None:
 
 def _unsupported(draft: Draft) -> str | None:
     question = draft.wording.question
+    if draft.kind == "freeform" and not any(letter.isdigit() for letter in draft.wording.answer):
+        said = set(content_words(draft.wording.answer))
+        if said and not said & set(content_words(draft.context)):
+            return "No word of the answer stands in the passages."
     wanted = set(content_words(question if draft.kind == "cloze" else f"{question} {right_answer(draft)}"))
     known = set(content_words(draft.context))
     if len(wanted) < FEWEST_WORDS or not known:
