@@ -59,7 +59,7 @@ def find_adapter(
         return None
     if not model.name.startswith("local:"):
         raise InputError(f"The setting {spec.label} trains an adapter; only local: models take one, not {model.name}.")
-    # Named for what is trained and not for its label: a model that is listed twice, to be asked in two ways, trains once.
+    # Named for what is trained and not for its label: a model that is listed twice, asked in two ways, trains once.
     trained = "-".join(part for part in (Path(model.name.removeprefix("local:")).name, model.dtype) if part)
     name = _file_name(f"{spec.label}-{trained}")
     lesson = _lesson(spec.training, plan, workspace, prompts or TaskPrompts.load())
