@@ -46,7 +46,10 @@ def test_the_figures_have_a_bar_for_each_source_kind_and_reason():
     sources, levels, reasons = stats_figures(dataset_stats("silver", PLACED))
     assert [bar.label for bar in sources.bars] == ["A book", "The sea"]
     assert [bar.counts for bar in levels.bars] == [(1, 1, 0), (1, 0, 0)]
-    assert [bar.label for bar in reasons.bars] == ["screening: figure", "expert: wrong answer"]
+    assert [(dot.label, dot.group, dot.value) for dot in reasons.dots] == [
+        ("figure", "screening", 2 / 6),
+        ("wrong answer", "expert", 1 / 6),
+    ]
 
 
 def test_an_empty_dataset_has_a_table_and_no_figures():

@@ -11,6 +11,8 @@ from climassay.reporting import (
     AnswerRow,
     AnswerTables,
     Category,
+    Dot,
+    DotPlot,
     Facts,
     Option,
     Report,
@@ -153,9 +155,9 @@ def _source_table(stats: DatasetStats) -> Table:
     return Table.of(f"{stats.name}: accepted questions by source", headings, rows)
 
 
-def stats_figures(stats: DatasetStats) -> list[StackedBars]:
+def stats_figures(stats: DatasetStats) -> list[StackedBars | DotPlot]:
     """Accepted questions by source and kind, by level, and rejections by reason (the paper's Figure 7)."""
-    figures = []
+    figures: list[StackedBars | DotPlot] = []
     kinds = [kind for kind in KINDS if any(stream.kind == kind for stream in stats.streams)]
     colours = tuple(Category(kind, place) for kind, place in zip(KINDS, (1.0, 0.75, 0.5), strict=True) if kind in kinds)
     by_book = [
@@ -172,14 +174,20 @@ def stats_figures(stats: DatasetStats) -> list[StackedBars]:
     ]
     if stats.accepted:
         figures.append(StackedBars("Accepted questions by level", levels, tuple(by_kind)))
-    by_reason = [
-        StackedBar(f"{STEP_WORDS.get(step, step)}: {reason}", tuple(counts[kind] for kind in kinds))
-        for (step, reason), counts in sorted(stats.reasons.items(), key=lambda entry: (-entry[1].total(), entry[0]))
-    ]
-    if by_reason:
-        note = "Each bar is one reason for which drafts were rejected; its parts are the kinds of these drafts."
-        figures.append(StackedBars("Reasons for rejection", colours, tuple(by_reason), note))
+    if stats.reasons:
+        figures.append(_reason_figure(stats))
     return figures
+
+
+def _reason_figure(stats: DatasetStats) -> DotPlot:
+    """Share of the drafts that each reason removed (the paper's Figure 7, with intervals)."""
+    written = sum(one.asked - one.failed for one in stats.streams.values())
+    dots = []
+    for (step, reason), counts in sorted(stats.reasons.items(), key=lambda entry: (-entry[1].total(), entry[0])):
+        share = proportion(counts.total(), written)
+        dots.append(Dot(reason, STEP_WORDS.get(step, step), share.value, *share.interval))
+    note = f"Of {written} drafts that were written; each is counted under the first decision against it."
+    return DotPlot("Why drafts were rejected", tuple(dots), "share of the drafts", note)
 
 
 def _of_kind(counts: Counter[Stream], kind: str) -> int:
@@ -211,7 +219,15 @@ def _answers(placed: Sequence[Placed], note: str) -> AnswerTables:
     places = {name: place for place, name in enumerate(passages)}
     questions = tuple(_answered(one, places[one.draft.main.id]) for one in placed)
     sources = tuple(SourceText(one.place, one.text) for one in passages.values())
-    return AnswerTables("Drafts and the decisions on them", questions, sources, note)
+    return AnswerTables(
+        "Drafts and the decisions on them",
+        questions,
+        sources,
+        note,
+        collection_word="state",
+        wrong_word="against it",
+        some_wrong="some decision against it",
+    )
 
 
 def _answered(one: Placed, place: int) -> AnsweredQuestion:

@@ -76,6 +76,12 @@ class AnswerTables:
     questions: tuple[AnsweredQuestion, ...]
     sources: tuple[SourceText, ...] = ()
     note: str = ""
+    collection_word: str = "benchmark"
+    """Heading of the filter by :attr:`AnsweredQuestion.collection`."""
+    wrong_word: str = "wrong"
+    """What a row marked wrong is called in "2 of 3 wrong"."""
+    some_wrong: str = "some answer wrong"
+    """Label of the filter for questions with such a row."""
 
     def choices(self, field: str) -> tuple[str, ...]:
         """Values of ``kind``, ``level`` or ``collection`` that occur, in order of appearance."""
