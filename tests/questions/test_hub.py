@@ -55,9 +55,20 @@ def test_bad_names_are_told(hub, name, word):
         read_questions(name)
 
 
-def test_an_unreachable_hub_is_told(monkeypatch):
+def _client_error():
+    """A lost connection as the package's HTTP client tells it, which need not be an OSError."""
+    client_base = huggingface_hub.errors.HfHubHTTPError.__mro__[1]
+    return type("ConnectError", (client_base,), {})("no route")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError("no route"), _client_error(), huggingface_hub.errors.OfflineModeIsEnabled("offline"), ValueError("odd")],
+    ids=["system", "client", "offline", "value"],
+)
+def test_an_unreachable_hub_is_told(monkeypatch, error):
     def unreachable(*args, **options):
-        raise OSError("no route")
+        raise error
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
     with pytest.raises(InputError, match="could not be reached"):

@@ -137,10 +137,9 @@ def mcq(
 def _questions(file: str, limit: int | None) -> "QuestionSet":
     from dataclasses import replace
 
-    from climassay.primer import gold_questions
-    from climassay.questions import read_questions
+    from climassay.primer import named_questions
 
-    question_set = gold_questions() if file == "primer" else read_questions(file)
+    question_set = named_questions(file)
     if limit is None:
         return question_set
     kept = question_set.of_kind("mcq")[:limit]

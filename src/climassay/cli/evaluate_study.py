@@ -96,10 +96,9 @@ def contamination(
     """How many test questions share runs of words with texts that a model has read."""
     from climassay.evaluation.contamination import contamination as compare_words
     from climassay.evaluation.contamination import contamination_tables
-    from climassay.primer import gold_questions
-    from climassay.questions import read_questions
+    from climassay.primer import named_questions
 
-    asked = (gold_questions() if questions == "primer" else read_questions(questions)).questions
+    asked = named_questions(questions).questions
     reports = [compare_words(asked, read_texts(name, workspace), n, against=name) for name in against]
     if as_json:
         print_json(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from climassay.errors import InputError
+from climassay.folder_files import write_file
 
 _CARD = "README.md"
 _HUB_TASKS = "eval.yaml"
@@ -38,7 +38,7 @@ def take_over(folder: Path) -> FrameworkNotes:
         data = yaml.safe_load(hub.read_text(encoding="utf-8"))
         for task in data["tasks"]:
             task["config"] += _SUFFIX
-        _replace(hub, yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
+        write_file(hub, yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120).encode())
     return FrameworkNotes(_sections(body), configs)
 
 
@@ -48,12 +48,3 @@ def _sections(body: str) -> str:
     listed = "\n".join(line for line in parts.pop("Files", "").split("\n") if line.startswith(("- ", "  ")))
     lower = "\n".join(f"### {heading}\n{text.rstrip()}\n" for heading, text in parts.items())
     return f"## Tasks for other frameworks\n\n{listed}\n\n{lower}"
-
-
-def _replace(place: Path, text: str) -> None:
-    beside = place.with_name(f".{place.name}.new")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(place)
-    except OSError as error:
-        raise InputError(f"{place} cannot be written ({error.strerror}): choose another folder.") from error

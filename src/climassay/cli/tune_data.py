@@ -102,10 +102,9 @@ def question_set(file: str) -> "QuestionSet":
     Raises:
         InputError: The file cannot be read.
     """
-    from climassay.primer import gold_questions
-    from climassay.questions import read_questions
+    from climassay.primer import named_questions
 
-    return gold_questions() if file == "primer" else read_questions(file)
+    return named_questions(file)
 
 
 def finetuning_data(

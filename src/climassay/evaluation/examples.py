@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from climassay.errors import InputError
-from climassay.primer import gold_questions
+from climassay.primer import PRIMER, named_questions
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
-from climassay.questions import GAP, Kind, Question, option_letter, read_questions
+from climassay.questions import GAP, Kind, Question, option_letter
 from climassay.tuning.data import ChatExample
 
 Values = dict[str, object]
-PRIMER_POOL = "primer"
+PRIMER_POOL = PRIMER
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def open_pool(name: str) -> ExamplePool:
     Raises:
         InputError: The file cannot be read.
     """
-    question_set = gold_questions() if name == PRIMER_POOL else read_questions(name)
+    question_set = named_questions(name)
     return ExamplePool(question_set.name, question_set.questions)
 
 

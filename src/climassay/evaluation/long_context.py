@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from climassay.corpus.passages import join_passages
 from climassay.errors import InputError
 from climassay.evaluation.settings import AUTO, Prepared, Retriever, SettingSpec
-from climassay.models.contract import Generator
+from climassay.models.contract import Generator, Windowed, token_count, window_of
 from climassay.questions import Question
 from climassay.records import RecordedModel
 
@@ -16,22 +16,6 @@ if TYPE_CHECKING:
 
 ROOM = 512
 """Tokens left for the question, its options, the instructions and the answer."""
-CHARACTERS_PER_TOKEN = 3.5
-"""What is assumed of models that do not tell: scientific English has 4 to 5, so that the prompt rather ends short."""
-DEFAULT_WINDOW = 8192
-"""Tokens, for models that do not tell their window."""
-
-
-@runtime_checkable
-class Windowed(Protocol):
-    """A model that tells how much it can read."""
-
-    @property
-    def window(self) -> int:
-        """Most tokens of prompt and answer together."""
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, without those of the chat template."""
 
 
 def with_documents(
@@ -44,7 +28,7 @@ def with_documents(
 
     Args:
         questions: To be prepared.
-        model: Tells window and tokens where it can (:class:`Windowed`); else both are estimated.
+        model: Tells window and tokens where it can (``Windowed``); else both are estimated.
         retriever: Finds the most relevant passage.
         spec: Of kind ``long-context``.
 
@@ -53,7 +37,7 @@ def with_documents(
     """
     model = model.wrapped if isinstance(model, RecordedModel) else model
     room = _room(model, spec)
-    count = cache(lambda text: _tokens(model, text))
+    count = cache(lambda text: token_count(model, text))
     pages = cache(retriever.document_passages)
     hits = retriever.search_many([question.question for question in questions], k=1)
     prepared = []
@@ -68,19 +52,13 @@ def with_documents(
 
 
 def _room(model: Generator, spec: SettingSpec) -> int:
-    own = model.window if isinstance(model, Windowed) else DEFAULT_WINDOW
+    own = window_of(model)
     window = own if spec.window is None else spec.window
     if spec.window is not None and isinstance(model, Windowed) and window > own:
         raise InputError(f"A window of {window} tokens is asked for, but {model.name} reads at most {own}.")
     if window <= ROOM:
         raise InputError(f"A window of {window} tokens leaves no room: {ROOM} are kept for the question.")
     return window - ROOM
-
-
-def _tokens(model: Generator, text: str) -> int:
-    if isinstance(model, Windowed):
-        return model.count_tokens([text])[0]
-    return int(len(text) / CHARACTERS_PER_TOKEN) + 1
 
 
 def _place(passages: "Sequence[Passage]", question: Question, retriever: Retriever, best: "Passage | None") -> int:

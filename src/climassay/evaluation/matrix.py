@@ -20,8 +20,8 @@ from climassay.evaluation.outcome import Cell, CellRecord, Experiment, Outcome
 from climassay.evaluation.settings import Prepared, Setting, SettingSpec, Sources, make_setting
 from climassay.evaluation.written import Written, ask_written
 from climassay.models.contract import Generator, OptionScorer
-from climassay.primer import gold_questions
-from climassay.questions import Question, QuestionSet, join_questions, read_questions
+from climassay.primer import PRIMER, named_questions
+from climassay.questions import Question, QuestionSet, join_questions
 from climassay.records import RecordedModel, Records, Run
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
     Raises:
         InputError: A file cannot be read, or no question is of the plan's tasks.
     """
-    sets = [gold_questions() if file == "primer" else read_questions(located(plan, file)) for file in spec.files]
+    sets = [named_questions(file if file == PRIMER else located(plan, file)) for file in spec.files]
     wanted = [replace(one, questions=tuple(q for q in one.questions if q.kind in plan.tasks)) for one in sets]
     joined = join_questions(spec.name, wanted)
     if not joined.questions:

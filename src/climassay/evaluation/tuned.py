@@ -12,8 +12,8 @@ from climassay.evaluation.examples import TaskPrompts, chat_examples
 from climassay.evaluation.experiment_file import ExperimentPlan, ModelSpec, located
 from climassay.evaluation.matrix import Adapter
 from climassay.evaluation.settings import SettingSpec, Training
-from climassay.primer import gold_questions
-from climassay.questions import Question, QuestionSet, read_questions
+from climassay.primer import PRIMER, named_questions
+from climassay.questions import Question, QuestionSet
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def _texts_to_learn(training: Training, workspace: Workspace) -> _Lesson:
 
 
 def _read(file: str, plan: ExperimentPlan) -> QuestionSet:
-    return gold_questions() if file == "primer" else read_questions(located(plan, file))
+    return named_questions(file if file == PRIMER else located(plan, file))
 
 
 def _named(name: str, workspace: Workspace, plan: ExperimentPlan) -> Path:

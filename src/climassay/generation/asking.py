@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 from climassay.corpus.sentences import sentence_spans
 from climassay.errors import InputError
@@ -16,29 +15,21 @@ from climassay.generation.schemas import (
     example_answer,
     read_wording,
 )
-from climassay.models.contract import Completion, GenerationRequest, Generator, Message, Sampling
+from climassay.models.contract import (
+    Completion,
+    GenerationRequest,
+    Generator,
+    Message,
+    Sampling,
+    token_count,
+    window_of,
+)
 from climassay.prompts import Prompt, RenderedPrompt
 from climassay.questions import Kind, Question
 from climassay.records import RecordedModel
 
 Examples = Mapping[Kind, Sequence[Question]]
 """Questions that are shown as a writer's good work."""
-CHARACTERS_PER_TOKEN = 3.5
-"""What is assumed of models that do not count tokens; scientific English has 4 to 5: prompts rather end short."""
-DEFAULT_WINDOW = 8192
-"""Tokens, for models that do not tell their window."""
-
-
-@runtime_checkable
-class Windowed(Protocol):
-    """A model that tells how much it can read."""
-
-    @property
-    def window(self) -> int:
-        """Most tokens of prompt and answer together."""
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +105,7 @@ class QuestionAsker:
     def _fitted(self, order: Order) -> tuple[tuple[SourcePassage, ...], GenerationRequest]:
         """The passages that the model's window holds, and the request about them."""
         model = self._model.wrapped if isinstance(self._model, RecordedModel) else self._model
-        room = (model.window if isinstance(model, Windowed) else DEFAULT_WINDOW) - self._max_tokens
+        room = window_of(model) - self._max_tokens
 
         def request(passages: Sequence[SourcePassage]) -> GenerationRequest:
             rendered = order.render([passage.text for passage in passages])
@@ -127,7 +118,7 @@ class QuestionAsker:
 
         def fits(passages: Sequence[SourcePassage]) -> bool:
             asked = request(passages)
-            return _tokens(model, model.render(asked.messages, asked.assistant_prefix)) <= room
+            return token_count(model, model.render(asked.messages, asked.assistant_prefix)) <= room
 
         shown = fitting_passages(order.passages, fits)
         return shown, request(shown)
@@ -219,9 +210,3 @@ def _positions(orders: Sequence[Order]) -> list[int]:
     choices = [place for place, order in enumerate(orders) if order.kind == "mcq"]
     dealt = dict(zip(choices, deal_positions([orders[place].seed for place in choices]), strict=True))
     return [dealt.get(place, 0) for place in range(len(orders))]
-
-
-def _tokens(model: Generator, text: str) -> int:
-    if isinstance(model, Windowed):
-        return model.count_tokens([text])[0]
-    return int(len(text) / CHARACTERS_PER_TOKEN) + 1

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from climassay.generation.asking import CHARACTERS_PER_TOKEN, Windowed
 from climassay.generation.dataset_store import DatasetStore
 from climassay.generation.line_counts import LineCounts
 from climassay.generation.line_parts import load_writer_model, open_desk, writer_price
 from climassay.generation.recipe import Recipe, Stream
 from climassay.generation.writing import Assignment
-from climassay.models.contract import Completion, CompletionCallback, GenerationRequest, Generator
+from climassay.models.contract import Completion, CompletionCallback, GenerationRequest, Generator, token_count
 from climassay.models.openai_prices import Price
 from climassay.questions import Kind
 from climassay.records import Records
@@ -110,7 +109,7 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
                 [Assignment(str(n), stream.kind, stream.level, shown, n) for n, shown in enumerate(passages)]
             )
             prompt_tokens = [_tokens(model, request) for request in listening.heard]
-            text_tokens = [_count(model, "\n\n".join(one.text for one in shown)) for shown in passages]
+            text_tokens = [token_count(model, "\n\n".join(one.text for one in shown)) for shown in passages]
             found.append(_estimate(recipe, stream, wanted, counts, _mean(prompt_tokens), _mean(text_tokens), price))
         return found
 
@@ -185,13 +184,7 @@ def _cells(drafts: int, requests: int, prompt: int, completion: int, cost: float
 
 
 def _tokens(model: Generator, request: GenerationRequest) -> int:
-    return _count(model, model.render(request.messages, request.assistant_prefix))
-
-
-def _count(model: Generator, text: str) -> int:
-    if isinstance(model, Windowed):
-        return model.count_tokens([text])[0]
-    return round(len(text) / CHARACTERS_PER_TOKEN)
+    return token_count(model, model.render(request.messages, request.assistant_prefix))
 
 
 def _mean(values: Sequence[int]) -> float:

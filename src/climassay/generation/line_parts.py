@@ -1,5 +1,6 @@
 """The parts of a line as a workspace has them: collections, models behind records, checks, validators, a masker."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -29,8 +30,8 @@ from climassay.models import load_model
 from climassay.models.contract import Encoder, Generator, OptionScorer, Usage
 from climassay.models.openai_prices import Price, find_price, price_from_options
 from climassay.models.openai_retry import RetryPolicy
-from climassay.primer import gold_questions
-from climassay.questions import Kind, Question, read_questions
+from climassay.primer import PRIMER, named_questions
+from climassay.questions import Kind, Level, Question
 from climassay.records import RecordedModel, Records, Run
 from climassay.workspace import Workspace
 
@@ -122,17 +123,25 @@ def open_desk(recipe: Recipe, workspace: Workspace, model: Generator, *, prompts
 
 
 def _examples(recipe: Recipe) -> Examples:
-    """The first examples of each kind that have a passage to be shown with."""
+    """The first examples of each kind and level that have a passage to be shown with.
+
+    The writer shows those of level base, the evolver those of the level it is asked for.
+    """
     name, shown = recipe.writer.examples, recipe.writer.shown
-    if not name:
+    if not name or not shown:
         return {}
-    questions = gold_questions().questions if name == "primer" else read_questions(_located(recipe, name)).questions
-    found: dict[Kind, Sequence[Question]] = {
-        kind: [question for question in questions if question.kind == kind and question.context][:shown]
-        for kind in KINDS
-    }
-    if not any(found.values()):
+    source = named_questions(name if name == PRIMER else _located(recipe, name))
+    usable = [question for question in source.questions if question.context]
+    if not usable:
         raise InputError(f"No question of {name} has the passage it was made from, so none can be shown as an example.")
+    found: dict[Kind, list[Question]] = {kind: [] for kind in KINDS}
+    taken: Counter[tuple[Kind, Level]] = Counter()
+    for question in usable:
+        # The writer takes questions without a level for base ones.
+        stream = (question.kind, question.level or "base")
+        if taken[stream] < shown:
+            taken[stream] += 1
+            found[question.kind].append(question)
     return found
 
 

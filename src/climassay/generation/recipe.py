@@ -56,9 +56,9 @@ class WriterSpec:
     temperature: float = 0.7
     max_tokens: int = 400
     examples: str = ""
-    """A question file whose questions are shown as examples of each kind; ``primer``; empty: none."""
+    """A question file whose questions are shown as examples; ``primer``; empty: none."""
     shown: int = 2
-    """Examples of each kind that are shown."""
+    """Examples that are shown: so many of each kind and level."""
     brief: bool = False
     """Short prompts, for very small models."""
     price_in: float | None = None
@@ -305,7 +305,7 @@ temperature = 0.7
 max_tokens = 400
 brief = true                            # short prompts, for very small models
 # examples = "primer"                   # a question file whose questions are shown as examples
-# shown = 2
+# shown = 2                             # of each kind and level
 # price_in = 0.15                       # US dollars per million tokens, for cost and budget
 # price_out = 0.60
 

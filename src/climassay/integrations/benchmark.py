@@ -10,10 +10,9 @@ from pathlib import Path
 from climassay.errors import InputError
 from climassay.evaluation import TaskPrompts, open_pool
 from climassay.integrations.asking import PosedQuestion, Shots, pose_questions
-from climassay.primer import gold_questions
-from climassay.questions import Kind, Level, Question, read_questions
+from climassay.primer import PRIMER, named_questions
+from climassay.questions import Kind, Level, Question
 
-PRIMER = "primer"
 KINDS: tuple[Kind, ...] = ("mcq", "freeform", "cloze")
 LEVELS: tuple[Level | None, ...] = ("base", "reasoning", "hypothetical", None)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
@@ -86,7 +85,7 @@ def open_benchmark(
         InputError: The file cannot be read, holds no question of these kinds, the pool is too small, or the name has
             other characters than lower-case letters, digits and underscores.
     """
-    source = gold_questions() if str(file) == PRIMER else read_questions(file)
+    source = named_questions(file)
     questions = tuple(question for question in source.questions if question.kind in kinds)
     if not questions:
         raise InputError(f"{source.name} has no question of the kind {' or '.join(kinds)}.")

@@ -8,11 +8,13 @@ from typing import Any, Literal
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.integrations.benchmark import KINDS, PRIMER, Benchmark, open_benchmark
+from climassay.folder_files import remove_files, write_files
+from climassay.integrations.benchmark import KINDS, Benchmark, open_benchmark
 from climassay.integrations.data_card import data_card
 from climassay.integrations.inspect_files import hub_eval, task_file
 from climassay.integrations.lm_eval.tasks import harness_files, rows_file
 from climassay.integrations.rows import as_json_lines, climaqa_row, prompt_row, question_row
+from climassay.primer import PRIMER
 from climassay.questions import Kind
 
 Part = Literal["inspect", "lm-eval"]
@@ -88,8 +90,8 @@ def publish_benchmark(
         wanted |= set(before["parts"])
     parts = tuple(part for part in PARTS if part in wanted)
     files = _files(benchmark, parts)
-    written, unchanged = _write(folder, files)
-    removed = _remove(folder, set(before["files"] if before else ()) - set(files))
+    written, unchanged = write_files(folder, {path: text.encode() for path, text in files.items()})
+    removed = remove_files(folder, set(before["files"] if before else ()) - set(files))
     return PublishedBenchmark(
         folder=folder,
         name=benchmark.name,
@@ -164,37 +166,3 @@ def _check_free(folder: Path, benchmark: Benchmark, before: Mapping[str, Any] | 
             f"{folder} holds another benchmark ({before['name']}, {before['content_sha256'][:12]}): name another "
             "folder, or replace it with --force."
         )
-
-
-def _write(folder: Path, files: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Paths of files that were written, and of those that were the same already."""
-    written, unchanged = [], []
-    for path, text in files.items():
-        place = folder / path
-        data = text.encode()
-        try:
-            if place.is_file() and place.read_bytes() == data:
-                unchanged.append(path)
-                continue
-            place.parent.mkdir(parents=True, exist_ok=True)
-            beside = place.with_name(f".{place.name}.new")
-            beside.write_bytes(data)
-            beside.replace(place)
-        except OSError as error:
-            raise InputError(f"{place} cannot be written ({error.strerror}): choose another folder.") from error
-        written.append(path)
-    return tuple(written), tuple(unchanged)
-
-
-def _remove(folder: Path, paths: set[str]) -> tuple[str, ...]:
-    """Remove files of the benchmark that was there before, and folders that are empty then; nothing outside of it."""
-    root = folder.resolve()
-    removed = []
-    for path in sorted(paths):
-        place = folder / path
-        if root in place.resolve().parents and place.is_file():
-            place.unlink()
-            removed.append(path)
-            if place.parent.resolve() != root and not any(place.parent.iterdir()):
-                place.parent.rmdir()
-    return tuple(removed)

@@ -177,6 +177,11 @@ class Work:
         return Work(self.passes - before.passes, self.tokens - before.tokens)
 
 
+CHARACTERS_PER_TOKEN = 3.5
+"""What is assumed of models that do not count tokens; scientific English has 4 to 5: prompts rather end short."""
+DEFAULT_WINDOW = 8192
+"""Tokens, for models that do not tell their window."""
+
 CompletionCallback = Callable[[int, Completion], None]
 ScoresCallback = Callable[[int, OptionScores], None]
 ActivationsCallback = Callable[[int, Activations], None]
@@ -264,6 +269,18 @@ class OpenWeights(OptionScorer, Protocol):
 
 
 @runtime_checkable
+class Windowed(Protocol):
+    """A model that tells how much it can read."""
+
+    @property
+    def window(self) -> int:
+        """Most tokens of prompt and answer together."""
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, without those of the chat template."""
+
+
+@runtime_checkable
 class Encoder(Protocol):
     """Anything that turns texts into unit vectors whose dot product is their similarity."""
 
@@ -293,6 +310,18 @@ class Encoder(Protocol):
             role: What the texts are: some models put another prompt before queries than before passages.
             on_progress: Called with the number of texts done since the last call.
         """
+
+
+def window_of(model: Generator) -> int:
+    """Most tokens that a model reads and writes together; :data:`DEFAULT_WINDOW` where it does not tell."""
+    return model.window if isinstance(model, Windowed) else DEFAULT_WINDOW
+
+
+def token_count(model: Generator, text: str) -> int:
+    """Tokens of a text; estimated from its length, rather too many, where the model does not count them."""
+    if isinstance(model, Windowed):
+        return model.count_tokens([text])[0]
+    return int(len(text) / CHARACTERS_PER_TOKEN) + 1
 
 
 def option_array(scores: Sequence[OptionScores]) -> NDArray[np.float64]:

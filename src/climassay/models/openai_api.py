@@ -80,7 +80,7 @@ class OpenAIModel:
         ceiling = DEFAULT_CONCURRENCY if concurrency is None else concurrency
         if ceiling < 1:
             raise ModelError(f"The concurrency is {ceiling}: at least one request must be under way.")
-        key = _api_key(api_key, self.base_url)
+        key = api_key_for(api_key, self.base_url)
         self._connection = Connection(self.base_url, key, ceiling, policy or RetryPolicy(), clock or Clock())
         self._abilities = Abilities()
         self._conversation = Conversation(self._model, self._connection, self._abilities, price)
@@ -180,7 +180,12 @@ def normalised_base_url(url: str) -> str:
     return urlunsplit((parts.scheme, place, parts.path.rstrip("/"), "", ""))
 
 
-def _api_key(given: str | None, base_url: str) -> str | None:
+def api_key_for(given: str | None, base_url: str) -> str | None:
+    """The key to send to a server: the given one, else the first of :data:`KEY_VARIABLES` that is set.
+
+    Raises:
+        ModelError: OpenAI's own server has none, or the key holds characters that no key has.
+    """
     key = next((key for key in (given, *map(os.environ.get, KEY_VARIABLES)) if key and key.strip()), "").strip()
     if not key:
         if base_url == DEFAULT_BASE_URL:

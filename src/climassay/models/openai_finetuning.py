@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError, ModelError
-from climassay.models.openai_api import DEFAULT_BASE_URL, PREFIX, _api_key, normalised_base_url
+from climassay.models.openai_api import DEFAULT_BASE_URL, PREFIX, api_key_for, normalised_base_url
 from climassay.models.openai_retry import RetryPolicy, parse_retry_after
 
 FORMAT = "climassay-finetuning"
@@ -182,7 +182,7 @@ class _Job:
     ) -> None:
         self.state, self._path, self._policy = state, path, policy
         self._sleep, self._on_status = sleep, on_status
-        self._base_url, self._key = base_url, _api_key(api_key, base_url)
+        self._base_url, self._key = base_url, api_key_for(api_key, base_url)
         self._client: Any = None
 
     def upload(self, training: bytes, validation: bytes | None) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent
 
+PRIMER = "primer"
+"""Names the bundled questions where a question file can be named."""
 SOURCE_BOOKS = ("physical_climate", "aerosols_clouds")
 HELD_OUT_BOOKS = ("carbon_ice_past",)
 CONTRARIAN_BOOKS = ("contrarian_pamphlet",)
@@ -97,7 +99,18 @@ def gold_questions() -> "QuestionSet":
     """All 120 questions as one set named ``primer``."""
     from climassay.questions import join_questions, read_questions
 
-    return join_questions("primer", [read_questions(path) for path in question_paths()])
+    return join_questions(PRIMER, [read_questions(path) for path in question_paths()])
+
+
+def named_questions(name: str | Path) -> "QuestionSet":
+    """The questions of a name: :data:`PRIMER` for the bundled ones, else a file or a dataset of the hub.
+
+    Raises:
+        InputError: The file cannot be read; see :func:`climassay.questions.read_questions`.
+    """
+    from climassay.questions import read_questions
+
+    return gold_questions() if str(name) == PRIMER else read_questions(name)
 
 
 def claims_path() -> Path:

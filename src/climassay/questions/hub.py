@@ -27,19 +27,30 @@ def fetch_questions(name: str) -> list[Path]:
         raise InputError(f"A dataset of the hub is named hub:OWNER/NAME, as hub:UCSD-GENIE/ClimaQA, not {name}.")
     try:
         from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+        from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError
     except ImportError as error:
         raise MissingExtraError(
             "Datasets of the hub need the package huggingface_hub: install it with `pip install 'climassay[local]'`."
         ) from error
     wanted = [pattern] if pattern else list(_TABLES)
+    failures: tuple[type[Exception], ...] = (*connection_errors(), LocalEntryNotFoundError, ValueError)
     try:
         folder = snapshot_download(f"{owner}/{dataset}", repo_type="dataset", allow_patterns=wanted)
     except RepositoryNotFoundError as error:
         raise InputError(f"The hub has no public dataset {owner}/{dataset}: check the name, or log in.") from error
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+    except failures as error:
         raise InputError(f"The hub could not be reached to look for the dataset {owner}/{dataset}.") from error
     files = sorted({file for one in wanted for file in Path(folder).rglob(one) if file.is_file()})
     if not files:
         raise InputError(f"The dataset {owner}/{dataset} has no table of the kinds {', '.join(wanted)}.")
     return files
+
+
+def connection_errors() -> tuple[type[Exception], ...]:
+    """What the hub's package raises when the hub refuses or cannot be reached; the package must be installed."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    # The package has changed its HTTP client twice; the base of its own error is the client's, whichever that is. Not
+    # every client's errors are of the system's (OSError), which stand for a lost connection or a full disk as well.
+    bases = (base for base in HfHubHTTPError.__mro__ if issubclass(base, Exception) and base is not Exception)
+    return tuple(dict.fromkeys((*bases, OSError)))

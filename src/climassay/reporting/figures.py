@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,12 @@ class Axis:
 
     def words(self, value: float) -> str:
         """A value as it is written at a tick."""
-        return f"{100 * value:.0f}%" if self.percent else f"{value:g}".replace("-", "\N{MINUS SIGN}")
+        if not self.percent:
+            return f"{value:g}".replace("-", "\N{MINUS SIGN}")
+        steps = [abs(second - first) for first, second in pairwise(self.ticks)]
+        # Ticks half a per cent apart need a decimal, or two of them would read the same.
+        decimals = max(0, math.ceil(-math.log10(100 * min(steps)) - 1e-9)) if steps else 0
+        return f"{100 * value:.{decimals}f}%"
 
 
 @dataclass(frozen=True, slots=True)

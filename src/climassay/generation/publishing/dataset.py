@@ -9,6 +9,7 @@ from typing import Any
 
 from climassay import __version__
 from climassay.errors import InputError
+from climassay.folder_files import remove_files, write_files
 from climassay.generation.draft import Draft, draft_row
 from climassay.generation.publishing.canary import canaries, canary_guid, canary_sentence
 from climassay.generation.publishing.card import CardFacts, dataset_card, filled_splits
@@ -192,8 +193,8 @@ def write_dataset(
     before = read_manifest(folder)
     facts = replace(prepared.facts, more=more, configs=configs)
     files = _files(facts, prepared.content_sha256)
-    written, unchanged = _write(folder, files)
-    removed = _remove(folder, set(before["files"] if before else ()) - set(files))
+    written, unchanged = write_files(folder, files)
+    removed = remove_files(folder, set(before["files"] if before else ()) - set(files))
     sources = {passage.document: passage.licence for entry in facts.entries for passage in entry.passages}
     return PublishedDataset(
         folder=folder,
@@ -293,38 +294,3 @@ def _tables(kind: Kind, split: Split, members: Sequence[Entry], guid: str | None
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows).encode()
-
-
-def _write(folder: Path, files: Mapping[str, bytes]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Paths of files that were written, and of those that were the same already."""
-    written, unchanged = [], []
-    for path, data in files.items():
-        place = folder / path
-        try:
-            if place.is_file() and place.read_bytes() == data:
-                unchanged.append(path)
-                continue
-            place.parent.mkdir(parents=True, exist_ok=True)
-            beside = place.with_name(f".{place.name}.new")
-            beside.write_bytes(data)
-            beside.replace(place)
-        except OSError as error:
-            raise InputError(f"{place} cannot be written ({error.strerror}): choose another folder.") from error
-        written.append(path)
-    return tuple(written), tuple(unchanged)
-
-
-def _remove(folder: Path, paths: set[str]) -> tuple[str, ...]:
-    """Remove files of the dataset that was there before, and folders that are empty then; nothing outside of it."""
-    root = folder.resolve()
-    removed = []
-    for path in sorted(paths):
-        place = folder / path
-        if root in place.resolve().parents and place.is_file():
-            place.unlink()
-            removed.append(path)
-            for parent in place.resolve().parents:
-                if parent == root or any(parent.iterdir()):
-                    break
-                parent.rmdir()
-    return tuple(removed)

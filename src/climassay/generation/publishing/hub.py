@@ -5,6 +5,7 @@ from pathlib import Path
 
 from climassay.errors import InputError, MissingExtraError
 from climassay.generation.publishing.dataset import read_manifest
+from climassay.questions.hub import connection_errors
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
@@ -47,10 +48,6 @@ def push_dataset(folder: Path, repository: str, *, private: bool = False) -> str
         raise MissingExtraError(
             "The hub needs the package huggingface_hub: install it with `pip install 'climassay[local]'`."
         ) from error
-    # The package has changed its HTTP client twice; the base of its own error is the client's, whichever that is.
-    unreachable = tuple(
-        base for base in HfHubHTTPError.__mro__ if issubclass(base, Exception) and base is not Exception
-    )
     hub = HfApi()
     try:
         made = hub.create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
@@ -67,6 +64,6 @@ def push_dataset(folder: Path, repository: str, *, private: bool = False) -> str
         raise InputError(f"The hub refused the dataset {repository}: {reason}.") from None
     except LocalTokenNotFoundError:
         raise InputError("The hub wants a token: set HF_TOKEN, or log in with `hf auth login`.") from None
-    except unreachable as error:
+    except connection_errors() as error:
         raise InputError(f"The hub could not be reached to upload {repository} ({type(error).__name__}).") from None
     return str(made)

@@ -10,11 +10,12 @@ from inspect_ai.solver import generate
 
 from climassay.errors import InputError
 from climassay.integrations.asking import MAX_TOKENS, PosedQuestion
-from climassay.integrations.benchmark import PRIMER, open_benchmark
+from climassay.integrations.benchmark import open_benchmark
 from climassay.integrations.inspect.samples import as_samples
 from climassay.integrations.inspect.scorers import answer_letter, cloze_scores, freeform_scores
 from climassay.integrations.rows import read_prompt_rows
 from climassay.integrations.scoring import BUNDLED_JUDGE
+from climassay.primer import PRIMER
 from climassay.questions import Kind
 
 

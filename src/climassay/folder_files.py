@@ -1,0 +1,81 @@
+"""Folders of files that are made as a whole: written without a half file, and tidied when they are made again."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from climassay.errors import InputError
+
+
+def write_file(place: Path, data: bytes) -> None:
+    """Write a file at once: a reader sees all of it or what was there before.
+
+    Args:
+        place: Its folder is made where it is missing.
+        data: All of its bytes.
+
+    Raises:
+        InputError: It cannot be written there.
+    """
+    beside = place.with_name(f".{place.name}.new")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(data)
+        beside.replace(place)
+    except OSError as error:
+        raise InputError(f"{place} cannot be written ({error.strerror}): choose another folder.") from error
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Write the files of a folder in their order; those that are there with the same bytes are left alone.
+
+    Args:
+        folder: Made where it is missing.
+        files: Bytes by path, relative to the folder. What tells that the folder is whole comes last.
+
+    Returns:
+        Paths of files that were written, and of those that were the same already.
+
+    Raises:
+        InputError: A file cannot be written.
+    """
+    written, unchanged = [], []
+    for path, data in files.items():
+        place = folder / path
+        if _holds(place, data):
+            unchanged.append(path)
+        else:
+            write_file(place, data)
+            written.append(path)
+    return tuple(written), tuple(unchanged)
+
+
+def remove_files(folder: Path, paths: Iterable[str]) -> tuple[str, ...]:
+    """Remove files of a folder, and folders in it that are empty then; nothing outside of it, whatever a path says.
+
+    Args:
+        folder: Stays, even when it is empty.
+        paths: Relative to the folder; those that are not there are passed over.
+
+    Returns:
+        Paths of the files that were removed.
+    """
+    root = folder.resolve()
+    removed = []
+    for path in sorted(paths):
+        place = folder / path
+        if root not in place.resolve().parents or not place.is_file():
+            continue
+        place.unlink()
+        removed.append(path)
+        holder = place.parent.resolve()
+        while root in holder.parents and not any(holder.iterdir()):
+            holder.rmdir()
+            holder = holder.parent
+    return tuple(removed)
+
+
+def _holds(place: Path, data: bytes) -> bool:
+    try:
+        return place.is_file() and place.read_bytes() == data
+    except OSError as error:
+        raise InputError(f"{place} cannot be read ({error.strerror}): choose another folder.") from error

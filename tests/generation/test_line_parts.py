@@ -1,0 +1,57 @@
+"""The parts of a line: which examples the writer and the evolver get."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from climassay.errors import InputError
+from climassay.generation.line_parts import _examples
+from climassay.generation.recipe import CountSpec, Recipe, WriterSpec
+from climassay.primer import gold_questions
+
+ROW = {"kind": "freeform", "question": "Why?", "answer": "Because.", "context": "So it is."}
+
+
+def recipe(examples: str, shown: int = 2, folder: Path | None = None) -> Recipe:
+    return Recipe(
+        "r", ("c",), WriterSpec("m", examples=examples, shown=shown), CountSpec(mcq=1), folder=folder or Path()
+    )
+
+
+@pytest.mark.parametrize("shown", [1, 2, 3])
+def test_every_kind_and_level_has_its_own_examples(shown):
+    found = _examples(recipe("primer", shown))
+    counts = Counter((question.kind, question.level) for questions in found.values() for question in questions)
+    wanted = {(question.kind, question.level) for question in gold_questions().questions}
+    assert counts == dict.fromkeys(wanted, shown)
+    assert all(question.kind == kind for kind, questions in found.items() for question in questions)
+
+
+def test_they_are_the_first_of_the_file():
+    shown = {question.id for questions in _examples(recipe("primer", 3)).values() for question in questions}
+    seen: Counter = Counter()
+    for question in gold_questions().questions:
+        seen[question.kind, question.level] += 1
+        assert (question.id in shown) == (seen[question.kind, question.level] <= 3)
+
+
+def test_a_file_beside_the_recipe_is_read_and_no_level_counts_as_base(tmp_path):
+    levels = [None, "base", "reasoning", None, "reasoning", "reasoning"]
+    rows = [ROW | {"id": f"q{place}", "level": level} for place, level in enumerate(levels)]
+    rows.insert(0, {**ROW, "id": "bare", "context": None})
+    (tmp_path / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = _examples(recipe("own.jsonl", folder=tmp_path))
+    assert [question.id for question in found["freeform"]] == ["q0", "q1", "q2", "q4"]
+    assert found["mcq"] == found["cloze"] == []
+
+
+def test_none_are_shown_where_none_are_wanted():
+    assert _examples(recipe("")) == _examples(recipe("primer", shown=0)) == {}
+
+
+def test_questions_without_their_passages_are_refused(tmp_path):
+    (tmp_path / "own.jsonl").write_text(json.dumps({**ROW, "id": "q", "context": None}) + "\n")
+    with pytest.raises(InputError, match="No question of own.jsonl has the passage"):
+        _examples(recipe("own.jsonl", folder=tmp_path))
