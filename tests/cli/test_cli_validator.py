@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+from api_server import ApiServer, Reply
+from climassay.errors import ModelError
 from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording, read_drafts, write_drafts
 from command_line import run_command
 
@@ -75,6 +77,51 @@ def test_simulate(tmp_path, monkeypatch, capsys, labels):
     assert "Gain over random choice" in out
     assert "margin" in out
     assert "Precision of what the validator keeps" in html.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("field", [None, "botany"])
+def test_the_science_reaches_the_prompts(tmp_path, monkeypatch, capsys, field, labels):
+    given, options = tmp_path / "new.jsonl", () if field is None else ("--field", field)
+    write_drafts(given, drafts(2, labelled=False))
+    seen = []
+
+    def valid(request):
+        seen.append(request.content)
+        return Reply(" VALID", [[(" VALID", -0.1), (" INVALID", -2.4)]])
+
+    with ApiServer(rule=valid) as server:
+        code, _, err = run_command(
+            monkeypatch,
+            capsys,
+            "validator",
+            "apply",
+            "prompted:openai:judge",
+            given,
+            "--base-url",
+            server.url,
+            *options,
+        )
+    assert code == 0, err
+    assert seen
+    assert all(f"an examination in {field or 'climate science'}." in content for content in seen)
+
+
+@pytest.mark.parametrize("field", [None, "botany"])
+def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, capsys, field, labels):
+    uploads = []
+
+    def refused(model, training, state, **options):
+        uploads.append(training.decode())
+        raise ModelError("The server takes no files.")
+
+    monkeypatch.setattr("climassay.generation.validation.fine_tuning.fine_tune", refused)
+    options = () if field is None else ("--field", field)
+    arguments = ("-o", tmp_path / "state.json", "--method", "api", "-m", "openai:small", *options)
+    code, _, err = run_command(monkeypatch, capsys, "validator", "train", labels, *arguments)
+    assert code == ModelError.exit_code
+    assert "takes no files" in err
+    [lines] = [upload.splitlines() for upload in uploads]
+    assert all(f"an examination in {field or 'climate science'}." in line for line in lines)
 
 
 @pytest.mark.parametrize(

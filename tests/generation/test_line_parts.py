@@ -53,5 +53,5 @@ def test_none_are_shown_where_none_are_wanted():
 
 def test_questions_without_their_passages_are_refused(tmp_path):
     (tmp_path / "own.jsonl").write_text(json.dumps({**ROW, "id": "q", "context": None}) + "\n")
-    with pytest.raises(InputError, match="No question of own.jsonl has the passage"):
+    with pytest.raises(InputError, match=r"No question of own\.jsonl has the passage"):
         _examples(recipe("own.jsonl", folder=tmp_path))

@@ -6,6 +6,7 @@ from climassay.errors import InputError
 from climassay.questions import read_questions
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
+errors = pytest.importorskip("huggingface_hub.errors")
 
 
 @pytest.fixture
@@ -57,13 +58,13 @@ def test_bad_names_are_told(hub, name, word):
 
 def _client_error():
     """A lost connection as the package's HTTP client tells it, which need not be an OSError."""
-    client_base = huggingface_hub.errors.HfHubHTTPError.__mro__[1]
+    client_base = errors.HfHubHTTPError.__mro__[1]
     return type("ConnectError", (client_base,), {})("no route")
 
 
 @pytest.mark.parametrize(
     "error",
-    [OSError("no route"), _client_error(), huggingface_hub.errors.OfflineModeIsEnabled("offline"), ValueError("odd")],
+    [OSError("no route"), _client_error(), errors.OfflineModeIsEnabled("offline"), ValueError("odd")],
     ids=["system", "client", "offline", "value"],
 )
 def test_an_unreachable_hub_is_told(monkeypatch, error):

@@ -10,6 +10,7 @@ from climassay.cli.judge_options import numbers
 from climassay.cli.model_options import BaseUrlOption, DtypeOption, PromptsOption
 from climassay.cli.output import JsonOption, print_json, progress_bar, stderr_console, stdout_console, write_text
 from climassay.cli.validator_output import (
+    decision_counts,
     finish,
     head_data,
     show_simulation,
@@ -20,9 +21,9 @@ from climassay.cli.validator_output import (
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from climassay.generation import Draft
+    from climassay.generation import Subject
     from climassay.generation.validation import (
         LabelSet,
         SimulationItems,
@@ -49,6 +50,9 @@ LabelsArgument = Annotated[
 ]
 ValidatorArgument = Annotated[
     str, typer.Argument(help="prompted:MODEL, adapter:FOLDER, api:STATE.json, a trained file, or mcq=...,freeform=...")
+]
+FieldOption = Annotated[
+    str | None, typer.Option(help="The science, as prompts of models name it; by default climate science.")
 ]
 EncoderOption = Annotated[str, typer.Option(help="Encoder of the features and of the clusters.")]
 
@@ -79,6 +83,7 @@ def train(
     base_url: BaseUrlOption = None,
     dtype: DtypeOption = None,
     prompts: PromptsOption = None,
+    field: FieldOption = None,
     html: Annotated[Path | None, typer.Option(help="Write a report with the reliability figure.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of folds, splits and training.")] = 0,
     as_json: JsonOption = False,
@@ -86,11 +91,11 @@ def train(
     """Train a validator on experts' labels, with its figures on passages that it was not trained on."""
     from climassay.generation.validation import read_label_set, save_head
 
-    table = read_label_set(labels)
+    table, subject = read_label_set(labels), _subject(field)
     if method in (Method.features, Method.probe):
         _check_place(output)
         head = _train_head(
-            table, method, model, encoder, layer, precision, folds, (prompts, dtype, base_url), seed, as_json
+            table, method, model, encoder, layer, precision, folds, (prompts, dtype, base_url, subject), seed, as_json
         )
         save_head(head.head, output)
         data = {"validator": str(output), **head_data(head)}
@@ -98,10 +103,10 @@ def train(
         return
     if method is Method.adapter:
         tuned = _train_adapter(
-            table, model, output, preset, epochs, hold_out, precision, prompts, seed, replace, as_json
+            table, model, output, preset, epochs, hold_out, precision, prompts, subject, seed, replace, as_json
         )
     else:
-        tuned = _train_api(table, model, output, epochs, hold_out, precision, prompts, base_url, seed, as_json)
+        tuned = _train_api(table, model, output, epochs, hold_out, precision, prompts, subject, base_url, seed, as_json)
     from climassay.generation.validation.fine_tuning import described
 
     data = {**described(tuned), "file": str(output), "refusal": tuned.refusal}
@@ -119,6 +124,7 @@ def apply(
     base_url: BaseUrlOption = None,
     dtype: DtypeOption = None,
     prompts: PromptsOption = None,
+    field: FieldOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Decide on drafts; those that were rejected before stay as they are."""
@@ -126,15 +132,14 @@ def apply(
     from climassay.generation.validation import load_validator, validate
 
     given = list(read_drafts(drafts))
-    judge = load_validator(
-        validator, load=_loader(base_url, dtype) if base_url or dtype else None, prompts=prompts, store=_store()
-    )
+    load = _loader(base_url, dtype) if base_url or dtype else None
+    judge = load_validator(validator, load=load, prompts=prompts, subject=_subject(field), store=_store())
     with progress_bar(as_json) as progress:
         task = progress.add_task(f"Asking {judge.name}", total=sum(draft.usable for draft in given))
         decided = validate(given, judge, threshold, on_judged=lambda count: progress.advance(task, count))
     if output is not None:
         write_drafts(output, decided)
-    counts = _counts(given, decided)
+    counts = decision_counts(given, decided)
     if as_json:
         rows = [
             {"id": draft.id, "accepted": draft.decisions[-1].accepted, "probability": draft.decisions[-1].score}
@@ -172,6 +177,7 @@ def simulate_command(
     base_url: BaseUrlOption = None,
     dtype: DtypeOption = None,
     prompts: PromptsOption = None,
+    field: FieldOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Of splits and choices.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -188,7 +194,7 @@ def simulate_command(
     settings = SimulationSettings(names, splits, test_share, start, batch, seed=seed)
     table = read_label_set(labels)
     with progress_bar(as_json) as progress:
-        items = _items(table, encoder, zero_shot, (base_url, dtype, prompts))
+        items = _items(table, encoder, zero_shot, (base_url, dtype, prompts, _subject(field)))
         task = progress.add_task("Playing splits through", total=splits)
         results = simulate(items, settings, store=store, on_split=lambda count: progress.advance(task, count))
     summary = summarise(items, results, seed=seed)
@@ -234,6 +240,12 @@ def _loader(base_url: str | None, dtype: str | None) -> "Callable[[str], Generat
     return load
 
 
+def _subject(field: str | None) -> "Subject":
+    from climassay.generation import Subject
+
+    return Subject() if field is None else Subject(field=field)
+
+
 def _store() -> Any:
     from climassay.judging.activation_store import ActivationStore
     from climassay.workspace import cache_folder
@@ -249,14 +261,14 @@ def _train_head(
     layer: str | None,
     precision: float | None,
     folds: int,
-    setup: tuple[Path | None, str | None, str | None],
+    setup: "tuple[Path | None, str | None, str | None, Subject]",
     seed: int,
     quiet: bool,
 ) -> "TrainedHead":
     from climassay.generation.validation import train_features, train_probe
     from climassay.generation.validation.prompting import validation_prompt
 
-    prompts, dtype, base_url = setup
+    prompts, dtype, base_url, subject = setup
     with progress_bar(quiet) as progress:
         reading = progress.add_task("Reading questions", total=len(table.drafts))
         fitting = progress.add_task("Cross-validating", total=folds)
@@ -277,7 +289,8 @@ def _train_head(
         if not isinstance(loaded, OpenWeights):
             raise InputError(f"A probe reads hidden states: use a local: model, not {model}.")
         layers = numbers(layer, "--layer") if layer else ()
-        return train_probe(table, loaded, layers=layers, prompt=validation_prompt(prompts), store=_store(), **options)
+        options |= {"prompt": validation_prompt(prompts), "subject": subject, "store": _store()}
+        return train_probe(table, loaded, layers=layers, **options)
 
 
 def _train_adapter(
@@ -289,6 +302,7 @@ def _train_adapter(
     hold_out: float,
     precision: float | None,
     prompts: Path | None,
+    subject: "Subject",
     seed: int,
     replace: bool,
     quiet: bool,
@@ -306,6 +320,7 @@ def _train_adapter(
             folder,
             config,
             prompt=validation_prompt(prompts),
+            subject=subject,
             hold_out=hold_out,
             precision=precision,
             seed=seed,
@@ -322,6 +337,7 @@ def _train_api(
     hold_out: float,
     precision: float | None,
     prompts: Path | None,
+    subject: "Subject",
     base_url: str | None,
     seed: int,
     quiet: bool,
@@ -342,6 +358,7 @@ def _train_api(
             state,
             load,
             prompt=validation_prompt(prompts),
+            subject=subject,
             hold_out=hold_out,
             precision=precision,
             seed=seed,
@@ -352,7 +369,7 @@ def _train_api(
 
 
 def _items(
-    table: "LabelSet", encoder: str, zero_shot: str | None, setup: tuple[str | None, str | None, Path | None]
+    table: "LabelSet", encoder: str, zero_shot: str | None, setup: "tuple[str | None, str | None, Path | None, Subject]"
 ) -> "SimulationItems":
     import numpy as np
 
@@ -361,11 +378,11 @@ def _items(
     from climassay.generation.validation.reading import TextReader
     from climassay.models.encoder import load_encoder
 
-    base_url, dtype, prompts = setup
+    base_url, dtype, prompts, subject = setup
     vectors, drafts = load_encoder(encoder), [one.draft for one in table.drafts]
     judged = None
     if zero_shot is not None:
-        asked = load_validator(f"prompted:{zero_shot}", load=_loader(base_url, dtype), prompts=prompts)
+        asked = load_validator(f"prompted:{zero_shot}", load=_loader(base_url, dtype), prompts=prompts, subject=subject)
         given = asked.judge(drafts)
         # What could not be judged is as likely as not.
         judged = np.array([0.5 if value is None else value for value in given], dtype=np.float64)
@@ -377,13 +394,3 @@ def _items(
         source_groups(drafts),
         judged,
     )
-
-
-def _counts(before: "Sequence[Draft]", after: "Sequence[Draft]") -> dict[str, int]:
-    new = [draft.decisions[-1] for old, draft in zip(before, after, strict=True) if old.usable]
-    return {
-        "kept": sum(one.accepted is True for one in new),
-        "rejected": sum(one.accepted is False for one in new),
-        "not judged": sum(one.accepted is None for one in new),
-        "rejected or failed before": len(after) - len(new),
-    }

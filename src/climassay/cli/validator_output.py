@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 from climassay.cli.output import print_json, stderr_console, stdout_console, write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from climassay.generation import Draft
     from climassay.generation.validation import (
         LabelSet,
         SimulationSettings,
@@ -154,3 +157,14 @@ def words(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(words, value))
     return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def decision_counts(before: "Sequence[Draft]", after: "Sequence[Draft]") -> dict[str, int]:
+    """How many drafts a validator kept, rejected and could not judge."""
+    new = [draft.decisions[-1] for old, draft in zip(before, after, strict=True) if old.usable]
+    return {
+        "kept": sum(one.accepted is True for one in new),
+        "rejected": sum(one.accepted is False for one in new),
+        "not judged": sum(one.accepted is None for one in new),
+        "rejected or failed before": len(after) - len(new),
+    }
