@@ -13,6 +13,7 @@ from api_server import ApiServer, Reply, Request, schema_of
 from climassay import primer
 from climassay.corpus import Block, Document, open_or_create
 from climassay.generation.dataset_store import DatasetStore
+from climassay.generation.publishing import read_dataset
 from climassay.primer import book_path
 from climassay.records import Records
 from climassay.workspace import Workspace
@@ -196,6 +197,18 @@ def test_the_dataset_is_listed_and_exported(monkeypatch, capsys, books, recipe, 
     assert listed["states"] == {"accepted": 12}
     written = generate(monkeypatch, capsys, books, "export", "good", "-o", tmp_path / "drafts.jsonl", "--accepted")
     assert written["drafts"] == len((tmp_path / "drafts.jsonl").read_text(encoding="utf-8").splitlines()) == 12
+
+
+def test_a_dataset_is_published_by_its_name(monkeypatch, capsys, books, recipe, tmp_path):
+    with ApiServer(rule=Writer()) as server:
+        generate(monkeypatch, capsys, books, "run", recipe(server.url))
+    options = ("-o", tmp_path / "out", "--data-only", "-w", books.root, "--json")
+    code, out, err = run_command(monkeypatch, capsys, "publish", "good", *options)
+    assert code == 0, err
+    assert [draft.usable for draft in read_dataset(tmp_path / "out")] == [True] * 12
+    code, _, err = run_command(monkeypatch, capsys, "publish", "bad", *options)
+    assert code == 2
+    assert "bad" in err
 
 
 def test_the_outputs_are_about_sections_of_the_primer():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from climassay.cli.model_options import PromptsOption
-from climassay.cli.output import JsonOption, print_json, stderr_console, stdout_console
+from climassay.cli.output import JsonOption, WorkspaceOption, print_json, stderr_console, stdout_console
 from climassay.cli.publish_frameworks import take_over
 from climassay.errors import InputError
 
@@ -43,8 +43,8 @@ def publish(
     dataset: Annotated[
         str,
         typer.Argument(
-            help="Drafts that climassay generated (JSONL), a folder published before, questions in any known format "
-            "(climassay, ClimaQA or Pira tables), or 'primer'."
+            help="A dataset of the workspace (climassay generate list), exported drafts (JSONL), a folder published "
+            "before, questions in any known format (climassay, ClimaQA or Pira tables), or 'primer'."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to publish in.")],
@@ -71,6 +71,7 @@ def publish(
     push: Annotated[str | None, typer.Option(metavar="OWNER/NAME", help="Upload to the Hugging Face hub.")] = None,
     private: Annotated[bool, typer.Option("--private", help="Make a new repository of the hub private.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what another dataset left in the folder.")] = False,
+    workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Publish a dataset as a folder: tables, drafts, data card, and tasks for other frameworks.
@@ -86,7 +87,7 @@ def publish(
         )
     if push is not None:
         check_repository(push)
-    source = _read(dataset)
+    source = _read(dataset, workspace)
     prepared = prepare_dataset(
         source,
         output,
@@ -119,7 +120,7 @@ def publish(
             stderr_console().print(note, highlight=False)
 
 
-def _read(dataset: str) -> "list[Draft] | QuestionSet":
+def _read(dataset: str, workspace: Path | None) -> "list[Draft] | QuestionSet":
     from climassay.generation import read_drafts
     from climassay.generation.publishing import read_dataset, read_dataset_questions, read_manifest
     from climassay.primer import gold_questions
@@ -133,7 +134,24 @@ def _read(dataset: str) -> "list[Draft] | QuestionSet":
         if manifest is not None and "drafts.jsonl" not in manifest["files"]:
             return read_dataset_questions(path)
         return read_dataset(path)
+    if not path.exists() and (drafts := _of_workspace(dataset, workspace)) is not None:
+        return drafts
     return list(read_drafts(path)) if _holds_drafts(path) else read_questions(dataset)
+
+
+def _of_workspace(dataset: str, workspace: Path | None) -> "list[Draft] | None":
+    """The drafts of a dataset that was generated; None where there is none of that name."""
+    from climassay.generation.dataset_store import DatasetStore
+    from climassay.records import Records
+    from climassay.workspace import Workspace
+
+    place = Workspace.open(workspace)
+    if not (place.root / "records.sqlite").is_file():
+        return None
+    with Records(place.records_url) as records:
+        store = DatasetStore(records)
+        known = {one.name for one in store.list()}
+        return list(store.drafts(dataset)) if dataset in known else None
 
 
 def _holds_drafts(path: Path) -> bool:
