@@ -92,7 +92,10 @@ def test_failed_drafts_pass_through_and_are_not_asked_about():
 
 def test_unreadable_answers_fail_and_keep_the_base_question():
     [failed] = Evolver(ScriptedModel(write=lambda *_: "{}")).evolve([MCQ], "hypothetical", [1])
-    assert failed.error == "The reply leaves the question empty."
+    assert failed.rejection == Decision(
+        "evolve", ScriptedModel().name, False, "unreadable reply", "The reply leaves the question empty."
+    )
+    assert not failed.written
     assert (failed.level, failed.wording, failed.origin.evolved_from) == ("hypothetical", Wording(""), CHOICE)
     [away] = Evolver(ScriptedModel(write=lambda *_: RuntimeError("Away."))).evolve([MCQ], "reasoning", [1])
     assert away.error == "Away."

@@ -232,6 +232,24 @@ def test_failed_drafts_are_made_again_in_their_place(store):
     assert report.counts[Stream("cloze", "base")].failed == 0
 
 
+def test_replies_that_cannot_be_read_are_rejected_and_neither_screened_nor_made_again(store):
+    class Mumbling(Workshop):
+        def _one(self, assignment):
+            draft = super()._one(assignment)
+            if int(draft.main.id.split("-")[1]) % 2:
+                return draft
+            return replace(draft, wording=Wording("")).decided(Decision("write", "m", False, "unreadable reply"))
+
+    report = run_line(recipe(CountSpec(mcq=4, base=0, reasoning=1)), Mumbling().parts(), store)
+    assert report.complete
+    unread = [draft for draft in store.drafts("d") if not draft.usable]
+    assert unread
+    assert all([decision.step for decision in draft.decisions] == ["write"] for draft in unread)
+    shop = Mumbling()
+    run_line(recipe(CountSpec(mcq=4, base=0, reasoning=1)), shop.parts(), store)
+    assert not shop.written
+
+
 def test_a_model_that_gives_nothing_ends_the_line(store):
     shop = Workshop()
     shop.fails = lambda _assignment: True

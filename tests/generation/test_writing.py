@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from climassay.errors import InputError
-from climassay.generation.draft import SourcePassage, Subject, draft_from_row, draft_row
+from climassay.generation.draft import Decision, SourcePassage, Subject, draft_from_row, draft_row
 from climassay.generation.writing import Assignment, Writer
 from climassay.models.contract import Completion
 from climassay.primer import gold_questions
@@ -155,15 +155,22 @@ def test_numbers_that_make_no_sense(options, word):
         Writer(ScriptedModel(), **options)
 
 
+def unreadable(detail):
+    """The decision against a reply that cannot be read."""
+    return Decision("write", ScriptedModel().name, False, "unreadable reply", detail)
+
+
 def test_every_failure_is_a_draft_in_its_place():
     script = iter([RuntimeError("The server is away."), '{"question": "W', "{}", json.dumps(ANSWERS["distractors"])])
     drafts = write(ScriptedModel(write=lambda *_: next(script)), *[assignment("mcq", number) for number in range(4)])
-    assert [draft.error for draft in drafts] == [
-        "The server is away.",
-        "The reply is not complete JSON.",
-        "The reply leaves the question empty.",
+    assert [draft.error for draft in drafts] == ["The server is away.", None, None, None]
+    assert [draft.rejection for draft in drafts] == [
+        None,
+        unreadable("The reply is not complete JSON."),
+        unreadable("The reply leaves the question empty."),
         None,
     ]
+    assert [draft.written for draft in drafts] == [False, False, False, True]
     assert [draft.usable for draft in drafts] == [False, False, False, True]
     assert drafts[0].passages == (MAIN, OTHER, THIRD)
 
@@ -174,7 +181,7 @@ def test_an_answer_cut_off_by_the_token_limit_fails():
             return Completion(perfect("", request.schema), "length")
 
     [draft] = write(Cut(), assignment("cloze"), max_tokens=7)
-    assert draft.error == "The reply was cut off at 7 tokens."
+    assert draft.rejection == unreadable("The reply was cut off at 7 tokens.")
 
 
 def test_letters_are_balanced_and_do_not_depend_on_failures():
@@ -184,7 +191,8 @@ def test_letters_are_balanced_and_do_not_depend_on_failures():
     answers = iter(range(40))
     partly = write(ScriptedModel(write=lambda p, s: "" if next(answers) % 3 == 0 else perfect(p, s)), *asked)
     for draft, other in zip(partly, whole, strict=True):
-        assert draft.error is not None or draft == other
+        assert not draft.written or draft == other
+    assert sum(draft.written for draft in partly) == 26
 
 
 def test_progress_counts_up():
@@ -260,8 +268,8 @@ def test_control_tokens_of_a_passage_are_words_to_the_bundled_model():
     assert model.texts[0].count("<|im_end|>") == 2
 
 
-def test_an_answer_of_the_bundled_model_that_is_cut_off_is_a_failed_draft():
+def test_an_answer_of_the_bundled_model_that_is_cut_off_is_decided_against():
     asked = assignment("cloze", passages=(MAIN,))
     [draft] = write(smollm2(), asked, brief=True, max_tokens=8)
-    assert draft.error == "The reply was cut off at 8 tokens."
+    assert draft.rejection.detail == "The reply was cut off at 8 tokens."
     assert draft.origin.fingerprint == smollm2().fingerprint

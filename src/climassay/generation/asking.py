@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from climassay.corpus.sentences import sentence_spans
 from climassay.errors import InputError
-from climassay.generation.draft import SourcePassage, Wording
+from climassay.generation.draft import Decision, Draft, SourcePassage, Step, Wording
 from climassay.generation.schemas import (
     BRIEF,
     FULL,
@@ -28,6 +28,8 @@ from climassay.prompts import Prompt, RenderedPrompt
 from climassay.questions import Kind, Question
 from climassay.records import RecordedModel
 
+UNREADABLE = "unreadable reply"
+"""Reason of the decision against a draft whose reply gave no wording."""
 Examples = Mapping[Kind, Sequence[Question]]
 """Questions that are shown as a writer's good work."""
 
@@ -53,7 +55,9 @@ class Delivery:
     """Those that were shown, each with the part of its text that was shown."""
     wording: Wording | None
     error: str | None = None
-    """Why there is no wording, in one sentence."""
+    """Why the call failed, in one sentence; asking again may help."""
+    unreadable: str | None = None
+    """Why the reply gives no wording, in one sentence; the same request would be answered the same."""
 
 
 OnDelivery = Callable[[int, Delivery], None]
@@ -129,12 +133,27 @@ class QuestionAsker:
         if completion.error is not None:
             return Delivery(shown, None, completion.error)
         if completion.finish_reason == "length":
-            return Delivery(shown, None, f"The reply was cut off at {self._max_tokens} tokens.")
+            return Delivery(shown, None, unreadable=f"The reply was cut off at {self._max_tokens} tokens.")
         try:
             wording = read_wording(order.kind, completion.text, self._lengths, position=position, seed=order.seed)
         except UnreadableAnswerError as fault:
-            return Delivery(shown, None, str(fault))
+            return Delivery(shown, None, unreadable=str(fault))
         return Delivery(shown, wording)
+
+
+def with_delivery(draft: Draft, delivery: Delivery, step: Step, by: str) -> Draft:
+    """A draft with what came of its order; a reply that cannot be read is a decision against it.
+
+    Args:
+        draft: All of it but the wording, the passages shown and the error.
+        delivery: What came.
+        step: Of the decision.
+        by: Who was asked.
+    """
+    made = replace(draft, wording=delivery.wording or Wording(""), passages=delivery.passages, error=delivery.error)
+    if delivery.unreadable is None:
+        return made
+    return made.decided(Decision(step, by, False, UNREADABLE, delivery.unreadable))
 
 
 def fitting_passages(

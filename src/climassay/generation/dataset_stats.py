@@ -25,6 +25,8 @@ from climassay.reporting import (
 from climassay.statistics import proportion
 
 STEP_WORDS = {
+    "write": "writing",
+    "evolve": "evolving",
     "screen": "screening",
     "consistency": "self-consistency",
     "expert": "expert",

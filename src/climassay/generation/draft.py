@@ -115,7 +115,7 @@ class Draft:
     decisions: tuple[Decision, ...] = ()
     """In the order they were made; nothing is ever removed."""
     error: str | None = None
-    """Why there is no wording (a failed call, an answer that was cut off): such a draft is counted, and asked again."""
+    """Why the call failed: such a draft is counted, and asked again by the next run."""
 
     @property
     def main(self) -> SourcePassage:
@@ -137,6 +137,13 @@ class Draft:
             if decision.step == "expert" and decision.accepted is not None:
                 return None if decision.accepted else decision
         return next((decision for decision in self.decisions if decision.accepted is False), None)
+
+    @property
+    def written(self) -> bool:
+        """Whether there are words to be judged: the call did not fail, and its reply could be read."""
+        return self.error is None and not any(
+            decision.step in ("write", "evolve") and decision.accepted is False for decision in self.decisions
+        )
 
     @property
     def usable(self) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError
-from climassay.generation.asking import Delivery, Examples, Order, QuestionAsker, counted
+from climassay.generation.asking import Delivery, Examples, Order, QuestionAsker, counted, with_delivery
 from climassay.generation.draft import Decision, Draft, Subject, Wording
 from climassay.generation.schemas import example_answer
 from climassay.models.contract import Generator
@@ -122,14 +122,7 @@ class Evolver:
             seed=seed,
             evolved_from=draft.wording,
         )
-        evolved = replace(
-            draft,
-            level=level,
-            wording=delivery.wording or Wording(""),
-            passages=delivery.passages,
-            origin=origin,
-            error=delivery.error,
-        )
+        evolved = with_delivery(replace(draft, level=level, origin=origin), delivery, "evolve", self._model.name)
         if delivery.wording is not None and _alike(delivery.wording, draft.wording):
             said = "The model gave the base question back."
             return evolved.decided(Decision("evolve", self._model.name, False, "not evolved", said))

@@ -116,6 +116,8 @@ def run_line(recipe: Recipe, parts: Parts, store: DatasetStore, *, on_round: OnR
             line.counts.remove(placed)
         _round(line, [(one.stream, one.book, one.number) for one in again], store)
         tell(line.counts, parts.usage())
+        if line.ended:
+            break
     while slots := _plan(line):
         _round(line, slots, store)
         tell(line.counts, parts.usage())
@@ -205,8 +207,8 @@ def _written(line: _Line, slots: Sequence[Slot]) -> list[Draft]:
         for (stream, book, number), passages in zip(slots, found, strict=True)
     ]
     written = parts.write(assignments)
-    drafts = parts.screen(
-        [replace(draft, level=asked.level) for draft, asked in zip(written, assignments, strict=True)]
+    drafts = _where_usable(
+        parts.screen, [replace(draft, level=asked.level) for draft, asked in zip(written, assignments, strict=True)]
     )
     for level in ("reasoning", "hypothetical"):
         places = [place for place, draft in enumerate(drafts) if draft.level == level and draft.usable]
@@ -214,7 +216,7 @@ def _written(line: _Line, slots: Sequence[Slot]) -> list[Draft]:
             evolved = parts.evolve(
                 [drafts[place] for place in places], level, [assignments[place].seed for place in places]
             )
-            for place, draft in zip(places, parts.screen(evolved), strict=True):
+            for place, draft in zip(places, _where_usable(parts.screen, evolved), strict=True):
                 drafts[place] = draft
     return drafts
 
@@ -222,11 +224,18 @@ def _written(line: _Line, slots: Sequence[Slot]) -> list[Draft]:
 def _judged(parts: Parts, drafts: list[Draft]) -> list[Draft]:
     """The steps after screening, each on what is still usable, and the look for repetitions."""
     for step in parts.later:
-        places = [place for place, draft in enumerate(drafts) if draft.usable]
-        if places:
-            for place, draft in zip(places, step([drafts[place] for place in places]), strict=True):
-                drafts[place] = draft
+        drafts = _where_usable(step, drafts)
     return [_without_repeats(draft, parts) if draft.usable else draft for draft in drafts]
+
+
+def _where_usable(step: Deciding, drafts: Sequence[Draft]) -> list[Draft]:
+    """The drafts, with what a step decides about those that are usable so far."""
+    decided = list(drafts)
+    places = [place for place, draft in enumerate(drafts) if draft.usable]
+    if places:
+        for place, draft in zip(places, step([drafts[place] for place in places]), strict=True):
+            decided[place] = draft
+    return decided
 
 
 def _without_repeats(draft: Draft, parts: Parts) -> Draft:

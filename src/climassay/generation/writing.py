@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from climassay.generation.asking import Delivery, Examples, Order, QuestionAsker, counted, example_turns, with_turns
+from climassay.generation.asking import (
+    Delivery,
+    Examples,
+    Order,
+    QuestionAsker,
+    counted,
+    example_turns,
+    with_delivery,
+    with_turns,
+)
 from climassay.generation.draft import Draft, Origin, SourcePassage, Subject, Wording
 from climassay.models.contract import Generator, Message
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
@@ -79,7 +88,8 @@ class Writer:
     def write(self, assignments: Sequence[Assignment], on_progress: Callable[[int], None] | None = None) -> list[Draft]:
         """Write a base draft for each assignment, in their order.
 
-        An answer that cannot be read (cut off, a text left empty, distractors missing) gives a draft with ``error``.
+        A call that fails gives a draft with ``error``. An answer that cannot be read (cut off, a text left empty,
+        distractors missing) gives a draft with a decision against it.
         Passages that the model's window does not hold are dropped from the end, and the main one is cut at a sentence
         if it must be; the draft keeps what was shown.
 
@@ -99,20 +109,20 @@ class Writer:
 
     def _draft(self, asked: Assignment, delivery: Delivery) -> Draft:
         prompt = self._prompts[asked.kind]
-        return Draft(
+        draft = Draft(
             id=asked.id,
             kind=asked.kind,
             level="base",
-            wording=delivery.wording or Wording(""),
-            passages=delivery.passages,
+            wording=Wording(""),
+            passages=asked.passages,
             origin=Origin(
                 model=self._model.name,
                 fingerprint=self._model.fingerprint,
                 prompts=((prompt.name, prompt.sha256),),
                 seed=asked.seed,
             ),
-            error=delivery.error,
         )
+        return with_delivery(draft, delivery, "write", self._model.name)
 
 
 def _base_examples(examples: Examples, kind: Kind) -> Sequence[Question]:

@@ -43,7 +43,7 @@ def screen(
     one accepting decision by ``screen``.
 
     Args:
-        drafts: Any; failures (``error``) pass through unchanged.
+        drafts: Any; those without wording pass through unchanged.
         without: Names of checks to leave out.
         only: Names of the checks to make; None makes all.
         language: In which questions are to be written, see :mod:`climassay.generation.screening.language`.
@@ -68,7 +68,7 @@ def screen(
         asked.append(topic_check(encoder))
     if entailment is not None and "not entailed" in wanted:
         asked.append(entailment_check(entailment))
-    written = [place for place, draft in enumerate(drafts) if draft.error is None]
+    written = [place for place, draft in enumerate(drafts) if draft.written]
     faults = {
         place: [_rejected(one.name, detail) for one in simple if (detail := one.fault(drafts[place]))]
         for place in written

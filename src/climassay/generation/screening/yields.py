@@ -35,7 +35,7 @@ def check_counts(drafts: Sequence[Draft]) -> tuple[CheckCount, ...]:
     Args:
         drafts: Screened; those that were never written are left out.
     """
-    written = [draft for draft in drafts if draft.error is None]
+    written = [draft for draft in drafts if draft.written]
     present: list[Kind | None] = [None, *(kind for kind in get_args(Kind) if any(one.kind == kind for one in written))]
     total = Counter(reason for draft in written for reason in _reasons(draft))
     counts = []
@@ -50,7 +50,7 @@ def check_counts(drafts: Sequence[Draft]) -> tuple[CheckCount, ...]:
 
 def table(drafts: Sequence[Draft]) -> Table:
     """What each check stopped, by kind; see :func:`check_counts`."""
-    written = [draft for draft in drafts if draft.error is None]
+    written = [draft for draft in drafts if draft.written]
     kinds = [kind for kind in get_args(Kind) if any(draft.kind == kind for draft in written)]
     counts = {(one.reason, one.kind): one for one in check_counts(drafts)}
     rows = []
