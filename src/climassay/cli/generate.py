@@ -79,12 +79,14 @@ def run(
     with Records(place.records_url) as records:
         store = DatasetStore(records)
         config = {"recipe": asdict(recipe), "prompts": prompts}
-        with records.run("generate run", config, {"recipe": recipe.seed}) as entry, progress_bar(as_json) as bars:
-            told = _Told(bars, recipe)
-            with open_parts(
-                recipe, place, records, entry, prompts=prompts, deadline=deadline, use_cache=not no_cache
-            ) as parts:
-                report = run_line(recipe, parts, store, on_round=told.on_round)
+        with records.run("generate run", config, {"recipe": recipe.seed}) as entry:
+            with (
+                open_parts(
+                    recipe, place, records, entry, prompts=prompts, deadline=deadline, use_cache=not no_cache
+                ) as parts,
+                progress_bar(as_json) as bars,
+            ):
+                report = run_line(recipe, parts, store, on_round=_Told(bars, recipe).on_round)
             stats = dataset_stats(recipe.name, store.placed(recipe.name))
             entry.save_results("streams", _stream_rows(report))
         if html:

@@ -185,11 +185,12 @@ def open_parts(
             asked.append(RecordedModel(model, records, run, use_cache=use_cache))
             return asked[-1]
 
+        # What may be misspelt comes before what takes long to load.
+        encoder = open_collections(workspace, recipe.collections).encoder
+        check = _screening(recipe, encoder, recorded)
         price = writer_price(recipe.writer, workspace)
         model = recorded(load_writer_model(recipe.writer, price=price, deadline=deadline))
         desk = open_desk(recipe, workspace, model, prompts=prompts)
-        encoder = open_collections(workspace, recipe.collections).encoder
-        check = _screening(recipe, encoder, recorded)
         duplicates = DuplicateFinder(encoder, jaccard=recipe.screening.jaccard, cosine=recipe.screening.cosine)
         steps = [
             *_consistency(recipe, model, recorded, prompts),
