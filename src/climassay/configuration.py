@@ -58,6 +58,17 @@ def filled(
     return kind(**given)
 
 
+def located(folder: Path, file: str) -> str:
+    """A file that a configuration names: beside the configuration where it is there, else as it is written.
+
+    Args:
+        folder: Of the configuration.
+        file: A file, or what is none at all: the name of something else.
+    """
+    beside = folder / file
+    return str(beside) if not Path(file).is_absolute() and beside.exists() else file
+
+
 def is_tables(value: object) -> bool:
     """Whether an entry is a list of tables, as ``[[name]]`` gives."""
     return isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value)

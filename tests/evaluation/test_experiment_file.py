@@ -87,12 +87,12 @@ def test_a_missing_file_is_told(tmp_path):
 
 
 def test_files_are_looked_for_beside_the_experiment(tmp_path):
-    from climassay.evaluation.experiment_file import located
+    from climassay.configuration import located
 
     (tmp_path / "mine.csv").write_text("x")
     plan = parse(SMALL, tmp_path)
-    assert located(plan, "mine.csv") == str(tmp_path / "mine.csv")
-    assert located(plan, "primer") == "primer"
+    assert located(plan.folder, "mine.csv") == str(tmp_path / "mine.csv")
+    assert located(plan.folder, "primer") == "primer"
 
 
 @pytest.mark.parametrize(

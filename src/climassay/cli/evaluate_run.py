@@ -13,9 +13,9 @@ from climassay.cli.output import (
     progress_bar,
     stderr_console,
     stdout_console,
+    write_commented,
     write_text,
 )
-from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -34,13 +34,7 @@ def init(
     """Write an experiment file with every entry explained."""
     from climassay.evaluation.experiment_file import COMMENTED
 
-    if file.exists():
-        raise InputError(f"{file} is there already: name another file.")
-    write_text(file, COMMENTED)
-    if as_json:
-        print_json({"file": file})
-    else:
-        stdout_console().print(f"Wrote {file}; run it with: climassay evaluate run {file}", highlight=False)
+    write_commented(file, COMMENTED, f"Wrote {file}; run it with: climassay evaluate run {file}", as_json)
 
 
 def run(

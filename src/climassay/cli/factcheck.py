@@ -7,7 +7,7 @@ import typer
 
 from climassay.cli.factcheck_options import DebateOptions, Room, opened
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import JsonOption, print_json, stderr_console, stdout_console, write_text
+from climassay.cli.output import JsonOption, print_json, stderr_console, stdout_console, write_commented, write_text
 from climassay.errors import InputError, ModelError
 
 if TYPE_CHECKING:
@@ -82,14 +82,8 @@ def _silent(claim: "Claim", event: Any) -> None:
 def _write_settings(path: Path, as_json: bool) -> None:
     from climassay.factcheck.commented_settings import COMMENTED
 
-    if path.exists():
-        raise InputError(f"{path} is there already: name another file.")
-    write_text(path, COMMENTED)
-    if as_json:
-        print_json({"file": path})
-    else:
-        stdout_console().print(f"{path} written: edit it, then run climassay factcheck CLAIM --config {path}",
-                               highlight=False, markup=False)  # fmt: skip
+    said = f"{path} written: edit it, then run climassay factcheck CLAIM --config {path}"
+    write_commented(path, COMMENTED, said, as_json)
 
 
 def _past(room: Room, claim: "Claim") -> "list[PastCheck]":

@@ -15,7 +15,7 @@ from climassay.cli.output import (
     progress_bar,
     stderr_console,
     stdout_console,
-    write_text,
+    write_commented,
 )
 from climassay.errors import InputError
 
@@ -43,13 +43,7 @@ def init(
     """Write a recipe with every entry explained."""
     from climassay.generation.recipe import COMMENTED
 
-    if file.exists():
-        raise InputError(f"{file} is there already: name another file.")
-    write_text(file, COMMENTED)
-    if as_json:
-        print_json({"file": file})
-    else:
-        stdout_console().print(f"Wrote {file}; run it with: climassay generate run {file}", highlight=False)
+    write_commented(file, COMMENTED, f"Wrote {file}; run it with: climassay generate run {file}", as_json)
 
 
 @app.command()

@@ -49,12 +49,10 @@ def model_from_options(
     from contextlib import nullcontext
 
     from climassay.models import load_model
-    from climassay.models.openai_prices import find_price, price_from_options
+    from climassay.models.openai_prices import model_price
     from climassay.models.openai_retry import RetryPolicy
 
-    price = price_from_options(price_in, price_out)
-    if price is None and name.startswith("openai:"):
-        price = find_price(name, workspace.root)
+    price = model_price(name, price_in, price_out, workspace.root)
     with nullcontext() if quiet else stderr_console().status(f"Loading {name} ..."):
         return load_model(
             name,

@@ -69,6 +69,27 @@ def write_text(path: Path, text: str) -> None:
         raise InputError(f"{path} cannot be written ({error.strerror}): choose another place.") from error
 
 
+def write_commented(file: Path, text: str, said: str, as_json: bool) -> None:
+    """Write a configuration with every entry explained, and say what comes next.
+
+    Args:
+        file: Not there yet.
+        text: Of the configuration.
+        said: What the user is told.
+        as_json: Tell it as JSON.
+
+    Raises:
+        InputError: The file is there already, or cannot be written.
+    """
+    if file.exists():
+        raise InputError(f"{file} is there already: name another file.")
+    write_text(file, text)
+    if as_json:
+        print_json({"file": file})
+    else:
+        stdout_console().print(said, highlight=False, markup=False)
+
+
 @contextmanager
 def progress_bar(quiet: bool = False) -> Iterator["Progress"]:
     """A rich progress display on stderr with count, rate-aware time left and time spent.

@@ -150,8 +150,7 @@ def _of_workspace(dataset: str, workspace: Path | None) -> "list[Draft] | None":
         return None
     with Records(place.records_url) as records:
         store = DatasetStore(records)
-        known = {one.name for one in store.list()}
-        return list(store.drafts(dataset)) if dataset in known else None
+        return list(store.drafts(dataset)) if dataset in store else None
 
 
 def _holds_drafts(path: Path) -> bool:

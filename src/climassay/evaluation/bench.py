@@ -4,10 +4,11 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from climassay.configuration import located
 from climassay.errors import InputError
 from climassay.evaluation.answer_scores import AnswerScorer
 from climassay.evaluation.examples import ExamplePool, TaskPrompts, open_pool
-from climassay.evaluation.experiment_file import ExperimentPlan, MetricSpec, ModelSpec, located
+from climassay.evaluation.experiment_file import ExperimentPlan, MetricSpec, ModelSpec
 from climassay.evaluation.matrix import Adapter, Ask, Bench
 from climassay.evaluation.settings import Retriever, SettingSpec, Sources
 from climassay.evaluation.tuned import find_adapter
@@ -42,7 +43,7 @@ def open_bench(
         return find_adapter(model, setting, plan, workspace, prompts=prompts, on_progress=on_training)
 
     def pool(name: str) -> ExamplePool:
-        return open_pool(located(plan, name))
+        return open_pool(located(plan.folder, name))
 
     @cache
     def retriever(names: tuple[str, ...]) -> Retriever:
@@ -65,12 +66,9 @@ def load_spec(
         ModelError: It cannot be found or loaded.
     """
     from climassay.models import load_model
-    from climassay.models.openai_prices import find_price, price_from_options
+    from climassay.models.openai_prices import model_price
     from climassay.models.openai_retry import RetryPolicy
 
-    price = price_from_options(spec.price_in, spec.price_out)
-    if price is None and spec.name.startswith("openai:"):
-        price = find_price(spec.name, workspace.root)
     return load_model(
         spec.name,
         base_url=spec.base_url,
@@ -78,7 +76,7 @@ def load_spec(
         dtype=spec.dtype,
         adapter=None if adapter is None else str(adapter),
         concurrency=spec.concurrency,
-        price=price,
+        price=model_price(spec.name, spec.price_in, spec.price_out, workspace.root),
         policy=None if deadline is None else RetryPolicy(deadline=deadline),
     )
 

@@ -11,13 +11,13 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.questions import LETTERS, Kind, Level, Question
+from climassay.questions import KINDS, LETTERS, LEVELS, Question
 from climassay.reporting import Table
 from climassay.statistics import proportion
 
@@ -319,7 +319,7 @@ def _shares_table(report: ContaminationReport) -> Table:
 
 def _task_and_level(one: QuestionOverlap) -> tuple[int, int]:
     level = one.question.level
-    return get_args(Kind).index(one.question.kind), -1 if level is None else get_args(Level).index(level)
+    return KINDS.index(one.question.kind), -1 if level is None else LEVELS.index(level)
 
 
 def _median_run(ones: Sequence[QuestionOverlap]) -> str:

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from climassay.evaluation.experiment_scores import LEVELS, OVERALL, ExperimentScores, Score
+from climassay.evaluation.experiment_scores import OVERALL, ExperimentScores, Score
 from climassay.evaluation.outcome import METRICS, Metric
-from climassay.questions import Kind, Question
+from climassay.questions import KINDS, LEVELS, Kind, Question
 from climassay.reporting import Axis, Category, Dot, DotPlot, LinePlot, Point, Series, StackedBar, StackedBars
 
 _LINES = 5
@@ -119,7 +119,7 @@ def source_figure(questions: Sequence[Question], title: str) -> StackedBars | No
     Returns:
         None where no question says where it comes from.
     """
-    tasks: tuple[Kind, ...] = ("mcq", "freeform", "cloze")
+    tasks: tuple[Kind, ...] = KINDS
     counts: Counter[tuple[str | None, Kind]] = Counter((question.document, question.kind) for question in questions)
     books = list(dict.fromkeys(question.document for question in questions))
     if books in ([], [None]):

@@ -14,13 +14,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from climassay.configuration import filled, is_tables, load_toml
 from climassay.errors import InputError
 from climassay.evaluation.mcq import Scoring
 from climassay.evaluation.settings import SettingSpec, Training, parse_spec
-from climassay.questions import Kind
+from climassay.questions import KINDS, Kind
 
 DEFAULT_ENTAILMENT = "bundled"
 
@@ -87,7 +87,7 @@ class ExperimentPlan:
     benchmarks: tuple[BenchmarkSpec, ...]
     models: tuple[ModelSpec, ...]
     settings: tuple[SettingSpec, ...]
-    tasks: tuple[Kind, ...] = ("mcq", "freeform", "cloze")
+    tasks: tuple[Kind, ...] = KINDS
     scoring: Scoring = "likelihood"
     """How multiple-choice answers are read, where a model does not say otherwise."""
     limit: int | None = None
@@ -159,7 +159,7 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
     if not plan.models:
         raise InputError(f"{where}: name at least one model in a table [[model]].")
     if not plan.tasks:
-        raise InputError(f"{where}: name at least one task of {', '.join(get_args(Kind))}.")
+        raise InputError(f"{where}: name at least one task of {', '.join(KINDS)}.")
     if plan.limit is not None and plan.limit < 1:
         raise InputError(f"{where}: the limit must be at least 1, not {plan.limit}.")
     for what, labels in (
@@ -193,12 +193,6 @@ def _texts(value: object, where: str, name: str) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(one, str) for one in value):
         raise InputError(f'{where}: {name} is a list of texts, for example {name} = ["primer"].')
     return tuple(cast("Sequence[str]", value))
-
-
-def located(plan: ExperimentPlan, file: str) -> str:
-    """A file of the plan: as it is if absolute, there or no file at all, else beside the experiment's file."""
-    beside = plan.folder / file
-    return str(beside) if not Path(file).is_absolute() and beside.exists() else file
 
 
 def with_limit(plan: ExperimentPlan, limit: int | None) -> ExperimentPlan:

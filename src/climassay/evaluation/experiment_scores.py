@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from climassay.errors import InputError
 from climassay.evaluation.outcome import METRICS, Cell, Experiment, Metric, Outcome
-from climassay.questions import Kind, Question
+from climassay.questions import LEVELS, Kind, Question
 from climassay.statistics import (
     Estimate,
     constant_baseline,
@@ -20,7 +20,6 @@ from climassay.statistics import (
 )
 
 OVERALL = "overall"
-LEVELS = ("base", "reasoning", "hypothetical")
 TESTED = ("accuracy", "factual_accuracy", "fact_f1", "exact_match", "phrase_similarity")
 """Metrics that cells are compared in: one or two a task, because every further test costs all others power."""
 Family = Literal["settings", "models"]

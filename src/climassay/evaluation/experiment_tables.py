@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from climassay.evaluation.experiment_scores import (
-    LEVELS,
     OVERALL,
     CellCounts,
     ConstantScore,
@@ -14,6 +13,7 @@ from climassay.evaluation.experiment_scores import (
 )
 from climassay.evaluation.outcome import METRICS, Cell, Metric
 from climassay.evaluation.published import PublishedScore
+from climassay.questions import LEVELS
 from climassay.reporting import Mark, Table
 from climassay.reporting.tables import Column
 from climassay.statistics import Estimate

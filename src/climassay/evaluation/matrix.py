@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from climassay.configuration import located
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.answer_scores import AnswerScorer
 from climassay.evaluation.cell_contamination import shown_text
 from climassay.evaluation.examples import TaskPrompts
-from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, ModelSpec, located
+from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, ModelSpec
 from climassay.evaluation.experiment_store import save_experiment
 from climassay.evaluation.mcq import Prediction, ask_mcq, mcq_prompt
 from climassay.evaluation.outcome import Cell, CellRecord, Experiment, Outcome
@@ -93,7 +94,7 @@ def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
     Raises:
         InputError: A file cannot be read, or no question is of the plan's tasks.
     """
-    sets = [named_questions(file if file == PRIMER else located(plan, file)) for file in spec.files]
+    sets = [named_questions(file if file == PRIMER else located(plan.folder, file)) for file in spec.files]
     wanted = [replace(one, questions=tuple(q for q in one.questions if q.kind in plan.tasks)) for one in sets]
     joined = join_questions(spec.name, wanted)
     if not joined.questions:

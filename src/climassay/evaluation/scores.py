@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.evaluation.mcq import Prediction
-from climassay.questions import Question
+from climassay.questions import LEVELS, Question
 from climassay.statistics import Estimate, holm, mcnemar, mean_estimate, paired_difference, proportion
 
 OVERALL = "overall"
-LEVELS = ("base", "reasoning", "hypothetical")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from climassay.configuration import located
 from climassay.errors import InputError
 from climassay.evaluation.cell_contamination import question_text
 from climassay.evaluation.examples import TaskPrompts, chat_examples
-from climassay.evaluation.experiment_file import ExperimentPlan, ModelSpec, located
+from climassay.evaluation.experiment_file import ExperimentPlan, ModelSpec
 from climassay.evaluation.matrix import Adapter
 from climassay.evaluation.settings import SettingSpec, Training
 from climassay.primer import PRIMER, named_questions
@@ -247,11 +248,11 @@ def _texts_to_learn(training: Training, workspace: Workspace) -> _Lesson:
 
 
 def _read(file: str, plan: ExperimentPlan) -> QuestionSet:
-    return named_questions(file if file == PRIMER else located(plan, file))
+    return named_questions(file if file == PRIMER else located(plan.folder, file))
 
 
 def _named(name: str, workspace: Workspace, plan: ExperimentPlan) -> Path:
-    places = (workspace.adapters / name, Path(located(plan, name)).expanduser())
+    places = (workspace.adapters / name, Path(located(plan.folder, name)).expanduser())
     for place in places:
         if (place / ADAPTER_CONFIG).is_file():
             return place

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from climassay.generation.dataset_store import Placed
-from climassay.generation.recipe import KINDS, LEVELS, Stream
+from climassay.generation.recipe import Stream
+from climassay.questions import KINDS, LEVELS
 from climassay.reporting import (
     AnsweredQuestion,
     AnswerRow,

@@ -126,6 +126,11 @@ class DatasetStore:
                 "Give the new one another name."
             )
 
+    def __contains__(self, name: str) -> bool:
+        """Whether there is a dataset of a name."""
+        with self._database.read() as connection:
+            return connection.execute(sa.select(datasets.c.name).where(datasets.c.name == name)).first() is not None
+
     def deciding(self, name: str) -> dict[str, Any]:
         """What decides the questions of a dataset.
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from climassay.generation.dataset_store import DatasetStore
 from climassay.generation.line_counts import LineCounts
-from climassay.generation.line_parts import load_writer_model, open_desk, writer_price
+from climassay.generation.line_parts import load_writer_model, open_desk
 from climassay.generation.recipe import Recipe, Stream
 from climassay.generation.writing import Assignment
 from climassay.models.contract import Completion, CompletionCallback, GenerationRequest, Generator, token_count
-from climassay.models.openai_prices import Price
+from climassay.models.openai_prices import Price, model_price
 from climassay.questions import Kind
 from climassay.records import Records
 from climassay.reporting import Table
@@ -90,13 +90,14 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
     with Records(workspace.records_url) as records:
         counts = LineCounts()
         store = DatasetStore(records)
-        if any(one.name == recipe.name for one in store.list()):
+        if recipe.name in store:
             for placed in store.placed(recipe.name):
                 counts.add(placed)
-    with closing(load_writer_model(recipe.writer)) as model:
+    with closing(load_writer_model(recipe.writer, workspace)) as model:
         listening = _Listening(model)
         desk = open_desk(recipe, workspace, listening, prompts=prompts)
-        price = writer_price(recipe.writer, workspace)
+        spec = recipe.writer
+        price = model_price(spec.model, spec.price_in, spec.price_out, workspace.root)
         found = []
         for stream, wanted in recipe.wanted().items():
             listening.heard.clear()

@@ -6,7 +6,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from climassay.configuration import located
 from climassay.errors import InputError
 from climassay.generation.asking import Examples
 from climassay.generation.contexts import ContextFinder
@@ -14,7 +16,7 @@ from climassay.generation.draft import Draft
 from climassay.generation.evolving import Evolver
 from climassay.generation.line import Deciding, Parts
 from climassay.generation.masking import Masker, mask, open_masker, read_glossary
-from climassay.generation.recipe import KINDS, Recipe, WriterSpec
+from climassay.generation.recipe import Recipe, WriterSpec
 from climassay.generation.screening import (
     TERM_CHECKS,
     DuplicateFinder,
@@ -28,10 +30,10 @@ from climassay.generation.writing import Writer
 from climassay.grounding import open_collections
 from climassay.models import load_model
 from climassay.models.contract import Encoder, Generator, OptionScorer, Usage
-from climassay.models.openai_prices import Price, find_price, price_from_options
+from climassay.models.openai_prices import model_price
 from climassay.models.openai_retry import RetryPolicy
 from climassay.primer import PRIMER, named_questions
-from climassay.questions import Kind, Level, Question
+from climassay.questions import KINDS, Kind, Level, Question
 from climassay.records import RecordedModel, Records, Run
 from climassay.workspace import Workspace
 
@@ -48,7 +50,7 @@ class Desk:
     evolver: Evolver
 
 
-def load_writer_model(spec: WriterSpec, *, price: Price | None = None, deadline: float | None = None) -> Generator:
+def load_writer_model(spec: WriterSpec, workspace: Workspace, *, deadline: float | None = None) -> Generator:
     """The model that writes.
 
     Raises:
@@ -62,17 +64,9 @@ def load_writer_model(spec: WriterSpec, *, price: Price | None = None, deadline:
         dtype=spec.dtype,
         adapter=spec.adapter,
         concurrency=spec.concurrency,
-        price=price,
+        price=model_price(spec.model, spec.price_in, spec.price_out, workspace.root),
         policy=None if deadline is None else RetryPolicy(deadline=deadline),
     )
-
-
-def writer_price(spec: WriterSpec, workspace: Workspace) -> Price | None:
-    """What the writer's tokens cost: as the recipe says, else as the workspace's price file does."""
-    price = price_from_options(spec.price_in, spec.price_out)
-    if price is None and spec.model.startswith("openai:"):
-        return find_price(spec.model, workspace.root)
-    return price
 
 
 def open_desk(recipe: Recipe, workspace: Workspace, model: Generator, *, prompts: Path | None = None) -> Desk:
@@ -89,7 +83,14 @@ def open_desk(recipe: Recipe, workspace: Workspace, model: Generator, *, prompts
     """
     group = open_collections(workspace, recipe.collections)
     spec, contexts = recipe.writer, recipe.contexts
-    examples = _examples(recipe)
+    manner: dict[str, Any] = {
+        "subject": recipe.subject,
+        "prompts": prompts,
+        "examples": _examples(recipe),
+        "temperature": spec.temperature,
+        "max_tokens": spec.max_tokens,
+        "brief": spec.brief,
+    }
     suitable = partial(passage_fault, language=recipe.screening.language)
     return Desk(
         SeedSampler(group, seed=recipe.seed, suitable=suitable),
@@ -101,24 +102,8 @@ def open_desk(recipe: Recipe, workspace: Workspace, model: Generator, *, prompts
             other_documents=contexts.other_documents,
             suitable=suitable,
         ),
-        Writer(
-            model,
-            subject=recipe.subject,
-            prompts=prompts,
-            examples=examples,
-            temperature=spec.temperature,
-            max_tokens=spec.max_tokens,
-            brief=spec.brief,
-        ),
-        Evolver(
-            model,
-            subject=recipe.subject,
-            prompts=prompts,
-            examples=examples,
-            temperature=spec.temperature,
-            max_tokens=spec.max_tokens,
-            brief=spec.brief,
-        ),
+        Writer(model, **manner),
+        Evolver(model, **manner),
     )
 
 
@@ -130,7 +115,7 @@ def _examples(recipe: Recipe) -> Examples:
     name, shown = recipe.writer.examples, recipe.writer.shown
     if not name or not shown:
         return {}
-    source = named_questions(name if name == PRIMER else _located(recipe, name))
+    source = named_questions(name if name == PRIMER else located(recipe.folder, name))
     usable = [question for question in source.questions if question.context]
     if not usable:
         raise InputError(f"No question of {name} has the passage it was made from, so none can be shown as an example.")
@@ -143,12 +128,6 @@ def _examples(recipe: Recipe) -> Examples:
             taken[stream] += 1
             found[question.kind].append(question)
     return found
-
-
-def _located(recipe: Recipe, file: str) -> str:
-    """A file of the recipe: beside it where it is there, else as it is written."""
-    beside = recipe.folder / file
-    return str(beside) if not Path(file).is_absolute() and beside.exists() else file
 
 
 @contextmanager
@@ -188,14 +167,13 @@ def open_parts(
         # What may be misspelt comes before what takes long to load.
         encoder = open_collections(workspace, recipe.collections).encoder
         check = _screening(recipe, encoder, recorded)
-        price = writer_price(recipe.writer, workspace)
-        model = recorded(load_writer_model(recipe.writer, price=price, deadline=deadline))
+        model = recorded(load_writer_model(recipe.writer, workspace, deadline=deadline))
         desk = open_desk(recipe, workspace, model, prompts=prompts)
         duplicates = DuplicateFinder(encoder, jaccard=recipe.screening.jaccard, cosine=recipe.screening.cosine)
         steps = [
             *_consistency(recipe, model, recorded, prompts),
             *_validation(recipe, recorded, prompts),
-            _masking(open_recipe_masker(recipe, workspace, recorded, prompts), recipe),
+            *_masking(recipe, workspace, recorded, prompts),
         ]
         yield Parts(
             books=lambda: desk.sampler.books,
@@ -221,7 +199,7 @@ def _screening(recipe: Recipe, encoder: Encoder, recorded: Recording) -> Decidin
         raise InputError(f"There is no check {unknown[0]!r}: climassay generate checks lists them.")
     entailment = None
     if spec.entailment:
-        entailment = load_entailment(_located(recipe, spec.entailment), model=_judge(spec.entailment, recorded))
+        entailment = load_entailment(located(recipe.folder, spec.entailment), model=_judge(spec.entailment, recorded))
     return partial(screen, without=spec.without, language=spec.language, encoder=encoder, entailment=entailment)
 
 
@@ -241,11 +219,11 @@ def _judge(name: str, recorded: Recording) -> OptionScorer | None:
 def _consistency(
     recipe: Recipe, writer: RecordedModel, recorded: Recording, prompts: Path | None
 ) -> Iterator[Deciding]:
-    """Answering each question again, with its passages, in several orders of its options."""
+    """Answering each multiple-choice question again, with its passages, in several orders of its options."""
     from climassay.evaluation import TaskPrompts
 
     spec = recipe.screening
-    if spec.consistency:
+    if spec.consistency and recipe.counts.mcq:
         model = writer if spec.consistency == "writer" else recorded(load_model(spec.consistency))
         asked = SelfConsistency(
             model, orders=spec.orders, needed=spec.needed, prompts=TaskPrompts.load(prompts), seed=recipe.seed
@@ -262,7 +240,9 @@ def _validation(recipe: Recipe, recorded: Recording, prompts: Path | None) -> It
         if name := getattr(recipe.validator, kind):
             # Only what is prompted by its name can go through the records: a trained one needs the model itself.
             load = (lambda model: recorded(load_model(model))) if name.startswith("prompted:") else None
-            found[kind] = load_validator(_located(recipe, name), load=load, prompts=prompts, subject=recipe.subject)
+            found[kind] = load_validator(
+                located(recipe.folder, name), load=load, prompts=prompts, subject=recipe.subject
+            )
     if found:
         yield partial(validate, validator=ByKind(found), threshold=recipe.validator.threshold)
 
@@ -273,18 +253,21 @@ def open_recipe_masker(
     """The masker that a recipe names; the statistics one knows the words of the recipe's collections."""
     spec = recipe.masker
     name, _, model = spec.use.partition(":")
-    glossary = read_glossary(Path(_located(recipe, spec.glossary))) if spec.glossary else ()
+    glossary = read_glossary(Path(located(recipe.folder, spec.glossary))) if spec.glossary else ()
     if name == "prompted" and model:
         return open_masker(name, model=recorded(load_model(model)), subject=recipe.subject, prompts=prompts)
     if name == "statistics":
         group = open_collections(workspace, recipe.collections)
         texts = (text for one in group.collections for batch in one.texts() for text in batch)
         return open_masker(name, passages=texts, glossary=glossary)
-    return open_masker(_located(recipe, spec.use))
+    return open_masker(located(recipe.folder, spec.use))
 
 
-def _masking(masker: Masker, recipe: Recipe) -> Deciding:
-    """Choosing the term of cloze statements, and the checks that look at the term."""
+def _masking(recipe: Recipe, workspace: Workspace, recorded: Recording, prompts: Path | None) -> Iterator[Deciding]:
+    """Choosing the term of cloze statements, and the checks that look at the term; nothing where none are wanted."""
+    if not recipe.counts.cloze:
+        return
+    masker = open_recipe_masker(recipe, workspace, recorded, prompts)
     checks = [name for name in TERM_CHECKS if name not in recipe.screening.without]
     check = partial(screen, only=checks, language=recipe.screening.language)
 
@@ -298,4 +281,4 @@ def _masking(masker: Masker, recipe: Recipe) -> Deciding:
             chosen[place] = replace(draft, error="No term was chosen: the masker's model failed.") if failed else draft
         return chosen
 
-    return masked
+    yield masked

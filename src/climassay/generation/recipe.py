@@ -17,16 +17,13 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from climassay.configuration import filled, load_toml
 from climassay.corpus import SearchMode
 from climassay.errors import InputError
 from climassay.generation.draft import Subject
-from climassay.questions import Kind, Level
-
-KINDS: tuple[Kind, ...] = get_args(Kind)
-LEVELS: tuple[Level, ...] = get_args(Level)
+from climassay.questions import KINDS, LEVELS, Kind, Level
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,7 @@ from climassay.generation.asking import (
 from climassay.generation.draft import Draft, Origin, SourcePassage, Subject, Wording
 from climassay.models.contract import Generator, Message
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
-from climassay.questions import Kind, Level, Question
-
-KINDS: tuple[Kind, ...] = ("mcq", "freeform", "cloze")
+from climassay.questions import KINDS, Kind, Level, Question
 
 
 @dataclass(frozen=True, slots=True)

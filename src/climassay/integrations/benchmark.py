@@ -11,9 +11,8 @@ from climassay.errors import InputError
 from climassay.evaluation import TaskPrompts, open_pool
 from climassay.integrations.asking import PosedQuestion, Shots, pose_questions
 from climassay.primer import PRIMER, named_questions
-from climassay.questions import Kind, Level, Question
+from climassay.questions import KINDS, Kind, Level, Question
 
-KINDS: tuple[Kind, ...] = ("mcq", "freeform", "cloze")
 LEVELS: tuple[Level | None, ...] = ("base", "reasoning", "hypothetical", None)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 

@@ -9,13 +9,13 @@ from typing import Any, Literal
 from climassay import __version__
 from climassay.errors import InputError
 from climassay.folder_files import remove_files, write_files
-from climassay.integrations.benchmark import KINDS, Benchmark, open_benchmark
+from climassay.integrations.benchmark import Benchmark, open_benchmark
 from climassay.integrations.data_card import data_card
 from climassay.integrations.inspect_files import hub_eval, task_file
 from climassay.integrations.lm_eval.tasks import harness_files, rows_file
 from climassay.integrations.rows import as_json_lines, climaqa_row, prompt_row, question_row
 from climassay.primer import PRIMER
-from climassay.questions import Kind
+from climassay.questions import KINDS, Kind
 
 Part = Literal["inspect", "lm-eval"]
 PARTS: tuple[Part, ...] = ("inspect", "lm-eval")

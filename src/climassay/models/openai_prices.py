@@ -46,6 +46,24 @@ def price_from_options(prompt: float | None, completion: float | None) -> Price 
     return Price(prompt, completion)
 
 
+def model_price(model: str, prompt: float | None, completion: float | None, folder: Path) -> Price | None:
+    """What a model's tokens cost: as given, else, for models of a server, as the price file of a folder says.
+
+    Args:
+        model: As the user wrote it, for example ``openai:gpt-4o-mini``.
+        prompt: US dollars per million prompt tokens, where given.
+        completion: The same of completion tokens.
+        folder: Where a price file may be (the workspace).
+
+    Raises:
+        InputError: Only one of the two prices is given, or the file cannot be read.
+    """
+    price = price_from_options(prompt, completion)
+    if price is None and model.startswith("openai:"):
+        return find_price(model, folder)
+    return price
+
+
 def find_price(model: str, folder: Path) -> Price | None:
     """The price of a model from ``prices.toml`` or ``prices.json`` in a folder (the workspace).
 

@@ -1,11 +1,13 @@
 """Benchmark questions: the record that generation writes and evaluation reads, and the file formats it comes in."""
 
 from climassay.questions.formats import QuestionSet, join_questions, read_questions
-from climassay.questions.question import GAP, LETTERS, Kind, Level, Question, option_letter
+from climassay.questions.question import GAP, KINDS, LETTERS, LEVELS, Kind, Level, Question, option_letter
 
 __all__ = [
     "GAP",
+    "KINDS",
     "LETTERS",
+    "LEVELS",
     "Kind",
     "Level",
     "Question",

@@ -19,11 +19,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast, get_args
 
 from climassay.errors import InputError
 from climassay.questions.hub import HUB, fetch_questions
-from climassay.questions.question import GAP, LETTERS, Kind, Level, Question
+from climassay.questions.question import GAP, KINDS, LETTERS, LEVELS, Kind, Level, Question
 from climassay.questions.rows import Row, parse_rows, read_bytes
 
 _OPTION_MARK = re.compile(r"^\s*\(?([A-Za-z])\s*[).:]\s*")
@@ -144,11 +143,11 @@ def _needed(row: Row, name: str) -> str:
 
 def _level(value: str) -> Level | None:
     lowered = value.lower()
-    if lowered in get_args(Level):
-        return cast(Level, lowered)
+    if lowered in LEVELS:
+        return lowered
     if lowered in ("", "none", "nan"):
         return None
-    raise InputError(f"the level {value!r} is none of {', '.join(get_args(Level))}")
+    raise InputError(f"the level {value!r} is none of {', '.join(LEVELS)}")
 
 
 def _check_options(options: Sequence[str]) -> None:
@@ -179,8 +178,8 @@ def _correct_index(answer: str, options: Sequence[str]) -> int:
 
 def _from_climassay(row: Row, number: int) -> Question:
     kind = _text(row, "kind") or _text(row, "task") or _kind_by_content(row)
-    if kind not in get_args(Kind):
-        raise InputError(f"the kind {kind!r} is none of {', '.join(get_args(Kind))}")
+    if kind not in KINDS:
+        raise InputError(f"the kind {kind!r} is none of {', '.join(KINDS)}")
     question, answer = _needed(row, "question"), _needed(row, "answer")
     options: tuple[str, ...] = ()
     correct = None
@@ -198,7 +197,7 @@ def _from_climassay(row: Row, number: int) -> Question:
         question = _one_gap(question)
     return Question(
         id=_text(row, "id") or f"q{number:05d}",
-        kind=cast(Kind, kind),
+        kind=kind,
         question=question,
         answer=answer,
         level=_level(_text(row, "level")),

@@ -1,10 +1,13 @@
 """One benchmark question."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Kind = Literal["mcq", "freeform", "cloze"]
 Level = Literal["base", "reasoning", "hypothetical"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+LEVELS: tuple[Level, ...] = get_args(Level)
+"""From plain to complex."""
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 GAP = "<MASK>"

@@ -8,10 +8,10 @@ from typing import Any
 from climassay import __version__
 from climassay.generation.draft import Draft
 from climassay.generation.publishing.canary import canary_sentence
-from climassay.generation.publishing.entries import KINDS, Entry
+from climassay.generation.publishing.entries import Entry
 from climassay.generation.publishing.splitting import SPLITS, Split, SplitPlan
 from climassay.generation.publishing.summary import agreements, count_strata, provenances, removals, sources
-from climassay.questions import Kind
+from climassay.questions import KINDS, Kind
 
 _TASKS: Mapping[Kind, str] = {"mcq": "multiple-choice", "freeform": "question-answering", "cloze": "fill-mask"}
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))

@@ -13,10 +13,10 @@ from climassay.folder_files import remove_files, write_files
 from climassay.generation.draft import Draft, draft_row
 from climassay.generation.publishing.canary import canaries, canary_guid, canary_sentence
 from climassay.generation.publishing.card import CardFacts, dataset_card, filled_splits
-from climassay.generation.publishing.entries import KINDS, Entry, content_sha256, entries_of, placement_of, waiting
+from climassay.generation.publishing.entries import Entry, content_sha256, entries_of, placement_of, waiting
 from climassay.generation.publishing.rows import as_table, climaqa_columns, climaqa_row, columns, question_row
 from climassay.generation.publishing.splitting import SHARES, Split, SplitPlan, split_placements
-from climassay.questions import Kind, Question, QuestionSet
+from climassay.questions import KINDS, Kind, Question, QuestionSet
 
 FORMAT = "climassay-dataset"
 VERSION = 1

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from climassay.errors import InputError
 from climassay.generation.draft import Draft, SourcePassage
-from climassay.questions import Kind, Level, Question, QuestionSet
+from climassay.questions import KINDS, Kind, Level, Question, QuestionSet
 
-KINDS: tuple[Kind, ...] = ("mcq", "freeform", "cloze")
 _SPACE = re.compile(r"\s+")
 
 

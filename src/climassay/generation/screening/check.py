@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from climassay.generation.draft import Draft
 from climassay.questions import Kind
 
-ALL_KINDS: tuple[Kind, ...] = ("mcq", "freeform", "cloze")
 ASKED: tuple[Kind, ...] = ("mcq", "freeform")
 """Kinds that ask a question; a cloze statement states."""
 CHOICE: tuple[Kind, ...] = ("mcq",)

@@ -5,8 +5,9 @@ from difflib import SequenceMatcher
 
 from climassay.corpus.sentences import split_sentences
 from climassay.generation.draft import Draft
-from climassay.generation.screening.check import ALL_KINDS, ASKED, Check
+from climassay.generation.screening.check import ASKED, Check
 from climassay.generation.screening.words import words
+from climassay.questions import KINDS
 
 MOST_SENTENCES = 2
 COPIED_WORDS = 8
@@ -52,7 +53,7 @@ def _no_answer(draft: Draft) -> str | None:
 
 
 CHECKS = (
-    Check("no answer", ALL_KINDS, "Question or answer is empty, or the answer asks back.", _no_answer),
+    Check("no answer", KINDS, "Question or answer is empty, or the answer asks back.", _no_answer),
     Check(
         "no question mark", ASKED, "Asks nothing: no question mark, no gap, no sentence to complete.", _no_question_mark
     ),

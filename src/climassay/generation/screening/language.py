@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from climassay.errors import InputError
 from climassay.generation.draft import Draft
-from climassay.generation.screening.check import ALL_KINDS, Check, stated_texts
+from climassay.generation.screening.check import Check, stated_texts
+from climassay.questions import KINDS
 
 _LISTS = {
     "en": """the of and to in is that it for was on are as with be by at from this have or had not but what which when
@@ -97,4 +98,4 @@ def language_check(wanted: str = "en") -> Check:
         found = other_language(" ".join(stated_texts(draft)), wanted)
         return None if found is None else f"It is written in {found}, not in {wanted}."
 
-    return Check("other language", ALL_KINDS, "Is written in another language than the one asked for.", examine)
+    return Check("other language", KINDS, "Is written in another language than the one asked for.", examine)

@@ -3,8 +3,9 @@
 import re
 
 from climassay.generation.draft import Draft
-from climassay.generation.screening.check import ALL_KINDS, Check, stated_texts
+from climassay.generation.screening.check import Check, stated_texts
 from climassay.generation.screening.words import content_words
+from climassay.questions import KINDS
 
 # What a generator calls the text it was given; "text" and "section" need words around them, since science has
 # contexts, passages and sections of its own ("passage of a front", "cross section", "in the context of warming").
@@ -112,11 +113,11 @@ def _introduced(mention: str, before: str) -> bool:
 
 
 CHECKS = (
-    Check("context reference", ALL_KINDS, "Refers to the context, text, passage or its author.", _context_reference),
-    Check("figure reference", ALL_KINDS, "Refers to a figure, table, equation, box or section.", _figure_reference),
+    Check("context reference", KINDS, "Refers to the context, text, passage or its author.", _context_reference),
+    Check("figure reference", KINDS, "Refers to a figure, table, equation, box or section.", _figure_reference),
     Check(
         "not self-contained",
-        ALL_KINDS,
+        KINDS,
         "Leans on something that is not there: a dangling *this*, *the authors*, *the experiment described*.",
         _not_self_contained,
     ),

@@ -1,9 +1,10 @@
 """Does the answer rest on the passages: its numbers, its units, its words?"""
 
 from climassay.generation.draft import Draft
-from climassay.generation.screening.check import ALL_KINDS, Check, right_answer
+from climassay.generation.screening.check import Check, right_answer
 from climassay.generation.screening.words import content_words
 from climassay.grounding.quantities import foreign_quantities, quantities
+from climassay.questions import KINDS
 
 LEAST_SHARE = {"mcq": 0.25, "freeform": 0.4, "cloze": 0.4}
 """Least share of the content words of question and right answer, or of a statement, that the passages must have.
@@ -59,9 +60,9 @@ def _unsupported(draft: Draft) -> str | None:
 CHECKS = (
     Check(
         "foreign quantity",
-        ALL_KINDS,
+        KINDS,
         "Has a number or unit that the passages do not have (evolved levels: a unit that nothing given has).",
         _foreign_quantity,
     ),
-    Check("unsupported answer", ALL_KINDS, "Shares too few words with the passages to rest on them.", _unsupported),
+    Check("unsupported answer", KINDS, "Shares too few words with the passages to rest on them.", _unsupported),
 )

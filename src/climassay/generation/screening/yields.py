@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 from climassay.generation.draft import Decision, Draft
-from climassay.questions import Kind
+from climassay.questions import KINDS, Kind
 from climassay.reporting import Table
 from climassay.statistics import Estimate, proportion
 
@@ -36,7 +35,7 @@ def check_counts(drafts: Sequence[Draft]) -> tuple[CheckCount, ...]:
         drafts: Screened; those that were never written are left out.
     """
     written = [draft for draft in drafts if draft.written]
-    present: list[Kind | None] = [None, *(kind for kind in get_args(Kind) if any(one.kind == kind for one in written))]
+    present: list[Kind | None] = [None, *(kind for kind in KINDS if any(one.kind == kind for one in written))]
     total = Counter(reason for draft in written for reason in _reasons(draft))
     counts = []
     for reason, _ in sorted(total.items(), key=lambda item: (-item[1], item[0])):
@@ -51,7 +50,7 @@ def check_counts(drafts: Sequence[Draft]) -> tuple[CheckCount, ...]:
 def table(drafts: Sequence[Draft]) -> Table:
     """What each check stopped, by kind; see :func:`check_counts`."""
     written = [draft for draft in drafts if draft.written]
-    kinds = [kind for kind in get_args(Kind) if any(draft.kind == kind for draft in written)]
+    kinds = [kind for kind in KINDS if any(draft.kind == kind for draft in written)]
     counts = {(one.reason, one.kind): one for one in check_counts(drafts)}
     rows = []
     for reason in dict.fromkeys(reason for reason, _ in counts):

@@ -17,9 +17,8 @@ from climassay.generation.validation.validators import (
 )
 from climassay.judging import ActivationStore
 from climassay.models.contract import Encoder, Generator, OpenWeights, OptionScorer
-from climassay.questions import Kind
+from climassay.questions import KINDS
 
-_KINDS: tuple[Kind, ...] = ("mcq", "freeform", "cloze")
 LoadModel = Callable[[str], Generator]
 
 
@@ -53,7 +52,7 @@ def load_validator(
         ModelError: The model cannot be loaded.
     """
     kinds = [part.partition("=") for part in name.split(",")]
-    if all(kind.strip() in _KINDS and rest for kind, _, rest in kinds):
+    if all(kind.strip() in KINDS and rest for kind, _, rest in kinds):
         parts = {
             kind.strip(): load_validator(
                 rest.strip(), load=load, encoder=encoder, prompts=prompts, subject=subject, store=store

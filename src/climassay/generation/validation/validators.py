@@ -17,6 +17,7 @@ from climassay.judging import ActivationStore
 from climassay.models.calibration import PLACEHOLDERS, calibrate, content_free_correction
 from climassay.models.contract import Encoder, OpenWeights, OptionScorer, OptionScores
 from climassay.prompts import Prompt
+from climassay.questions import KINDS
 
 REASON = "invalid by the validator"
 """Of the decision that rejects a draft."""
@@ -184,7 +185,7 @@ class PromptedValidator:
     calibrator: Calibrator | None = None
     """From log-odds to P(valid), fitted on labels; without one they are the model's own."""
     threshold: Threshold | None = None
-    kinds: tuple[str, ...] = ("mcq", "freeform", "cloze")
+    kinds: tuple[str, ...] = KINDS
     """What it judges."""
     name: str = ""
 
