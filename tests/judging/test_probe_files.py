@@ -76,7 +76,7 @@ def test_damaged_file_is_refused_in_one_sentence(tmp_path, kept):
 
 
 def test_missing_foreign_and_newer_files_are_refused(tmp_path):
-    with pytest.raises(InputError, match="no probe file"):
+    with pytest.raises(InputError, match="There is no probe"):
         load_probe(tmp_path / "none.safetensors")
     save_file({"weight": np.zeros(3)}, tmp_path / "foreign.safetensors", {"format": "pt"})
     with pytest.raises(InputError, match="no probe of climassay"):

@@ -134,7 +134,7 @@ def trained_facts(path: Path) -> "tuple[dict[str, Any], Threshold | None]":
         facts = read_facts(path)
     else:
         start = path.read_bytes()[:200] if path.is_file() else b""
-        if start.lstrip()[:1] != b"{" or FORMAT.encode() in start:
+        if start.lstrip()[:1] != b"{" or FORMAT.name.encode() in start:
             head = load_head(path)
             found = asdict(head.source)
             found["trained_on"] = len(head.source.trained_on)

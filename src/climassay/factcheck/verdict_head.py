@@ -7,18 +7,15 @@ applied to the probabilities as if passages were independent, and a small regres
 Hence any number of passages will do.
 """
 
-import contextlib
-import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from climassay.errors import InputError, MissingExtraError
+from climassay.errors import InputError
 from climassay.factcheck.scales import CLIMATE_FEVER
 from climassay.factcheck.verdict_reading import (
     EVIDENCE_LABELS,
@@ -30,11 +27,11 @@ from climassay.factcheck.verdict_reading import (
 from climassay.judging import ActivationStore
 from climassay.models.contract import Encoder, Generator, OpenWeights
 from climassay.prompts import Prompt, load_prompt
+from climassay.trained_files import TrainedFormat, checked_array
 
 VERDICT_LABELS = (*CLIMATE_FEVER.labels, CLIMATE_FEVER.nei)
 """REFUTES, DISPUTED, SUPPORTS, NOT_ENOUGH_INFO: the order of a head's probabilities."""
-FORMAT = "climassay-verdict-head"
-VERSION = 1
+FORMAT = TrainedFormat("climassay-verdict-head", 1, "verdict head", "climassay factcheck-head")
 
 _FLOOR = 1e-4
 """Smallest probability whose logarithm the second step reads."""
@@ -252,26 +249,14 @@ def save_head(head: VerdictHead, path: Path) -> None:
         InputError: The file cannot be written.
         MissingExtraError: safetensors is not installed.
     """
-    _, to_bytes = _safetensors()
-    arrays = {name: np.ascontiguousarray(getattr(head, name)) for name in _ARRAYS}
     facts = {
-        "format": FORMAT,
-        "version": VERSION,
         "labels": list(VERDICT_LABELS),
         "evidence_labels": list(EVIDENCE_LABELS),
         "reading": asdict(head.reading),
         "balance": head.balance,
         "provenance": asdict(head.provenance),
     }
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(to_bytes(arrays, {key: json.dumps(value) for key, value in facts.items()}))
-        temporary.replace(path)
-    except OSError as error:
-        raise InputError(f"The verdict head cannot be written to {path}: {error.strerror or error}.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    FORMAT.save(path, {name: getattr(head, name) for name in _ARRAYS}, facts)
 
 
 def load_head(path: Path) -> VerdictHead:
@@ -281,36 +266,15 @@ def load_head(path: Path) -> VerdictHead:
         InputError: The file is missing, damaged, not a verdict head, or written by a newer climassay.
         MissingExtraError: safetensors is not installed.
     """
-    if not path.is_file():
-        raise InputError(
-            f"There is no verdict head {path}: train one with climassay factcheck-head, or check the path."
-        )
-    safe_open, _ = _safetensors()
-    from safetensors import SafetensorError
-
-    try:
-        with safe_open(path, framework="numpy") as file:
-            header = file.metadata() or {}
-            if FORMAT not in header.get("format", ""):
-                raise InputError(f"{path} is a safetensors file but no verdict head of climassay.")
-            facts = {key: json.loads(value) for key, value in header.items()}
-            arrays = {name: file.get_tensor(name) for name in _ARRAYS}
-        if not isinstance(facts["version"], int) or facts["version"] > VERSION:
-            raise InputError(f"The verdict head {path} was written by a newer climassay than this one; update it.")
-        return _build(facts, arrays)
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"The verdict head {path} is damaged ({error}); train it again.") from error
+    return FORMAT.load(path, _build)
 
 
 def _build(facts: dict[str, Any], arrays: dict[str, FloatArray]) -> VerdictHead:
     if tuple(facts["labels"]) != VERDICT_LABELS or tuple(facts["evidence_labels"]) != EVIDENCE_LABELS:
         raise ValueError("its labels are others")
     kinds, verdicts = len(EVIDENCE_LABELS), len(VERDICT_LABELS)
-    wanted = ((arrays["evidence_weights"].shape[0], kinds), (kinds,), (verdicts, verdicts), (verdicts,), (verdicts,))
-    for name, shape in zip(_ARRAYS, wanted, strict=True):
-        array = arrays[name]
-        if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
-            raise ValueError(f"{name} has shape {array.shape} and type {array.dtype}, or is not finite")
+    wanted = ((None, kinds), (kinds,), (verdicts, verdicts), (verdicts,), (verdicts,))
+    given = {name: checked_array(name, arrays[name], shape) for name, shape in zip(_ARRAYS, wanted, strict=True)}
     if not 0 <= float(facts["balance"]) <= 1 or not (arrays["shares"] > 0).all():
         raise ValueError("balance or shares are not what they can be")
     reading = dict(facts["reading"])
@@ -318,7 +282,7 @@ def _build(facts: dict[str, Any], arrays: dict[str, FloatArray]) -> VerdictHead:
     source["trained_on"] = tuple(source["trained_on"])
     return VerdictHead(
         reading=Reading(**{**reading, "layers": tuple(reading["layers"])}),
-        **arrays,
+        **given,
         balance=float(facts["balance"]),
         provenance=HeadProvenance(**source),
     )
@@ -339,12 +303,3 @@ def _load_encoder(name: str) -> Encoder:
     from climassay.models.encoder import load_encoder
 
     return load_encoder(name)
-
-
-def _safetensors() -> tuple[Any, Any]:
-    try:
-        from safetensors import safe_open
-        from safetensors.numpy import save
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("Verdict heads need safetensors: pip install 'climassay[local]'.") from error
-    return cast(Any, safe_open), cast(Any, save)

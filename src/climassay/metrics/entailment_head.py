@@ -1,26 +1,23 @@
 """The bundled entailment scorer: a regression on an encoder's vectors and on what rules see in the words."""
 
-import contextlib
-import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.errors import InputError, MissingExtraError
+from climassay.errors import InputError
 from climassay.metrics.entailment import RELATIONS, Relations, nearest_parts
 from climassay.metrics.entailment_features import NAMES, PairFeatures, pair_features
 from climassay.models.contract import Encoder
+from climassay.trained_files import TrainedFormat, checked_array
 
 FloatArray = NDArray[np.float64]
 
-FORMAT = "climassay-entailment-head"
-VERSION = 1
+FORMAT = TrainedFormat("climassay-entailment-head", 1, "entailment head", "climassay metrics train-entailment")
 BUNDLED_HEAD = Path(__file__).with_name("entailment_head.safetensors")
 """The head that comes with climassay; see docs/results/entailment.md."""
 
@@ -136,24 +133,8 @@ def save_head(head: EntailmentHead, path: Path) -> None:
         InputError: The file cannot be written.
         MissingExtraError: safetensors is not installed.
     """
-    _, to_bytes = _safetensors()
-    facts = {
-        "format": FORMAT,
-        "version": VERSION,
-        "relations": list(RELATIONS),
-        "features": list(NAMES),
-        "source": asdict(head.source),
-    }
-    arrays = {"weights": np.ascontiguousarray(head.weights), "bias": np.ascontiguousarray(head.bias)}
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(to_bytes(arrays, {key: json.dumps(value) for key, value in facts.items()}))
-        temporary.replace(path)
-    except OSError as error:
-        raise InputError(f"The entailment head cannot be written to {path}: {error.strerror or error}.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    facts = {"relations": list(RELATIONS), "features": list(NAMES), "source": asdict(head.source)}
+    FORMAT.save(path, {"weights": head.weights, "bias": head.bias}, facts)
 
 
 def load_head(path: Path = BUNDLED_HEAD) -> EntailmentHead:
@@ -163,36 +144,17 @@ def load_head(path: Path = BUNDLED_HEAD) -> EntailmentHead:
         InputError: The file is missing, damaged, no entailment head, or written by another version of climassay.
         MissingExtraError: safetensors is not installed.
     """
-    if not path.is_file():
-        raise InputError(
-            f"There is no entailment head {path}: train one with climassay metrics train-entailment, or check the path."
-        )
-    safe_open, _ = _safetensors()
-    from safetensors import SafetensorError
-
-    try:
-        with safe_open(path, framework="numpy") as file:
-            header = file.metadata() or {}
-            if FORMAT not in header.get("format", ""):
-                raise InputError(f"{path} is a safetensors file but no entailment head of climassay.")
-            facts = {key: json.loads(value) for key, value in header.items()}
-            weights, bias = file.get_tensor("weights"), file.get_tensor("bias")
-        if facts["version"] != VERSION or tuple(facts["features"]) != NAMES or tuple(facts["relations"]) != RELATIONS:
-            raise InputError(
-                f"The entailment head {path} reads other features than this version of climassay has: train it again."
-            )
-        return _build(facts["source"], weights, bias)
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"The entailment head {path} is damaged ({error}); train it again.") from error
+    return FORMAT.load(path, _build)
 
 
-def _build(source: dict[str, Any], weights: FloatArray, bias: FloatArray) -> EntailmentHead:
-    if weights.ndim != 2 or len(weights) < len(NAMES) or weights.shape[1:] + bias.shape != (len(RELATIONS),) * 2:
-        raise ValueError(f"its arrays have shapes {weights.shape} and {bias.shape}")
-    if weights.dtype != np.float64 or bias.dtype != np.float64:
-        raise ValueError(f"its arrays have types {weights.dtype} and {bias.dtype}")
-    if not (np.isfinite(weights).all() and np.isfinite(bias).all()):
-        raise ValueError("its arrays are not finite")
+def _build(facts: dict[str, Any], arrays: dict[str, FloatArray]) -> EntailmentHead:
+    if tuple(facts["features"]) != NAMES or tuple(facts["relations"]) != RELATIONS:
+        raise ValueError("it reads other features than this version of climassay has")
+    source = facts["source"]
+    weights = checked_array("weights", arrays["weights"], (None, len(RELATIONS)))
+    bias = checked_array("bias", arrays["bias"], (len(RELATIONS),))
+    if len(weights) < len(NAMES):
+        raise ValueError(f"weights has shape {weights.shape}")
     return EntailmentHead(weights, bias, HeadSource(**{**source, "trained_on": tuple(source["trained_on"])}))
 
 
@@ -202,12 +164,3 @@ def _check_encoder(source: HeadSource, given: Encoder) -> None:
             f"This entailment head was trained on the encoder {source.encoder} ({source.encoder_fingerprint[:12]}) and"
             f" cannot read {given.name} ({given.fingerprint[:12]}): use that one, or train a head on this one."
         )
-
-
-def _safetensors() -> tuple[Any, Any]:
-    try:
-        from safetensors import safe_open
-        from safetensors.numpy import save
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("Entailment heads need safetensors: pip install 'climassay[local]'.") from error
-    return cast(Any, safe_open), cast(Any, save)

@@ -1,23 +1,18 @@
 """A trained head as a file: one .safetensors file with the weights, and everything else as JSON in its header."""
 
-import contextlib
-import json
-import os
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-import numpy as np
-
-from climassay.errors import InputError, MissingExtraError
+from climassay.errors import InputError
 from climassay.generation.draft import Subject
 from climassay.generation.validation.calibrator import Calibrator, FloatArray
 from climassay.generation.validation.head_fitting import Linear
 from climassay.generation.validation.threshold import Threshold
 from climassay.statistics import Estimate, Interval
+from climassay.trained_files import TrainedFormat, checked_array
 
-FORMAT = "climassay-validator"
-VERSION = 1
+FORMAT = TrainedFormat("climassay-validator", 1, "validator", "climassay validator train")
 HeadKind = Literal["features", "probe"]
 
 
@@ -103,25 +98,13 @@ def save_head(head: ValidatorHead, path: Path) -> None:
         InputError: The file cannot be written.
         MissingExtraError: safetensors is not installed.
     """
-    _, to_bytes = _safetensors()
     facts = {
-        "format": FORMAT,
-        "version": VERSION,
         "bias": head.linear.bias,
         "calibrator": asdict(head.calibrator),
         "threshold": None if head.threshold is None else asdict(head.threshold),
         "source": asdict(head.source),
     }
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        arrays = {"weights": np.ascontiguousarray(head.linear.weights)}
-        temporary.write_bytes(to_bytes(arrays, {key: json.dumps(value) for key, value in facts.items()}))
-        temporary.replace(path)
-    except OSError as error:
-        raise InputError(f"The validator cannot be written to {path}: {error.strerror or error}.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    FORMAT.save(path, {"weights": head.linear.weights}, facts)
 
 
 def load_head(path: Path) -> ValidatorHead:
@@ -131,28 +114,11 @@ def load_head(path: Path) -> ValidatorHead:
         InputError: The file is missing, damaged, no validator, or written by a newer climassay.
         MissingExtraError: safetensors is not installed.
     """
-    if not path.is_file():
-        raise InputError(f"There is no validator {path}: train one with climassay validator train, or check the path.")
-    safe_open, _ = _safetensors()
-    from safetensors import SafetensorError
-
-    try:
-        with safe_open(path, framework="numpy") as file:
-            header = file.metadata() or {}
-            if FORMAT not in header.get("format", ""):
-                raise InputError(f"{path} is a safetensors file but no validator of climassay.")
-            facts = {key: json.loads(value) for key, value in header.items()}
-            weights = file.get_tensor("weights")
-        if not isinstance(facts["version"], int) or facts["version"] > VERSION:
-            raise InputError(f"The validator {path} was written by a newer climassay than this one; update it.")
-        return _build(facts, weights)
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"The validator {path} is damaged ({error}); train it again.") from error
+    return FORMAT.load(path, _build)
 
 
-def _build(facts: dict[str, Any], weights: FloatArray) -> ValidatorHead:
-    if weights.ndim != 1 or weights.dtype != np.float64 or not np.isfinite(weights).all():
-        raise ValueError(f"its weights have shape {weights.shape} and type {weights.dtype}, or are not finite")
+def _build(facts: dict[str, Any], arrays: dict[str, FloatArray]) -> ValidatorHead:
+    weights = checked_array("weights", arrays["weights"], (None,))
     source = dict(facts["source"])
     for name in ("kinds", "layers", "trained_on"):
         source[name] = tuple(source[name])
@@ -164,12 +130,3 @@ def _build(facts: dict[str, Any], weights: FloatArray) -> ValidatorHead:
         threshold_from(facts["threshold"]),
         HeadSource(**source),
     )
-
-
-def _safetensors() -> tuple[Any, Any]:
-    try:
-        from safetensors import safe_open
-        from safetensors.numpy import save
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("Saved validators need safetensors: pip install 'climassay[local]'.") from error
-    return cast(Any, safe_open), cast(Any, save)

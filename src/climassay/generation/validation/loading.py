@@ -85,7 +85,7 @@ def _from_file(
     with file.open("rb") as opened:
         start = opened.read(200)
     # A safetensors file begins with the length of its header.
-    if start.lstrip()[:1] == b"{" and FORMAT.encode() not in start:
+    if start.lstrip()[:1] == b"{" and FORMAT.name.encode() not in start:
         return _api(file, load, prompts)
     head = load_head(file)
     if head.source.kind == "features":
