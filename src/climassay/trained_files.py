@@ -84,7 +84,8 @@ class TrainedFormat:
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             if not isinstance(facts["version"], int) or facts["version"] > self.version:
                 raise InputError(
-                    f"The {self.thing} {path} was written by a newer climassay than this one; update climassay."
+                    f"The {self.thing} {path} has format version {facts['version']}, newer than this climassay reads; "
+                    "update climassay."
                 )
             return build(facts, arrays)
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
