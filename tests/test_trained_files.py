@@ -29,7 +29,7 @@ def test_everything_comes_back_as_the_same_numbers(tmp_path_factory, number, int
 
 
 def test_what_is_no_such_file_is_said(tmp_path):
-    with pytest.raises(InputError, match="There is no thing .*: train one with climassay thing train"):
+    with pytest.raises(InputError, match=r"There is no thing .*: train one with climassay thing train"):
         KIND.load(tmp_path / "none", both)
     (tmp_path / "text").write_text("hello")
     with pytest.raises(InputError, match="is damaged"):
