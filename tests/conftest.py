@@ -1,11 +1,27 @@
-"""Settings that all tests share."""
+"""Settings and fixtures that all tests share."""
 
 import os
 
 from hypothesis import settings
+
+from required_programs import summary_of_skipped
+
+pytest_plugins = ["browser", "postgres_server", "web_parts"]
+
+# The user's own database and workspace are no place for tests.
+for variable in ("CLIMASSAY_DATABASE_URL", "CLIMASSAY_RECORDS", "CLIMASSAY_WORKSPACE"):
+    os.environ.pop(variable, None)
 
 # The same examples in every run, so that a change is judged by what it changed; the other profile looks for new ones.
 # No deadlines: how long an example takes says more about what else the machine is doing.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("search", max_examples=2000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say in one line which tests were left out for want of a program."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    line = summary_of_skipped([str(report.longrepr[2]) for report in skipped if isinstance(report.longrepr, tuple)])
+    if line:
+        terminalreporter.write_line(line, yellow=True)

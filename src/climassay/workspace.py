@@ -8,11 +8,14 @@ from climassay.errors import InputError
 
 WORKSPACE_VARIABLE = "CLIMASSAY_WORKSPACE"
 CACHE_VARIABLE = "CLIMASSAY_CACHE"
+DATABASE_VARIABLE = "CLIMASSAY_DATABASE_URL"
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """A folder with one records database and any number of passage collections.
+
+    The database may lie elsewhere: ``$CLIMASSAY_DATABASE_URL`` names one for every command, for example PostgreSQL.
 
     Attributes:
         root: The folder; created on first use.
@@ -41,8 +44,20 @@ class Workspace:
 
     @property
     def records_url(self) -> str:
-        """SQLAlchemy URL of the records database."""
-        return f"sqlite:///{self.root / 'records.sqlite'}"
+        """SQLAlchemy URL of the records database: ``$CLIMASSAY_DATABASE_URL``, else a SQLite file of the workspace.
+
+        The URL may hold a password; what is shown of it is ``Records.database.shown_url``.
+        """
+        return os.environ.get(DATABASE_VARIABLE) or f"sqlite:///{self._records_file}"
+
+    @property
+    def has_records(self) -> bool:
+        """Whether there may be records to read; asking makes no database."""
+        return bool(os.environ.get(DATABASE_VARIABLE)) or self._records_file.is_file()
+
+    @property
+    def _records_file(self) -> Path:
+        return self.root / "records.sqlite"
 
     @property
     def collections(self) -> Path:

@@ -1,10 +1,4 @@
-"""The same promises on a real PostgreSQL, started for the test where its programs are installed."""
-
-import os
-import shutil
-import subprocess
-import tempfile
-from pathlib import Path
+"""The same promises on a real PostgreSQL, started for the tests where its programs are installed."""
 
 import pytest
 
@@ -15,62 +9,26 @@ from climassay.records.queries import answers_to, iterate_answers, list_runs, ru
 from writing_process import Shout, ask, write_at_once
 
 
-def find_program(name):
-    places = [os.environ.get("PATH", ""), *map(str, Path("/usr/lib/postgresql").glob("*/bin"))]
-    return shutil.which(name, path=os.pathsep.join(places))
-
-
-@pytest.fixture(scope="module")
-def url():
-    """URL of an empty database; the server runs as the user postgres where we are root, which it refuses to be."""
-    pytest.importorskip("psycopg", reason="psycopg is not installed (the extra postgres brings it)")
-    initdb, pg_ctl = find_program("initdb"), find_program("pg_ctl")
-    if initdb is None or pg_ctl is None:
-        pytest.skip("PostgreSQL's programs initdb and pg_ctl are not installed")
-    folder = Path(tempfile.mkdtemp(prefix="pg"))
-    owner = {}
-    if os.getuid() == 0:
-        try:
-            shutil.chown(folder, "postgres")
-        except LookupError:
-            pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
-        owner = {"user": "postgres", "group": "postgres", "extra_groups": []}
-
-    def run(*command):
-        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False, **owner)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    data = folder / "data"
-    run(initdb, "-D", str(data), "-U", "tester", "--auth=trust", "--encoding=UTF8", "--no-sync")
-    options = f"-c listen_addresses='' -c fsync=off -k {folder}"
-    run(pg_ctl, "-D", str(data), "-w", "-o", options, "-l", str(folder / "log"), "start")
-    try:
-        yield f"postgresql://tester@/postgres?host={folder}"
-    finally:
-        run(pg_ctl, "-D", str(data), "-m", "immediate", "stop")
-        shutil.rmtree(folder)
-
-
-def test_processes_that_make_the_tables_and_write_the_same_at_once_lose_nothing(url):
-    write_at_once(url, [0, 0, 50], 10)
-    with Records(url) as store:
+def test_processes_that_make_the_tables_and_write_the_same_at_once_lose_nothing(postgres_url):
+    write_at_once(postgres_url, [0, 0, 50], 10)
+    with Records(postgres_url) as store:
         answers = [answer for bundle in iterate_answers(store.database) for answer in bundle]
     assert {answer.prompt for answer in answers} == {f"text {n}" for n in range(160)}
     assert len(answers) == 3 * 10 * 20
 
 
-def test_answers_are_asked_once_failures_again_and_all_is_counted(url, tmp_path):
+def test_answers_are_asked_once_failures_again_and_all_is_counted(postgres_url, tmp_path):
     model = Shout()
     texts = ["one\x00", "two \ud83d", "fail", "three 'quoted' % :x"]
     for expected in (4, 1):
         before = model.asked
-        with Records(url) as store, store.run("postgres", {"n": 1}, {"seed": 2}) as run:
+        with Records(postgres_url) as store, store.run("postgres", {"n": 1}, {"seed": 2}) as run:
             recorded = RecordedModel(model, store, run)
             answers = recorded.generate(ask(*texts))
             run.save_results("scores", [{"accuracy": 0.5}])
         assert model.asked - before == expected
         assert [answer.text for answer in answers] == ["ONE\ufffd", "TWO \ufffd", "", "THREE 'QUOTED' % :X"]
-    with Records(url) as store:
+    with Records(postgres_url) as store:
         summary = next(one for one in list_runs(store.database) if one.id == run.id)
         assert (summary.asked, summary.failed, summary.served, summary.status) == (1, 1, 3, "done")
         details = run_details(store.database, run.id)
@@ -85,24 +43,24 @@ def test_answers_are_asked_once_failures_again_and_all_is_counted(url, tmp_path)
         assert answers_to(store.database, found.key[:9])[0].text == found.text
 
 
-def test_tables_are_in_a_schema_of_their_own(url):
-    with Records(url) as store, store.database.read() as connection:
+def test_tables_are_in_a_schema_of_their_own(postgres_url):
+    with Records(postgres_url) as store, store.database.read() as connection:
         names = (
             connection.exec_driver_sql("SELECT schemaname FROM pg_tables WHERE tablename = 'answers'").scalars().all()
         )
     assert names == ["climassay"]
 
 
-def test_a_newer_schema_is_refused(url):
-    with Records(url) as store:
+def test_a_newer_schema_is_refused(postgres_url):
+    with Records(postgres_url) as store:
         statement = "UPDATE climassay.meta SET value = '{}' WHERE name = 'schema_version'"
         store.database.write(lambda connection: connection.exec_driver_sql(statement.format(2)))
         with pytest.raises(RecordsError, match="has schema version 2"):
-            Records(url)
+            Records(postgres_url)
         store.database.write(lambda connection: connection.exec_driver_sql(statement.format(1)))
 
 
-def test_a_server_that_is_not_there_is_one_sentence(url):
+def test_a_server_that_is_not_there_is_one_sentence(postgres_url):
     with pytest.raises(RecordsError, match="does not work") as caught:
-        Records(url.replace("host=", "host=/nowhere"))
+        Records(postgres_url.replace("host=", "host=/nowhere"))
     assert "\n" not in str(caught.value)

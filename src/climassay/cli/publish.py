@@ -146,7 +146,7 @@ def _of_workspace(dataset: str, workspace: Path | None) -> "list[Draft] | None":
     from climassay.workspace import Workspace
 
     place = Workspace.open(workspace)
-    if not (place.root / "records.sqlite").is_file():
+    if not place.has_records:
         return None
     with Records(place.records_url) as records:
         store = DatasetStore(records)

@@ -42,7 +42,7 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.url = _parse_url(url)
-        self.shown_url = self.url.render_as_string(hide_password=True)
+        self.shown_url = _without_password(self.url)
         self._engine = _make_engine(self.url)
         self._check_or_create()
 
@@ -162,6 +162,11 @@ def _parse_url(text: str) -> sa.URL:
     return url
 
 
+def _without_password(url: sa.URL) -> str:
+    """The URL as it may be shown; PostgreSQL's driver takes a password among the options, too."""
+    return url.difference_update_query(["password", "sslpassword"]).render_as_string(hide_password=True)
+
+
 def _make_engine(url: sa.URL) -> sa.Engine:
     if url.get_backend_name() == "sqlite":
         folder = Path(str(url.database)).parent
@@ -177,7 +182,21 @@ def _make_engine(url: sa.URL) -> sa.Engine:
         raise MissingExtraError(
             "Records in PostgreSQL need its driver: install it with pip install 'climassay[postgres]'."
         ) from None
+    sa.event.listen(engine, "before_cursor_execute", _replace_nul, retval=True)
     return engine.execution_options(schema_translate_map={None: POSTGRES_SCHEMA})
+
+
+def _replace_nul(
+    _connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool
+) -> tuple[str, Any]:
+    """Texts of PostgreSQL cannot hold the character 0: a replacement stands for it, as in stored answers."""
+
+    def replaced(row: Any) -> Any:
+        if not isinstance(row, dict) or not any(isinstance(value, str) and "\x00" in value for value in row.values()):
+            return row
+        return {key: value.replace("\x00", "\ufffd") if isinstance(value, str) else value for key, value in row.items()}
+
+    return statement, [replaced(row) for row in parameters] if many else replaced(parameters)
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:

@@ -119,7 +119,10 @@ def list_runs(database: Database, run: str | None = None) -> list[RunSummary]:
     if run is not None:
         query = query.where(runs.c.id == run)
     with database.read() as connection:
-        return [_summary(row) for row in connection.execute(query)]
+        return [
+            summary_of(row, row.asked or 0, row.failed or 0, row.served or 0, row.cost)
+            for row in connection.execute(query)
+        ]
 
 
 def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsage]:
@@ -172,6 +175,18 @@ def run_details(database: Database, run: str) -> RunDetails:
             rows.setdefault(name, []).append(json.loads(text))
     usage = tuple(usage_by_model(database, run))
     return RunDetails(summary, json.loads(row.config), json.loads(row.seeds), row.error, usage, rows)
+
+
+def run_settings(database: Database, run: str) -> tuple[dict[str, Any], dict[str, Any], str | None]:
+    """Configuration, seeds and error of a run, without its results.
+
+    Raises:
+        RecordsError: There is no such run.
+    """
+    require_run(database, run)
+    with database.read() as connection:
+        row = connection.execute(sa.select(tables.runs).where(tables.runs.c.id == run)).one()
+    return json.loads(row.config), json.loads(row.seeds), row.error
 
 
 def require_run(database: Database, run: str) -> RunSummary:
@@ -237,7 +252,23 @@ def iterate_answers(database: Database, run: str | None = None) -> Iterator[Sequ
             yield [_recorded(row) for row in rows]
 
 
-def _all_answers(run: str | None = None) -> sa.Select[Any]:
+def answers_about(database: Database, run: str, words: str, most: int) -> list[RecordedAnswer]:
+    """Answers to prompts in which some words stand, the oldest first.
+
+    Args:
+        database: Where from.
+        run: Asked for by this run or served to it.
+        words: As the prompt has them; prompts that are JSON are searched for the escaped words, too.
+        most: Answers given back at most.
+    """
+    forms = (words, *(json.dumps(words, ensure_ascii=escaped)[1:-1] for escaped in (True, False)))
+    with database.read() as connection:
+        return [
+            _recorded(row) for row in connection.execute(_all_answers(run, tuple(dict.fromkeys(forms))).limit(most))
+        ]
+
+
+def _all_answers(run: str | None = None, words: Sequence[str] = ()) -> sa.Select[Any]:
     answers, requests = tables.answers, tables.requests
     prompt, settings = tables.texts.alias("prompt_text"), tables.texts.alias("settings_text")
     query = (
@@ -254,6 +285,8 @@ def _all_answers(run: str | None = None) -> sa.Select[Any]:
         .join(settings, settings.c.digest == requests.c.settings)
         .order_by(answers.c.id)
     )
+    if words:
+        query = query.where(sa.or_(*(prompt.c.body.contains(one, autoescape=True) for one in words)))
     if run is None:
         return query
     served = sa.select(tables.uses.c.answer).where(tables.uses.c.run == run)
@@ -281,7 +314,8 @@ def _recorded(row: sa.Row[Any]) -> RecordedAnswer:
     )
 
 
-def _summary(row: sa.Row[Any]) -> RunSummary:
+def summary_of(row: sa.Row[Any], asked: int, failed: int, served: int, cost: float | None) -> RunSummary:
+    """A row of the table of runs with its counts; one without a sign of life for too long was interrupted."""
     silent = row.status == "running" and row.seen_at < time.time() - SILENCE_SECONDS
     ended = row.seen_at if silent else row.ended_at
     return RunSummary(
@@ -291,10 +325,10 @@ def _summary(row: sa.Row[Any]) -> RunSummary:
         version=row.version,
         started_at=iso_time(row.started_at),
         ended_at=None if ended is None else iso_time(ended),
-        asked=row.asked or 0,
-        failed=row.failed or 0,
-        served=row.served or 0,
-        cost=row.cost,
+        asked=asked,
+        failed=failed,
+        served=served,
+        cost=cost,
     )
 
 

@@ -1,0 +1,221 @@
+"""A real Chromium for tests, driven through Playwright, and a real server for it to visit.
+
+``running_server``   the application on a free port, over an empty workspace
+``visit(role)``      a page of a browser in which a user of that role is signed in (None: nobody)
+``shoot(page, name)`` pictures of a page, wide and as on a phone, in the folder ``$CLIMASSAY_SCREENSHOTS``
+
+Whatever a visited page logs as an error, throws, or asks of another host fails the test at its end.
+"""
+
+import os
+import re
+import shutil
+import socket
+import threading
+from asyncio import events
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from required_programs import missing
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+SCREENSHOTS_VARIABLE = "CLIMASSAY_SCREENSHOTS"
+WIDE = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 844}
+NARROWEST = {"width": 360, "height": 740}
+PATIENCE = 20_000
+"""Milliseconds until something that should appear is missed; long, because the machine may be busy."""
+
+
+@contextmanager
+def inside(loop):
+    """Give this thread Playwright's event loop for a while.
+
+    Playwright leaves its loop marked as running in the thread that uses it, and ``asyncio.run`` in any later test would
+    refuse to work there.
+    """
+    events._set_running_loop(loop)
+    try:
+        yield
+    finally:
+        events._set_running_loop(None)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """The browser and its event loop, started once a test process."""
+    if find_spec("playwright") is None:
+        missing("browser", "playwright is not installed")
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program is None:
+        missing("browser", "chromium is not installed")
+    from playwright.sync_api import sync_playwright
+
+    arguments = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.getuid() == 0 else [])]
+    driver = sync_playwright().start()
+    loop = events._get_running_loop()
+    with inside(loop):
+        browser = driver.chromium.launch(executable_path=program, args=arguments)
+    try:
+        yield browser, loop
+    finally:
+        with inside(loop):
+            browser.close()
+            driver.stop()
+
+
+@dataclass
+class RunningServer:
+    """A server that answers; ``place`` is what it has open."""
+
+    place: object
+    url: str
+    sessions: dict = field(default_factory=dict)
+
+    def session(self, role: str) -> str:
+        """Token of a session of the user who is called as their role."""
+        if role not in self.sessions:
+            accounts = self.place.accounts
+            if role not in [user.name for user in accounts.users()]:
+                accounts.add(role, role)
+            self.sessions[role] = accounts.begin_session(role, days=1)
+        return self.sessions[role]
+
+
+@contextmanager
+def serving(place, sock):
+    """Serve a place on a bound socket, in a thread."""
+    import uvicorn
+
+    from climassay.web import create_app
+
+    begun = threading.Event()
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets=None):
+            await super().startup(sockets)
+            begun.set()
+
+    server = Server(uvicorn.Config(create_app(place), log_level="warning", timeout_graceful_shutdown=5))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+    thread.start()
+    assert begun.wait(30), "The server did not start."
+    try:
+        yield RunningServer(place, place.settings.root)
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        place.close()
+
+
+@pytest.fixture
+def server_settings():
+    """Settings of ``running_server`` beside its port; a module that needs others has a fixture of this name."""
+    return {}
+
+
+@pytest.fixture
+def running_server(tmp_path, server_settings):
+    """The application, in a thread of this process, on a port of its own."""
+    from climassay.web.place import Place
+    from climassay.web.settings import ServerSettings
+    from climassay.workspace import Workspace
+
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        settings = ServerSettings(port=sock.getsockname()[1], **server_settings)
+        with serving(Place(Workspace.open(tmp_path / "workspace"), settings), sock) as server:
+            yield server
+
+
+@dataclass
+class Watch:
+    """What went wrong in the pages of one browser context."""
+
+    host: str
+    expected: str | None
+    found: list = field(default_factory=list)
+
+    def over(self, context) -> None:
+        """Watch a context's pages."""
+        context.on("console", self._heard)
+        context.on("weberror", lambda error: self.found.append(f"thrown: {error.error}"))
+        context.on("request", self._asked)
+
+    def _heard(self, message) -> None:
+        if message.type == "error" and not (self.expected and re.search(self.expected, message.text)):
+            self.found.append(f"console: {message.text}")
+
+    def _asked(self, request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme not in ("data", "blob", "about") and parts.netloc != self.host:
+            self.found.append(f"asked of another host: {request.url}")
+
+
+@pytest.fixture
+def visit(chromium, running_server):
+    """``visit(role)``: a page in a browser of its own, at the server's address.
+
+    Further arguments: ``phone`` (its width, and touch), ``javascript`` (False: a browser without), ``expected`` (a
+    regular expression: console errors that the test provokes on purpose).
+    """
+    browser, loop = chromium
+    visits = []
+
+    def open_page(role=None, *, phone=False, javascript=True, expected=None):
+        context = browser.new_context(
+            base_url=running_server.url,
+            viewport=PHONE if phone else WIDE,
+            has_touch=phone,
+            java_script_enabled=javascript,
+            reduced_motion="reduce",
+            locale="en-GB",
+            timezone_id="UTC",
+        )
+        context.set_default_timeout(PATIENCE)
+        watch = Watch(urlsplit(running_server.url).netloc, expected)
+        watch.over(context)
+        visits.append((context, watch))
+        if role is not None:
+            from climassay.web.access import SESSION_COOKIE
+
+            cookie = {"name": SESSION_COOKIE, "value": running_server.session(role), "url": running_server.url}
+            context.add_cookies([{**cookie, "httpOnly": True, "sameSite": "Lax"}])
+        return context.new_page()
+
+    with inside(loop):
+        yield open_page
+        for context, _ in visits:
+            context.close()
+    assert [complaint for _, watch in visits for complaint in watch.found] == []
+
+
+@pytest.fixture
+def shoot(tmp_path):
+    """``shoot(page, name)``: writes ``name.png`` and ``name-phone.png``, and gives the folder."""
+    folder = Path(os.environ.get(SCREENSHOTS_VARIABLE) or tmp_path / "screenshots").absolute()
+
+    def take(page, name, *, whole=False, dark=False):
+        folder.mkdir(parents=True, exist_ok=True)
+        before = page.viewport_size
+        page.emulate_media(color_scheme="dark" if dark else "light")
+        for size, ending in ((WIDE, ""), (PHONE, "-phone")):
+            page.set_viewport_size(size)
+            page.screenshot(path=folder / f"{name}{ending}.png", full_page=whole)
+        page.set_viewport_size(before)
+        return folder
+
+    return take
+
+
+def sideways(page) -> int:
+    """How many pixels a page is too wide for the narrowest phone (360 pixels); 0 where it fits."""
+    before = page.viewport_size
+    page.set_viewport_size(NARROWEST)
+    wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    page.set_viewport_size(before)
+    return int(wider)

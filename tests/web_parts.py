@@ -1,0 +1,91 @@
+"""The web application for tests, without a network: clients of people by role.
+
+``place``            a place over a fresh workspace (SQLite); override ``place_settings`` for other settings
+``client_of(role)``  a client in which the user of that name and role is signed in; None: nobody
+``place_on(url)``    a place on another database
+"""
+
+import re
+
+import pytest
+
+ORIGIN = "http://127.0.0.1:8000"
+
+
+@pytest.fixture
+def place_settings():
+    """Settings of ``place``; a module that needs others has a fixture of this name."""
+    return {}
+
+
+@pytest.fixture
+def place_on(tmp_path, place_settings):
+    """Makes places; they are closed at the end."""
+    from climassay.web import Place, ServerSettings
+    from climassay.workspace import Workspace
+
+    made = []
+
+    def make(database_url=None):
+        place = Place(Workspace.open(tmp_path / "workspace"), ServerSettings(**place_settings), database_url)
+        made.append(place)
+        return place
+
+    yield make
+    for place in made:
+        place.close()
+
+
+@pytest.fixture
+def place(place_on):
+    return place_on()
+
+
+@pytest.fixture
+def client_of(place):
+    """Clients of one running application."""
+    with application_over(place) as make:
+        yield make
+
+
+class application_over:
+    """A running application over a place: ``with application_over(place) as client_of: ...``."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def __enter__(self):
+        from starlette.testclient import TestClient
+
+        from climassay.web import create_app
+
+        self._client = TestClient(create_app(self.place), base_url=ORIGIN, follow_redirects=False)
+        self._client.__enter__()
+        return self.client_of
+
+    def __exit__(self, *error):
+        self._client.__exit__(*error)
+
+    def client_of(self, role=None):
+        """A client; the user is called as the role and made when first needed."""
+        from starlette.testclient import TestClient
+
+        from climassay.web.access import SESSION_COOKIE
+
+        client = TestClient(self._client.app, base_url=ORIGIN, follow_redirects=False)
+        if role is not None:
+            accounts = self.place.accounts
+            if role not in [user.name for user in accounts.users()]:
+                accounts.add(role, role)
+            client.cookies.set(SESSION_COOKIE, accounts.begin_session(role, days=1))
+        return client
+
+
+def csrf_of(client, path="/account"):
+    """The token that a page shows to this client."""
+    return re.search(r'<meta name="csrf" content="([0-9a-f]+)">', client.get(path).text).group(1)
+
+
+def post(client, path, data=None, **more):
+    """Send a form with the token of this client's pages."""
+    return client.post(path, data={"csrf": csrf_of(client, "/"), **(data or {})}, **more)
