@@ -289,3 +289,31 @@ def test_what_another_handle_adds_is_seen_at_once(tmp_path, collection, encoder)
     assert [hit.passage.id for hit in collection.search("melting ice")] == ["d1-0"]
     other.remove("d1")
     assert collection.search("melting ice") == []
+
+
+def test_passages_of_a_document_by_their_places(collection):
+    collection.add([document(1, *(f"Fact {number} of the sea." for number in range(5))), document(2, "Another.")])
+    assert [passage.id for passage in collection.passages_at("d1", range(1, 3))] == ["d1-1", "d1-2"]
+    assert [passage.id for passage in collection.passages_at("d1", range(4, 99))] == ["d1-4"]
+    assert collection.passages_at("d1", range(5, 9)) == collection.passages_at("d' OR 'a'='a", range(9)) == []
+    assert {passage.id for passage in collection.each_passage(batch=2)} == {*(f"d1-{n}" for n in range(5)), "d2-0"}
+
+
+def test_the_version_changes_with_the_content_only(tmp_path, collection, encoder):
+    other = Collection.open(tmp_path, "ocean", encoder)
+    before = collection.version
+    assert other.version == before
+    collection.add([document(1, "Sea level rises.")])
+    added = other.version
+    assert added == collection.version != before
+    collection.remove("d1")
+    assert other.version not in (before, added)
+
+
+def test_pages_and_address_of_a_document_are_told(collection):
+    whole = document(1, "First page.", "Second page.", url="https://example.org/book")
+    parts = tuple(Block(f"Part {n}.", chapter=str(n), url=f"https://example.org/{n}") for n in range(2))
+    report = collection.add([whole, Document("d2", "Title 2", "file2.csv", parts)])
+    one, two = collection.documents()
+    assert (one.pages, one.url, two.pages, two.url) == (2, "https://example.org/book", None, None)
+    assert report.added == (one, two)

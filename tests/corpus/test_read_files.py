@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from climassay.corpus.cleaning import LINE_END_HYPHEN, clean, count_words, join_hyphens
 from climassay.corpus.reading import ReadOptions, find_files, read, read_all
 from climassay.corpus.text import paragraphs
+from pdf_building import Text, build_pdf
 
 
 def write(folder: Path, name: str, data: bytes) -> Path:
@@ -219,3 +220,20 @@ class TestRealReports:
         assert not result.skipped
         assert len(document.blocks) > 150
         assert max(block.page or 0 for block in document.blocks) > 10
+
+
+def test_a_file_under_another_name_is_read_as_if_it_had_its_own(tmp_path: Path) -> None:
+    text = b"The ocean stores heat. " * 20
+    (tmp_path / "seas.txt").write_bytes(text)
+    (tmp_path / "3fa9c2.txt").write_bytes(text)
+    (tmp_path / "77ab01.txt").write_bytes(b"")
+    assert read(tmp_path / "3fa9c2.txt", source="seas.txt") == read(tmp_path / "seas.txt")
+    assert read(tmp_path / "77ab01.txt", source="empty.txt").skipped[0].reason == "empty.txt is empty."
+
+
+def test_the_pages_of_a_pdf_are_counted_while_they_are_read(tmp_path: Path) -> None:
+    pages = [[Text(72, 700, f"Page {number} is about the carbon cycle.")] for number in range(3)]
+    (tmp_path / "three.pdf").write_bytes(build_pdf(pages))
+    seen: list[tuple[int, int]] = []
+    read(tmp_path / "three.pdf", on_page=lambda page, of: seen.append((page, of)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]

@@ -293,3 +293,14 @@ class TestEpub:
         assert len(data) < 1 << 20
         result = read_bytes(tmp_path, "x.epub", data, ReadOptions(max_bytes=1 << 20))
         assert "unpacks to more than the limit of 1 MB" in result.skipped[0].reason
+
+    def test_a_book_that_grows_a_hundredfold_is_refused_far_below_the_limit(self, tmp_path: Path) -> None:
+        data = build_epub(**{"OEBPS/text/two.xhtml": "<p>" + "x" * (20 << 20)})
+        result = read_bytes(tmp_path, "x.epub", data)
+        assert result.documents == ()
+        assert "times when unpacked, as attacks do" in result.skipped[0].reason
+
+    def test_a_page_that_is_named_a_thousand_times_is_read_once(self, tmp_path: Path) -> None:
+        spine = '<itemref idref="one"/>' * 1000
+        data = build_epub(**{"OEBPS/book.opf": PACKAGE.replace('<itemref idref="one"/>', spine)})
+        assert len(read_bytes(tmp_path, "x.epub", data).documents[0].blocks) == 3

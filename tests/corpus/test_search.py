@@ -14,6 +14,7 @@ from climassay.corpus.search import CANDIDATES, SEARCH_MODES, Searcher, fuse, we
 from climassay.errors import InputError
 from climassay.models.encoder import load_encoder
 from climassay.primer import book_path
+from topic_encoder import book_group
 
 QUERY = "Why does the stratosphere cool when carbon dioxide rises?"
 QUERIES = (
@@ -244,3 +245,39 @@ def test_any_text_is_a_query(collection, query, mode):
 def test_one_query_for_search_many_is_told(collection):
     with pytest.raises(InputError, match="use search for one"):
         collection.search_many("ice")
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory):
+    subjects = {"ice": ("albedo", "glacier"), "sky": ("cloud", "aerosol"), "sea": ("ocean", "carbon")}
+    books = {
+        title: {"Facts": [f"Fact {n} about {topic} and albedo {'albedo ' * n}." for topic in topics for n in range(4)]}
+        for title, topics in subjects.items()
+    }
+    return book_group(tmp_path_factory.mktemp("shelf"), books).collections[0]
+
+
+@pytest.mark.parametrize("mode", SEARCH_MODES)
+@pytest.mark.parametrize("budget", [1 << 30, 0], ids=["in-memory", "on-disk"])
+def test_a_search_in_one_document_is_a_search_without_the_others(shelf, mode, budget):
+    searcher = Searcher(shelf._table, shelf.settings.width, dense_weight=0.3, memory_budget=budget)
+    query = "albedo of a cloud"
+    everything = searcher.search([query], lambda: shelf.encoder, k=100, mode=mode)[0]
+    assert {hit.passage.document_id for hit in everything} == {"id-ice", "id-sky", "id-sea"}
+    for document in ("id-ice", "id-sky", "id-sea"):
+        (found,) = searcher.search([query], lambda: shelf.encoder, k=100, mode=mode, document=document)
+        expected = [hit for hit in everything if hit.passage.document_id == document]
+        assert sorted(ids(found)) == sorted(ids(expected))
+        if mode in ("dense", "bm25"):
+            # Both measures of a passage are what they were; only fused ones are relative to the others found.
+            assert [(hit.passage.id, hit.score) for hit in found] == [(hit.passage.id, hit.score) for hit in expected]
+
+
+@pytest.mark.parametrize("mode", SEARCH_MODES)
+def test_a_document_is_found_although_many_others_are_nearer(shelf, mode):
+    hits = shelf.search("ocean albedo", k=1, mode=mode, document="id-sky")
+    assert [hit.passage.document_id for hit in hits] == ["id-sky"]
+
+
+def test_a_document_that_is_not_there_has_no_hits(shelf):
+    assert shelf.search("albedo", document="none' OR '1'='1") == []

@@ -78,7 +78,7 @@ def add(
     from climassay.corpus.reading import ReadOptions
 
     options = ReadOptions(
-        columns=_columns(columns or []),
+        columns=table_columns(columns or []),
         title=title,
         report=report,
         url=url,
@@ -314,7 +314,7 @@ def _question_files(file: str) -> list[Path]:
     return [paths[book]]
 
 
-def _columns(given: Sequence[str]) -> Any:
+def table_columns(given: Sequence[str]) -> Any:
     """Table columns of ``FIELD=COLUMN`` options."""
     from climassay.corpus.reading import TableColumns
 

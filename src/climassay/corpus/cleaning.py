@@ -17,7 +17,9 @@ _TEX_LIGATURE = re.compile(r"(?<=[A-Za-z])[\x0b-\x0f](?=[A-Za-z])")
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
 _CONTROL = "\ufffd\ufff9-\ufffb\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
 _PRIVATE = "\ue000-\uf8ff"
-_ODD = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE}]")
+_HALVES = "\ud800-\udfff"
+"""Halves of characters: JSON may name them alone, and nothing can store them."""
+_ODD = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE}{_HALVES}]")
 _BULLETS = "\uf0b7\uf0a7\uf0d8\uf076\uf0fc"
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LETTERS_AT_END = re.compile(r"[^\W\d_]*\Z")

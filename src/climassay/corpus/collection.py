@@ -118,6 +118,11 @@ class Collection:
         return self._given_encoder
 
     @property
+    def version(self) -> int:
+        """A number that is another one when what is stored has changed, by whatever process."""
+        return int(self._table.version)
+
+    @property
     def relevance_threshold(self) -> float | None:
         """Cosine below which a passage is not about the query; None where it was not measured for the encoder."""
         return RELEVANCE_COSINE.get(self.settings.encoder)
@@ -204,6 +209,23 @@ class Collection:
         rows = query.limit(None).to_arrow().to_pylist()
         return sorted((to_passage(row) for row in rows), key=lambda passage: passage.position)
 
+    def passages_at(self, document_id: str, positions: range) -> list[Passage]:
+        """Some passages of a document, in its order: those that are there, without looking at any other document.
+
+        Args:
+            document_id: Id of the document.
+            positions: Numbers of passages, from 0, one after the other.
+        """
+        place = f"position >= {positions.start:d} AND position < {positions.stop:d}"
+        query = self._table.search().where(f"document_id = {quoted(document_id)} AND {place}")
+        rows = query.select(list(PASSAGE_COLUMNS)).limit(None).to_arrow().to_pylist()
+        return sorted((to_passage(row) for row in rows), key=lambda passage: passage.position)
+
+    def each_passage(self, batch: int = 1024) -> Iterator[Passage]:
+        """All passages, as they come, so that a large collection does not have to fit into memory."""
+        for rows in self._table.search().select(list(PASSAGE_COLUMNS)).limit(None).to_batches(batch):
+            yield from map(to_passage, rows.to_pylist())
+
     def texts(self, batch: int = 1024) -> Iterator[list[str]]:
         """The texts of all passages, in batches, so that a large collection does not have to fit into memory."""
         reader = self._table.search().select(["text"]).limit(None).to_batches(batch)
@@ -222,13 +244,25 @@ class Collection:
         return CollectionSummary(self.name, len(documents), incomplete, passages, self.settings)
 
     def search(
-        self, query: str, *, k: int = 8, mode: SearchMode = "hybrid", min_cosine: float | None = None
+        self,
+        query: str,
+        *,
+        k: int = 8,
+        mode: SearchMode = "hybrid",
+        min_cosine: float | None = None,
+        document: str | None = None,
     ) -> list[Hit]:
         """The passages that fit a query best; see :meth:`search_many`."""
-        return self.search_many([query], k=k, mode=mode, min_cosine=min_cosine)[0]
+        return self.search_many([query], k=k, mode=mode, min_cosine=min_cosine, document=document)[0]
 
     def search_many(
-        self, queries: Sequence[str], *, k: int = 8, mode: SearchMode = "hybrid", min_cosine: float | None = None
+        self,
+        queries: Sequence[str],
+        *,
+        k: int = 8,
+        mode: SearchMode = "hybrid",
+        min_cosine: float | None = None,
+        document: str | None = None,
     ) -> list[list[Hit]]:
         """The passages that fit each query best.
 
@@ -238,6 +272,7 @@ class Collection:
             mode: ``hybrid`` (weighted sum of cosine and BM25), ``dense`` (cosine), ``bm25`` (words), or ``rrf``
                 (reciprocal rank fusion of both).
             min_cosine: Leave out passages whose cosine to the query is lower, whatever their rank; None keeps all.
+            document: Id of the one document whose passages are looked at; None looks at all.
 
         Returns:
             Hits of every query, best first, the same at every call: equals are ordered by passage id.
@@ -245,7 +280,9 @@ class Collection:
         Raises:
             InputError: A query is empty, or ``k`` or ``min_cosine`` makes no sense.
         """
-        return self._searcher.search(queries, lambda: self.encoder, k=k, mode=mode, min_cosine=min_cosine)
+        return self._searcher.search(
+            queries, lambda: self.encoder, k=k, mode=mode, min_cosine=min_cosine, document=document
+        )
 
     @cached_property
     def _searcher(self) -> Searcher:

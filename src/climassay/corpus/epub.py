@@ -13,13 +13,17 @@ from selectolax.lexbor import LexborHTMLParser
 from climassay.corpus.cleaning import clean, document_id
 from climassay.corpus.documents import Block, Document, Skipped
 from climassay.corpus.html import html_blocks
-from climassay.corpus.options import ReadOptions, ReadResult
+from climassay.corpus.options import MEBIBYTE, ReadOptions, ReadResult
 from climassay.errors import DocumentError
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _PAGE_TYPES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
 MOST_PAGES = 20_000
+MOST_GROWTH = 100
+"""A book may unpack to so many times its size; text rarely gets ten times smaller in a zip, a bomb a thousand times."""
+UNSUSPECTED = 16 * MEBIBYTE
+"""What unpacks to no more than this is read, whatever its growth."""
 
 
 class _Package(NamedTuple):
@@ -35,8 +39,7 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as book:
-            if sum(entry.file_size for entry in book.infolist()) > options.max_bytes:
-                raise DocumentError(f"{source} unpacks to more than the limit of {options.max_bytes >> 20} MB.")
+            _check_unpacked(sum(entry.file_size for entry in book.infolist()), len(data), source, options)
             package = _package(book, source)
             locked = _encrypted(book, source)
             if locked & set(package.pages):
@@ -57,6 +60,16 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
         media="epub",
     )
     return ReadResult(source, (document,), tuple(skipped))
+
+
+def _check_unpacked(unpacked: int, packed: int, source: str, options: ReadOptions) -> None:
+    """Refuse what would fill the memory; the zip module reads no more of an entry than its header announces."""
+    if unpacked > options.max_bytes:
+        raise DocumentError(f"{source} unpacks to more than the limit of {options.max_bytes >> 20} MB.")
+    if unpacked > UNSUSPECTED and unpacked > MOST_GROWTH * packed:
+        raise DocumentError(
+            f"{source} was not read: it grows {unpacked // packed:,} times when unpacked, as attacks do, not books."
+        )
 
 
 def _xml(book: zipfile.ZipFile, name: str, source: str) -> ET.Element:
@@ -89,7 +102,8 @@ def _package(book: zipfile.ZipFile, source: str) -> _Package:
         namespace, _, name = element.tag.rpartition("}")
         if namespace.endswith("purl.org/dc/elements/1.1/") and element.text and (text := clean(element.text)):
             fields.setdefault(name, text)
-    return _Package(pages[:MOST_PAGES], fields)
+    # Each page once: a short list that names a long page over and over would be a long book.
+    return _Package(list(dict.fromkeys(pages))[:MOST_PAGES], fields)
 
 
 def _encrypted(book: zipfile.ZipFile, source: str) -> set[str]:

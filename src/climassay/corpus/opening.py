@@ -51,14 +51,19 @@ def kind_of(path: Path) -> str | None:
     return KINDS.get(suffixes[-1]) if suffixes else None
 
 
-def open_file(path: Path, max_bytes: int) -> Opened:
+def open_file(path: Path, max_bytes: int, source: str | None = None) -> Opened:
     """Read a file, unpacking gzip.
+
+    Args:
+        path: The file.
+        max_bytes: Most bytes of it, packed and unpacked.
+        source: What it is called, by default its name.
 
     Raises:
         DocumentError: No such file, a folder, unreadable, of unknown kind, empty, larger than ``max_bytes`` (after
             unpacking, too), or damaged gzip.
     """
-    source = path.name
+    source = source or path.name
     if not path.exists():
         raise DocumentError(f"There is no file {path}.")
     if path.is_dir():

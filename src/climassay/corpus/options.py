@@ -1,11 +1,14 @@
 """What a user may say about the files to be read, and what reading gives back."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from climassay.corpus.documents import Document, Skipped
 
 MEBIBYTE = 1 << 20
+
+PageCallback = Callable[[int, int], None]
+"""Called with the number of the page that is read next, from 1, and the number of pages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import pypdfium2.raw as pdfium
 
 from climassay.corpus.cleaning import clean, document_id
 from climassay.corpus.documents import Block, Document, Skipped
-from climassay.corpus.options import ReadOptions, ReadResult
+from climassay.corpus.options import PageCallback, ReadOptions, ReadResult
 from climassay.corpus.pdf_blocks import CONTENTS, REFERENCES, BlockBuilder, classify
 from climassay.corpus.pdf_layout import Page, drop_running_lines, order_lines
 from climassay.corpus.pdf_lines import LineReader, upright
@@ -27,7 +27,7 @@ _NO_TITLE = re.compile(
 )
 
 
-def read_pdf(data: bytes, source: str, options: ReadOptions) -> ReadResult:
+def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallback | None = None) -> ReadResult:
     """Read a PDF file.
 
     Running heads and feet, page numbers, tables of contents, captions, and the residue of figures and tables are left
@@ -38,7 +38,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions) -> ReadResult:
     """
     pdf = _open(data, source)
     try:
-        pages, skipped = _read_pages(pdf, source)
+        pages, skipped = _read_pages(pdf, source, on_page)
         metadata_title = clean(pdf.get_metadata_value("Title") or "")
     finally:
         pdf.close()
@@ -89,13 +89,17 @@ def _open(data: bytes, source: str) -> pypdfium2.PdfDocument:
     return pdf
 
 
-def _read_pages(pdf: pypdfium2.PdfDocument, source: str) -> tuple[list[Page], list[Skipped]]:
+def _read_pages(
+    pdf: pypdfium2.PdfDocument, source: str, on_page: PageCallback | None
+) -> tuple[list[Page], list[Skipped]]:
     """The lines of every page, and which pages gave none although there is something on them."""
     reader = LineReader()
     pages: list[Page] = []
     images: list[int] = []
     broken: list[int] = []
     for number in range(1, len(pdf) + 1):
+        if on_page is not None:
+            on_page(number, len(pdf))
         page = pdfium.FPDF_LoadPage(pdf.raw, number - 1)
         if not page:
             broken.append(number)

@@ -7,18 +7,27 @@ from typing import Any
 
 from climassay.corpus.documents import Document, Skipped
 from climassay.corpus.opening import Opened, kind_of, open_file
-from climassay.corpus.options import ReadOptions, ReadResult, TableColumns
+from climassay.corpus.options import PageCallback, ReadOptions, ReadResult, TableColumns
 from climassay.errors import DocumentError
 
 __all__ = ["ReadOptions", "ReadResult", "TableColumns", "find_files", "read", "read_all"]
 
 
-def read(path: str | Path, options: ReadOptions | None = None) -> ReadResult:
+def read(
+    path: str | Path,
+    options: ReadOptions | None = None,
+    *,
+    source: str | None = None,
+    on_page: PageCallback | None = None,
+) -> ReadResult:
     """Read one file.
 
     Args:
         path: PDF, HTML, Markdown, plain text, EPUB, or a table (CSV, TSV, JSON, JSONL, Parquet); gzip of any of these.
         options: Columns of tables, and what to put in place of what the file says of itself.
+        source: Name by which its people know the file, where it lies here under another one; documents and sentences
+            name it so.
+        on_page: Called before each page of a PDF file with its number and the number of pages.
 
     Returns:
         The documents in the file (tables may hold many) and, each in one sentence, what could not be read. A file that
@@ -26,10 +35,11 @@ def read(path: str | Path, options: ReadOptions | None = None) -> ReadResult:
     """
     options = options or ReadOptions()
     path = Path(path)
+    name = source or path.name
     try:
-        result = _dispatch(open_file(path, options.max_bytes), options)
+        result = _dispatch(open_file(path, options.max_bytes, source), options, on_page)
     except DocumentError as error:
-        return ReadResult(path.name, (), (Skipped(path.name, str(error)),))
+        return ReadResult(name, (), (Skipped(name, str(error)),))
     documents = tuple(_override(document, options) for document in result.documents)
     return dataclasses.replace(result, documents=documents)
 
@@ -56,14 +66,14 @@ def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) ->
         yield read(path, options)
 
 
-def _dispatch(opened: Opened, options: ReadOptions) -> ReadResult:
+def _dispatch(opened: Opened, options: ReadOptions, on_page: PageCallback | None) -> ReadResult:
     """Hand the content to the reader of its kind; the readers are imported here because some are heavy."""
     source, kind, data = opened
     match kind:
         case "pdf":
             from climassay.corpus.pdf import read_pdf
 
-            return read_pdf(data, source, options)
+            return read_pdf(data, source, options, on_page)
         case "epub":
             from climassay.corpus.epub import read_epub
 

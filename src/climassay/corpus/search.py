@@ -139,6 +139,7 @@ class Searcher:
         k: int = 8,
         mode: SearchMode = "hybrid",
         min_cosine: float | None = None,
+        document: str | None = None,
     ) -> list[list[Hit]]:
         """Hits of every query; see :meth:`climassay.corpus.collection.Collection.search_many`.
 
@@ -148,6 +149,7 @@ class Searcher:
             k: Most hits a query.
             mode: What the list is sorted by.
             min_cosine: Least cosine of a hit.
+            document: Id of the only document whose passages are looked at.
         """
         _check(queries, k, mode, min_cosine)
         if not queries:
@@ -158,8 +160,10 @@ class Searcher:
             vectors, held = encoder().encode(queries, role="query"), self._held()
         found: list[tuple[Scores, Scores]] = []
         for number, query in enumerate(queries):
-            words = self._by_words(query, depth) if mode != "dense" else {}
-            near, cosines = ({}, {}) if vectors is None else self._compare(vectors[number], held, depth, words)
+            words = self._by_words(query, depth, document) if mode != "dense" else {}
+            near, cosines = (
+                ({}, {}) if vectors is None else self._compare(vectors[number], held, depth, words, document)
+            )
             scores = self._scores(mode, near, words, cosines)
             if min_cosine is not None:
                 scores = {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= min_cosine}
@@ -179,34 +183,49 @@ class Searcher:
                 return weighted_sum(cosines, words, self._dense_weight)
 
     def _compare(
-        self, query: NDArray[np.float32], held: _Vectors | None, depth: int, others: Iterable[str]
+        self,
+        query: NDArray[np.float32],
+        held: _Vectors | None,
+        depth: int,
+        others: Iterable[str],
+        document: str | None,
     ) -> tuple[Scores, Scores]:
         """The ``depth`` passages of greatest cosine to a query; and the cosines of these and of ``others``."""
         if held is None:
-            near = self._dense_on_disk(query, depth)
+            near = self._dense_on_disk(query, depth, document)
             return near, near | self._cosines_on_disk(query, [item for item in others if item not in near])
         # All modes and any number of queries take this one product, so that they agree in every digit.
         with one_thread():
             cosines = np.round(held.matrix @ query, _DIGITS)
-        near = _best(cosines, held.ids, depth)
+        near = _best(cosines, held.ids, depth, None if document is None else self._rows_of(document, held))
         known = {item: round(float(cosines[held.rows[item]]), _DIGITS) for item in others if item in held.rows}
         # What another process has stored since the vectors were read.
         late = self._cosines_on_disk(query, [item for item in others if item not in held.rows])
         return near, near | known | late
 
-    def _dense_on_disk(self, query: NDArray[np.float32], depth: int) -> Scores:
+    def _rows_of(self, document: str, held: _Vectors) -> NDArray[np.intp]:
+        """Rows of a document's vectors, as far as they were read."""
+        found = self._table.search().where(f"document_id = {quoted(document)}").select(["id"]).limit(None).to_arrow()
+        rows = (held.rows.get(item) for item in found["id"].to_pylist())
+        return np.array(sorted(row for row in rows if row is not None), dtype=np.intp)
+
+    def _dense_on_disk(self, query: NDArray[np.float32], depth: int, document: str | None) -> Scores:
         # Twice the depth: among equals at the end of the list LanceDB's order is not ours.
         found = self._table.search(query, vector_column_name="vector").distance_type("dot").select(["id", "_distance"])
+        if document is not None:
+            found = found.where(f"document_id = {quoted(document)}", prefilter=True)
         rows = found.limit(2 * depth).to_arrow()
         cosines = 1.0 - rows["_distance"].to_numpy()
         ids = rows["id"].to_pylist()
         scores = {item: round(float(cosine), _DIGITS) for item, cosine in zip(ids, cosines, strict=True)}
         return _first(_ordered(scores), depth)
 
-    def _by_words(self, query: str, depth: int) -> Scores:
+    def _by_words(self, query: str, depth: int, document: str | None) -> Scores:
         """The ``depth`` passages of greatest BM25 score; passages that are not in the index yet are scanned."""
         ensure_text_index(self._table)
         found = self._table.search(query, query_type="fts", fts_columns="text").select(["id", "_score"])
+        if document is not None:
+            found = found.where(f"document_id = {quoted(document)}", prefilter=True)
         rows = found.limit(2 * depth).to_arrow().to_pylist()
         return _first(_ordered({row["id"]: round(row["_score"], _DIGITS) for row in rows}), depth)
 
@@ -279,13 +298,17 @@ def _check(queries: Sequence[str], k: int, mode: str, min_cosine: float | None) 
         raise InputError(f"A cosine is never {min_cosine}: take a threshold from -1 to 1.")
 
 
-def _best(cosines: NDArray[np.float32], ids: Sequence[str], depth: int) -> Scores:
-    """The ``depth`` greatest, equals at the end of the list by id like everywhere."""
-    if len(cosines) > depth:
-        least = np.partition(cosines, -depth)[-depth]
-        chosen = np.flatnonzero(cosines >= least)
+def _best(
+    cosines: NDArray[np.float32], ids: Sequence[str], depth: int, among: NDArray[np.intp] | None = None
+) -> Scores:
+    """The ``depth`` greatest of all rows or of some, equals at the end of the list by id like everywhere."""
+    rows = np.arange(len(cosines)) if among is None else among
+    looked_at = cosines[rows]
+    if len(looked_at) > depth:
+        least = np.partition(looked_at, -depth)[-depth]
+        chosen = rows[looked_at >= least]
     else:
-        chosen = np.arange(len(cosines))
+        chosen = rows
     return _first(_ordered({ids[row]: round(float(cosines[row]), _DIGITS) for row in chosen.tolist()}), depth)
 
 

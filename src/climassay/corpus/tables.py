@@ -73,8 +73,9 @@ def cell(row: Row, name: str | None) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, list | tuple):
-        return "\n\n".join(str(part) for part in value if part is not None).strip()
-    return str(value).strip()
+        value = "\n\n".join(str(part) for part in value if part is not None)
+    # JSON may name half a character alone, which nothing can store.
+    return str(value).encode("utf-8", "ignore").decode().strip()
 
 
 def _document(key: tuple[str, ...], rows: Sequence[Row], layout: Layout, source: str, options: ReadOptions) -> Document:

@@ -1,0 +1,61 @@
+"""Words marked in a text: by stem, as whole words, with nothing of the text lost."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.reporting.highlighting import STOP_WORDS, marked, stems
+
+
+def shown(text: str, *words: str) -> str:
+    """The text with brackets around what is marked."""
+    return "".join(f"[{piece}]" if is_marked else piece for piece, is_marked in marked(text, words))
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        ("Glaciers melt; the GLACIER melted.", ("glacier",), "[Glaciers] melt; the [GLACIER] melted."),
+        ("The warmed ocean keeps warming.", ("warm",), "The [warmed] ocean keeps [warming]."),
+        ("Cloud feedback is positive.", ("feedbacks of clouds",), "[Cloud feedback] is positive."),
+        ("Ice-albedo feedback", ("albedo", "ice"), "[Ice-albedo] feedback"),
+        ("La Niña and El Nino", ("nino", "niña"), "La [Niña] and El [Nino]"),
+        ("It is 1.5 °C, not 15 or 1.2.", ("1.5 °C",), "It is [1.5] °[C], not 15 or 1.2."),
+        ("The sea and the ice of the sea.", ("the of and",), "The sea and the ice of the sea."),
+        ("CO2 rises.", ("co2",), "[CO2] rises."),
+        ("catastrophe", ("cat",), "catastrophe"),
+        ("<b>ocean</b>", ("ocean",), "<b>[ocean]</b>"),
+    ],
+    ids=["plural", "forms", "phrase", "hyphen", "accents", "numbers", "stop-words", "formula", "whole-word", "markup"],
+)
+def test_words_are_found_in_all_their_forms(text: str, words: tuple[str, ...], expected: str) -> None:
+    assert shown(text, *words) == expected
+
+
+def test_a_single_text_is_taken_as_one_phrase_and_not_letter_by_letter() -> None:
+    assert marked("a b albedo", "albedo") == (("a b ", False), ("albedo", True))
+
+
+def test_nothing_is_marked_without_words_and_nothing_comes_of_nothing() -> None:
+    assert marked("Some text.", ()) == (("Some text.", False),)
+    assert marked("", ["ocean"]) == ()
+
+
+def test_stems_leave_out_stop_words_and_keep_order() -> None:
+    assert stems("What are the effects of aerosols on 2 clouds?") == ("effect", "aerosol", "2", "cloud")
+
+
+@given(st.text(max_size=200), st.lists(st.text(max_size=20), max_size=4))
+def test_the_pieces_are_the_text_in_turns(text: str, words: list[str]) -> None:
+    pieces = marked(text, words)
+    assert "".join(piece for piece, _ in pieces) == text
+    assert all(piece for piece, _ in pieces)
+    assert all(left[1] != right[1] for left, right in pairwise(pieces))
+
+
+@given(st.lists(st.sampled_from(["ocean", "ice", "the", "clouds", "3.4", "warming"]), min_size=1, max_size=12))
+def test_every_word_that_is_no_stop_word_marks_itself(words: list[str]) -> None:
+    unmarked = [piece for piece, is_marked in marked(" ".join(words), words) if not is_marked]
+    assert set(" ".join(unmarked).split()) <= STOP_WORDS
