@@ -20,6 +20,8 @@ from climassay.records.identity import canonical_json
 
 State = Literal["accepted", "rejected", "failed"]
 DRAFTS_PER_QUERY = 500
+EXPERTS = "experts:"
+"""Keys of decisions that are computed from experts' labels begin so; see :mod:`climassay.generation.annotation`."""
 
 metadata = sa.MetaData()
 
@@ -239,24 +241,12 @@ class DatasetStore:
             )
             with self._database.read() as connection:
                 rows = connection.execute(query).all()
-                later = self._decisions(connection, name, [row.id for row in rows])
+                later = _decisions(connection, name, [row.id for row in rows])
             if not rows:
                 return
             for row in rows:
                 yield Placed(_with(draft_from_row(json.loads(row.body)), later.get(row.id, ())), row.book, row.number)
             last = rows[-1].ordinal
-
-    @staticmethod
-    def _decisions(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-        query = (
-            sa.select(decisions.c.draft, decisions.c.body)
-            .where(decisions.c.dataset == name, decisions.c.draft.in_(ids))
-            .order_by(decisions.c.made_at, decisions.c.key)
-        )
-        found: dict[str, list[dict[str, Any]]] = {}
-        for row in connection.execute(query):
-            found.setdefault(row.draft, []).append(json.loads(row.body))
-        return found
 
     def drafts(self, name: str) -> Iterator[Draft]:
         """All drafts of a dataset in the line's order, with every later decision."""
@@ -274,6 +264,40 @@ class DatasetStore:
             states.setdefault(name, {})[state] = count
         ordered = sorted(made, key=lambda row: (-row.made_at, row.name))
         return [DatasetSummary(row.name, row.made_at, states.get(row.name, {})) for row in ordered]
+
+
+def drafts_before_experts(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, Draft]:
+    """Drafts by id with every later decision but the outcome of experts' labels.
+
+    Args:
+        connection: In a transaction.
+        name: Of the dataset.
+        ids: Of drafts; those that there are none of are left out.
+    """
+    found: dict[str, Draft] = {}
+    for start in range(0, len(ids), DRAFTS_PER_QUERY):
+        chunk = ids[start : start + DRAFTS_PER_QUERY]
+        query = sa.select(drafts.c.id, drafts.c.body).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
+        later = _decisions(connection, name, chunk, without=EXPERTS)
+        for row in connection.execute(query):
+            found[row.id] = _with(draft_from_row(json.loads(row.body)), later.get(row.id, ()))
+    return found
+
+
+def _decisions(
+    connection: sa.Connection, name: str, ids: Sequence[str], without: str = ""
+) -> dict[str, list[dict[str, Any]]]:
+    """Bodies of later decisions by draft, oldest first; those left out whose key begins with ``without``."""
+    query = (
+        sa.select(decisions.c.draft, decisions.c.key, decisions.c.body)
+        .where(decisions.c.dataset == name, decisions.c.draft.in_(ids))
+        .order_by(decisions.c.made_at, decisions.c.key)
+    )
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in connection.execute(query):
+        if not (without and row.key.startswith(without)):
+            found.setdefault(row.draft, []).append(json.loads(row.body))
+    return found
 
 
 def _with(draft: Draft, later: Sequence[Mapping[str, Any]]) -> Draft:

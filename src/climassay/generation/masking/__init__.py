@@ -1,6 +1,6 @@
 """The masker: which word of a cloze statement is left out (ClimaQA, section 4.4 and appendix A.5.3)."""
 
-from climassay.generation.masking.candidates import Candidate, candidates
+from climassay.generation.masking.candidates import Candidate, candidates, words
 from climassay.generation.masking.choosing import NO_TERM, Choice, Masker, mask
 from climassay.generation.masking.opening import open_masker
 from climassay.generation.masking.prompted_masker import PromptedMasker
@@ -52,4 +52,5 @@ __all__ = [
     "read_glossary",
     "save_masker",
     "train_masker",
+    "words",
 ]

@@ -1,0 +1,352 @@
+"""``climassay annotate``: what experts say about generated questions."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from climassay.cli.output import (
+    JsonOption,
+    WorkspaceOption,
+    print_json,
+    progress_bar,
+    stderr_console,
+    stdout_console,
+)
+from climassay.errors import InputError
+
+if TYPE_CHECKING:
+    from climassay.generation.annotation import Agreement, AnnotationFile, AnnotationStore
+    from climassay.records import Records
+    from climassay.reporting import Table
+    from climassay.statistics import Estimate
+    from climassay.workspace import Workspace
+
+app = typer.Typer(no_args_is_help=True, help="What experts say about generated questions.")
+
+
+class Format(StrEnum):
+    """How labels are written down."""
+
+    jsonl = "jsonl"
+    csv = "csv"
+    label_studio = "label-studio"
+    argilla = "argilla"
+
+
+class Order(StrEnum):
+    """Which items come first."""
+
+    margin = "margin"
+    paper = "paper"
+    random = "random"
+
+
+class Method(StrEnum):
+    """What a validator reads."""
+
+    features = "features"
+    probe = "probe"
+
+
+DatasetArgument = Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")]
+FormatOption = Annotated[Format | None, typer.Option("--format", help="By default told from the file's ending.")]
+UsersOption = Annotated[
+    Path | None, typer.Option(help="For argilla: a JSON object from annotators to the ids of users there.")
+]
+
+
+@contextmanager
+def _opened(workspace: Path | None) -> "Iterator[tuple[Workspace, Records, AnnotationStore]]":
+    from climassay.generation.annotation import AnnotationStore
+    from climassay.records import Records
+    from climassay.workspace import Workspace
+
+    place = Workspace.open(workspace)
+    with Records(place.records_url) as records:
+        yield place, records, AnnotationStore(records)
+
+
+@app.command(name="open")
+def open_queue(
+    dataset: DatasetArgument,
+    overlap: Annotated[int | None, typer.Option(help="Labels that an item needs, by different people.")] = None,
+    order: Annotated[Order | None, typer.Option(help="Which items come first.")] = None,
+    include_rejected: Annotated[
+        bool | None,
+        typer.Option(
+            "--include-rejected/--usable-only", help="Ask too about what only screening or the validator rejected."
+        ),
+    ] = None,
+    hide_confidence: Annotated[
+        bool | None,
+        typer.Option("--hide-confidence/--show-confidence", help="Whether annotators see the validator's confidence."),
+    ] = None,
+    lease_minutes: Annotated[float | None, typer.Option(help="How long an item is kept for who got it.")] = None,
+    retrain_every: Annotated[int | None, typer.Option(help="Settled items after which training is offered.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the order.")] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Open a dataset to annotators, or change how it is annotated; what is not given stays as it is."""
+    given = {
+        "overlap": overlap,
+        "order": None if order is None else order.value,
+        "include_rejected": include_rejected,
+        "hide_confidence": hide_confidence,
+        "lease_seconds": None if lease_minutes is None else 60 * lease_minutes,
+        "retrain_every": retrain_every,
+        "seed": seed,
+    }
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    with _opened(workspace) as (_, _, store):
+        settings = replace(store.settings(dataset), **changes)
+        store.configure(dataset, settings)
+        progress = store.progress(dataset)
+    if as_json:
+        print_json({"dataset": dataset, "settings": settings, "items": progress.items, "open": progress.left_for_me})
+        return
+    text = f"{dataset}: {progress.left_for_me} of {progress.items} items wait for {settings.overlap} label(s) each."
+    stdout_console().print(text, highlight=False, markup=False)
+    stderr_console().print("Annotate in the browser: climassay serve", highlight=False)
+
+
+@app.command()
+def status(
+    dataset: DatasetArgument,
+    annotator: Annotated[str | None, typer.Option(help="Say too how far this annotator has come.")] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """How far a dataset has come, and what each annotator did."""
+    from climassay.reporting import Table, as_rich
+
+    with _opened(workspace) as (_, _, store):
+        progress, people = store.progress(dataset, annotator), store.annotators(dataset)
+        new, validator = store.new_labels(dataset), store.validator(dataset)
+    if as_json:
+        facts = {**asdict(progress), "new_labels": new, "validator": validator, "annotators": people}
+        print_json({"dataset": dataset, **facts})
+        return
+    rows = [
+        ("items", str(progress.items)),
+        ("settled", str(progress.settled)),
+        ("conflicts", str(progress.conflicts)),
+        ("settled since the last training", str(new)),
+        ("validator", validator or "none yet"),
+    ]
+    if annotator is not None:
+        rows += [
+            (f"labels of {annotator}", str(progress.mine)),
+            (f"skipped by {annotator}", str(progress.skipped)),
+            (f"left for {annotator}", str(progress.left_for_me)),
+        ]
+    stdout_console().print(as_rich(Table.of(dataset, ("", ""), rows, left=2)))
+    columns = ("annotator", "labels", "accepted", "confirmed", "median seconds", "edits", "skips", "adjudications")
+    cells = [
+        (
+            one.annotator,
+            str(one.labels),
+            _shown(one.accepted),
+            _shown(one.agreement),
+            "-" if one.median_seconds is None else f"{one.median_seconds:.0f}",
+            *(str(count) for count in (one.edits, one.skips, one.adjudications)),
+        )
+        for one in people
+    ]
+    if cells:
+        stdout_console().print(as_rich(Table.of("Annotators", columns, cells)))
+
+
+def _shown(estimate: "Estimate | None") -> str:
+    if estimate is None:
+        return "-"
+    low, high = estimate.interval
+    return f"{estimate.value:.2f} ({low:.2f} to {high:.2f}), n = {estimate.n}"
+
+
+@app.command()
+def agreement(dataset: DatasetArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """How far annotators agree on what is valid: Cohen's and Fleiss' kappa, Krippendorff's alpha."""
+    from climassay.reporting import as_rich
+
+    with _opened(workspace) as (_, _, store):
+        store.progress(dataset)
+        found = store.agreement(dataset)
+    if as_json:
+        print_json({"dataset": dataset, **asdict(found)})
+        return
+    if not found.items:
+        stderr_console().print("No item has labels of two annotators yet.", highlight=False)
+    stdout_console().print(as_rich(_agreement_table(found)))
+
+
+def _agreement_table(found: "Agreement") -> "Table":
+    from climassay.reporting import Table
+
+    rows = [
+        ("raw agreement", _shown(found.raw)),
+        ("Fleiss' kappa", _shown(found.fleiss)),
+        ("Krippendorff's alpha", _shown(found.krippendorff)),
+        *((f"Cohen's kappa, {one.first} and {one.second}", _shown(one.kappa)) for one in found.pairs),
+    ]
+    return Table.of(f"Agreement on {found.items} items", ("", "value (95% interval)"), rows, left=2)
+
+
+@app.command()
+def export(
+    dataset: DatasetArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File (jsonl, csv), or folder of the other tools.")],
+    kind: FormatOption = None,
+    users: UsersOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write what experts said: everything (jsonl), or current labels for a spreadsheet, Label Studio or Argilla."""
+    chosen = kind or _told(output)
+    with _opened(workspace) as (_, _, store):
+        store.progress(dataset)
+        count = _write(store, dataset, output, chosen, _users(users))
+    if as_json:
+        print_json({"dataset": dataset, "output": output, "format": chosen.value, "labels": count})
+    else:
+        stdout_console().print(f"Wrote {count} labels to {output}", highlight=False, markup=False)
+
+
+def _write(store: "AnnotationStore", dataset: str, output: Path, kind: Format, users: dict[str, str]) -> int:
+    from climassay.generation import annotation
+
+    settings = store.settings(dataset)
+    if kind is Format.jsonl:
+        labels = store.labels(dataset, current=False)
+        return annotation.write_annotations(output, dataset, settings, labels, store.skipped(dataset))
+    if kind is Format.csv:
+        return annotation.write_table(output, store.items(dataset))
+    if kind is Format.label_studio:
+        from climassay.integrations.label_studio import write_label_studio
+
+        write_label_studio(output, store.items(dataset), confidence=not settings.hide_confidence)
+        return len(store.labels(dataset))
+    from climassay.integrations.argilla import write_argilla
+
+    _, written = write_argilla(output, dataset, store.items(dataset), overlap=settings.overlap, users=users)
+    return written
+
+
+@app.command(name="import")
+def import_labels(
+    dataset: DatasetArgument,
+    file: Annotated[Path, typer.Argument(help="What export wrote, or a tool's own export (JSON).")],
+    kind: FormatOption = None,
+    users: UsersOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take in labels from a file; taking them in again changes nothing."""
+    chosen = kind or _told(file)
+    with _opened(workspace) as (_, _, store):
+        store.progress(dataset)
+        found = _read(store, dataset, file, chosen, _users(users))
+        taken = store.add_all(dataset, found.labels, found.skips)
+    refused = [*found.unreadable, *taken.refused]
+    if as_json:
+        counts = {"stored": taken.stored, "known": taken.known, "withdrawn": taken.withdrawn}
+        print_json({"dataset": dataset, "format": chosen.value, **counts, "refused": refused})
+        return
+    words = f"{taken.stored} labels stored, {taken.known} known before, {taken.withdrawn} withdrawn."
+    stdout_console().print(words, highlight=False, markup=False)
+    for sentence in refused:
+        stderr_console().print(sentence, highlight=False, markup=False)
+
+
+def _read(store: "AnnotationStore", dataset: str, file: Path, kind: Format, users: dict[str, str]) -> "AnnotationFile":
+    from climassay.generation import annotation
+
+    if kind is Format.jsonl:
+        return annotation.read_annotations(file)
+    drafts = {item.draft.id: item.draft for item in store.items(dataset)}
+    if kind is Format.csv:
+        return annotation.read_table(file, drafts)
+    if kind is Format.label_studio:
+        from climassay.integrations.label_studio import read_label_studio
+
+        return read_label_studio(file, drafts)
+    from climassay.integrations.argilla import read_argilla
+
+    return read_argilla(file, drafts, users)
+
+
+def _told(file: Path) -> Format:
+    """The format of a file by its ending."""
+    if file.suffix.lower() in (".jsonl", ".csv"):
+        return Format(file.suffix.lower()[1:])
+    raise InputError(f"{file} does not tell its format: add --format jsonl, csv, label-studio or argilla.")
+
+
+def _users(file: Path | None) -> dict[str, str]:
+    if file is None:
+        return {}
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+            raise ValueError('it should look like {"anna": "6b1b3e0c-..."}')
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} gives no users of Argilla: {error}.") from None
+    return found
+
+
+@app.command()
+def retrain(
+    dataset: DatasetArgument,
+    method: Annotated[Method, typer.Option(help="What the validator reads.")] = Method.features,
+    model: Annotated[str, typer.Option("--model", "-m", help="Of a probe, a local: model.")] = "local:smollm2",
+    encoder: Annotated[str, typer.Option(help="Of the features.")] = "local:minilm",
+    precision: Annotated[
+        float | None, typer.Option(help="Wanted share of valid questions among those kept, for example 0.95.")
+    ] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Of the cross-validation.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Of the folds.")] = 0,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a validator on the settled labels, judge what waits, and put the least certain items first."""
+    from climassay.generation import annotation
+
+    with _opened(workspace) as (place, records, _), progress_bar(as_json) as bars:
+        task = bars.add_task("Reading labels", total=None)
+
+        def tell(done: int, total: int, message: str) -> None:
+            bars.update(task, completed=done, total=total, description=message)
+
+        options: dict[str, Any] = {"precision": precision, "folds": folds, "seed": seed, "progress": tell}
+        options |= _readers(method, model, encoder)
+        found = annotation.retrain(records, place, dataset, method=method.value, **options)
+    figures = dict(found.cross_validated)
+    if as_json:
+        print_json({"dataset": dataset, **asdict(found), "cross_validated": figures})
+        return
+    words = (
+        f"{found.validator}: {found.labels} labels, {found.invalid} invalid; AUROC {figures['auroc']:.3f} "
+        f"({figures['auroc_low']:.3f} to {figures['auroc_high']:.3f}). {found.judged} items judged and put in order."
+    )
+    stdout_console().print(words, highlight=False, markup=False)
+
+
+def _readers(method: Method, model: str, encoder: str) -> dict[str, Any]:
+    if method is Method.features:
+        from climassay.models.encoder import load_encoder
+
+        return {"encoder": load_encoder(encoder)}
+    from climassay.judging.activation_store import ActivationStore
+    from climassay.models import OpenWeights, load_model
+    from climassay.workspace import cache_folder
+
+    loaded = load_model(model)
+    if not isinstance(loaded, OpenWeights):
+        raise InputError(f"A probe reads hidden states: use a local: model, not {model}.")
+    return {"model": loaded, "activations": ActivationStore(cache_folder() / "activations")}

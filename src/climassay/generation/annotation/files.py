@@ -1,0 +1,241 @@
+"""Annotations in files: climassay's own JSON Lines, which lose nothing, and tables for spreadsheets."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from climassay.errors import InputError
+from climassay.folder_files import write_file
+from climassay.generation.annotation.edits import (
+    EditTexts,
+    accepted_from,
+    content_key,
+    edit_texts,
+    edited_wording,
+    split_reasons,
+)
+from climassay.generation.annotation.labels import AnnotationSettings, Item, Label
+from climassay.generation.annotation.rows import wording_from
+from climassay.generation.annotation.taking_in import GivenLabel, GivenSkip
+from climassay.generation.draft import Draft
+from climassay.questions.rows import Row, parse_rows, read_bytes
+
+FORMAT = "climassay-annotations"
+VERSION = 1
+COLUMNS = (
+    "draft",
+    "kind",
+    "question",
+    "annotator",
+    "label",
+    "reasons",
+    "remark",
+    "edited_question",
+    "edited_answer",
+    "edited_options",
+    "edited_correct",
+    "seconds",
+    "made_at",
+    "adjudicates",
+    "key",
+)
+"""Of the table; of an imported one only ``draft``, ``annotator`` and ``label`` are needed."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationFile:
+    """What a file of annotations holds."""
+
+    labels: tuple[GivenLabel, ...]
+    skips: tuple[GivenSkip, ...] = ()
+    settings: AnnotationSettings | None = None
+    """Of the dataset that it was written from, where the file tells."""
+    unreadable: tuple[str, ...] = ()
+    """One sentence for each row that makes no label."""
+
+
+def write_annotations(
+    path: Path, dataset: str, settings: AnnotationSettings, labels: Iterable[Label], skips: Iterable[GivenSkip]
+) -> int:
+    """Write everything that was said about a dataset, withdrawn labels included.
+
+    Args:
+        path: Appears whole or not at all.
+        dataset: Its name.
+        settings: How it is annotated.
+        labels: All of them, oldest first.
+        skips: Of all annotators.
+
+    Returns:
+        How many labels were written.
+    """
+    lines: list[dict[str, Any]] = [
+        {"format": FORMAT, "version": VERSION, "dataset": dataset, "settings": asdict(settings)}
+    ]
+    rows = [{name: value for name, value in asdict(label).items() if name != "dataset"} for label in labels]
+    lines += [{"label": row} for row in rows]
+    lines += [{"skip": asdict(skip)} for skip in skips]
+    text = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
+    write_file(path, text.encode())
+    return len(rows)
+
+
+def read_annotations(path: Path) -> AnnotationFile:
+    """Read what :func:`write_annotations` wrote.
+
+    Raises:
+        InputError: It cannot be read, is no such file, or was written by a newer climassay.
+    """
+    data = read_bytes(path)
+    labels: list[GivenLabel] = []
+    skips: list[GivenSkip] = []
+    settings: AnnotationSettings | None = None
+    number = 0
+    try:
+        for number, line in enumerate(data.decode("utf-8").rstrip("\n").split("\n"), start=1):
+            row = json.loads(line)
+            if number == 1:
+                settings = _header(row)
+            elif "label" in row:
+                labels.append(_given(row["label"]))
+            elif "skip" in row:
+                skips.append(GivenSkip(**row["skip"]))
+    except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"{path}, line {max(1, number)}: this is no annotation of climassay ({error}).") from None
+    if settings is None:
+        raise InputError(f"{path} is empty: there are no annotations in it.")
+    return AnnotationFile(tuple(labels), tuple(skips), settings)
+
+
+def _header(row: Any) -> AnnotationSettings:
+    if not isinstance(row, dict) or row.get("format") != FORMAT:
+        raise InputError(f"This is no file of annotations: its first line does not say {FORMAT}.")
+    if row["version"] != VERSION:
+        raise InputError(f"These annotations have version {row['version']}, this climassay reads {VERSION}: update it.")
+    return AnnotationSettings(**row["settings"])
+
+
+def _given(row: dict[str, Any]) -> GivenLabel:
+    wording = row["wording"]
+    values = {**row, "reasons": tuple(row["reasons"]), "wording": None if wording is None else wording_from(wording)}
+    if not isinstance(row["accepted"], bool) or not isinstance(row["key"], str):
+        raise TypeError("a label needs a key, and accepted as true or false")
+    return GivenLabel(**values)
+
+
+def write_table(path: Path, items: Iterable[Item]) -> int:
+    """Write current labels as comma-separated values, one a row, and items without labels with empty cells.
+
+    A cell that a spreadsheet would take for a formula gets an apostrophe before it; reading takes it off again.
+
+    Returns:
+        How many labels were written.
+    """
+    file, count = io.StringIO(), 0
+    writer = csv.DictWriter(file, COLUMNS)
+    writer.writeheader()
+    for item in items:
+        about = {"draft": item.draft.id, "kind": item.draft.kind, "question": item.draft.wording.question}
+        rows = [_label_cells(item.draft, label) for label in item.labels]
+        count += len(rows)
+        for row in rows or [{}]:
+            writer.writerow({name: _safe(str(value)) for name, value in (about | row).items()})
+    write_file(path, file.getvalue().encode())
+    return count
+
+
+def _label_cells(draft: Draft, label: Label) -> dict[str, object]:
+    texts = edit_texts(draft, label.wording)
+    return {
+        "annotator": label.annotator,
+        "label": "valid" if label.accepted else "invalid",
+        "reasons": "; ".join(label.reasons),
+        "remark": label.remark,
+        "edited_question": texts.question,
+        "edited_answer": texts.answer,
+        "edited_options": json.dumps(texts.options, ensure_ascii=False) if texts.options else "",
+        "edited_correct": texts.correct,
+        "seconds": "" if label.seconds is None else label.seconds,
+        "made_at": datetime.fromtimestamp(label.made_at, UTC).isoformat(),
+        "adjudicates": "yes" if label.adjudicates else "",
+        "key": label.key,
+    }
+
+
+def _safe(text: str) -> str:
+    return "'" + text if text.startswith(_FORMULA) else text
+
+
+def _plain(value: object) -> str:
+    text = "" if value is None else str(value)
+    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
+
+
+def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
+    """Read labels from a table: comma- or tab-separated values, JSON Lines or Parquet, with :data:`COLUMNS`.
+
+    Args:
+        path: Of the table.
+        drafts: Of the dataset, by id.
+
+    Raises:
+        InputError: It cannot be read, or has not the columns ``draft``, ``annotator`` and ``label``. Rows that make no
+            label are told in the result; rows without label and annotator are passed over.
+    """
+    rows = list(parse_rows(path, read_bytes(path)))
+    missing = [name for name in ("draft", "annotator", "label") if rows and name not in rows[0]]
+    if missing or not rows:
+        wanted = "draft, annotator and label"
+        raise InputError(f"{path} is no table of labels: it needs the columns {wanted}, and rows.")
+    labels: list[GivenLabel] = []
+    unreadable: list[str] = []
+    for number, row in enumerate(rows, start=1):
+        cells = {name: _plain(row.get(name)).strip() for name in COLUMNS}
+        if not cells["annotator"] and not cells["label"]:
+            continue
+        try:
+            labels.append(_from_cells(cells, row, drafts))
+        except (InputError, ValueError) as error:
+            unreadable.append(f"{path.name}, row {number}: {error}")
+    return AnnotationFile(tuple(labels), unreadable=tuple(unreadable))
+
+
+def _from_cells(cells: Mapping[str, str], row: Row, drafts: Mapping[str, Draft]) -> GivenLabel:
+    draft = drafts.get(cells["draft"])
+    if draft is None:
+        raise InputError(f"the dataset has no item {cells['draft']!r} to annotate")
+    texts = EditTexts(
+        cells["edited_question"],
+        cells["edited_answer"],
+        _options(row.get("edited_options"), cells["edited_options"]),
+        cells["edited_correct"],
+    )
+    accepted = accepted_from(cells["label"])
+    made_at = datetime.fromisoformat(cells["made_at"]) if cells["made_at"] else None
+    given = GivenLabel(
+        draft=draft.id,
+        annotator=cells["annotator"],
+        accepted=accepted,
+        reasons=split_reasons(cells["reasons"]),
+        remark=cells["remark"],
+        wording=edited_wording(draft, texts) if accepted else None,
+        seconds=float(cells["seconds"]) if cells["seconds"] else None,
+        made_at=None if made_at is None else made_at.timestamp(),
+        adjudicates=bool(cells["adjudicates"]) and accepted_from(cells["adjudicates"]),
+    )
+    return replace(given, key=cells["key"] or content_key("table", given))
+
+
+def _options(raw: object, text: str) -> tuple[str, ...]:
+    if isinstance(raw, Sequence) and not isinstance(raw, str):
+        return tuple(str(one) for one in raw)
+    if text.startswith("["):
+        found = json.loads(text)
+        return tuple(str(one) for one in found)
+    return tuple(line.strip() for line in text.splitlines() if line.strip())

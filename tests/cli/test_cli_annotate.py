@@ -1,0 +1,124 @@
+import json
+
+import pytest
+
+from annotated_drafts import DATASET, EDITED, VALID, WRONG, begin
+from climassay.generation import Wording
+from climassay.generation.annotation import AnnotationStore, GivenLabel
+from climassay.records import Records
+from climassay.workspace import Workspace
+from command_line import run_command
+from generated_drafts import draft, rejected
+
+DRAFTS = [draft(0), draft(1, "mcq"), draft(2, "cloze"), rejected(draft(3), "context reference")]
+
+
+@pytest.fixture
+def annotate(tmp_path, monkeypatch, capsys):
+    """Runs ``climassay annotate`` in a workspace with a dataset."""
+    with Records(Workspace.open(tmp_path / "w").records_url) as records:
+        begin(records, DRAFTS)
+
+    def run(*arguments, expected=0):
+        code, out, err = run_command(monkeypatch, capsys, "annotate", *arguments, "-w", tmp_path / "w")
+        assert code == expected, err
+        return out if expected == 0 else err
+
+    return run
+
+
+@pytest.fixture
+def said(tmp_path):
+    """Lets people say something."""
+
+    def say(*labels):
+        with Records(Workspace.open(tmp_path / "w").records_url) as records:
+            store = AnnotationStore(records)
+            for number, (name, who, words) in enumerate(labels):
+                store.label(DATASET, name, who, key=f"{who}-{name}-{number}", **words)
+
+    return say
+
+
+def test_opening_changes_only_what_is_given(annotate):
+    first = json.loads(annotate("open", DATASET, "--overlap", 2, "--lease-minutes", 5, "--json"))
+    assert (first["items"], first["open"]) == (3, 3)
+    second = json.loads(annotate("open", DATASET, "--include-rejected", "--json"))
+    assert (second["items"], second["settings"]["overlap"], second["settings"]["lease_seconds"]) == (4, 2, 300)
+    assert "4 of 4 items wait for 2 label(s) each" in annotate("open", DATASET)
+    assert "1 to 20 labels, not 0" in annotate("open", DATASET, "--overlap", 0, expected=2)
+    assert "no dataset 'gold'" in annotate("open", "gold", expected=2)
+
+
+def test_status_and_agreement(annotate, said):
+    annotate("open", DATASET, "--overlap", 2)
+    empty = json.loads(annotate("agreement", DATASET, "--json"))
+    assert (empty["items"], empty["fleiss"]) == (0, None)
+    said(("q0000", "ann", WRONG), ("q0000", "bob", WRONG), ("q0001", "ann", VALID), ("q0001", "bob", WRONG))
+    data = json.loads(annotate("status", DATASET, "--annotator", "ann", "--json"))
+    assert (data["settled"], data["conflicts"], data["mine"], data["left_for_me"]) == (1, 1, 2, 1)
+    assert [one["annotator"] for one in data["annotators"]] == ["ann", "bob"]
+    text = annotate("status", DATASET)
+    assert "conflicts" in text
+    assert "wrong answer" not in text
+    found = json.loads(annotate("agreement", DATASET, "--json"))
+    assert (found["items"], found["raw"]["value"]) == (2, 0.5)
+    assert found["pairs"][0]["kappa"]["value"] == 0.0
+    assert "Cohen's kappa, ann and bob" in annotate("agreement", DATASET)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "label-studio", "argilla"])
+def test_export_and_import(annotate, said, tmp_path, kind):
+    term = {"accepted": True, "wording": Wording(DRAFTS[2].wording.question, "planets")}
+    said(("q0000", "ann", EDITED), ("q0001", "ann", WRONG), ("q0002", "ann", term))
+    users = tmp_path / "users.json"
+    users.write_text('{"ann": "6b1b3e0c-5a0e-4d6c-9a44-5f43a2f1f7b1"}', encoding="utf-8")
+    place = tmp_path / {"jsonl": "out.jsonl", "csv": "out.csv"}.get(kind, kind)
+    options = ["--format", kind, "--users", users, "--json"] if kind == "argilla" else ["--format", kind, "--json"]
+    assert json.loads(annotate("export", DATASET, "-o", place, *options))["labels"] == 3
+    file = place / "tasks.json" if kind == "label-studio" else place
+    again = json.loads(annotate("import", DATASET, file, *options))
+    assert (again["stored"], again["known"], again["refused"]) == (0, 3, [])
+
+
+def test_the_ending_of_a_file_tells_its_format(annotate, said, tmp_path):
+    said(("q0000", "ann", VALID))
+    assert "Wrote 1 labels" in annotate("export", DATASET, "-o", tmp_path / "out.csv")
+    assert "0 labels stored, 1 known before" in annotate("import", DATASET, tmp_path / "out.csv")
+    assert "does not tell its format" in annotate("export", DATASET, "-o", tmp_path / "out", expected=2)
+    assert "no file at" in annotate("import", DATASET, tmp_path / "gone.jsonl", expected=2)
+
+
+def test_rows_that_make_no_label_are_told_and_the_others_stored(annotate, tmp_path):
+    file = tmp_path / "in.csv"
+    file.write_text("draft,annotator,label\nq0000,dora,valid\nq0001,dora,perhaps\n", encoding="utf-8")
+    found = json.loads(annotate("import", DATASET, file, "--json"))
+    assert found["stored"] == 1
+    assert found["refused"] == ["in.csv, row 2: 'perhaps' is neither valid nor invalid"]
+
+
+def test_retraining_needs_labels_of_both_kinds(annotate, said):
+    said(("q0000", "ann", VALID))
+    assert "at least two valid and two invalid" in annotate("retrain", DATASET, expected=2)
+
+
+def test_retraining_with_the_bundled_encoder(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("onnxruntime")
+    place = Workspace.open(tmp_path / "w")
+    answers = ("Bananas are sold on Mondays.", "It grows.", "It grows and falls.")
+    with Records(place.records_url) as records:
+        begin(records, [draft(n, wording=Wording(f"What happens to particle {n}?", answers[n % 3])) for n in range(20)])
+        given = [
+            GivenLabel(f"q{n:04d}", "ann", bool(n % 3), () if n % 3 else ("wrong answer",), key=str(n))
+            for n in range(14)
+        ]
+        AnnotationStore(records).add_all(DATASET, given)
+    code, out, err = run_command(
+        monkeypatch, capsys, "annotate", "retrain", DATASET, "--folds", 2, "--json", "-w", tmp_path / "w"
+    )
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["labels"], found["invalid"], found["judged"]) == (14, 5, 6)
+    code, out, _ = run_command(monkeypatch, capsys, "validator", "show", found["validator"], "--json")
+    assert code == 0
+    assert json.loads(out)["labels"] == 14

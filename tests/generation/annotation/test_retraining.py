@@ -1,0 +1,161 @@
+"""Training on what experts said, with an encoder of words: what is tested is the loop, not the encoder."""
+
+import hashlib
+import shutil
+
+import numpy as np
+import pytest
+
+from annotated_drafts import DATASET, VALID, WRONG, begin
+from climassay.errors import InputError
+from climassay.generation import Wording
+from climassay.generation.annotation import AnnotationSettings, AnnotationStore, GivenLabel, retrain
+from climassay.generation.validation import load_head
+from climassay.records import Records
+from climassay.workspace import Workspace
+from generated_drafts import draft
+
+
+class WordEncoder:
+    """Unit vectors of words, hashed; counts the texts it was given."""
+
+    name, fingerprint, width = "local:words", "e" * 64, 32
+
+    def __init__(self, fails_after=None):
+        self.texts, self.fails_after = 0, fails_after
+
+    def encode(self, texts, *, role="passage", on_progress=None):
+        self.texts += len(texts)
+        if self.fails_after is not None and self.texts > self.fails_after:
+            raise KeyboardInterrupt
+        rows = np.zeros((len(texts), self.width), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for word in text.lower().split():
+                row[int(hashlib.sha256(word.encode()).hexdigest(), 16) % self.width] += 1
+            row /= max(1e-9, float(np.linalg.norm(row)))
+        return rows
+
+
+def made(number):
+    answer = "It warms the deep ocean." if number % 3 else "Bananas are sold on Mondays."
+    return draft(number, wording=Wording(f"What does process {number} do?", answer))
+
+
+def annotated(workspace):
+    """A dataset of sixty drafts, forty of them labelled."""
+    records = Records(workspace.records_url)
+    begin(records, [made(number) for number in range(60)])
+    store = AnnotationStore(records)
+    given = [
+        GivenLabel(f"q{number:04d}", "ann", bool(number % 3), () if number % 3 else ("wrong answer",), key=str(number))
+        for number in range(40)
+    ]
+    assert store.add_all(DATASET, given).stored == 40
+    return records, store
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """The workspace of a first training, what it returned, what it told, and its store."""
+    workspace = Workspace.open(tmp_path_factory.mktemp("first"))
+    records, store = annotated(workspace)
+    assert store.new_labels(DATASET) == 40
+    told = []
+    tell = lambda *now: told.append(now)  # noqa: E731
+    found = retrain(records, workspace, DATASET, encoder=WordEncoder(), folds=2, progress=tell)
+    yield workspace, found, told, store
+    records.close()
+
+
+@pytest.fixture
+def second(first, tmp_path):
+    """Another workspace with the same labels, in which the first one's validator lies already."""
+    workspace = Workspace.open(tmp_path)
+    shutil.copytree(first[0].root / "validators", workspace.root / "validators")
+    records, store = annotated(workspace)
+    yield workspace, records, store
+    records.close()
+
+
+def again(second, encoder, **options):
+    workspace, records, _ = second
+    return retrain(records, workspace, DATASET, encoder=encoder, folds=2, **options)
+
+
+def test_training_judges_what_waits_and_puts_it_in_order(first):
+    _, found, told, store = first
+    assert (found.labels, found.invalid, found.judged, found.trained) == (40, 14, 20, True)
+    assert dict(found.cross_validated)["auroc"] > 0.9
+    assert load_head(found.validator).source.data == "labels of silver"
+    assert store.validator(DATASET) == found.validator.name
+    waiting = [item for item in store.items(DATASET) if item.state == "open"]
+    doubts = [abs(item.p_valid - 0.5) for item in waiting]
+    assert doubts == sorted(doubts)
+    good = [item.p_valid for item in waiting if "warms" in item.draft.wording.answer]
+    bad = [item.p_valid for item in waiting if "Bananas" in item.draft.wording.answer]
+    assert min(good) > max(bad)
+    assert store.new_labels(DATASET) == 0
+    assert all(0 <= done <= total for done, total, _ in told)
+    assert {message for _, _, message in told} == {
+        "Reading labelled questions",
+        "Cross-validating",
+        "Judging what waits",
+        "Done",
+    }
+
+
+def test_an_interrupted_call_is_finished_by_the_next(first, second, monkeypatch):
+    monkeypatch.setattr("climassay.generation.annotation.retraining.AT_ONCE", 5)
+    _, _, store = second
+    whole = WordEncoder()
+    with pytest.raises(KeyboardInterrupt):
+        again(second, WordEncoder(fails_after=30))
+    assert store.validator(DATASET) is None
+    judged = sum(item.p_valid is not None for item in store.items(DATASET))
+    assert 0 < judged < 20
+    found = again(second, whole)
+    assert (found.trained, found.judged, found.validator.name) == (False, 20 - judged, first[1].validator.name)
+    orders = [
+        [(item.draft.id, item.p_valid) for item in one.items(DATASET) if item.state == "open"]
+        for one in (store, first[3])
+    ]
+    assert [name for name, _ in orders[0]] == [name for name, _ in orders[1]]
+    assert [chance for _, chance in orders[0]] == pytest.approx([chance for _, chance in orders[1]])
+
+
+def test_new_labels_make_a_new_validator_and_the_same_ones_do_not(first, second):
+    _, _, store = second
+    same = again(second, WordEncoder())
+    assert (same.trained, same.judged) == (False, 20)
+    assert again(second, WordEncoder()).judged == 0
+    store.label(DATASET, "q0041", "ann", key="new", **VALID)
+    assert store.new_labels(DATASET) == 1
+    later = again(second, WordEncoder())
+    assert (later.labels, later.trained, later.judged) == (41, True, 19)
+    assert later.validator != same.validator
+
+
+def test_labels_that_come_meanwhile_are_new_afterwards(second):
+    _, _, store = second
+
+    def label(done, total, message):
+        if message == "Judging what waits":
+            store.label(DATASET, "q0059", "bob", key="meanwhile", **WRONG)
+
+    again(second, WordEncoder(), progress=label)
+    assert store.new_labels(DATASET) == 1
+
+
+def test_too_few_labels_or_one_kind_only_is_told(tmp_path):
+    place = Workspace.open(tmp_path)
+    with Records(place.records_url) as records:
+        begin(records, [made(number) for number in range(9)])
+        store = AnnotationStore(records)
+        store.configure(DATASET, AnnotationSettings())
+        for number in range(5):
+            store.label(DATASET, f"q{number:04d}", "ann", key=str(number), **VALID)
+        with pytest.raises(InputError, match="at least two valid and two invalid"):
+            retrain(records, place, DATASET, encoder=WordEncoder())
+        with pytest.raises(InputError, match="no dataset 'gold'"):
+            retrain(records, place, "gold", encoder=WordEncoder())
+    assert not (place.root / "validators").exists()

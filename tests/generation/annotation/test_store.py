@@ -1,0 +1,291 @@
+"""What annotators see and do, on SQLite and on PostgreSQL."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from annotated_drafts import DATASET, EDITED, VALID, WRONG, begin, judged, plain
+from climassay.errors import InputError
+from climassay.generation import Decision, Wording
+from climassay.generation.annotation import AnnotationSettings, AnnotationStore
+from climassay.generation.dataset_store import DatasetStore, Placed
+from climassay.records import Records
+from generated_drafts import draft, rejected
+
+
+@pytest.fixture
+def records(database_url):
+    with Records(database_url) as store:
+        yield store
+
+
+@pytest.fixture
+def sqlite(tmp_path):
+    with Records(f"sqlite:///{tmp_path / 'records.sqlite'}") as store:
+        yield store
+
+
+def opened(records, drafts, **settings):
+    begin(records, drafts)
+    store = AnnotationStore(records)
+    store.configure(DATASET, AnnotationSettings(**settings))
+    return store
+
+
+def now(records, name):
+    return next(one for one in DatasetStore(records).drafts(DATASET) if one.id == name)
+
+
+def test_a_label_settles_its_draft_and_an_undo_takes_the_outcome_back(records):
+    store = opened(records, plain(2))
+    item = store.next(DATASET, "ann")
+    name = item.draft.id
+    assert store.label(DATASET, name, "ann", key="k1", seconds=4.0, **WRONG)
+    assert not store.label(DATASET, name, "ann", key="k1", **VALID)
+    decision = now(records, name).rejection
+    assert decision == Decision("expert", "ann", False, "wrong answer", "wrong answer")
+    assert store.progress(DATASET, "ann").settled == 1
+    assert store.next(DATASET, "ann").draft.id != name
+    assert store.undo(DATASET, "ann") == name
+    assert now(records, name) == item.draft
+    assert store.next(DATASET, "ann", after=None).draft.id == name
+    [label] = store.labels(DATASET, current=False)
+    assert label.withdrawn_at >= label.made_at
+
+
+def test_an_edit_becomes_the_draft_and_keeps_the_words_before(records):
+    store = opened(records, plain(1))
+    store.label(DATASET, "q0000", "ann", key="k", remark="Clearer.", **EDITED)
+    found = now(records, "q0000")
+    assert (found.wording, found.usable) == (EDITED["wording"], True)
+    assert found.decisions[-1] == Decision("expert", "ann", True, detail="ann: Clearer.", replaced=plain(1)[0].wording)
+    assert store.item(DATASET, "q0000").draft == plain(1)[0], "what is judged stays what the line wrote"
+
+
+def test_the_term_of_a_cloze_statement_is_chosen(records):
+    made = replace(draft(3, "cloze"), wording=Wording("The albedo of snow is high.", ""))
+    store = opened(records, [made])
+    item = store.next(DATASET, "ann")
+    assert item.suggested_term in item.term_candidates
+    assert item.term_candidates == ("albedo", "snow", "high")
+    with pytest.raises(InputError, match="Choose the term"):
+        store.label(DATASET, made.id, "ann", key="k", **VALID)
+    store.label(DATASET, made.id, "ann", key="k", accepted=True, wording=replace(made.wording, answer="snow"))
+    assert now(records, made.id).as_question().question == "The albedo of <MASK> is high."
+
+
+def test_overlap_settles_agreement_and_finds_conflicts(records):
+    store = opened(records, plain(2), overlap=2)
+    for who in ("ann", "bob"):
+        store.label(DATASET, "q0000", who, key=f"{who}-0", **WRONG)
+    store.label(DATASET, "q0001", "ann", key="ann-1", **VALID)
+    assert now(records, "q0001").decisions == ()
+    store.label(DATASET, "q0001", "bob", key="bob-1", accepted=False, reasons=["bad context"], remark="Torn apart.")
+    assert now(records, "q0000").rejection.by == "ann, bob"
+    [conflict] = store.conflicts(DATASET)
+    assert [label.annotator for label in conflict.labels] == ["ann", "bob"]
+    assert now(records, "q0001").decisions == ()
+    progress = store.progress(DATASET, "ann")
+    assert (progress.items, progress.settled, progress.conflicts, progress.mine, progress.left_for_me) == (
+        2,
+        1,
+        1,
+        2,
+        0,
+    )
+    assert store.adjudicate(DATASET, "q0001", "eve", key="eve-1", accepted=True)
+    assert store.conflicts(DATASET) == []
+    assert now(records, "q0001").decisions == (Decision("expert", "eve", True),)
+    assert store.undo(DATASET, "eve") == "q0001"
+    assert len(store.conflicts(DATASET)) == 1
+    store.label(DATASET, "q0001", "bob", key="bob-2", **VALID)
+    assert now(records, "q0001").decisions == (Decision("expert", "ann, bob", True),)
+
+
+def test_two_different_edits_are_a_conflict_and_two_equal_ones_are_not(records):
+    store = opened(records, plain(2), overlap=2)
+    other = {"accepted": True, "wording": Wording("What shrinks?", "The particle.")}
+    for name, words in (("q0000", (EDITED, EDITED)), ("q0001", (EDITED, other))):
+        for who, said in zip(("ann", "bob"), words, strict=True):
+            store.label(DATASET, name, who, key=f"{who}-{name}", **said)
+    assert store.item(DATASET, "q0000").state == "settled"
+    assert store.item(DATASET, "q0001").state == "conflict"
+
+
+def test_an_open_item_is_not_adjudicated(records):
+    store = opened(records, plain(1), overlap=2)
+    with pytest.raises(InputError, match="still waits for labels"):
+        store.adjudicate(DATASET, "q0000", "eve", key="e", accepted=True)
+
+
+def test_an_item_goes_to_no_more_people_than_it_needs(records):
+    store = opened(records, plain(3), overlap=2)
+    given = {who: store.next(DATASET, who).draft.id for who in ("ann", "bob", "cid")}
+    assert given["ann"] == given["bob"] != given["cid"]
+    assert store.next(DATASET, "ann").draft.id == given["ann"], "until it is labelled, the same comes again"
+    with pytest.raises(InputError, match="in other hands"):
+        store.label(DATASET, given["ann"], "cid", key="c", **VALID)
+    store.label(DATASET, given["ann"], "ann", key="a", **VALID)
+    assert store.next(DATASET, "cid").draft.id == given["cid"]
+    store.skip(DATASET, given["bob"], "bob")
+    assert store.next(DATASET, "cid", after=given["cid"]).draft.id == given["ann"], "bob's place is free"
+
+
+def test_a_lease_that_ran_out_frees_the_item_and_still_lets_the_answer_in(records, monkeypatch):
+    store = opened(records, plain(1), lease_seconds=60)
+    clock = [1000.0]
+    monkeypatch.setattr("time.time", lambda: clock[0])
+    assert store.next(DATASET, "ann") is not None
+    assert store.next(DATASET, "bob") is None
+    clock[0] += 61
+    assert store.next(DATASET, "bob") is not None
+    assert store.label(DATASET, "q0000", "ann", key="too early", **VALID)
+    assert store.undo(DATASET, "ann") == "q0000"
+    assert store.next(DATASET, "ann") is None, "bob has it"
+    clock[0] += 61
+    assert store.next(DATASET, "ann") is not None, "what was taken back waits again"
+    assert store.label(DATASET, "q0000", "ann", key="late", **VALID)
+    assert store.label(DATASET, "q0000", "bob", key="in time", **VALID)
+    assert now(records, "q0000").decisions == (Decision("expert", "ann, bob", True),)
+
+
+def test_what_is_skipped_stays_away_until_it_is_wanted_again(records):
+    store = opened(records, plain(1))
+    store.next(DATASET, "ann")
+    store.skip(DATASET, "q0000", "ann")
+    assert store.next(DATASET, "ann") is None
+    assert store.progress(DATASET, "ann").skipped == 1
+    assert store.next(DATASET, "bob") is not None
+    assert store.unskip(DATASET, "ann") == 1
+    assert store.next(DATASET, "ann") is None, "bob has it"
+    store.skip(DATASET, "q0000", "bob")
+    assert store.next(DATASET, "ann") is not None
+    store.label(DATASET, "q0000", "ann", key="k", **VALID)
+    with pytest.raises(InputError, match="have labelled"):
+        store.skip(DATASET, "q0000", "ann")
+
+
+def test_the_least_certain_come_first(records):
+    chances = [0.9, 0.45, 0.05, 0.7]
+    store = opened(records, [judged(number, chance) for number, chance in enumerate(chances)])
+    assert [item.p_valid for item in store.items(DATASET)] == [0.45, 0.7, 0.9, 0.05]
+    store.reorder(DATASET, {"q0002": 0.5, "q0001": 0.99})
+    assert [item.draft.id for item in store.items(DATASET)] == ["q0002", "q0003", "q0000", "q0001"]
+    store.reorder(DATASET, None)
+    assert [item.p_valid for item in store.items(DATASET)] == [None] * 4
+
+
+def test_without_a_validator_the_seed_decides_the_order(sqlite):
+    store = opened(sqlite, plain(12))
+    orders = []
+    for seed in (0, 1, 0):
+        store.configure(DATASET, AnnotationSettings(seed=seed))
+        orders.append([item.draft.id for item in store.items(DATASET)])
+    assert orders[0] == orders[2] != orders[1]
+    assert sorted(orders[1]) == [one.id for one in plain(12)]
+
+
+def test_what_waits_and_what_does_not(records):
+    made = [
+        draft(0),
+        rejected(draft(1), "context reference"),
+        rejected(draft(2), "self-inconsistency", "consistency"),
+        judged(3, 0.2, accepted=False),
+        rejected(draft(4), "near-duplicate", "deduplicate"),
+        rejected(draft(5), "no reply", "write"),
+        draft(6, error="cut off", wording=Wording("")),
+        draft(7).decided(Decision("expert", "zoe", True)),
+    ]
+    store = opened(records, made)
+    assert [item.draft.id for item in store.items(DATASET)] == ["q0000"]
+    with pytest.raises(InputError, match="no item 'q0001'"):
+        store.label(DATASET, "q0001", "ann", key="k", **VALID)
+    store.configure(DATASET, AnnotationSettings(include_rejected=True))
+    waiting = {item.draft.id: item.preselected for item in store.items(DATASET)}
+    assert waiting == {"q0000": (), "q0001": ("context reference",), "q0002": ("self-inconsistency",), "q0003": ()}
+    store.label(DATASET, "q0001", "ann", key="k", **VALID)
+    assert now(records, "q0001").usable, "an expert's word stands above the screening"
+    store.configure(DATASET, AnnotationSettings())
+    assert {item.draft.id for item in store.items(DATASET)} == {"q0000", "q0001"}, "what has a label stays"
+
+
+def test_drafts_that_come_later_and_failures_made_again_join_the_queue(records):
+    store = opened(records, [draft(0), draft(1, error="cut off", wording=Wording(""))])
+    assert store.progress(DATASET).items == 1
+    DatasetStore(records).save(DATASET, [Placed(draft(1), "book", 1), Placed(draft(2), "book", 2)])
+    assert store.progress(DATASET).items == 3
+    DatasetStore(records).save(DATASET, [Placed(draft(3), "book", 3)])
+    assert store.label(DATASET, "q0003", "ann", key="k", **VALID)
+
+
+def test_changing_the_overlap_settles_anew(records):
+    store = opened(records, plain(1))
+    store.label(DATASET, "q0000", "ann", key="a", **WRONG)
+    store.configure(DATASET, AnnotationSettings(overlap=2))
+    assert (store.item(DATASET, "q0000").state, now(records, "q0000").decisions) == ("open", ())
+    store.configure(DATASET, AnnotationSettings(overlap=1))
+    assert now(records, "q0000").rejection is not None
+
+
+def test_settled_labels_count_as_new_until_a_training_has_read_them(records):
+    store = opened(records, plain(3), overlap=1)
+    assert store.new_labels(DATASET) == 0
+    for number in range(2):
+        store.label(DATASET, f"q000{number}", "ann", key=str(number), **VALID)
+    assert store.new_labels(DATASET) == 2
+
+
+def test_an_unknown_dataset_and_a_key_of_another_label_are_told(records):
+    store = opened(records, plain(2))
+    for ask in (store.progress, store.settings, lambda name: store.next(name, "ann")):
+        with pytest.raises(InputError, match=r"no dataset 'gold'.*silver"):
+            ask("gold")
+    store.label(DATASET, "q0000", "ann", key="k", **VALID)
+    with pytest.raises(InputError, match="belongs to another label"):
+        store.label(DATASET, "q0001", "ann", key="k", **VALID)
+    assert [label.draft for label in store.labels(DATASET)] == ["q0000"]
+
+
+def test_queues_tell_what_there_is_to_do(records):
+    store = opened(records, plain(3))
+    begin(records, [draft(0, error="cut off", wording=Wording(""))], dataset="empty")
+    store.label(DATASET, "q0000", "ann", key="k", **VALID)
+    [queue] = store.queues()
+    assert (queue.dataset, queue.items, queue.open, queue.settled, queue.conflicts) == (DATASET, 3, 2, 1, 0)
+
+
+def test_history_is_the_newest_first_and_knows_no_withdrawn_labels(records):
+    store = opened(records, plain(3))
+    for number in range(3):
+        store.label(DATASET, f"q000{number}", "ann", key=str(number), **VALID)
+    store.label(DATASET, "q0000", "ann", key="again", **WRONG)
+    assert [label.key for label in store.history(DATASET, "ann", most=2)] == ["again", "2"]
+    assert [label.key for label in store.labels(DATASET, annotator="ann")] == ["1", "2", "again"]
+
+
+def test_hostile_text_is_stored_as_it_is_and_what_no_database_holds_is_replaced(records):
+    store = opened(records, plain(1))
+    remark = "<script>alert(1)</script> '; DROP TABLE annotations; -- \x00 \ud83d"
+    store.label(DATASET, "q0000", "ann", key="k", accepted=False, reasons=["other"], remark=remark)
+    [label] = store.labels(DATASET)
+    assert label.remark == "<script>alert(1)</script> '; DROP TABLE annotations; -- � �"
+
+
+def test_many_people_at_once_lose_nothing_and_double_nothing(records):
+    store = opened(records, plain(12), overlap=2)
+
+    def annotate(who):
+        stored = []
+        while (item := store.next(DATASET, who)) is not None:
+            key = f"{who}-{item.draft.id}"
+            assert store.label(DATASET, item.draft.id, who, key=key, **VALID)
+            stored.append(key)
+        return stored
+
+    with ThreadPoolExecutor(4) as pool:
+        acknowledged = [key for keys in pool.map(annotate, [f"p{number}" for number in range(4)]) for key in keys]
+    labels = store.labels(DATASET, current=False)
+    assert sorted(label.key for label in labels) == sorted(acknowledged)
+    assert len(labels) == 24, "two labels an item, not one more"
+    assert store.progress(DATASET).settled == 12
