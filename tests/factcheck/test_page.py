@@ -145,7 +145,7 @@ def test_passages_that_do_not_entail_what_they_are_cited_for_are_warned_of():
 @pytest.mark.parametrize("label", CLIMATE_FEEDBACK.labels)
 def test_the_scale_shows_where_the_verdict_stands(label):
     page = factcheck_page(checked("It warms.", ({"IPCC": label}, label)))
-    steps = re.findall(r"<li class=\"(?:lower|upper)\"[^>]*>", page)
+    steps = re.findall(r"<li class=\"(?:lower|upper) share-\d+\"[^>]*>", page)
     assert len(steps) == 12
     (current,) = [number for number, step in enumerate(steps) if "aria-current" in step]
     assert current == CLIMATE_FEEDBACK.position(label)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from climassay.factcheck.scales import BINARY, CLIMATE_FEEDBACK, CLIMATE_FEVER, SCALES
+from climassay.factcheck.stage import Retrieval
 from climassay.factcheck.transcript import AdvocateOpinion, FollowUp, MediatorDecision, Verdict
 from debate_tables import ICE, NEI, PAMPHLET, PHYSICAL, PLAIN, SUN, UNSURE, Script, View, among, hold
 
@@ -485,11 +486,11 @@ def test_everything_is_told_as_it_happens():
     held = debate({"Physical": ["incorrect"], "Ice": ["correct"]})
     kinds = [type(event) for event in held.events]
     assert kinds == [
-        tuple,
-        *[AdvocateOpinion] * 2, MediatorDecision, *[FollowUp] * 2, *[AdvocateOpinion] * 2, MediatorDecision, Verdict,
+        tuple, Retrieval, *[AdvocateOpinion] * 2, MediatorDecision,
+        Retrieval, *[FollowUp] * 2, *[AdvocateOpinion] * 2, MediatorDecision, Verdict,
     ]  # fmt: skip
     assert held.events[-1] == held.transcript.verdict
-    assert held.events[1:3] == list(held.transcript.rounds[0].opinions)
+    assert held.events[2:4] == list(held.transcript.rounds[0].opinions)
 
 
 def test_the_mediator_cites_only_what_advocates_cited():

@@ -85,7 +85,7 @@ def factcheck_run(
                 force=force,
                 on_done=lambda _: progress.advance(task),
             )
-            checker.keep(done)
+            checker.keep(done, _truths(table))
     _finish(done, table, checker, file, classes, html, pages, transcripts, markdown, as_json)
 
 
@@ -162,6 +162,11 @@ def _print_estimate(found: "Estimate", as_json: bool) -> None:
         stdout_console().print(_words(found), highlight=False)
 
 
+def _truths(table: "ClaimTable") -> dict[str, str]:
+    """Published verdicts by the claim's id."""
+    return {one.id: verdict for one, verdict in zip(table.claims, table.verdicts, strict=True) if verdict is not None}
+
+
 def _finish(
     done: "list[Transcript]",
     table: "ClaimTable",
@@ -178,8 +183,7 @@ def _finish(
     from climassay.factcheck.report import analysis_tables, factcheck_report
     from climassay.reporting import as_markdown, as_rich
 
-    truths = {one.id: verdict for one, verdict in zip(table.claims, table.verdicts, strict=True) if verdict is not None}
-    analysis = analyse(done, truths, checker.table.scale, classes=classes)
+    analysis = analyse(done, _truths(table), checker.table.scale, classes=classes)
     links = _write_pages(done, pages, html, checker)
     name = Path(file).name
     if html:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         load_settings,
     )
     from climassay.factcheck.evidence_mode import check_with_evidence, check_with_head, read_evidence_claims
+    from climassay.factcheck.kept_check import CheckReview, CheckSummary, KeptCheck, Wanted, check_data
+    from climassay.factcheck.kept_checks import KeptChecks
     from climassay.factcheck.page import factcheck_page
     from climassay.factcheck.past_checks import PastCheck, find_past
     from climassay.factcheck.report import factcheck_report
@@ -54,6 +56,8 @@ _PLACES = {
         "load_settings",
     ),
     "evidence_mode": ("check_with_evidence", "check_with_head", "read_evidence_claims"),
+    "kept_check": ("CheckReview", "CheckSummary", "KeptCheck", "Wanted", "check_data"),
+    "kept_checks": ("KeptChecks",),
     "page": ("factcheck_page",),
     "past_checks": ("PastCheck", "find_past"),
     "report": ("factcheck_report",),
@@ -80,6 +84,8 @@ __all__ = [
     "SCALES",
     "AdvocateOpinion",
     "AdvocateSettings",
+    "CheckReview",
+    "CheckSummary",
     "Checkability",
     "Checker",
     "Claim",
@@ -88,6 +94,8 @@ __all__ = [
     "Company",
     "DebateSettings",
     "FollowUp",
+    "KeptCheck",
+    "KeptChecks",
     "Levels",
     "MediatorDecision",
     "MediatorSettings",
@@ -101,10 +109,12 @@ __all__ = [
     "Verdict",
     "VerdictHead",
     "VerdictScores",
+    "Wanted",
     "advocates_from_names",
     "analyse",
     "as_data",
     "assess_claims",
+    "check_data",
     "check_with_evidence",
     "check_with_head",
     "claim_review",

@@ -19,7 +19,7 @@ from climassay.factcheck.mediator import Mediator
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.serialisation import as_data
 from climassay.factcheck.stage import Event, load_templates
-from climassay.factcheck.steps import Steps, together
+from climassay.factcheck.steps import Ask, Steps, together
 from climassay.factcheck.transcript import AdvocateProfile, Claim, Stability, Transcript
 from climassay.models.contract import Encoder, Generator, OpenWeights
 from climassay.records import RecordedModel, Records, Run, Tally
@@ -34,6 +34,7 @@ AT_ONCE = 16
 SAMPLE_TEMPERATURE = 0.7
 """Of the texts of the second and further samples of a claim."""
 Tell = Callable[[Claim, Event], None]
+Watch = Callable[[Sequence[Ask]], None]
 
 
 def _silent(claim: Claim, event: Event) -> None:
@@ -181,6 +182,7 @@ class Checker:
         force: bool = False,
         tell: Tell = _silent,
         on_done: Callable[[Transcript], None] | None = None,
+        watch: Watch | None = None,
     ) -> list[Transcript]:
         """Debate claims, several side by side.
 
@@ -192,6 +194,7 @@ class Checker:
             force: Debate claims, too, that look as if they could not be checked or were not about climate.
             tell: Told of everything as it happens, with the claim; further samples are silent.
             on_done: Called with each transcript as it is finished.
+            watch: Called before anything is asked, with what will be; an exception of its own ends the debates there.
 
         Returns:
             Transcripts in order of the claims.
@@ -206,17 +209,27 @@ class Checker:
             self._sampled(claim, samples, tell) if given is None else _given(given)
             for claim, given in zip(claims, refused, strict=True)
         ]
-        return self._finish(together(steps, at_once, on_done))
+        return self._finish(together(steps, at_once, on_done), watch)
 
-    def keep(self, transcripts: Sequence[Transcript]) -> None:
-        """Store transcripts as results of the run."""
+    def keep(self, transcripts: Sequence[Transcript], published: Mapping[str, str] | None = None) -> None:
+        """Store transcripts as results of the run.
+
+        Args:
+            transcripts: Finished fact-checks.
+            published: Verdicts that people came to, by the claim's id, where they are known.
+        """
         self._run.save_results("transcript", [as_data(transcript) for transcript in transcripts])
+        if published:
+            rows = [{"claim": claim, "verdict": verdict} for claim, verdict in published.items()]
+            self._run.save_results("published", rows)
 
-    def _finish(self, steps: "Steps[list[Transcript]]") -> list[Transcript]:
+    def _finish(self, steps: "Steps[list[Transcript]]", watch: Watch | None) -> list[Transcript]:
         answers = None
         try:
             while True:
                 asks = next(steps) if answers is None else steps.send(answers)
+                if watch is not None:
+                    watch(asks)
                 answers = self._exchange.answer(asks)
         except StopIteration as end:
             finished: list[Transcript] = end.value

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -159,6 +159,20 @@ def parse_settings(data: Mapping[str, Any], *, where: str) -> DebateSettings:
     values["advocates"] = tuple(filled(AdvocateSettings, entry, where, "[[advocate]]") for entry in advocates)
     values["mediator"] = filled(MediatorSettings, mediator, where, "[mediator]")
     return filled(DebateSettings, values, where, "the file", shown={"advocates": "advocate"})
+
+
+def settings_tables(settings: DebateSettings) -> dict[str, Any]:
+    """Settings as the tables of a file, which :func:`parse_settings` reads; what is not set is left out."""
+    values = _set_fields(settings)
+    advocates = [_set_fields(advocate) for advocate in values.pop("advocates")]
+    return {**values, "mediator": _set_fields(values["mediator"]), "advocate": advocates}
+
+
+def _set_fields(record: DebateSettings | MediatorSettings | AdvocateSettings) -> dict[str, Any]:
+    values = {entry.name: getattr(record, entry.name) for entry in fields(record)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in values.items() if value is not None
+    }
 
 
 def advocates_from_names(

@@ -59,7 +59,7 @@ def debate(claim: Claim, table: Table, tell: Callable[[Event], None] = lambda _:
     Args:
         claim: What is said.
         table: Who debates, and how.
-        tell: Told of subclaims, opinions, follow-ups, decisions and the verdict as they come.
+        tell: Told of subclaims, passages, opinions, follow-ups, decisions and the verdict as they come.
     """
     ledger = Ledger()
     transcript = yield from counted(_debate(claim, table, tell), ledger)
@@ -146,6 +146,7 @@ def _retrieve_all(stage: Stage, table: Table, subclaims: Sequence[Subclaim]) -> 
     )
     # Numbered after all searches have come back, so that the numbers do not depend on who was faster.
     numbered = [stage.sources.add(some, advocate.name) for (advocate, _), some in zip(wanted, found, strict=True)]
+    stage.tell_sources()
     width = len(subclaims)
     return [numbered[place : place + width] for place in range(0, len(numbered), width)]
 
@@ -169,6 +170,7 @@ def _follow_up(
         laid.append(new or updated[place][0])
         most = table.advocates[place].settings.passages
         updated[place] = [_first(new, old, most) for old in updated[place]]
+    stage.tell_sources()
     answered = yield from together(
         [
             reply(table.advocates[named[question.to]], stage, question, shown)

@@ -1,8 +1,9 @@
 """One fact-check as a page for readers: self-contained, without a script, and safe whatever the passages contain."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 from urllib.parse import urlsplit
 
 from climassay.factcheck import page_words
@@ -62,29 +63,56 @@ def factcheck_page(transcript: Transcript, scale: Scale | None = None) -> str:
     Raises:
         InputError: There is no scale of that name, or the verdict is not one of its labels.
     """
-    known = scale or load_scale(transcript.scale)
+    return render_page("factcheck.html.j2", **page_values(transcript, scale or load_scale(transcript.scale)))
+
+
+def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
+    """What a template needs to show a fact-check: records, views of them, and functions.
+
+    Args:
+        transcript: The finished debate.
+        scale: Its scale.
+
+    Returns:
+        ``check`` is the transcript; whatever a template shows of it must be escaped.
+
+    Raises:
+        InputError: The verdict is not one of the scale's labels.
+    """
     cited = transcript.cited
     kept = {source.number for source in cited}
-    return render_page(
-        "factcheck.html.j2",
-        check=transcript,
-        scale=known,
-        steps=[place_on(known, label) for label in known.labels],
-        step=None if transcript.verdict.label is None else place_on(known, transcript.verdict.label),
-        probability=probability_of(transcript.verdict, known),
-        place_on=lambda label: place_on(known, label),
-        pieces=claim_pieces(transcript.claim.text, transcript.subclaims),
-        notices=notices(transcript),
-        views=[_view(transcript, profile) for profile in transcript.advocates],
-        cited=cited,
-        uncited=[source for source in transcript.sources if source.number not in kept],
-        numbers={source.number for source in transcript.sources},
-        attributed=_attributed(transcript.verdict.explanation),
-        link=safe_link,
-        host=lambda url: urlsplit(url).hostname,
-        standing=standing,
-        words=page_words,
-    )
+    label = transcript.verdict.label
+    return {
+        **shared_values(scale, {source.number for source in transcript.sources}),
+        "check": transcript,
+        "steps": [place_on(scale, label) for label in scale.labels],
+        "step": None if label is None else place_on(scale, label),
+        "probability": probability_of(transcript.verdict, scale),
+        "pieces": claim_pieces(transcript.claim.text, transcript.subclaims),
+        "notices": notices(transcript),
+        "views": [_view(transcript, profile) for profile in transcript.advocates],
+        "cited": cited,
+        "uncited": [source for source in transcript.sources if source.number not in kept],
+        "attributed": _attributed(transcript.verdict.explanation),
+    }
+
+
+def shared_values(scale: Scale, numbers: Collection[int]) -> dict[str, Any]:
+    """What a template needs to show any part of a debate, finished or not.
+
+    Args:
+        scale: Of the verdicts.
+        numbers: Of the passages that can be opened.
+    """
+    return {
+        "scale": scale,
+        "numbers": numbers,
+        "place_on": lambda label: place_on(scale, label),
+        "link": safe_link,
+        "host": lambda url: urlsplit(url).hostname,
+        "standing": standing,
+        "words": page_words,
+    }
 
 
 def place_on(scale: Scale, label: str) -> Step:

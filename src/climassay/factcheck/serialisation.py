@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from climassay.errors import InputError
 from climassay.factcheck.transcript import PassageCitation, Transcript
 from climassay.grounding import AnswerSentence
 
+R = TypeVar("R")
 FORMAT = 1
 """Number of the layout; it grows when files of an older climassay can no longer be read as they are."""
 
@@ -53,6 +54,16 @@ def from_data(data: Any) -> Transcript:
     transcript: Transcript = _read(Transcript, {key: data[key] for key in data if key != "format"}, "")
     _check_numbers(transcript)
     return transcript
+
+
+def as_record(kind: type[R], data: Any) -> R:
+    """A record of ``transcript.py`` that :func:`as_plain` wrote, for example one opinion.
+
+    Raises:
+        InputError: It is damaged; the message says where.
+    """
+    record: R = _read(kind, data, "")
+    return record
 
 
 def as_plain(value: Any) -> Any:

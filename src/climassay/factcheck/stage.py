@@ -33,7 +33,17 @@ TEMPLATES = (
     "reply",
     "side",
 )
-Event = tuple[Subclaim, ...] | AdvocateOpinion | FollowUp | MediatorDecision | Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """Passages have been found: what citations may name from now on."""
+
+    sources: tuple[PassageCitation, ...]
+    """Those that are new, and those that lie before one more advocate; a later one of the same number stands."""
+
+
+Event = tuple[Subclaim, ...] | Retrieval | AdvocateOpinion | FollowUp | MediatorDecision | Verdict
 _LONGEST_WORDS = 90
 """Of what others said, put into a prompt."""
 
@@ -61,6 +71,7 @@ class SourceBook:
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], PassageCitation] = {}
+        self._told: dict[int, PassageCitation] = {}
 
     def add(self, found: Sequence[Found], advocate: str) -> list[Exhibit]:
         """Number what a search found, and remember for whom."""
@@ -85,6 +96,12 @@ class SourceBook:
         """All passages, by number."""
         return tuple(sorted(self._entries.values(), key=lambda entry: entry.number))
 
+    def news(self) -> tuple[PassageCitation, ...]:
+        """The passages that have come, or changed, since this was last asked, by number."""
+        news = tuple(entry for entry in self.citations() if self._told.get(entry.number) != entry)
+        self._told.update((entry.number, entry) for entry in news)
+        return news
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -101,6 +118,12 @@ class Stage:
     tell: Callable[[Event], None]
     """Told of everything as it happens."""
     sources: SourceBook = field(default_factory=SourceBook)
+
+    def tell_sources(self) -> None:
+        """Tell of the passages found since the last time, where there are any."""
+        news = self.sources.news()
+        if news:
+            self.tell(Retrieval(news))
 
     def messages(self, template: str, **values: object) -> RenderedPrompt:
         """A filled template, the brief one where there is one; what it has in common with all others is added."""

@@ -1,0 +1,160 @@
+"""Checks in the browser for tests: a server whose debates are answered by a script, over small real collections."""
+
+import threading
+from html.parser import HTMLParser
+
+from climassay.corpus import Collection
+from climassay.corpus.documents import Block, Document
+from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.web.checks.store import checks_of
+from debate_parts import WordEncoder
+from debate_tables import Script, View
+from web_parts import post
+
+SUN = "The Sun, and not carbon dioxide, has caused the warming since 1950."
+SETTINGS = """\
+model = "local:scripted"
+split = "none"
+check_claims = false
+[[advocate]]
+name = "Physical"
+collections = ["physical"]
+[[advocate]]
+name = "Pamphlet"
+collections = ["pamphlet"]
+weight = 0.3
+"""
+TEXTS = {
+    "physical": (
+        "From 1750 to 2019 carbon dioxide added an effective forcing of about 2 watts per square metre, the largest of "
+        "all drivers of the warming.",
+        "Satellites have measured the Sun since 1978. Its brightness rises and falls over eleven years and shows no "
+        "trend, so that the Sun has caused next to nothing of the warming since then.",
+    ),
+    "pamphlet": (
+        "The Sun delivers practically all of the energy that reaches the climate, so the Sun has caused the warming.",
+    ),
+}
+QUESTION = "How much has the brightness of the Sun changed?"
+
+
+def _pamphlet(prompt):
+    """Less sure of itself once it was asked; the prompt tells, so that a server that starts again goes on alike."""
+    if QUESTION in prompt:
+        return View("inaccurate", says="The Sun delivers the energy [3], which does not tell what has changed.")
+    return View("correct", says="Practically all of the energy of the climate comes from the Sun [3].")
+
+
+DISPUTE = {
+    "Physical": [
+        View(says="The Sun's brightness shows no trend since 1978 [1], while carbon dioxide added a large forcing [2].")
+    ],
+    "Pamphlet": _pamphlet,
+    "mediator": [
+        View(says="The Sun has not become brighter since it is measured [1]. What has risen is carbon dioxide [2].")
+    ],
+}
+"""Two advocates that contrast, so that a second round is held."""
+
+
+class Gate:
+    """Holds a model at a speaker's turn until a test has looked."""
+
+    def __init__(self, speaker="mediator"):
+        self.speaker = speaker
+        self.reached, self.open = threading.Event(), threading.Event()
+
+    def __call__(self, prompt):
+        """Wait, if it is the speaker's turn."""
+        if f"You are the {self.speaker}" in prompt and "laim: N/A" not in prompt:
+            self.reached.set()
+            assert self.open.wait(30), "Nobody opened the gate."
+
+
+def scripted(gate=None, plans=DISPUTE, **script):
+    """A script; with a gate (whatever takes a prompt) it waits there."""
+    made = Script(plans, **{"question": QUESTION, "reply": "It has hardly changed since it is measured [1].", **script})
+    choose = made.model.choose
+    if gate is not None:
+        made.model.choose = lambda prompt, options: (gate(prompt), choose(prompt, options))[1]
+    return made
+
+
+def write_settings(folder):
+    """A file that sets up a debate of two collections."""
+    file = folder / "two sides.toml"
+    file.write_text(SETTINGS)
+    return file
+
+
+def add_collection(place, name, *texts, id="document", **document):
+    """Add a document to a collection, each text a passage of its own; the collection is made where it is not there."""
+    blocks = tuple(Block(text, chapter=f"Chapter {number}", page=number) for number, text in enumerate(texts, start=1))
+    made = Collection.create(place.workspace, name, WordEncoder())
+    made.add([Document(f"{name}-{id}", f"The book {name}", f"{name}.pdf", blocks, **document)])
+
+
+def furnish(place, script, texts=TEXTS):
+    """Give a server collections, and in place of models what answers by a script and compares by words."""
+    for name, some in texts.items():
+        add_collection(place, name, *some)
+    for name in ("words", BUNDLED_ENCODER):
+        place.shared(f"encoder {name}", WordEncoder)
+    place.shared("model local:scripted", lambda: script.model)
+
+
+def ask(client, claim=SUN, **more):
+    """Send a claim; the id of its check."""
+    answer = post(client, "/check", {"claim": claim, **more})
+    assert answer.status_code == 303, answer.text
+    return answer.headers["location"].removeprefix("/checks/")
+
+
+def ended(place, check):
+    """Wait until the work on a check has ended; the check."""
+    for _ in range(600):
+        kept = checks_of(place).get(check)
+        if kept.about.job is not None and place.jobs.get(kept.about.job).ended:
+            return checks_of(place).get(check)
+        place.jobs.wait_for_news(0.05)
+    raise AssertionError("The check did not end.")
+
+
+class Seen(HTMLParser):
+    """What a browser makes of a page: tags with attributes, text, and the content of scripts."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.texts, self.scripts = [], [], []
+        self._inside = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        """Note a tag."""
+        self.tags.append((tag, dict(attributes)))
+        if tag in ("script", "style", "title"):
+            self._inside.append(tag)
+
+    def handle_endtag(self, tag):
+        """Leave what was entered."""
+        if self._inside and self._inside[-1] == tag:
+            self._inside.pop()
+
+    def handle_data(self, data):
+        """Note text."""
+        (self.scripts if self._inside[-1:] == ["script"] else self.texts).append(data)
+
+    @property
+    def text(self):
+        """All text, blanks made one."""
+        return " ".join(" ".join(self.texts).split())
+
+    def every(self, tag, **attributes):
+        """Attributes of the tags of a name that have these."""
+        wanted = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
+        return [found for name, found in self.tags if name == tag and wanted.items() <= found.items()]
+
+    def tags_with(self, attribute):
+        """Attributes of the tags that have one, in order."""
+        return [found for _, found in self.tags if attribute in found]

@@ -1,0 +1,88 @@
+import json
+
+import pytest
+
+from climassay.factcheck import DebateSettings, KeptChecks, advocates_from_names, from_data, make_claim
+from climassay.records import Records
+from climassay.workspace import Workspace
+from command_line import run_command
+from factcheck_transcripts import full_transcript
+
+
+@pytest.fixture
+def climassay(monkeypatch, capsys, tmp_path):
+    def run(*arguments):
+        return run_command(monkeypatch, capsys, "checks", *arguments, "--workspace", tmp_path / "here")
+
+    return run
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """A finished check that two people reviewed, and one that broke."""
+    settings = DebateSettings(advocates_from_names(["ar6"]))
+    with Records(Workspace.open(tmp_path / "here").records_url) as records:
+        checks = KeptChecks(records)
+        done = checks.begin(full_transcript().claim, settings, set_up="two", by="ann")
+        checks.finish(done, full_transcript(), run="r1")
+        checks.review(done, "ann", "disagree", "[bold]Too harsh.")
+        checks.review(done, "bob", "agree")
+        checks.review(done, "ann", "agree", "Fine.")
+        broken = checks.begin(make_claim("[red]Glaciers grow."), settings, set_up="two")
+        checks.fail(broken, "The model is away.")
+    return done, broken
+
+
+def test_the_list_shows_the_newest_first_with_verdicts_and_agreement(climassay, kept):
+    code, out, _ = climassay("list")
+    assert code == 0
+    lines = out.splitlines()
+    assert [kept[1] in lines[1], kept[0] in lines[2]] == [True, True]
+    assert "[red]Glaciers grow." in lines[1]
+    assert "incorrect" in lines[2]
+    assert "People agree with 100% of 1 reviewed (21% to 100%)." in out
+
+
+def test_the_list_as_json_can_be_filtered(climassay, kept):
+    code, out, _ = climassay("list", "--verdict", "incorrect", "--review", "agreed", "--words", "SUN", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert [one["id"] for one in found["checks"]] == [kept[0]]
+    assert (found["total"], found["pages"], found["reviews"]["agreed"]["n"]) == (1, 1, 1)
+    assert json.loads(climassay("list", "--words", "penguins", "--json")[1])["checks"] == []
+
+
+def test_a_check_is_shown_with_verdict_and_reviews(climassay, kept):
+    code, out, _ = climassay("show", kept[0])
+    assert code == 0
+    for words in ("Verdict: incorrect", "ann disagrees (changed since)", "[bold]Too harsh.", "bob agrees"):
+        assert words in out
+    data = json.loads(climassay("show", kept[0], "--json")[1])
+    assert from_data(data["transcript"]) == full_transcript()
+    assert "No result; the check is failed: The model is away." in climassay("show", kept[1])[1]
+
+
+def test_all_checks_are_exported_one_a_line(climassay, kept, tmp_path):
+    file = tmp_path / "out" / "checks.jsonl"
+    code, _, error = climassay("export", file)
+    assert (code, "2 checks" in error) == (0, True)
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [row["id"] for row in rows] == list(kept)
+    assert [review["comment"] for review in rows[0]["reviews"]] == ["[bold]Too harsh.", "", "Fine."]
+    assert json.loads(climassay("export", file, "--json")[1])["checks"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("show", "c0"), "There is no check 'c0'."),
+        (("list", "--review", "liked"), "Checks are agreed, disagreed, divided, commented, unreviewed, not 'liked'."),
+        (("export", "checks.csv"), "checks.csv must end in .jsonl"),
+    ],
+    ids=["unknown", "filter", "kind"],
+)
+def test_what_does_not_fit_is_told_in_one_sentence(climassay, arguments, sentence):
+    code, out, error = climassay(*arguments)
+    assert (code, out) == (2, "")
+    assert sentence in error
+    assert error.count("\n") == 1
