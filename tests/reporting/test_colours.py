@@ -5,8 +5,10 @@ from importlib.resources import files
 
 import pytest
 
-STYLE = files("climassay.reporting").joinpath("templates/style.css.j2").read_text(encoding="utf-8")
-PAGE = files("climassay.reporting").joinpath("templates/factcheck.css.j2").read_text(encoding="utf-8")
+STYLE, COLOURS, PAGE = (
+    files("climassay.reporting").joinpath(f"templates/{name}.css.j2").read_text(encoding="utf-8")
+    for name in ("style", "colours", "factcheck")
+)
 
 
 def colours(css, dark):
@@ -19,7 +21,9 @@ def colours(css, dark):
     return found
 
 
-THEMES = {name: colours(STYLE, dark) | colours(PAGE, dark) for name, dark in (("light", False), ("dark", True))}
+THEMES = {
+    name: colours(COLOURS + STYLE, dark) | colours(PAGE, dark) for name, dark in (("light", False), ("dark", True))
+}
 
 
 def channels(colour):

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from climassay.evaluation.experiment_scores import OVERALL, ExperimentScores, Score
 from climassay.evaluation.outcome import METRICS, Metric
@@ -13,17 +12,6 @@ _LINES = 5
 """As many colours as a figure has."""
 _SPREAD = 0.24
 """How far apart the models of one level stand, so that their intervals do not hide each other."""
-
-
-@dataclass(frozen=True, slots=True)
-class LevelAxis(Axis):
-    """Levels of complexity at the places 0, 1, 2."""
-
-    names: tuple[str, ...] = ()
-
-    def words(self, value: float) -> str:
-        """The level at, or nearest to, a place."""
-        return self.names[min(len(self.names) - 1, max(0, round(value)))]
 
 
 def level_figures(scores: ExperimentScores, benchmark: str, setting: str | None = None) -> list[LinePlot]:
@@ -76,7 +64,7 @@ def _level_plot(
     return LinePlot(
         f"{metric.label[0].upper()}{metric.label[1:]} by level, setting {setting}",
         lines,
-        LevelAxis("level", -0.5, len(levels) - 0.5, places, names=tuple(levels)),
+        Axis("level", -0.5, len(levels) - 0.5, places, names=tuple(levels)),
         Axis.over(metric.label, ends, percent=metric.binary),
         note="Bars: 95% interval. Models of one level stand side by side.",
         square=True,

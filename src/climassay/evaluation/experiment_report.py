@@ -44,6 +44,7 @@ def experiment_report(
     published: Sequence[PublishedScore] = (),
     contamination: "Sequence[ContaminationReport]" = (),
     seed: int = 0,
+    answers: bool = True,
 ) -> Report:
     """The whole experiment as a self-contained HTML report.
 
@@ -53,6 +54,7 @@ def experiment_report(
         published: Rows of the paper to show beside ours.
         contamination: Overlaps of the questions with texts that models have read.
         seed: Seed of bootstrap and sign flips.
+        answers: Whether every question with every answer stands at its end.
     """
     numbers = scores or score_experiment(experiment, seed=seed)
     tables = experiment_tables(numbers, published)
@@ -66,7 +68,8 @@ def experiment_report(
         found = tuple(table for report in contamination for table in contamination_tables(report))
         sections.append(Section("Contamination", found))
     sections.append(Section("How it was asked", (_cells_table(experiment),)))
-    sections.append(Section("Questions and answers", (answer_tables(experiment),)))
+    if answers:
+        sections.append(Section("Questions and answers", (answer_tables(experiment),)))
     return Report(
         title=f"Experiment {experiment.name}",
         lead=_lead(experiment),

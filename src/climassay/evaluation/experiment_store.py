@@ -8,7 +8,7 @@ from climassay.errors import InputError
 from climassay.evaluation.outcome import Cell, CellRecord, Experiment, Outcome
 from climassay.questions import Question
 from climassay.records import Records, Run
-from climassay.records.queries import run_details
+from climassay.records.queries import RunDetails, run_details
 
 COMMAND = "evaluate run"
 
@@ -44,7 +44,19 @@ def load_experiment(store: Records, run: str) -> Experiment:
         RecordsError: There is no such run.
         InputError: The run is no experiment, or did not end.
     """
-    details = run_details(store.database, run)
+    return experiment_of(run_details(store.database, run))
+
+
+def experiment_of(details: RunDetails) -> Experiment:
+    """The experiment that a run kept.
+
+    Args:
+        details: Everything that is known of the run.
+
+    Raises:
+        InputError: The run is no experiment, or did not end.
+    """
+    run = details.summary.id
     if details.summary.command != COMMAND:
         raise InputError(f"The run {run} is one of {details.summary.command!r}, not of climassay evaluate run.")
     if "outcomes" not in details.results:
@@ -56,7 +68,7 @@ def load_experiment(store: Records, run: str) -> Experiment:
     cells = tuple(_cell_record(row) for row in rows["cells"])
     questions: dict[str, list[Question]] = {}
     for row in rows["questions"]:
-        questions.setdefault(row["benchmark"], []).append(_question(row))
+        questions.setdefault(row["benchmark"], []).append(question_of(row))
     [facts] = rows["experiment"]
     return Experiment(
         run=run,
@@ -79,6 +91,7 @@ def _outcome(row: Mapping[str, Any], cells: Sequence[CellRecord]) -> Outcome:
     return Outcome(**{**row, **lists, "cell": cells[row["cell"]].cell})
 
 
-def _question(row: Mapping[str, Any]) -> Question:
+def question_of(row: Mapping[str, Any]) -> Question:
+    """A question from the row that a run kept of it."""
     values = {name: value for name, value in row.items() if name != "benchmark"}
     return Question(**{**values, "options": tuple(values["options"])})

@@ -104,6 +104,7 @@ def evaluate_mcq(
             on_progress=on_progress,
         )
         scores = score_mcq(questions, predictions, seed=seed)
+        run.save_results("questions", [asdict(question) for question in questions])
         run.save_results("predictions", [asdict(prediction) for prediction in predictions])
         run.save_results("accuracy", [asdict(row) for row in scores.accuracy])
         run.save_results("paired", [asdict(row) for row in scores.paired])

@@ -3,7 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
+
+_LEAST_WIDTH = 0.4
+"""Of a part of a stacked bar, in per cent: about two pixels in a wide window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,26 +24,6 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class DotPlot:
-    """Estimates on one axis from 0 to 1, with intervals and baselines."""
-
-    title: str
-    dots: tuple[Dot, ...]
-    axis: str = "accuracy"
-    note: str = ""
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """Group names in order of first appearance."""
-        return tuple(dict.fromkeys(dot.group for dot in self.dots))
-
-    @property
-    def label_width(self) -> int:
-        """Room for the longest label, in units of the drawing (about 6.6 a character at its font size)."""
-        return 24 + round(6.6 * max((len(dot.label) for dot in self.dots), default=0))
-
-
-@dataclass(frozen=True, slots=True)
 class Axis:
     """A linear or logarithmic axis."""
 
@@ -51,6 +34,8 @@ class Axis:
     percent: bool = False
     """Show 0.5 as 50%."""
     logarithmic: bool = False
+    names: tuple[str, ...] = ()
+    """What stands at the places 0, 1, 2 ... where the axis has no numbers."""
 
     @classmethod
     def over(cls, label: str, values: Sequence[float], *, percent: bool = False, at_most: int = 6) -> "Axis":
@@ -77,13 +62,70 @@ class Axis:
         return (value - self.low) / (self.high - self.low)
 
     def words(self, value: float) -> str:
-        """A value as it is written at a tick."""
+        """A value as it is written at a tick; the name at, or nearest to, a place."""
+        if self.names:
+            return self.names[min(len(self.names) - 1, max(0, round(value)))]
         if not self.percent:
             return f"{value:g}".replace("-", "\N{MINUS SIGN}")
         steps = [abs(second - first) for first, second in pairwise(self.ticks)]
         # Ticks half a per cent apart need a decimal, or two of them would read the same.
         decimals = max(0, math.ceil(-math.log10(100 * min(steps)) - 1e-9)) if steps else 0
         return f"{100 * value:.{decimals}f}%"
+
+
+@dataclass(frozen=True, slots=True)
+class DotPlot:
+    """Estimates on one axis, with intervals and baselines."""
+
+    title: str
+    dots: tuple[Dot, ...]
+    axis: str = "accuracy"
+    note: str = ""
+    scale: Axis | None = None
+    """Where the values are no shares; by default the axis goes from 0 to 100 %."""
+    together: bool = False
+    """Dots of one label share a row; a legend names their groups."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Group names in order of first appearance."""
+        return tuple(dict.fromkeys(dot.group for dot in self.dots))
+
+    @property
+    def measure(self) -> Axis:
+        """The axis that dots are placed on."""
+        return self.scale or Axis(self.axis, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=True)
+
+    @property
+    def rows(self) -> tuple[tuple[str, tuple[Dot, ...]], ...]:
+        """Labels from top to bottom, and the dots of each."""
+        if not self.together:
+            return tuple((dot.label, (dot,)) for dot in self.dots)
+        labels = dict.fromkeys(dot.label for dot in self.dots)
+        return tuple((label, tuple(dot for dot in self.dots if dot.label == label)) for label in labels)
+
+    @property
+    def row_height(self) -> int:
+        """Room of a row, in units of the drawing; dots that share it stand below each other."""
+        return max(26, 9 * len(self.groups) + 8) if self.together else 26
+
+    def shift(self, dot: Dot) -> float:
+        """How far below the middle of its row a dot stands, so that intervals do not hide each other."""
+        return 9 * (self.groups.index(dot.group) - (len(self.groups) - 1) / 2) if self.together else 0.0
+
+    def words(self, value: float) -> str:
+        """A value as it is written beside its dot."""
+        return f"{100 * value:.1f}%" if self.scale is None else f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
+
+    @property
+    def label_width(self) -> int:
+        """Room for the longest label, in units of the drawing (about 6.6 a character at its font size)."""
+        return 24 + round(6.6 * max((len(dot.label) for dot in self.dots), default=0))
+
+    @property
+    def height(self) -> int:
+        """Of the drawing, in its units: all rows, and the axis."""
+        return self.row_height * len(self.rows) + 46
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,17 +184,43 @@ class Cloud:
 
     name: str
     points: tuple[tuple[float, float], ...]
+    place: float | None = None
+    """On an order from 0 to 1, which decides the colour where the points are small."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScatterPlot:
-    """Clouds of points that share their axes; kinds differ in colour and in shape."""
+    """Clouds of points that share their axes; kinds differ in colour and, where they are few, in shape."""
 
     title: str
     clouds: tuple[Cloud, ...]
     x: Axis
     y: Axis
     note: str = ""
+    small: bool = False
+    """Thousands of points: specks without shape, some ten bytes each; colours follow the clouds' places."""
+    wide: bool = False
+    """As wide as the page."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the drawing, in its units."""
+        return (760, 560) if self.wide else (560, 420)
+
+    def specks(self, cloud: Cloud, left: float, right: float, top: float, foot: float) -> str:
+        """The points of a cloud as one SVG path: lines of no length, whose round ends are the specks.
+
+        Args:
+            cloud: One of the figure's.
+            left: Where the frame begins; with the others, in units of the drawing.
+            right: Where it ends.
+            top: Its upper edge.
+            foot: Its lower edge.
+        """
+        return "".join(
+            f"M{left + (right - left) * self.x.share(x):.1f} {foot - (foot - top) * self.y.share(y):.1f}h0"
+            for x, y in cloud.points
+        )
 
     @property
     def description(self) -> str:
@@ -195,7 +263,10 @@ class HeatMap:
             for column, count in enumerate(cells)
             if self.agrees(row, column)
         )
-        return f"Rows: {self.row_axis}. Columns: {self.column_axis}. {same} of {total} are the same in both (outlined)."
+        axes = f"Rows: {self.row_axis}. Columns: {self.column_axis}."
+        if not set(self.rows) & set(self.columns):
+            return f"{axes} {total} in all."
+        return f"{axes} {same} of {total} are the same in both (outlined)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +299,20 @@ class StackedBar:
 
 
 @dataclass(frozen=True, slots=True)
+class BarPart:
+    """One part of a stacked bar as it is drawn."""
+
+    category: Category
+    count: int
+    share: float
+    """Of the bar's cases."""
+    start: float
+    """Where it begins, in per cent of the bar's length."""
+    width: float
+    """In per cent; the least part can still be seen and pointed at."""
+
+
+@dataclass(frozen=True, slots=True)
 class StackedBars:
     """Distributions side by side, each drawn as one bar of the same length."""
 
@@ -244,6 +329,17 @@ class StackedBars:
             if count
         ]
         return f"{bar.label}: " + (", ".join(parts) or "no cases")
+
+    def parts(self, bar: StackedBar) -> tuple[BarPart, ...]:
+        """The parts of a bar from left to right; their widths are those of the shares, but none vanishes."""
+        present = [number for number, _ in self.used if bar.counts[number]]
+        widths = [max(_LEAST_WIDTH, 100 * bar.share(number)) for number in present]
+        scale = 100 / (sum(widths) or 1)
+        ends = list(accumulate((width * scale for width in widths), initial=0.0))
+        return tuple(
+            BarPart(self.categories[number], bar.counts[number], bar.share(number), start, end - start)
+            for number, (start, end) in zip(present, pairwise(ends), strict=True)
+        )
 
     @property
     def used(self) -> tuple[tuple[int, Category], ...]:

@@ -82,6 +82,10 @@ class Report:
     facts: tuple[tuple[str, str], ...] = field(default=())
     """Shown small at the end: versions, fingerprints, run ids."""
 
+    def has(self, kind: str) -> bool:
+        """Whether a block of that kind stands anywhere."""
+        return any(_kind(block) == kind for section in self.sections for block in section.blocks)
+
     def to_html(self) -> str:
         """The page as text."""
         return render_page("report.html.j2", report=self, kind=_kind)
@@ -103,6 +107,41 @@ def write_page(page: str, path: Path) -> Path:
 def render_page(template: str, **values: Any) -> str:
     """A page from one of the templates of this package; every value is escaped."""
     return str(_environment().get_template(template).render(version=__version__, **values))
+
+
+def render_block(block: Block, section: str, number: int) -> Any:
+    """One block as safe HTML, for a page that is made elsewhere; it needs :func:`block_style`.
+
+    Args:
+        block: What is shown.
+        section: Id of the section that it stands in.
+        number: Its number there; both make the ids within it unique.
+
+    Returns:
+        Escaped ``markupsafe.Markup`` without any inline style or script.
+    """
+    return _environment().get_template("blocks.html.j2").module.show(block, _kind(block), section, number)
+
+
+@cache
+def block_style() -> str:
+    """The style of all blocks, for pages of an application whose own style is another.
+
+    The rules stand within ``.blocks``, so that they touch nothing else. Text and ground take the application's colours
+    ``--ink``, ``--soft``, ``--card``, ``--line`` and ``--mark``.
+    """
+    rules = "".join(_render(name) for name in ("blocks.css.j2", "answers.css.j2"))
+    return f"{_render('colours.css.j2')}.blocks {{\n{rules}}}\n"
+
+
+@cache
+def block_script() -> str:
+    """The script of the filter above answers; the page works without it."""
+    return _render("answers.js")
+
+
+def _render(template: str) -> str:
+    return str(_environment().get_template(template).render())
 
 
 def _kind(block: Block) -> str:
