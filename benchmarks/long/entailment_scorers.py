@@ -273,7 +273,7 @@ def main() -> None:
             continue
         started, scorer = time.process_time(), make()
         found = {"scores": vars_of(validate_entailment(pairs, scorer))}
-        if pairs is test and name != "statement only":
+        if (pairs is test and name != "statement only") or name == "hidden states":
             found["Pirá options"] = on_choices(scorer, choices)
             found["primer options"] = on_choices(scorer, primer_choices())
             found["Pirá answers"] = on_answers(scorer, rows, encoder)

@@ -1,0 +1,122 @@
+"""Who may do what: the visitor of a request, and the dependencies that guard pages."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from climassay.web.accounts import Role, User
+from climassay.web.failures import API, Refused, SignInNeeded
+from climassay.web.place import Place, PlaceHere
+
+SESSION_COOKIE = "climassay_session"
+VISITOR_COOKIE = "climassay_visitor"
+"""Of somebody who is not signed in, so that their forms can be protected too."""
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")
+CSRF_FIELD = "csrf"
+CSRF_HEADER = "x-csrf-token"
+
+
+def bearer(request: Request) -> str | None:
+    """The token of a program; taken below ``/api/`` only."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" and request.url.path.startswith(API) else None
+
+
+def visitor(request: Request, place: PlaceHere) -> User | None:
+    """Who asks; None where nobody is signed in."""
+    if not hasattr(request.state, "user"):
+        token, session = bearer(request), request.cookies.get(SESSION_COOKIE)
+        user = None
+        if token is not None:
+            user = place.accounts.token_user(token)
+        elif session:
+            user = place.accounts.session_user(session)
+        request.state.user = user
+    found: User | None = request.state.user
+    return found
+
+
+Visitor = Annotated[User | None, Depends(visitor)]
+
+
+def _at_least(role: Role) -> Callable[[User | None], User]:
+    def check(user: Visitor) -> User:
+        if user is None:
+            raise SignInNeeded("Please sign in first.")
+        if not user.may(role):
+            raise Refused(f"This is for the role {role}; yours is {user.role}.")
+        return user
+
+    return check
+
+
+def _reader(user: Visitor, place: PlaceHere) -> User | None:
+    if user is None and place.settings.public == "nothing":
+        raise SignInNeeded("Please sign in first.")
+    return user
+
+
+def _asker(user: Visitor, place: PlaceHere) -> User | None:
+    if user is None and place.settings.public != "check":
+        raise SignInNeeded("Please sign in first.")
+    return user
+
+
+Annotator = Annotated[User, Depends(_at_least("annotator"))]
+Adjudicator = Annotated[User, Depends(_at_least("adjudicator"))]
+Admin = Annotated[User, Depends(_at_least("admin"))]
+Reader = Annotated[User | None, Depends(_reader)]
+Asker = Annotated[User | None, Depends(_asker)]
+
+
+def may_read(user: User | None, place: Place) -> bool:
+    """Whether results, checks and the library are open to somebody."""
+    return user is not None or place.settings.public != "nothing"
+
+
+def visitor_token(request: Request) -> str:
+    """What forms of this visitor are bound to; made, and sent with the answer, where there is none yet."""
+    given = request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISITOR_COOKIE)
+    if given:
+        return given
+    if not hasattr(request.state, "new_visitor"):
+        request.state.new_visitor = secrets.token_urlsafe(24)
+    made: str = request.state.new_visitor
+    return made
+
+
+def csrf_token(request: Request) -> str:
+    """The token that a form of this visitor carries."""
+    place: Place = request.app.state.place
+    return hmac.new(place.csrf_key, visitor_token(request).encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+async def check_csrf(request: Request) -> None:
+    """Refuse what a foreign page sends in a visitor's name.
+
+    Raises:
+        Refused: The request changes something and does not carry the visitor's token.
+    """
+    if request.method in SAFE_METHODS or bearer(request) is not None:
+        return
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise Refused("This request was sent by another site.")
+    if request.url.path.startswith(API) and SESSION_COOKIE not in request.cookies:
+        # A program without an account: nothing is done in anybody's name.
+        return
+    given = request.headers.get(CSRF_HEADER)
+    if given is None and _is_form(request):
+        field = (await request.form()).get(CSRF_FIELD)
+        given = field if isinstance(field, str) else None
+    known = request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISITOR_COOKIE)
+    if not given or not known or not hmac.compare_digest(given.encode(), csrf_token(request).encode()):
+        raise Refused("This page is out of date: go back, load it again, and send it once more.")
+
+
+def _is_form(request: Request) -> bool:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind in ("application/x-www-form-urlencoded", "multipart/form-data")

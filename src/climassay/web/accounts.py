@@ -1,0 +1,400 @@
+"""People and what lets them in: passwords, sessions, one-time links, tokens for programs."""
+
+import hashlib
+import re
+import secrets as random_secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from climassay.errors import InputError
+from climassay.records.database import Database
+from climassay.web import passwords
+from climassay.web.account_tables import api_tokens, failures, links, metadata, secrets, sessions, users
+
+Role = Literal["annotator", "adjudicator", "admin"]
+ROLES: tuple[Role, ...] = ("annotator", "adjudicator", "admin")
+"""Each may do what those before it may."""
+Purpose = Literal["enter", "invitation", "password"]
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,39}")
+ATTEMPTS = 5
+"""Wrong passwords for one name within the window, until its next ones are not even looked at."""
+ATTEMPTS_BY_ADDRESS = 30
+WINDOW_SECONDS = 15 * 60.0
+LINK_HOURS: dict[Purpose, float] = {"enter": 24.0, "invitation": 7 * 24.0, "password": 24.0}
+
+
+class TooManyAttempts(InputError):
+    """Too many wrong passwords in a short time."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody with an account."""
+
+    name: str
+    role: Role
+    shown: str
+    """As others see it."""
+    active: bool
+    made_at: float
+    """Seconds since 1970-01-01 UTC."""
+    has_password: bool
+
+    def may(self, role: Role) -> bool:
+        """Whether what a role may do is allowed."""
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A one-time link that is still good."""
+
+    user: User
+    purpose: Purpose
+
+
+@dataclass(frozen=True, slots=True)
+class ApiToken:
+    """A token of a user; what it is itself is shown once and not kept."""
+
+    id: str
+    label: str
+    made_at: float
+    revoked_at: float | None
+
+
+class AccountStore:
+    """The accounts of one workspace.
+
+    Args:
+        database: Of the records.
+        now: The clock, seconds since 1970-01-01 UTC.
+    """
+
+    def __init__(self, database: Database, now: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._now = now
+        database.create_tables(metadata)
+
+    # People
+
+    def users(self) -> list[User]:
+        """Everybody, those removed included, by name."""
+        with self._database.read() as connection:
+            return [_user(row) for row in connection.execute(sa.select(users).order_by(users.c.name))]
+
+    def user(self, name: str) -> User:
+        """One of them.
+
+        Raises:
+            InputError: There is nobody of that name.
+        """
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(users).where(users.c.name == name)).first()
+        if row is None:
+            raise InputError(f"There is no user {name!r}.")
+        return _user(row)
+
+    def add(self, name: str, role: Role = "annotator", shown: str = "") -> User:
+        """Add somebody, who gets in by an invitation or a password set for them.
+
+        Raises:
+            InputError: The name cannot be used or is taken, or there is no such role.
+        """
+        if not NAME.fullmatch(name):
+            raise InputError(
+                f"{name!r} cannot be a user name: 2 to 40 small letters, digits, dots, dashes, underscores."
+            )
+        _check_role(role)
+        row = {
+            "name": name,
+            "shown": " ".join(shown.split())[:120] or name,
+            "role": role,
+            "password": None,
+            "active": True,
+            "made_at": self._now(),
+        }
+
+        def work(connection: sa.Connection) -> bool:
+            if connection.execute(sa.select(users.c.name).where(users.c.name == name)).first() is not None:
+                return False
+            connection.execute(users.insert().values(row))
+            return True
+
+        if not self._database.write(work):
+            raise InputError(f"There is already a user {name!r}.")
+        return self.user(name)
+
+    def change(
+        self, name: str, *, role: Role | None = None, shown: str | None = None, active: bool | None = None
+    ) -> User:
+        """Change somebody's role, name or being let in at all; who is shut out is signed out everywhere.
+
+        Raises:
+            InputError: There is nobody of that name, no such role, or no admin would be left.
+        """
+        before = self.user(name)
+        if role is not None:
+            _check_role(role)
+        given = {"role": role, "shown": shown, "active": active}
+        values = {key: value for key, value in given.items() if value is not None}
+
+        def work(connection: sa.Connection) -> None:
+            connection.execute(users.update().where(users.c.name == name).values(values))
+            if connection.execute(_admins()).scalar_one() == 0 and before.role == "admin":
+                raise InputError("There must be an admin: make somebody else one first.")
+            if active is False:
+                _shut_out(connection, name, self._now())
+
+        if values:
+            self._database.write(work)
+        return self.user(name)
+
+    # Passwords
+
+    def set_password(self, name: str, password: str, keep_session: str | None = None) -> None:
+        """Set a password; all other sessions of the user end.
+
+        Raises:
+            InputError: It is too short or too long, or there is nobody of that name.
+        """
+        self.user(name)
+        kept = passwords.hashed(name, password)
+        self._database.write(lambda connection: _keep_password(connection, name, kept, keep_session))
+
+    def check_password(self, name: str, password: str, address: str) -> User | None:
+        """Who signs in; None for a wrong name or password, in the same time.
+
+        Args:
+            name: As typed.
+            password: As typed.
+            address: Where the request comes from, for the limit of attempts.
+
+        Raises:
+            TooManyAttempts: For this name, or from this address.
+        """
+        name = name.strip().lower()
+        subjects = {digest(f"name {name}"): ATTEMPTS, digest(f"address {address}"): ATTEMPTS_BY_ADDRESS}
+        attempt = self._begin_attempt(subjects)
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(users).where(users.c.name == name)).first()
+        kept = row.password if row is not None and row.active else None
+        fitting = passwords.fits(kept, password)  # also for nobody, so that it takes as long
+        if row is None or not fitting:
+            return None
+        forgiven = sa.or_(failures.c.subject == digest(f"name {name}"), failures.c.id.in_(attempt))
+        self._database.write(lambda connection: connection.execute(failures.delete().where(forgiven)))
+        return _user(row)
+
+    def _begin_attempt(self, subjects: dict[bytes, int]) -> list[int]:
+        """Count an attempt as a failure before its password is looked at, so that guesses at one moment count, too.
+
+        Args:
+            subjects: What is counted, each with how many failures are borne.
+
+        Returns:
+            The rows of the attempt, to be taken back where it succeeds.
+        """
+        now = self._now()
+
+        def begin(connection: sa.Connection) -> list[int]:
+            connection.execute(failures.delete().where(failures.c.at < now - WINDOW_SECONDS))
+            rows = [{"subject": subject, "at": now} for subject in sorted(subjects)]
+            made = [connection.execute(failures.insert().values(row)).inserted_primary_key for row in rows]
+            return [int(key[0]) for key in made if key is not None]
+
+        attempt = self._database.write(begin)
+        # Whoever commits later sees who committed before, so that no more pass than are borne.
+        since = failures.c.at > now - WINDOW_SECONDS
+        with self._database.read() as connection:
+            counted = {
+                subject: connection.execute(
+                    sa.select(sa.func.count()).where(failures.c.subject == subject, since)
+                ).scalar_one()
+                for subject in subjects
+            }
+        if any(counted[subject] > most for subject, most in subjects.items()):
+            ours = failures.delete().where(failures.c.id.in_(attempt))
+            self._database.write(lambda connection: connection.execute(ours))
+            raise TooManyAttempts(f"Too many attempts: wait {WINDOW_SECONDS / 60:.0f} minutes, then try again.")
+        return attempt
+
+    # Sessions
+
+    def begin_session(self, name: str, days: float) -> str:
+        """A new session.
+
+        Returns:
+            The token that goes into the cookie; only its hash is kept.
+        """
+        token, now = random_secrets.token_urlsafe(32), self._now()
+        row = {"token": digest(token), "user": name, "made_at": now, "expires_at": now + days * 86400}
+
+        def work(connection: sa.Connection) -> None:
+            connection.execute(sessions.delete().where(sessions.c.expires_at < now))
+            connection.execute(sessions.insert().values(row))
+
+        self._database.write(work)
+        return token
+
+    def session_user(self, token: str) -> User | None:
+        """Who a session belongs to; None where it has ended."""
+        return self._owner(sessions, sa.and_(sessions.c.token == digest(token), sessions.c.expires_at > self._now()))
+
+    def end_session(self, token: str) -> None:
+        """Sign out."""
+        ours = sessions.c.token == digest(token)
+        self._database.write(lambda connection: connection.execute(sessions.delete().where(ours)))
+
+    # One-time links
+
+    def make_link(self, name: str, purpose: Purpose) -> str:
+        """A token for a one-time link; earlier ones of the same purpose no longer work.
+
+        Raises:
+            InputError: There is nobody of that name.
+        """
+        self.user(name)
+        token, now = random_secrets.token_urlsafe(24), self._now()
+        row = {
+            "token": digest(token),
+            "user": name,
+            "purpose": purpose,
+            "expires_at": now + LINK_HOURS[purpose] * 3600,
+            "used_at": None,
+        }
+
+        def work(connection: sa.Connection) -> None:
+            earlier = sa.and_(links.c.user == name, links.c.purpose == purpose)
+            connection.execute(links.delete().where(sa.or_(earlier, links.c.expires_at < now)))
+            connection.execute(links.insert().values(row))
+
+        self._database.write(work)
+        return token
+
+    def link(self, token: str) -> Link | None:
+        """What a link is for; None where it is not good or was used."""
+        good = sa.and_(links.c.token == digest(token), links.c.expires_at > self._now(), links.c.used_at.is_(None))
+        with self._database.read() as connection:
+            row = connection.execute(
+                sa.select(users, links.c.purpose).join(links, links.c.user == users.c.name).where(good, users.c.active)
+            ).first()
+        return None if row is None else Link(_user(row), row.purpose)
+
+    def use_link(self, token: str, password: str | None = None) -> Link | None:
+        """Use a link up; of two requests at the same time one gets None, and changes nothing.
+
+        Args:
+            token: Of the link.
+            password: Set for its user, whose other sessions end.
+
+        Raises:
+            InputError: The password cannot be used; the link is still good.
+        """
+        found = self.link(token)
+        if found is None:
+            return None
+        name = found.user.name
+        kept = None if password is None else passwords.hashed(name, password)
+        unused = sa.and_(links.c.token == digest(token), links.c.used_at.is_(None))
+        used = links.update().where(unused).values(used_at=self._now())
+
+        def work(connection: sa.Connection) -> bool:
+            if not connection.execute(used).rowcount:
+                return False
+            if kept is not None:
+                _keep_password(connection, name, kept)
+            return True
+
+        return found if self._database.write(work) else None
+
+    # Tokens for programs
+
+    def make_token(self, name: str, label: str) -> str:
+        """A token for the API; shown once."""
+        token = f"climassay_{random_secrets.token_urlsafe(32)}"
+        row = {
+            "token": digest(token),
+            "id": random_secrets.token_hex(6),
+            "user": name,
+            "label": " ".join(label.split())[:120] or "token",
+            "made_at": self._now(),
+            "revoked_at": None,
+        }
+        self._database.write(lambda connection: connection.execute(api_tokens.insert().values(row)))
+        return token
+
+    def tokens(self, name: str) -> list[ApiToken]:
+        """Those of a user, the newest first."""
+        query = sa.select(api_tokens).where(api_tokens.c.user == name).order_by(api_tokens.c.made_at.desc())
+        with self._database.read() as connection:
+            return [ApiToken(row.id, row.label, row.made_at, row.revoked_at) for row in connection.execute(query)]
+
+    def token_user(self, token: str) -> User | None:
+        """Whom a program works for; None where the token is not good."""
+        return self._owner(api_tokens, sa.and_(api_tokens.c.token == digest(token), api_tokens.c.revoked_at.is_(None)))
+
+    def revoke_token(self, name: str, token_id: str) -> None:
+        """End a token of a user.
+
+        Raises:
+            InputError: The user has no such token.
+        """
+        ours = sa.and_(api_tokens.c.user == name, api_tokens.c.id == token_id, api_tokens.c.revoked_at.is_(None))
+        ended = api_tokens.update().where(ours).values(revoked_at=self._now())
+        if not self._database.write(lambda connection: connection.execute(ended).rowcount):
+            raise InputError("There is no such token.")
+
+    # Keys
+
+    def secret(self, name: str) -> bytes:
+        """A random key of this installation, the same at every start; 32 bytes."""
+        row = {"name": name, "value": random_secrets.token_bytes(32)}
+        self._database.write(lambda connection: self._database.insert_new(connection, secrets, [row]))
+        with self._database.read() as connection:
+            return bytes(connection.execute(sa.select(secrets.c.value).where(secrets.c.name == name)).scalar_one())
+
+    def _owner(self, table: sa.Table, condition: sa.ColumnElement[bool]) -> User | None:
+        query = sa.select(users).join(table, table.c.user == users.c.name).where(condition, users.c.active)
+        with self._database.read() as connection:
+            row = connection.execute(query).first()
+        return None if row is None else _user(row)
+
+
+def digest(secret: str) -> bytes:
+    """What is kept of a token: it is random and long, so that a plain hash cannot be turned back."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def _user(row: sa.Row[Any]) -> User:
+    return User(row.name, row.role, row.shown, row.active, row.made_at, row.password is not None)
+
+
+def _check_role(role: str) -> None:
+    if role not in ROLES:
+        raise InputError(f"There is no role {role!r}: choose one of {', '.join(ROLES)}.")
+
+
+def _admins() -> sa.Select[Any]:
+    return sa.select(sa.func.count()).where(users.c.role == "admin", users.c.active)
+
+
+def _shut_out(connection: sa.Connection, name: str, now: float) -> None:
+    connection.execute(sessions.delete().where(sessions.c.user == name))
+    connection.execute(links.delete().where(links.c.user == name))
+    connection.execute(
+        api_tokens.update().where(api_tokens.c.user == name, api_tokens.c.revoked_at.is_(None)).values(revoked_at=now)
+    )
+
+
+def _keep_password(connection: sa.Connection, name: str, kept: str, keep_session: str | None = None) -> None:
+    connection.execute(users.update().where(users.c.name == name).values(password=kept))
+    others = sessions.c.user == name
+    if keep_session is not None:
+        others = sa.and_(others, sessions.c.token != digest(keep_session))
+    connection.execute(sessions.delete().where(others))

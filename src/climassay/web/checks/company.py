@@ -1,0 +1,65 @@
+"""Models and collections of debates, loaded once a server."""
+
+import threading
+
+from climassay.corpus import Collection
+from climassay.factcheck import Company, PastCheck, find_past
+from climassay.factcheck.checking import collections_of, models_of
+from climassay.factcheck.configuration import DebateSettings
+from climassay.grounding import CollectionGroup
+from climassay.models import load_model
+from climassay.models.contract import Encoder, Generator
+from climassay.models.encoder import BUNDLED_ENCODER, load_encoder
+from climassay.models.openai_prices import find_price
+from climassay.web.place import Place
+
+MOST_PAST = 5
+"""Past checks shown before a claim is checked again."""
+
+
+def company_of(place: Place, settings: DebateSettings) -> Company:
+    """Whom and what a debate needs.
+
+    Models and encoders are loaded once a server. Collections are opened anew, which takes milliseconds: one that was
+    added to, or removed and made again, is seen as it is now.
+
+    Raises:
+        InputError: A collection is not there, or a name of a model is not understood.
+        ModelError: A model cannot be loaded.
+    """
+    models = {name: _model(place, name) for name in models_of(settings)}
+    groups = {name: _collection(place, name) for name in collections_of(settings)}
+    priced = {name: find_price(name, place.workspace.root) for name in models if name.startswith("openai:")}
+    prices = {name: price for name, price in priced.items() if price is not None}
+    first = next(iter(groups.values()), None)
+    return Company(models, groups, prices, first.encoder if first else encoder_of(place, BUNDLED_ENCODER))
+
+
+def encoder_of(place: Place, name: str) -> Encoder:
+    """An encoder, shared by everything on the server."""
+    return place.shared(f"encoder {name}", lambda: load_encoder(name))
+
+
+def similar_checks(place: Place, claim: str) -> list[PastCheck]:
+    """Debates about the same claim or a similar one, the nearest first."""
+    encoder = encoder_of(place, BUNDLED_ENCODER)
+    # Vectors of claims are kept in one file, which two threads must not write at once.
+    with place.shared("past checks", threading.Lock):
+        return find_past(place.records, claim, encoder, most=MOST_PAST)
+
+
+def _model(place: Place, name: str) -> Generator:
+    openai = name.startswith("openai:")
+    return place.shared(
+        f"model {name}",
+        lambda: load_model(
+            name,
+            base_url=place.settings.base_url if openai else None,
+            price=find_price(name, place.workspace.root) if openai else None,
+        ),
+    )
+
+
+def _collection(place: Place, name: str) -> CollectionGroup:
+    made_with = Collection.open(place.workspace, name).settings.encoder
+    return CollectionGroup((Collection.open(place.workspace, name, encoder_of(place, made_with)),))

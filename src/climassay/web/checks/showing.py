@@ -1,0 +1,93 @@
+"""The page of one check: the debate as it goes, and what came of it."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from climassay.factcheck.kept_check import KeptCheck
+from climassay.factcheck.page import page_values, shared_values
+from climassay.factcheck.scales import load_scale
+from climassay.factcheck.transcript import Transcript
+from climassay.web.access import Annotator, Asker, Reader
+from climassay.web.accounts import User
+from climassay.web.checks.downloads import claim_review_of
+from climassay.web.checks.live import LiveDebate, live_debate
+from climassay.web.checks.reviews import review_values, shown_name
+from climassay.web.checks.store import checks_of, found_check, may_stop, send_to_work
+from climassay.web.failures import Refused
+from climassay.web.jobs import Job
+from climassay.web.pages import back_to, page
+from climassay.web.place import Place, PlaceHere
+
+router = APIRouter()
+
+
+@router.get("/checks/{check}")
+def show(request: Request, place: PlaceHere, user: Reader, check: str) -> Response:
+    """A check: its debate so far while it goes on, the verdict and everything behind it afterwards."""
+    kept, job = found_check(place, check)
+    common: dict[str, Any] = {
+        "about": kept.about,
+        "settings": kept.settings,
+        "asker": shown_name(place, kept.about.by),
+        "repeatable": repeatable(kept),
+    }
+    if kept.transcript is None:
+        stoppable = kept.about.state == "waiting" and may_stop(user, kept.about)
+        values = _live_values(place, kept, job)
+        return page(request, "checks/live.html.j2", job=job, stoppable=stoppable, **common, **values)
+    values = _verdict_values(place, kept, kept.transcript, user)
+    return page(request, "checks/verdict.html.j2", **common, **values)
+
+
+@router.get("/checks/{check}/debate")
+def show_news(request: Request, place: PlaceHere, _user: Reader, check: str, after: int = 0) -> Response:
+    """What has happened in a debate since an event: a piece of the page, made by the template that makes the page."""
+    kept, job = found_check(place, check)
+    return page(request, "checks/news.html.j2", **_live_values(place, kept, job, after))
+
+
+@router.post("/checks/{check}/stop")
+def stop(place: PlaceHere, user: Annotator, check: str) -> Response:
+    """End a check that goes on."""
+    kept, job = found_check(place, check)
+    if not may_stop(user, kept.about):
+        raise Refused("This is somebody else's check: they or an adjudicator can stop it.")
+    if kept.about.state == "waiting":
+        if job is not None:
+            place.jobs.stop(job.id)
+        checks_of(place).stop(check)
+    return back_to(f"/checks/{check}")
+
+
+@router.post("/checks/{check}/again")
+def ask_again(place: PlaceHere, _user: Asker, check: str) -> Response:
+    """Go on with a check that broke or was stopped; what was answered is not asked again."""
+    kept, _ = found_check(place, check)
+    if repeatable(kept):
+        send_to_work(place, kept.about)
+    return back_to(f"/checks/{check}")
+
+
+def repeatable(kept: KeptCheck) -> bool:
+    """Whether a check ended without a result."""
+    return kept.about.state in ("failed", "stopped") or kept.about.outcome == "failed"
+
+
+def _live_values(place: Place, kept: KeptCheck, job: Job | None, after: int = 0) -> dict[str, Any]:
+    debate = LiveDebate((), (), 0) if job is None else live_debate(place.jobs, job.id)
+    numbers = {source.number for source in debate.sources}
+    return {
+        **shared_values(load_scale(kept.settings.scale), numbers),
+        "entries": debate.after(after),
+        "last": debate.last,
+    }
+
+
+def _verdict_values(place: Place, kept: KeptCheck, transcript: Transcript, user: User | None) -> dict[str, Any]:
+    return {
+        **page_values(transcript, load_scale(kept.settings.scale)),
+        **review_values(place, kept.about.id, user),
+        "claim_review": claim_review_of(place, kept),
+    }

@@ -1,0 +1,59 @@
+"""The checks of a server: stored, and done by its jobs."""
+
+from climassay.factcheck.kept_check import CheckSummary, KeptCheck
+from climassay.factcheck.kept_checks import KeptChecks
+from climassay.web.accounts import User
+from climassay.web.failures import Missing
+from climassay.web.jobs import Job
+from climassay.web.place import Place
+
+KIND = "check"
+"""Of the jobs that check a claim."""
+_TITLE_CHARACTERS = 80
+
+
+def checks_of(place: Place) -> KeptChecks:
+    """The store of a server's checks."""
+    return place.shared("checks", lambda: KeptChecks(place.records))
+
+
+def found_check(place: Place, check: str) -> tuple[KeptCheck, Job | None]:
+    """A check, and the job that does the work.
+
+    A job that was stopped or broke before the work began leaves its check waiting; that is put right here.
+
+    Raises:
+        Missing: There is no such check.
+    """
+    checks = checks_of(place)
+    if check not in checks:
+        raise Missing(f"There is no check {check!r}.")
+    kept = checks.get(check)
+    job = place.jobs.get(kept.about.job) if kept.about.job else None
+    if kept.about.state == "waiting" and job is not None and job.ended:
+        if job.state == "failed":
+            checks.fail(check, job.error or "The work broke.")
+        else:
+            checks.stop(check)
+        kept = checks.get(check)
+    return kept, job
+
+
+def send_to_work(place: Place, about: CheckSummary) -> None:
+    """Queue the debate of a check that waits, or that ended without a result."""
+    checks_of(place).reopen(about.id)
+    shown = about.claim.text[:_TITLE_CHARACTERS]
+    title = f"Check: {shown}{'' if shown == about.claim.text else '…'}"
+    job = place.jobs.submit(KIND, title, {"check": about.id}, about.by)
+    checks_of(place).give_to(about.id, job)
+
+
+def send_forgotten(place: Place) -> None:
+    """Queue the checks that were stored, but not queued, when the server was killed."""
+    for check in checks_of(place).without_job():
+        send_to_work(place, checks_of(place).get(check).about)
+
+
+def may_stop(user: User | None, about: CheckSummary) -> bool:
+    """Whether somebody may stop a check: who asked for it, and who may decide for others."""
+    return user is not None and (user.name == about.by or user.may("adjudicator"))

@@ -1,0 +1,338 @@
+"""Long work behind the pages: kept in the database, done in order, begun again after a kill.
+
+A job is a row before anybody is told of it. One thread a lane does the work, so that two debates never load two models
+and two uploads never write one collection at once. A server that was killed finds its jobs again when it starts: they
+are queued once more, which is why work has to be resumable.
+"""
+
+import json
+import os
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import sqlalchemy as sa
+
+from climassay.errors import ClimassayError, InputError
+from climassay.records.database import Database
+from climassay.web.job_tables import job_events, jobs, metadata
+
+if TYPE_CHECKING:
+    from climassay.web.place import Place
+
+Lane = Literal["models", "corpus"]
+"""What must not be done twice at once: asking models, and changing collections."""
+State = Literal["queued", "running", "done", "failed", "stopped"]
+ENDED: tuple[State, ...] = ("done", "failed", "stopped")
+QUIET_SECONDS = 0.2
+"""Progress is written at most so often."""
+WAKE_SECONDS = 5.0
+"""A lane looks for work so often even if nobody wakes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of long work."""
+
+    id: str
+    kind: str
+    title: str
+    state: State
+    done: int
+    total: int
+    """0 where it is not known."""
+    message: str
+    error: str | None
+    result: dict[str, Any] | None
+    by: str | None
+    """Who asked for it; None for somebody without an account."""
+    made_at: float
+    ended_at: float | None
+    payload: dict[str, Any]
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.state in ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """Something that a job told."""
+
+    number: int
+    """From 1, without gaps."""
+    kind: str
+    body: dict[str, Any]
+
+
+class Stopped(Exception):
+    """Somebody stopped the job, or the server ends."""
+
+
+class JobReport:
+    """What work uses to tell how far it is.
+
+    Args:
+        database: Of the records.
+        job: Id.
+        stopping: Set when the server ends.
+        news: Notified of every event.
+    """
+
+    def __init__(self, database: Database, job: str, stopping: threading.Event, news: threading.Condition) -> None:
+        self.job = job
+        self._database = database
+        self._stopping = stopping
+        self._news = news
+        self._written = 0.0
+        self._asked = 0.0
+        self._stopped = False
+        with database.read() as connection:
+            query = sa.select(sa.func.max(job_events.c.number)).where(job_events.c.job == job)
+            self._number: int = connection.execute(query).scalar() or 0
+
+    @property
+    def events_before(self) -> int:
+        """Events that an earlier, cut attempt has told already."""
+        return self._number
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the work should end: somebody stopped it, or the server ends."""
+        now = time.monotonic()
+        if not self._stopped and now - self._asked > QUIET_SECONDS:
+            self._asked = now
+            with self._database.read() as connection:
+                state = connection.execute(sa.select(jobs.c.state).where(jobs.c.id == self.job)).scalar_one()
+            self._stopped = state == "stopped"
+        return self._stopped or self._stopping.is_set()
+
+    def progress(self, done: int, total: int = 0, message: str = "") -> None:
+        """Say how far the work is.
+
+        Raises:
+            Stopped: It should end.
+        """
+        if self.stopped:
+            raise Stopped
+        now = time.monotonic()
+        if done < total and now - self._written < QUIET_SECONDS:
+            return
+        self._written = now
+        values = {"done": done, "total": total, "message": message}
+        ours = jobs.update().where(jobs.c.id == self.job).values(values)
+        self._database.write(lambda connection: connection.execute(ours))
+        self._tell()
+
+    def event(self, kind: str, body: dict[str, Any]) -> None:
+        """Tell something that pages show live.
+
+        Raises:
+            Stopped: The work should end.
+        """
+        if self.stopped:
+            raise Stopped
+        row = {"job": self.job, "number": self._number + 1, "kind": kind, "body": json.dumps(body, ensure_ascii=False)}
+        self._database.write(lambda connection: connection.execute(job_events.insert().values(row)))
+        self._number += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        with self._news:
+            self._news.notify_all()
+
+
+JobWork = Callable[["Place", dict[str, Any], JobReport], dict[str, Any] | None]
+
+
+class Jobs:
+    """The jobs of one workspace.
+
+    Args:
+        database: Of the records.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._works: dict[str, tuple[Lane, JobWork]] = {}
+        self._threads: list[threading.Thread] = []
+        self._stopping = threading.Event()
+        self._news = threading.Condition()
+        database.create_tables(metadata)
+
+    def register(self, kind: str, work: JobWork, lane: Lane) -> None:
+        """Say how jobs of a kind are done."""
+        self._works[kind] = (lane, work)
+
+    def start(self, place: "Place") -> None:
+        """Queue again what a kill has cut, and begin."""
+        cut = jobs.update().where(jobs.c.state == "running").values(state="queued")
+        self._database.write(lambda connection: connection.execute(cut))
+        for lane in get_args(Lane):
+            thread = threading.Thread(target=self._work_lane, args=(place, lane), name=f"jobs-{lane}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def close(self) -> None:
+        """Ask what runs to end, and wait a moment; it goes on at the next start."""
+        self._stopping.set()
+        with self._news:
+            self._news.notify_all()
+        for thread in self._threads:
+            thread.join(timeout=5)
+
+    @property
+    def closing(self) -> bool:
+        """Whether the server ends."""
+        return self._stopping.is_set()
+
+    def submit(self, kind: str, title: str, payload: dict[str, Any], by: str | None = None) -> str:
+        """Queue a job.
+
+        Returns:
+            Its id.
+        """
+        lane, _ = self._works[kind]
+        job = "j" + os.urandom(6).hex()
+        row = {
+            "id": job,
+            "kind": kind,
+            "lane": lane,
+            "title": title,
+            "payload": json.dumps(payload, ensure_ascii=False),
+            "state": "queued",
+            "done": 0,
+            "total": 0,
+            "message": "",
+            "by": by,
+            "made_at": time.time(),
+        }
+        self._database.write(lambda connection: connection.execute(jobs.insert().values(row)))
+        with self._news:
+            self._news.notify_all()
+        return job
+
+    def stop(self, job: str) -> None:
+        """Stop a job; one that has ended stays as it is."""
+        ours = sa.and_(jobs.c.id == job, jobs.c.state.in_(("queued", "running")))
+        ended = jobs.update().where(ours).values(state="stopped", ended_at=time.time())
+        self._database.write(lambda connection: connection.execute(ended))
+        with self._news:
+            self._news.notify_all()
+
+    def get(self, job: str) -> Job:
+        """A job.
+
+        Raises:
+            InputError: There is none of that id.
+        """
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(jobs).where(jobs.c.id == job)).first()
+        if row is None:
+            raise InputError(f"There is no job {job!r}.")
+        return _job(row)
+
+    def list(self, kind: str | None = None, most: int = 50, after: str | None = None) -> list[Job]:
+        """Jobs, the newest first; those behind one of them where its id is given.
+
+        Raises:
+            InputError: There is no job of that id.
+        """
+        query = sa.select(jobs).order_by(jobs.c.made_at.desc(), jobs.c.id).limit(most)
+        if kind is not None:
+            query = query.where(jobs.c.kind == kind)
+        if after is not None:
+            query = query.where(sa.tuple_(-jobs.c.made_at, jobs.c.id) > sa.tuple_(-self.get(after).made_at, after))
+        with self._database.read() as connection:
+            return [_job(row) for row in connection.execute(query)]
+
+    def events(self, job: str, after: int = 0, most: int = 500) -> "Sequence[JobEvent]":
+        """What a job has told, in order."""
+        query = (
+            sa.select(job_events)
+            .where(job_events.c.job == job, job_events.c.number > after)
+            .order_by(job_events.c.number)
+            .limit(most)
+        )
+        with self._database.read() as connection:
+            return [JobEvent(row.number, row.kind, json.loads(row.body)) for row in connection.execute(query)]
+
+    def wait_for_news(self, seconds: float) -> None:
+        """Wait until any job tells something, at most so long."""
+        with self._news:
+            self._news.wait(seconds)
+
+    def _work_lane(self, place: "Place", lane: Lane) -> None:
+        while not self._stopping.is_set():
+            try:
+                job = self._take(lane)
+                if job is None:
+                    with self._news:
+                        if not self._stopping.is_set():
+                            self._news.wait(WAKE_SECONDS)
+                else:
+                    self._do(place, job)
+            except Exception:
+                # The database may be away for a while; a lane must outlive that.
+                traceback.print_exc()
+                self._stopping.wait(WAKE_SECONDS)
+
+    def _take(self, lane: Lane) -> Job | None:
+        mine = sa.and_(jobs.c.state == "queued", jobs.c.lane == lane, jobs.c.kind.in_(list(self._works)))
+        query = sa.select(jobs).where(mine).order_by(jobs.c.made_at).limit(1)
+        with self._database.read() as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            return None
+        taken = jobs.update().where(jobs.c.id == row.id, jobs.c.state == "queued").values(state="running")
+        if not self._database.write(lambda connection: connection.execute(taken).rowcount):
+            return None
+        return _job(row)
+
+    def _do(self, place: "Place", job: Job) -> None:
+        _, work = self._works[job.kind]
+        report = JobReport(self._database, job.id, self._stopping, self._news)
+        try:
+            result = work(place, job.payload, report)
+        except Stopped:
+            self._end(job.id, "queued" if self._stopping.is_set() else "stopped")
+        except ClimassayError as error:
+            self._end(job.id, "failed", error=str(error))
+        except Exception as error:
+            traceback.print_exc()
+            self._end(job.id, "failed", error=f"Something unforeseen went wrong ({type(error).__name__}).")
+        else:
+            self._end(job.id, "done", result=result)
+
+    def _end(self, job: str, state: State, *, error: str | None = None, result: dict[str, Any] | None = None) -> None:
+        values: dict[str, Any] = {"state": state, "error": error}
+        if state in ENDED:
+            values["ended_at"] = time.time()
+        if result is not None:
+            values["result"] = json.dumps(result, ensure_ascii=False)
+        ours = jobs.update().where(jobs.c.id == job, jobs.c.state == "running").values(values)
+        self._database.write(lambda connection: connection.execute(ours))
+        with self._news:
+            self._news.notify_all()
+
+
+def _job(row: sa.Row[Any]) -> Job:
+    return Job(
+        id=row.id,
+        kind=row.kind,
+        title=row.title,
+        state=row.state,
+        done=row.done,
+        total=row.total,
+        message=row.message,
+        error=row.error,
+        result=None if row.result is None else json.loads(row.result),
+        by=row.by,
+        made_at=row.made_at,
+        ended_at=row.ended_at,
+        payload=json.loads(row.payload),
+    )

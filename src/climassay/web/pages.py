@@ -1,0 +1,103 @@
+"""Pages from templates: everything is escaped, every form is protected, every asset is ours."""
+
+import hashlib
+import time
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from fastapi import Request
+from markupsafe import Markup
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from climassay import __version__
+from climassay.web.access import (
+    CSRF_FIELD,
+    SESSION_COOKIE,
+    VISITOR_COOKIE,
+    csrf_token,
+    may_read,
+    visitor,
+)
+from climassay.web.place import Place
+
+
+def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """Answer with a page.
+
+    Args:
+        request: What is answered.
+        template: Below ``climassay/web/templates``; extends ``base.html.j2``.
+        status: HTTP status.
+        **values: For the template, every one escaped.
+    """
+    place: Place = request.app.state.place
+    user = visitor(request, place)
+    token = csrf_token(request)
+    field = Markup('<input type="hidden" name="{}" value="{}">').format(CSRF_FIELD, token)
+    rendered = (
+        environment()
+        .get_template(template)
+        .render(
+            request=request,
+            path=request.url.path,
+            user=user,
+            readable=may_read(user, place),
+            csrf_token=token,
+            csrf_field=field,
+            version=__version__,
+            **values,
+        )
+    )
+    answer = HTMLResponse(rendered, status, {"Cache-Control": "no-store"})
+    made = getattr(request.state, "new_visitor", None)
+    if made is not None:
+        keep_cookie(answer, place, VISITOR_COOKIE, made)
+    return answer
+
+
+def back_to(url: str) -> RedirectResponse:
+    """After a form: show a page, by GET."""
+    return RedirectResponse(url, status_code=303)
+
+
+def safe_next(wanted: str | None) -> str:
+    """Where to go after signing in: a path of this server, or the start."""
+    if not wanted or not wanted.startswith("/") or wanted[1:2] in ("/", "\\") or any(ord(c) < 33 for c in wanted):
+        return "/"
+    return wanted
+
+
+def keep_cookie(answer: Response, place: Place, name: str, value: str) -> None:
+    """Set a cookie that scripts cannot read and other sites do not send."""
+    age = int(place.settings.session_days * 86400) if name == SESSION_COOKIE else None
+    answer.set_cookie(name, value, max_age=age, httponly=True, samesite="lax", secure=place.settings.https, path="/")
+
+
+@cache
+def asset(name: str) -> str:
+    """Address of a file below ``static``, which changes with its content."""
+    content = files("climassay.web").joinpath("static", *name.split("/")).read_bytes()
+    return f"/static/{name}?v={hashlib.sha256(content).hexdigest()[:12]}"
+
+
+def day_and_time(seconds: float | None) -> str:
+    """A moment in words, UTC; a dash where there is none."""
+    return "–" if seconds is None else time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
+
+
+@cache
+def environment() -> Any:
+    """The templates of all pages, with the filters and functions that they share."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("climassay.web", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals["asset"] = asset
+    made.filters["moment"] = day_and_time
+    return made

@@ -1,0 +1,70 @@
+"""How a server is set up."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from climassay.errors import InputError
+
+Public = Literal["nothing", "read", "check"]
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """What ``climassay serve`` was told."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    address: str = ""
+    """Where people reach the server, for example ``https://climassay.example.org``; empty: host and port."""
+    public: Public = "nothing"
+    """What is open to people without an account: ``nothing``, to ``read`` results, checks and the library, or to have
+    claims ``check``-ed as well."""
+    publisher: str = ""
+    """Organisation named in published verdicts (ClaimReview)."""
+    debates: tuple[Path, ...] = ()
+    """Files that set up debates (``climassay factcheck init``); without one every collection is an advocate."""
+    model: str = "local:smollm2"
+    """Of debates that no file sets up."""
+    base_url: str | None = None
+    """Of the server that holds an ``openai:`` model."""
+    upload_bytes: int = 200 * 2**20
+    """Largest upload."""
+    form_bytes: int = 2**20
+    """Largest body of any other request."""
+    session_days: float = 14.0
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.address)
+        if self.address and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/")):
+            raise InputError(f"The address must look like https://climassay.example.org, got {self.address!r}.")
+        if min(self.upload_bytes, self.form_bytes) < 1 or self.session_days <= 0:
+            raise InputError("Limits of a server must be above 0.")
+
+    @property
+    def root(self) -> str:
+        """The address, without a slash at its end."""
+        if self.address:
+            return self.address.rstrip("/")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{'127.0.0.1' if host in ('0.0.0.0', '[::]') else host}:{self.port}"
+
+    @property
+    def https(self) -> bool:
+        """Whether people come by HTTPS, so that cookies may be bound to it."""
+        return self.address.startswith("https://")
+
+    @property
+    def local(self) -> bool:
+        """Whether only this machine reaches the server."""
+        return self.host in LOCAL_HOSTS and not self.address
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Names under which the server answers; others are refused, or a foreign page could reach a local server."""
+        if self.host in ("0.0.0.0", "::") and not self.address:
+            return ("*",)
+        named = urlsplit(self.address).hostname
+        return tuple(dict.fromkeys(host for host in (*LOCAL_HOSTS, self.host, named) if host))

@@ -1,0 +1,296 @@
+// Labelling with one key each, without loading pages anew, and without losing a label when the connection is lost.
+// Everything works without this file, by plain forms.
+"use strict";
+
+(() => {
+  const KEPT = "climassay-kept-label";
+  const KEYS = "climassay-keys";
+  const WAITS = [1, 2, 4, 8, 15, 30];
+  const typing = "textarea, select, input:not([type=radio], [type=checkbox])";
+
+  const news = document.createElement("div");
+  news.className = "annotate-news";
+  news.setAttribute("role", "status");
+  news.setAttribute("aria-live", "polite");
+  document.body.append(news);
+
+  let busy = false;
+  let spent = 0;
+  let since = 0;
+  let hiding = 0;
+  let here = location.pathname;
+
+  const area = () => document.querySelector("[data-annotate]");
+  const find = (selector) => document.querySelector(`[data-annotate] ${selector}`);
+
+  function say(words, trouble = false) {
+    clearTimeout(hiding);
+    news.classList.toggle("trouble", trouble);
+    news.textContent = words;
+    if (!trouble) hiding = setTimeout(() => (news.textContent = ""), 4000);
+  }
+
+  // Time counts while the page is seen.
+  function seconds() {
+    return spent + (since ? performance.now() - since : 0);
+  }
+
+  function watch() {
+    if (document.hidden) {
+      spent = seconds();
+      since = 0;
+    } else if (!since) {
+      since = performance.now();
+    }
+  }
+
+  function begin() {
+    const page = area();
+    if (!page) return;
+    spent = 0;
+    since = document.hidden ? 0 : performance.now();
+    const keys = find("#keys");
+    const button = find("[data-show-keys]");
+    if (button && keys) {
+      button.hidden = false;
+      button.addEventListener("click", () => keys.showModal());
+    }
+    const box = find("[data-keys-on]");
+    if (box) {
+      box.checked = keysAreOn();
+      box.addEventListener("change", () => {
+        localStorage.setItem(KEYS, box.checked ? "on" : "off");
+        page.dataset.keys = box.checked ? "on" : "off";
+      });
+    }
+    page.dataset.keys = keysAreOn() ? "on" : "off";
+    for (const link of page.querySelectorAll("[data-open]")) {
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        open(link.dataset.open);
+      });
+    }
+  }
+
+  function keysAreOn() {
+    return localStorage.getItem(KEYS) !== "off";
+  }
+
+  function open(name) {
+    for (const other of ["reject", "edit"]) {
+      const part = find(`#${other}`);
+      if (part) part.open = other === name;
+    }
+    const field = find(`#${name} :is(textarea, input[type=checkbox], input[type=text])`);
+    if (!field) return;
+    field.focus();
+    field.closest("details").scrollIntoView({ block: "nearest" });
+  }
+
+  function close() {
+    for (const part of area().querySelectorAll("details[open]")) part.open = false;
+    find("#question")?.focus();
+  }
+
+  // ---- sending ------------------------------------------------------------------------------------------------
+
+  async function send(form) {
+    if (busy) return;
+    busy = true;
+    area().dataset.sending = "";
+    const time = form.elements.namedItem("seconds");
+    if (time) time.value = (seconds() / 1000).toFixed(1);
+    const label = "label" in form.dataset;
+    const body = new URLSearchParams(new FormData(form)).toString();
+    if (label) keep({ url: form.action, body, draft: area().dataset.draft, user: area().dataset.user });
+    try {
+      const answer = await (label ? sendUntilHeard(form.action, body) : post(form.action, body));
+      const text = await answer.text();
+      if (answer.ok || answer.status === 400) {
+        if (!show(text, answer.url)) throw new Error("This is no page of the area.");
+        forget();
+      } else {
+        throw new Error(`The server answered ${answer.status}.`);
+      }
+    } catch (trouble) {
+      if (!label && trouble instanceof TypeError) {
+        say("No connection: nothing was sent. Try again.", true);
+      } else {
+        // The plain way shows whatever is wrong; the key of a label sees to it that it is stored once.
+        HTMLFormElement.prototype.submit.call(form);
+      }
+    } finally {
+      busy = false;
+      delete area()?.dataset.sending;
+    }
+  }
+
+  function post(url, body) {
+    return fetch(url, {
+      method: "POST",
+      body,
+      headers: { "Content-Type": "application/x-www-form-urlencoded" },
+      credentials: "same-origin",
+    });
+  }
+
+  async function sendUntilHeard(url, body) {
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return await post(url, body);
+      } catch {
+        say("No connection. Your label is kept, and is sent again.", true);
+        await pause(WAITS[Math.min(attempt, WAITS.length - 1)]);
+      }
+    }
+  }
+
+  function pause(wait) {
+    return new Promise((resolve) => {
+      const timer = setTimeout(done, wait * 1000);
+      function done() {
+        clearTimeout(timer);
+        window.removeEventListener("online", done);
+        resolve();
+      }
+      window.addEventListener("online", done);
+    });
+  }
+
+  function keep(label) {
+    try {
+      sessionStorage.setItem(KEPT, JSON.stringify(label));
+    } catch {
+      // Without storage a label lives as long as its page.
+    }
+  }
+
+  function forget() {
+    sessionStorage.removeItem(KEPT);
+  }
+
+  // A label that was on its way when the page was left or the session ended: sent again, by the same key.
+  async function sendKept() {
+    const kept = JSON.parse(sessionStorage.getItem(KEPT) || "null");
+    if (!kept || !area() || kept.user !== area().dataset.user) return;
+    busy = true;
+    try {
+      const body = new URLSearchParams(kept.body);
+      body.set("csrf", document.querySelector("meta[name=csrf]").content);
+      const answer = await sendUntilHeard(kept.url, body.toString());
+      const text = await answer.text();
+      forget();
+      if (answer.ok && area().dataset.draft !== kept.draft) say("A label that had been kept was sent.");
+      else if (answer.ok || answer.status === 400) show(text, answer.url);
+      else say("A label that had been kept was not taken: the question is settled or in other hands.", true);
+    } finally {
+      busy = false;
+    }
+  }
+
+  // Puts the page that came as an answer in the place of this one; false where it is none of this area.
+  function show(text, url) {
+    const page = new DOMParser().parseFromString(text, "text/html");
+    const main = page.querySelector("main");
+    if (!main?.querySelector("[data-annotate]")) return false;
+    document.title = page.title;
+    const token = page.querySelector("meta[name=csrf]");
+    if (token) document.querySelector("meta[name=csrf]").content = token.content;
+    document.querySelector("main").replaceWith(document.importNode(main, true));
+    const path = new URL(url).pathname;
+    if (path !== here) history.pushState(null, "", path);
+    here = path;
+    begin();
+    const error = find("[data-error]");
+    window.scrollTo(0, 0);
+    (error ?? find("#question"))?.focus({ preventScroll: true });
+    say(error ? error.textContent : area().dataset.said, Boolean(error));
+    return true;
+  }
+
+  // ---- keys ---------------------------------------------------------------------------------------------------
+
+  function pressed(event) {
+    if (!area() || event.ctrlKey || event.altKey || event.metaKey || event.isComposing || event.defaultPrevented) return;
+    if (find("#keys")?.open) return;
+    if (event.key === "Tab") {
+      hop(event);
+      return;
+    }
+    const inField = event.target.matches?.(typing);
+    if (event.key === "Escape") {
+      if (find("details[open]")) close();
+      else if (inField) event.target.blur();
+      return;
+    }
+    if (inField || event.repeat || busy || !keysAreOn()) return;
+    if (event.key === "Enter") sendOpen(event);
+    else if (event.key === "?") showKeys(event);
+    else if (/^[1-9]$/.test(event.key)) toggle(event);
+    else press(event);
+  }
+
+  function press(event) {
+    const control = find(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
+    if (!control) return;
+    event.preventDefault();
+    control.click();
+  }
+
+  function showKeys(event) {
+    const keys = find("#keys");
+    if (!keys) return;
+    event.preventDefault();
+    keys.showModal();
+  }
+
+  function toggle(event) {
+    const reason = find(`[data-reason="${event.key}"]`);
+    if (!reason) return;
+    event.preventDefault();
+    const part = find("#reject");
+    if (!part.open) open("reject");
+    reason.checked = !reason.checked;
+    reason.focus();
+    if (reason.value === "other" && reason.checked) find("#remark").focus();
+  }
+
+  function sendOpen(event) {
+    const native = event.target.closest?.("button, a, summary");
+    const part = find("#reject[open]") ?? find("#edit[open]");
+    if (native || !part) return;
+    event.preventDefault();
+    part.querySelector("form").requestSubmit();
+  }
+
+  // A group of radio buttons is one stop of the Tab key; here it stops at every word that makes a good gap.
+  function hop(event) {
+    const word = event.target;
+    if (!word.matches?.("[data-statement] input")) return;
+    const stops = [...word.closest("[data-statement]").querySelectorAll("input")].filter(
+      (one) => one === word || "likely" in one.dataset || one.checked,
+    );
+    const next = stops[stops.indexOf(word) + (event.shiftKey ? -1 : 1)];
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  }
+
+  document.addEventListener("keydown", pressed);
+  document.addEventListener("visibilitychange", watch);
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!area()?.contains(form) || form.method !== "post") return;
+    if ("plain" in area().dataset || !("label" in form.dataset || "act" in form.dataset)) return;
+    event.preventDefault();
+    send(form);
+  });
+  window.addEventListener("popstate", () => {
+    // Links within the page end here, too.
+    if (location.pathname !== here) location.reload();
+  });
+  // What was done is said once, not again when the page is loaded again.
+  if (new URLSearchParams(location.search).has("done")) history.replaceState(null, "", location.pathname);
+  begin();
+  sendKept();
+})();

@@ -1,0 +1,95 @@
+// A debate as it goes, and passages beside the text that cites them. Pages work without it.
+"use strict";
+
+const KINDS = ["subclaims", "passages", "opinion", "question", "decision", "verdict"];
+
+// Fetches what has happened since the last event. The markup is made by the server, by the templates that make the whole
+// page, and everything in it that people, models or documents wrote was escaped there.
+class Debate {
+  constructor(box) {
+    this.box = box;
+    this.shown = Number(box.dataset.last);
+    this.wanted = this.shown;
+    this.busy = false;
+  }
+
+  follow() {
+    const source = new EventSource(`/jobs/${encodeURIComponent(this.box.dataset.jobEvents)}/events?after=${this.shown}`);
+    for (const kind of KINDS) {
+      source.addEventListener(kind, (event) => this.want(Number(event.lastEventId)));
+    }
+    source.addEventListener("begin", (event) => {
+      // The work was cut and begins again: what stands here came from the attempt before.
+      if (document.querySelector("[data-into] > *")) location.reload();
+      this.shown = Math.max(this.shown, Number(event.lastEventId));
+    });
+    source.addEventListener("progress", (event) => {
+      const news = JSON.parse(event.data);
+      this.box.querySelector("[data-state]").textContent = news.state === "queued" ? "waiting for its turn" : "debating";
+      this.box.querySelector("[data-message]").textContent = news.message;
+    });
+    source.addEventListener("end", () => {
+      source.close();
+      location.reload();
+    });
+    source.addEventListener("error", () => {
+      // Closed for good, not just interrupted: look again from time to time, as the page does without scripts.
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 4000);
+    });
+  }
+
+  async want(number) {
+    this.wanted = Math.max(this.wanted, number);
+    if (this.busy) return;
+    this.busy = true;
+    try {
+      while (this.shown < this.wanted) await this.fetchNews();
+    } catch {
+      this.wanted = this.shown; // the next event asks again
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  async fetchNews() {
+    const answer = await fetch(`/checks/${encodeURIComponent(this.box.dataset.live)}/debate?after=${this.shown}`);
+    if (!answer.ok) throw new Error(`status ${answer.status}`);
+    const holder = document.createElement("template");
+    holder.innerHTML = await answer.text();
+    const news = holder.content.querySelector("[data-last]");
+    for (const piece of [...news.children]) this.show(piece);
+    this.shown = Math.max(Number(news.dataset.last), this.shown + 1);
+  }
+
+  show(piece) {
+    const place = document.querySelector(`[data-into="${piece.dataset.region}"]`);
+    for (const part of [...piece.children]) {
+      const known = part.id ? document.getElementById(part.id) : null;
+      if (known) known.replaceWith(part);
+      else place.append(part);
+    }
+    if (place.children.length) place.closest("[data-part]").hidden = false;
+    this.box.querySelector("[data-said]").textContent = piece.dataset.said;
+  }
+}
+
+const live = document.querySelector("[data-live]");
+if (live) new Debate(live).follow();
+
+const dialog = document.querySelector("[data-passage-dialog]");
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-passage]");
+  if (!link || !dialog || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const passage = document.getElementById(`passage-${link.dataset.passage}`);
+  if (!passage) return;
+  event.preventDefault();
+  const copy = passage.cloneNode(true);
+  copy.removeAttribute("id");
+  dialog.querySelector("[data-passage-place]").replaceChildren(copy);
+  if (!dialog.open) dialog.showModal();
+});
+if (dialog) {
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close();
+  });
+}

@@ -1,0 +1,96 @@
+"""Pages and live streams of long work."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from climassay.errors import InputError
+from climassay.web.access import Admin, Annotator, Reader, may_read
+from climassay.web.accounts import User
+from climassay.web.failures import Missing, Refused
+from climassay.web.jobs import Job
+from climassay.web.pages import back_to, page
+from climassay.web.place import Place, PlaceHere
+
+router = APIRouter(prefix="/jobs", include_in_schema=False)
+POLL_SECONDS = 0.25
+BEAT_SECONDS = 15.0
+"""A comment so often keeps the connection open through proxies."""
+
+
+@router.get("")
+def show_all(request: Request, place: PlaceHere, user: Admin) -> Response:
+    """All long work, the newest first."""
+    return page(request, "working/jobs.html.j2", jobs=place.jobs.list(most=200))
+
+
+@router.get("/{job_id}")
+def show(request: Request, place: PlaceHere, user: Reader, job_id: str) -> Response:
+    """How far a job is."""
+    job = job_for(place, user, job_id)
+    return page(request, "working/job.html.j2", job=job, may_stop=may_stop(job, user))
+
+
+@router.post("/{job_id}/stop")
+def stop(place: PlaceHere, user: Annotator, job_id: str) -> Response:
+    """End a job: one's own, or as an admin anybody's."""
+    job = job_for(place, user, job_id)
+    if not may_stop(job, user):
+        raise Refused("This is somebody else's work: they or an admin can stop it.")
+    place.jobs.stop(job_id)
+    return back_to(f"/jobs/{job_id}")
+
+
+@router.get("/{job_id}/events")
+async def events(request: Request, place: PlaceHere, user: Reader, job_id: str) -> StreamingResponse:
+    """What a job tells, as server-sent events, from ``Last-Event-ID`` on."""
+    await run_in_threadpool(job_for, place, user, job_id)
+    last = request.headers.get("last-event-id", "") or request.query_params.get("after", "")
+    after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else 0
+    headers = {"X-Accel-Buffering": "no"}
+    return StreamingResponse(_stream(request, place, job_id, after), media_type="text/event-stream", headers=headers)
+
+
+async def _stream(request: Request, place: Place, job_id: str, after: int) -> AsyncIterator[str]:
+    shown, quiet = "", 0.0
+    while not place.jobs.closing:
+        # The state first: whatever the job told before it ended is then seen below.
+        job = await run_in_threadpool(place.jobs.get, job_id)
+        for event in await run_in_threadpool(place.jobs.events, job_id, after):
+            after = event.number
+            yield f"id: {event.number}\nevent: {event.kind}\ndata: {json.dumps(event.body)}\n\n"
+        state = json.dumps({"done": job.done, "total": job.total, "message": job.message, "state": job.state})
+        if state != shown:
+            shown, quiet = state, 0.0
+            yield f"event: progress\ndata: {state}\n\n"
+        if job.ended:
+            yield f"event: end\ndata: {json.dumps({'state': job.state, 'error': job.error})}\n\n"
+            return
+        if await request.is_disconnected():
+            return
+        await asyncio.sleep(POLL_SECONDS)
+        quiet += POLL_SECONDS
+        if quiet >= BEAT_SECONDS:
+            quiet = 0.0
+            yield ": still here\n\n"
+
+
+def job_for(place: Place, user: User | None, job_id: str) -> Job:
+    """A job that somebody may see: one's own, an adjudicator's any, a check also by whoever may read."""
+    try:
+        job = place.jobs.get(job_id)
+    except InputError as error:
+        raise Missing(str(error)) from None
+    own = user is not None and (job.by == user.name or user.may("adjudicator"))
+    if not own and not (job.kind == "check" and may_read(user, place)):
+        raise Refused("This is somebody else's work.")
+    return job
+
+
+def may_stop(job: Job, user: User | None) -> bool:
+    """Whether somebody may end a job: who asked for it, and admins."""
+    return user is not None and not job.ended and (job.by == user.name or user.may("admin"))

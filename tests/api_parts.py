@@ -1,0 +1,165 @@
+"""A server with something of everything, for tests of the API, and its operations as the document names them."""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.testclient import TestClient
+
+from annotated_dataset import DATASET, fill
+from check_parts import SUN, scripted, write_settings
+from check_parts import furnish as furnish_debates
+from climassay.corpus import Collection, read
+from climassay.factcheck import make_claim
+from climassay.factcheck.configuration import load_settings
+from climassay.primer import book_path
+from climassay.web import Place, ServerSettings, create_app
+from climassay.web.access import SESSION_COOKIE
+from climassay.web.api import OPERATIONS
+from climassay.web.api.document import api_document
+from climassay.web.checks.store import checks_of
+from climassay.workspace import Workspace
+from debate_parts import WordEncoder
+from factcheck_transcripts import checked
+from stored_runs import store_experiment, store_mcq
+from web_parts import ORIGIN
+
+BOOKS = ("physical_climate", "carbon_ice_past")
+COLLECTION = "books"
+API = "/api/v1"
+
+
+@dataclass(frozen=True)
+class Content:
+    """What lies in the server."""
+
+    documents: tuple[str, ...]
+    passage: str
+    run: str
+    other_run: str
+    check: str
+
+
+def settings_of(folder: Path) -> dict:
+    """Settings of a server whose debates are answered by a script."""
+    return {"debates": (write_settings(folder),), "publisher": "Example Observatory"}
+
+
+def furnish(place) -> Content:
+    """Two primer books, six drafts to annotate twice each, two experiments, a finished check."""
+    encoder = WordEncoder()
+    furnish_debates(place, scripted())
+    for name in ("words", "local:minilm"):
+        place.shared(f"encoder:{name}", lambda: encoder)
+    made = Collection.create(place.workspace, COLLECTION, encoder)
+    for book in BOOKS:
+        made.add(read(book_path(book)).documents)
+    documents = tuple(sorted(document.id for document in made.documents()))
+    fill(place, dataset=DATASET, overlap=2)
+    runs = store_experiment(place.records), store_mcq(place.records)
+    return Content(documents, f"{documents[0]}-0", *runs, finished_check(place))
+
+
+class Server:
+    """A filled server, and programs that work for its users."""
+
+    def __init__(self, place, content, client):
+        self.place, self.content, self._client = place, content, client
+        self._tokens = {}
+
+    def ask(self, method, path, *, role="admin", status=200, **options):
+        """The content of an answer, whose status is checked."""
+        if role not in self._tokens:
+            self._tokens[role] = bearer(self.place, role)
+        answer = self._client.request(method, API + path, headers=self._tokens[role], **options)
+        assert answer.status_code == status, answer.text
+        return answer.json() if answer.content else None
+
+    def get(self, path, *, role="annotator", status=200, **query):
+        return self.ask("GET", path, role=role, status=status, params=query)
+
+    def post(self, path, body=None, *, role="admin", status=200):
+        return self.ask("POST", path, role=role, status=status, json=body)
+
+    def page(self, path):
+        """A page as an admin sees it."""
+        self.ask("GET", "/me")
+        cookie = {"Cookie": f"{SESSION_COOKIE}={self.place.accounts.begin_session('admin', days=1)}"}
+        answer = self._client.get(path, headers=cookie)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    def passages(self, document):
+        """The passages of a document, in its order."""
+        return Collection.open(self.place.workspace, COLLECTION).document_passages(document)
+
+    def ended(self, job):
+        """A job, once it has ended."""
+        for _ in range(600):
+            if self.get(f"/jobs/{job}", role="admin")["state"] in ("done", "failed", "stopped"):
+                break
+            self.place.jobs.wait_for_news(0.05)
+        return self.get(f"/jobs/{job}", role="admin")
+
+
+@contextmanager
+def serving(folder: Path):
+    """A running application over a filled workspace, as a :class:`Server`."""
+    place = Place(Workspace.open(folder / "workspace"), ServerSettings(**settings_of(folder)))
+    content = furnish(place)
+    with TestClient(create_app(place), base_url=ORIGIN, follow_redirects=False) as client:
+        yield Server(place, content, client)
+    place.close()
+
+
+def calls_into(kept):
+    """A decorator that keeps a function under the name of the operation that it is about."""
+
+    def calls(name):
+        def keep(function):
+            assert name not in kept
+            kept[name] = function
+            return function
+
+        return keep
+
+    return calls
+
+
+def about(*tags):
+    """Names of the operations with one of these tags, such as ``GET /me``."""
+    found = ((method, path, one["tags"][0]) for method, path, one in operations())
+    return {f"{method} {path.removeprefix(API)}" for method, path, tag in found if tag in tags}
+
+
+def finished_check(place, claim=SUN) -> str:
+    """A check that has ended with a verdict."""
+    checks = checks_of(place)
+    settings = load_settings(place.settings.debates[0])
+    check = checks.begin(make_claim(claim, source="A columnist"), settings, set_up="two sides", by="annotator")
+    with place.records.run("check", {"claim": claim}) as run:
+        checks.finish(check, checked(claim, ({"Physical": "incorrect"}, "incorrect"), share=0.8), run=run.id)
+    return check
+
+
+def bearer(place, role):
+    """Headers of a program that works for the user of a role, who is made when first needed."""
+    if role is None:
+        return {}
+    if role not in [user.name for user in place.accounts.users()]:
+        place.accounts.add(role, role)
+    return {"Authorization": f"Bearer {place.accounts.make_token(role, 'test')}"}
+
+
+def document():
+    """The OpenAPI document."""
+    return api_document(OPERATIONS, ORIGIN)
+
+
+def operations():
+    """(method, path, operation) of all of them."""
+    return [
+        (method.upper(), path, operation)
+        for path, methods in document()["paths"].items()
+        for method, operation in methods.items()
+    ]

@@ -1,0 +1,86 @@
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from command_line import run_command
+
+
+def test_users_come_and_go(monkeypatch, capsys, tmp_path):
+    place = ["-w", str(tmp_path)]
+    code, out, _ = run_command(monkeypatch, capsys, "users", "add", "Root", "--role", "admin", "--json", *place)
+    assert code == 0
+    assert json.loads(out)["name"] == "root"
+    assert json.loads(out)["link"].startswith("http://127.0.0.1:8000/enter/")
+    code, out, _ = run_command(monkeypatch, capsys, "users", "add", "ada", "--shown", "Ada", *place)
+    assert "/enter/" in out
+    code, out, _ = run_command(
+        monkeypatch, capsys, "users", "reset", "ada", "--address", "https://x.example/", "--json", *place
+    )
+    assert json.loads(out)["link"].startswith("https://x.example/enter/")
+    run_command(monkeypatch, capsys, "users", "remove", "ada", *place)
+    code, out, _ = run_command(monkeypatch, capsys, "users", "list", "--json", *place)
+    assert [(user["name"], user["role"], user["active"]) for user in json.loads(out)] == [
+        ("ada", "annotator", False),
+        ("root", "admin", True),
+    ]
+    code, out, _ = run_command(monkeypatch, capsys, "users", "list", *place)
+    assert "shut out" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["users", "add", "a b"], "cannot be a user name"),
+        (["users", "add", "ada", "--role", "boss"], "no role 'boss'"),
+        (["users", "reset", "nobody"], "no user 'nobody'"),
+        (["users", "remove", "nobody"], "no user 'nobody'"),
+        (["serve", "--public", "all"], "--public is one of"),
+        (["serve", "--port", "0", "--address", "x.example"], "must look like https://"),
+        (["serve", "--host", "256.1.1.1"], "cannot be used"),
+    ],
+    ids=["name", "role", "reset", "remove", "public", "address", "host"],
+)
+def test_bad_input_is_one_sentence(monkeypatch, capsys, tmp_path, arguments, sentence):
+    code, _, err = run_command(monkeypatch, capsys, *arguments, "-w", str(tmp_path))
+    assert code == 2
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_a_port_in_use_is_said_before_anything_is_loaded(monkeypatch, capsys, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, err = run_command(monkeypatch, capsys, "serve", "--port", str(port), "-w", str(tmp_path))
+    assert code == 2
+    assert f"Port {port} on 127.0.0.1 cannot be used" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fresh_workspace_is_served_at_once_with_a_link(tmp_path):
+    command = [sys.executable, "-c", "from climassay.cli.main import main; main()", "serve", "--port", "0", "--json"]
+    server = subprocess.Popen(
+        [*command, "-w", str(tmp_path)], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    )
+    try:
+        line, depth = "", 0
+        for part in server.stdout:
+            line += part
+            depth += part.count("{") - part.count("}")
+            if depth == 0:
+                break
+        told = json.loads(line)
+        with urllib.request.urlopen(told["link"]) as answer:
+            assert "signs you in once as <strong>admin</strong>" in answer.read().decode()
+        with urllib.request.urlopen(told["address"] + "/sign-in") as answer:
+            assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+            assert "server" not in answer.headers
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(20)
+    assert (tmp_path / "records.sqlite").is_file()

@@ -1,0 +1,108 @@
+"""Runs as commands leave them in the records, for tests of what is shown of them."""
+
+from dataclasses import asdict, replace
+
+from climassay.evaluation.experiment_store import save_experiment
+from climassay.evaluation.mcq import Prediction
+from climassay.evaluation.scores import score_mcq
+from climassay.factcheck import as_data
+from climassay.models.contract import Completion, GenerationRequest, Message, Usage
+from climassay.records import RecordedModel
+from experiments import LEVELS, experiment, question
+from factcheck_transcripts import checked, full_transcript
+
+
+class Costly:
+    """Answers everything with ten and two tokens for a cent; what says ``broken`` fails, ``free`` has no price."""
+
+    def __init__(self, name="openai:costly"):
+        self.name, self.fingerprint = name, name.ljust(64, "0")
+
+    def render(self, messages, assistant_prefix=""):
+        return messages[-1].content + assistant_prefix
+
+    def generate(self, requests, *, on_result=None):
+        for index, request in enumerate(requests):
+            text = request.messages[-1].content
+            if "broken" in text:
+                on_result(index, Completion.failed("No luck.", Usage(requests=3)))
+            else:
+                on_result(index, Completion("a) this one", "stop", Usage(10, 2, 1, None if "free" in text else 0.01)))
+
+    def option_logprobs(self, requests, *, on_result=None):
+        raise NotImplementedError
+
+    def close(self):
+        """Nothing to give back."""
+
+
+def ask(records, run, *texts, model=None):
+    """Ask a model within a run."""
+    requests = [GenerationRequest((Message("user", text),)) for text in texts]
+    RecordedModel(model or Costly(), records, run).generate(requests)
+
+
+def store_experiment(records, given=None, *, name="test", asked=()):
+    """A run of ``climassay evaluate run``.
+
+    Args:
+        records: Where to.
+        given: The experiment; by default a small one.
+        name: In its configuration.
+        asked: Prompts that it sent.
+    """
+    config = {"name": name, "models": [{"name": "local:small"}], "prompts": {"mcq": "a" * 64}, "seed": 7}
+    with records.run("evaluate run", config, {"plan": 7}) as run:
+        if asked:
+            ask(records, run, *asked)
+        save_experiment(run, replace(given or experiment(), run=run.id, name=name))
+    return run.id
+
+
+def store_mcq(records, right=(0, 1, 2, 3), *, model="local:small", questions=12, with_questions=True):
+    """A run of ``climassay evaluate mcq`` in which the questions of these numbers were answered rightly."""
+    asked = [question("mcq", number, LEVELS[number % 3]) for number in range(questions)]
+    predictions = [
+        Prediction(
+            question=one.id,
+            level=one.level,
+            setting="default",
+            scoring="letter",
+            permutation=0,
+            order=(0, 1, 2, 3),
+            chosen=one.correct if number in right else (one.correct + 1) % 4,
+            position=one.correct if number in right else (one.correct + 1) % 4,
+            correct=number in right,
+            correct_position=one.correct,
+            text="A",
+        )
+        for number, one in enumerate(asked)
+    ]
+    scores = score_mcq(asked, predictions)
+    config = {"questions": "primer", "n": questions, "model": model, "settings": ["default"], "fingerprint": "f" * 64}
+    with records.run("evaluate mcq", config, {"orders": 0}) as run:
+        if with_questions:
+            run.save_results("questions", [asdict(one) for one in asked])
+        run.save_results("predictions", [asdict(one) for one in predictions])
+        for name in ("accuracy", "paired", "position"):
+            run.save_results(name, [asdict(row) for row in getattr(scores, name)])
+    return run.id
+
+
+def store_factchecks(records, *, published=True):
+    """A run of ``climassay factcheck-run``: five claims, the first two with a verdict other than the published one."""
+    done = [
+        full_transcript(),
+        checked("It cools.", ({"IPCC": "correct"}, "correct"), share=0.6),
+        checked("It warms.", ({"IPCC": "correct"}, "correct"), share=0.8),
+        checked("Ice melts.", ({"IPCC": "correct"}, "correct")),
+        checked("Unknown <script>alert(1)</script> thing.", ({"IPCC": "not enough information"},
+                "not enough information")),
+    ]  # fmt: skip
+    truths = {"c1": "correct", "It cools.": "incorrect", "It warms.": "correct", "Ice melts.": "correct"}
+    config = {"scale": "climate-feedback", "file": "claims.csv", "prompts": {"verdict": "b" * 64}}
+    with records.run("factcheck-run", config, {"sampling": 0}) as run:
+        run.save_results("transcript", [as_data(one) for one in done])
+        if published:
+            run.save_results("published", [{"claim": key, "verdict": label} for key, label in truths.items()])
+    return run.id

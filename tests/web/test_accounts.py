@@ -1,0 +1,198 @@
+import threading
+
+import pytest
+
+from climassay.errors import InputError
+from climassay.records import Records
+from climassay.web.accounts import (
+    ATTEMPTS,
+    ATTEMPTS_BY_ADDRESS,
+    WINDOW_SECONDS,
+    AccountStore,
+    TooManyAttempts,
+)
+
+GOOD = "a long enough one"
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1_000_000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def accounts(database_url, clock):
+    with Records(database_url) as records:
+        yield AccountStore(records.database, clock)
+
+
+@pytest.mark.parametrize("name", ["", "a", "A", "-a", "a b", "a/b", "ä1", "a" * 41, "<b>", "a\n"])
+def test_names_that_cannot_be_used(accounts, name):
+    with pytest.raises(InputError, match="cannot be a user name"):
+        accounts.add(name)
+
+
+def test_a_name_is_taken_once(accounts):
+    accounts.add("ada", "admin", "  Ada   L. ")
+    assert accounts.user("ada").shown == "Ada L."
+    with pytest.raises(InputError, match="already a user 'ada'"):
+        accounts.add("ada")
+    with pytest.raises(InputError, match="no role 'boss'"):
+        accounts.add("bob", "boss")
+    assert [user.name for user in accounts.users()] == ["ada"]
+
+
+def test_roles_contain_each_other(accounts):
+    adjudicator = accounts.add("jo", "adjudicator")
+    assert adjudicator.may("annotator")
+    assert adjudicator.may("adjudicator")
+    assert not adjudicator.may("admin")
+
+
+@pytest.mark.parametrize("password", ["", "short", "aaaaaaaaaaaaaa", "x" * 1001, "ada-lovelace"])
+def test_passwords_that_are_refused(accounts, password):
+    accounts.add("ada-lovelace")
+    with pytest.raises(InputError):
+        accounts.set_password("ada-lovelace", password)
+
+
+def test_a_password_is_kept_as_argon2id_only(accounts, database_url):
+    import sqlalchemy as sa
+
+    from climassay.web.account_tables import users
+
+    accounts.add("ada")
+    accounts.set_password("ada", GOOD)
+    with Records(database_url) as records, records.database.read() as connection:
+        kept = connection.execute(sa.select(users.c.password)).scalar_one()
+    assert kept.startswith("$argon2id$")
+    assert GOOD not in kept
+    assert accounts.check_password(" Ada ", GOOD, "here").name == "ada"
+    assert accounts.check_password("ada", GOOD + "!", "here") is None
+
+
+def test_who_has_no_password_or_is_shut_out_does_not_get_in(accounts):
+    accounts.add("root", "admin")
+    accounts.add("ada")
+    assert accounts.check_password("ada", "", "here") is None
+    accounts.set_password("ada", GOOD)
+    accounts.change("ada", active=False)
+    assert accounts.check_password("ada", GOOD, "here") is None
+
+
+def test_attempts_are_limited_by_name(accounts, clock):
+    accounts.add("ada")
+    accounts.set_password("ada", GOOD)
+    for number in range(ATTEMPTS):
+        assert accounts.check_password("ada", "wrong", f"address {number}") is None
+    with pytest.raises(TooManyAttempts, match="15 minutes"):
+        accounts.check_password("ada", GOOD, "another address")
+    clock.now += WINDOW_SECONDS + 1
+    assert accounts.check_password("ada", GOOD, "another address") is not None
+
+
+def test_attempts_are_limited_by_address_whatever_the_names(accounts):
+    for number in range(ATTEMPTS_BY_ADDRESS):
+        accounts.check_password(f"name{number}", "wrong", "one address")
+    with pytest.raises(TooManyAttempts):
+        accounts.check_password("somebody-else", "wrong", "one address")
+    assert accounts.check_password("somebody-else", "wrong", "another") is None
+
+
+def test_a_right_password_forgives_the_wrong_ones_before(accounts):
+    accounts.add("ada")
+    accounts.set_password("ada", GOOD)
+    for _ in range(3):
+        for _ in range(ATTEMPTS - 1):
+            accounts.check_password("ada", "wrong", "here")
+        assert accounts.check_password("ada", GOOD, "here") is not None
+
+
+def test_sessions_end(accounts, clock):
+    accounts.add("root", "admin")
+    accounts.add("ada")
+    token = accounts.begin_session("ada", days=1)
+    other = accounts.begin_session("ada", days=1)
+    assert accounts.session_user(token).name == "ada"
+    accounts.end_session(other)
+    assert accounts.session_user(other) is None
+    accounts.set_password("ada", GOOD, keep_session=token)
+    assert accounts.session_user(token) is not None
+    accounts.set_password("ada", GOOD)
+    assert accounts.session_user(token) is None
+    token = accounts.begin_session("ada", days=1)
+    clock.now += 86401
+    assert accounts.session_user(token) is None
+    token = accounts.begin_session("ada", days=1)
+    accounts.change("ada", active=False)
+    accounts.change("ada", active=True)
+    assert accounts.session_user(token) is None
+
+
+def test_a_link_works_once_and_not_for_ever(accounts, clock):
+    accounts.add("ada")
+    first = accounts.make_link("ada", "invitation")
+    second = accounts.make_link("ada", "invitation")
+    assert accounts.link(first) is None
+    assert accounts.link(second).user.name == "ada"
+    assert accounts.use_link(second).purpose == "invitation"
+    assert accounts.use_link(second) is None
+    assert accounts.link(second) is None
+    third = accounts.make_link("ada", "password")
+    clock.now += 25 * 3600
+    assert accounts.link(third) is None
+    assert accounts.use_link(third) is None
+
+
+def test_of_two_at_once_one_uses_the_link(accounts):
+    accounts.add("ada")
+    token = accounts.make_link("ada", "enter")
+    got = []
+    threads = [threading.Thread(target=lambda: got.append(accounts.use_link(token))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len([link for link in got if link is not None]) == 1
+
+
+def test_tokens_of_programs(accounts):
+    accounts.add("ada")
+    accounts.add("bob")
+    token = accounts.make_token("ada", " my   notebook ")
+    [kept] = accounts.tokens("ada")
+    assert kept.label == "my notebook"
+    assert accounts.token_user(token).name == "ada"
+    with pytest.raises(InputError, match="no such token"):
+        accounts.revoke_token("bob", kept.id)
+    accounts.revoke_token("ada", kept.id)
+    assert accounts.token_user(token) is None
+    assert accounts.tokens("ada")[0].revoked_at is not None
+
+
+def test_the_last_admin_stays(accounts):
+    accounts.add("root", "admin")
+    with pytest.raises(InputError, match="must be an admin"):
+        accounts.change("root", role="annotator")
+    with pytest.raises(InputError, match="must be an admin"):
+        accounts.change("root", active=False)
+    assert accounts.user("root").may("admin")
+    accounts.add("second", "admin")
+    accounts.change("root", active=False)
+    assert not accounts.user("root").active
+
+
+def test_keys_are_the_same_at_every_start(accounts, database_url):
+    first = accounts.secret("csrf")
+    assert len(first) == 32
+    assert accounts.secret("other") != first
+    with Records(database_url) as records:
+        assert AccountStore(records.database).secret("csrf") == first

@@ -1,0 +1,296 @@
+"""The annotation pages in a real browser."""
+
+import re
+
+import pytest
+
+from annotated_dataset import DATASET, WORDINGS, draft, fill
+from browser import PHONE, sideways
+
+HOME = f"/annotate/{DATASET}"
+
+
+FAULTS = """() => {
+  const faults = [];
+  const ids = [...document.querySelectorAll("[id]")].map((one) => one.id);
+  for (const id of ids) if (ids.indexOf(id) !== ids.lastIndexOf(id)) faults.push(`two elements are called ${id}`);
+  for (const one of document.querySelectorAll("input:not([type=hidden]), select, textarea"))
+    if (!one.labels.length && !one.ariaLabel) faults.push(`no label: ${one.outerHTML}`);
+  for (const one of document.querySelectorAll("button, a[href]"))
+    if (!(one.textContent.trim() || one.ariaLabel)) faults.push(`no name: ${one.outerHTML}`);
+  for (const one of document.querySelectorAll("[aria-labelledby]"))
+    if (!document.getElementById(one.getAttribute("aria-labelledby"))) faults.push(`names nothing: ${one.outerHTML}`);
+  let before = 0;
+  for (const one of document.querySelectorAll("main :is(h1, h2, h3, h4)")) {
+    const level = Number(one.tagName[1]);
+    if (level > before + 1) faults.push(`h${level} after h${before}: ${one.textContent}`);
+    before = level;
+  }
+  if (document.querySelectorAll("h1").length !== 1) faults.push("not one h1");
+  return faults;
+}"""
+"""What would keep somebody who hears a page, or goes through it by keys, from using it."""
+
+
+@pytest.fixture
+def queue(running_server):
+    """The annotations of the running server, over a dataset of six."""
+    return fill(running_server.place)
+
+
+def shown(page):
+    """Id of the item on the page."""
+    return page.locator("[data-annotate]").get_attribute("data-draft")
+
+
+def follows(page, before):
+    """Wait until another item is shown, and give its id."""
+    page.wait_for_selector(f"[data-annotate]:not([data-draft='{before}'])")
+    return shown(page)
+
+
+def told(page, words):
+    page.wait_for_function("words => document.querySelector('.annotate-news').textContent.includes(words)", arg=words)
+
+
+def test_three_items_are_labelled_by_keys_alone_and_the_last_is_taken_back(visit, running_server):
+    queue = fill(running_server.place, [draft(name) for name in ("q1", "q2", "q4")])
+    page = visit("annotator")
+    page.goto(HOME)
+    page.evaluate("window.loadedOnce = true")
+    first = shown(page)
+    page.keyboard.press("v")
+    second = follows(page, first)
+    told(page, "Saved. 1 of 3.")
+    assert page.evaluate("document.activeElement.id") == "question"
+    for key in ("x", "2", "6", "Enter"):
+        page.keyboard.press(key)
+    third = follows(page, second)
+    page.keyboard.press("5")
+    page.keyboard.type("v and x and 1: not typed as keys")
+    page.keyboard.press("Enter")
+    follows(page, third)
+    told(page, "Nothing is left")
+    said = {label.draft: label for label in queue.labels(DATASET)}
+    assert said[first].accepted
+    assert said[first].seconds > 0
+    assert said[second].reasons == ("wrong answer", "context reference")
+    assert (said[third].reasons, said[third].remark) == (("other",), "v and x and 1: not typed as keys")
+    page.keyboard.press("u")
+    follows(page, "")
+    assert shown(page) == third
+    told(page, "Taken back. 2 of 3.")
+    assert [label.draft for label in queue.labels(DATASET)] == [first, second]
+    assert page.evaluate("window.loadedOnce"), "the page was loaded anew instead of swapped"
+
+
+def test_the_term_of_a_statement_is_chosen_with_tab_and_space(visit, running_server):
+    queue = fill(running_server.place, [draft("q3")])
+    page = visit("annotator")
+    page.goto(HOME)
+    suggested = page.locator("[name=term]:checked")
+    assert suggested.input_value() == "dust"
+    suggested.focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.value") == "leading"
+    assert suggested.input_value() == "dust"
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate("document.activeElement.value") == "Mineral"
+    page.keyboard.press("Space")
+    page.keyboard.press("v")
+    follows(page, "q3")
+    assert [label.wording.answer for label in queue.labels(DATASET)] == ["Mineral"]
+
+
+def test_arrows_go_through_all_words_and_tab_leaves_the_statement(visit, running_server):
+    fill(running_server.place, [draft("q3")])
+    page = visit("annotator")
+    page.goto(HOME)
+    page.locator("[name=term]:checked").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("[name=term]:checked").input_value() == "is"
+    for _ in range(8):
+        page.keyboard.press("Tab")
+        if not page.evaluate("document.activeElement.matches('[name=term]')"):
+            break
+    assert page.evaluate("document.activeElement.textContent").startswith("Valid")
+
+
+def test_keys_do_nothing_with_a_modifier_or_when_they_are_switched_off(visit, queue):
+    page = visit("annotator")
+    page.goto(HOME)
+    first = shown(page)
+    page.keyboard.press("Alt+v")
+    page.keyboard.press("?")
+    page.get_by_label("One-key shortcuts are on").uncheck()
+    page.keyboard.press("v")
+    page.get_by_role("button", name="Close").click()
+    page.keyboard.press("v")
+    page.reload()
+    page.keyboard.press("v")
+    assert shown(page) == first
+    assert queue.labels(DATASET) == []
+
+
+def test_an_edit_is_kept_beside_the_words_before(visit, running_server, shoot):
+    queue = fill(running_server.place, [draft("q1")])
+    page = visit("annotator")
+    page.goto(HOME)
+    page.keyboard.press("e")
+    page.keyboard.press("End")
+    page.get_by_label("Text of option d").fill("Near −70 °C")
+    page.get_by_role("textbox", name="Question").fill("Near which temperature do pure cloud droplets freeze?")
+    page.get_by_role("button", name="Accept with these words").click()
+    follows(page, "q1")
+    assert queue.labels(DATASET)[0].wording.options[3] == "Near −70 °C"
+    page.goto(f"{HOME}/history")
+    assert page.locator("del").all_text_contents()[:1] == ["At"]
+    assert page.locator("ins").all_text_contents()[0].startswith("Near")
+    shoot(page, "annotate-history")
+
+
+def test_what_cannot_be_stored_is_kept_in_the_form(visit, queue):
+    page = visit("annotator", expected="400")
+    page.goto(HOME)
+    first = shown(page)
+    page.keyboard.press("x")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[role=alert]")
+    assert shown(page) == first
+    assert page.locator("#reject").get_attribute("open") is not None
+    assert page.evaluate("document.activeElement.matches('[data-error]')")
+    assert queue.labels(DATASET) == []
+
+
+def test_a_label_outlives_a_lost_connection(visit, queue):
+    page = visit("annotator", expected="ERR_INTERNET_DISCONNECTED")
+    page.goto(HOME)
+    first = shown(page)
+    page.context.set_offline(True)
+    page.keyboard.press("v")
+    told(page, "Your label is kept")
+    page.keyboard.press("v")
+    assert queue.labels(DATASET) == []
+    page.context.set_offline(False)
+    follows(page, first)
+    assert [label.draft for label in queue.labels(DATASET)] == [first]
+
+
+def test_a_label_whose_answer_was_lost_is_stored_once(visit, queue):
+    page = visit("annotator", expected="ERR_FAILED")
+    page.goto(HOME)
+    first = shown(page)
+    lost = []
+
+    def lose_the_first_answer(route):
+        if route.request.method == "POST" and not lost:
+            lost.append(route.fetch(max_redirects=0).status)
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route(re.compile(f"{HOME}/q"), lose_the_first_answer)
+    page.keyboard.press("v")
+    follows(page, first)
+    assert lost == [303]
+    assert [label.draft for label in queue.labels(DATASET, current=False)] == [first]
+
+
+def test_a_label_that_was_on_its_way_when_the_session_ended_is_sent_after_signing_in(visit, queue, running_server):
+    page = visit("annotator")
+    page.goto(HOME)
+    first = shown(page)
+    running_server.place.accounts.end_session(running_server.session("annotator"))
+    page.keyboard.press("v")
+    page.wait_for_url("**/sign-in*")
+    assert queue.labels(DATASET) == []
+    del running_server.sessions["annotator"]
+    from climassay.web.access import SESSION_COOKIE
+
+    cookie = {"name": SESSION_COOKIE, "value": running_server.session("annotator"), "url": running_server.url}
+    page.context.add_cookies([cookie])
+    page.goto(HOME)
+    follows(page, first)
+    assert [label.draft for label in queue.labels(DATASET)] == [first]
+
+
+def test_back_leads_to_the_page_before_and_links_within_the_page_load_nothing(visit, queue):
+    page = visit("annotator")
+    page.goto("/annotate")
+    page.get_by_role("link", name="Begin").click()
+    first = shown(page)
+    page.keyboard.press("v")
+    second = follows(page, first)
+    page.evaluate("window.loadedOnce = true")
+    page.evaluate("location.hash = 'main'")
+    assert page.evaluate("window.loadedOnce")
+    assert shown(page) == second
+    page.go_back()
+    page.go_back()
+    page.wait_for_url("**/annotate")
+    assert "You labelled 1 of 6" in page.text_content("main")
+
+
+def test_pages_work_without_scripts(visit, running_server):
+    queue = fill(running_server.place, [draft("q1"), draft("q2")])
+    page = visit("annotator", javascript=False)
+    page.goto("/annotate")
+    page.get_by_role("link", name="Begin").click()
+    first = shown(page)
+    page.get_by_role("button", name="Valid", exact=True).click()
+    assert shown(page) != first
+    page.locator("#reject summary").click()
+    page.get_by_label("The marked answer is wrong").check()
+    page.locator("#reject").get_by_role("button", name="Reject").click()
+    assert [(label.accepted, label.reasons) for label in queue.labels(DATASET)] == [
+        (True, ()),
+        (False, ("wrong answer",)),
+    ]
+    page.get_by_role("button", name="Undo").click()
+    assert len(queue.labels(DATASET)) == 1
+
+
+@pytest.mark.parametrize("name", ["q1", "q2", "q3"])
+def test_the_pages_fit_the_narrowest_phone_with_the_buttons_in_reach(visit, running_server, shoot, name):
+    fill(running_server.place, [draft(name)])
+    page = visit("annotator", phone=True)
+    page.goto(HOME)
+    assert sideways(page) == 0
+    box = page.get_by_role("button", name="Valid").bounding_box()
+    assert box["y"] > PHONE["height"] * 0.7
+    assert box["height"] >= 44
+    kind = WORDINGS[name][0]
+    shoot(page, f"annotate-{kind}")
+    page.get_by_role("link", name="Invalid").tap()
+    assert page.locator("#reject").get_attribute("open") is not None
+    assert sideways(page) == 0
+
+
+def test_all_pages_fit_and_can_be_read_aloud(visit, running_server, shoot):
+    queue = fill(running_server.place, overlap=2)
+    for annotator, accepted in (("annotator", True), ("adjudicator", False)):
+        for place, name in enumerate(("q1", "q2", "q5")):
+            against = {"reasons": ("wrong answer", "other"), "remark": "Too warm by far."}
+            said = {"accepted": True} if accepted or place else {"accepted": False, **against}
+            queue.label(DATASET, name, annotator, **said, seconds=12.5, key=f"{annotator}-{name}")
+    page = visit("admin")
+    for path, name in (
+        ("/annotate", "annotate-queues"),
+        (HOME, ""),
+        (f"{HOME}/guidelines", ""),
+        (f"{HOME}/conflicts", ""),
+        (f"{HOME}/conflicts/q1", "annotate-conflict"),
+        (f"{HOME}/agreement", "annotate-agreement"),
+        (f"{HOME}/settings", ""),
+        (f"{HOME}/history?annotator=adjudicator", ""),
+    ):
+        assert page.goto(path).status == 200
+        assert sideways(page) == 0, path
+        assert page.evaluate(FAULTS) == [], path
+        if name:
+            shoot(page, name, whole=True)
+    page.goto(f"{HOME}/conflicts/q1")
+    page.get_by_role("button", name="Decide like adjudicator").click()
+    page.wait_for_url("**/conflicts?done=decided")
+    assert queue.item(DATASET, "q1").state == "settled"

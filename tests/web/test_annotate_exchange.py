@@ -1,0 +1,160 @@
+"""Taking labels out and in through the browser, and training on them."""
+
+import csv
+import io
+import json
+import zipfile
+
+import pytest
+
+from annotated_dataset import DATASET, draft, fill, source
+from climassay.generation import Wording
+from climassay.web.annotate import retraining
+from topic_encoder import TopicEncoder
+from web_parts import csrf_of
+
+HOME = f"/annotate/{DATASET}"
+
+
+@pytest.fixture
+def queue(place):
+    """Three labels, one of them withdrawn."""
+    store = fill(place)
+    store.label(DATASET, "q1", "ann", accepted=False, reasons=["other"], remark="=cmd()", seconds=4, key="k1")
+    store.label(DATASET, "q2", "ann", accepted=True, wording=Wording("Why so?", "So."), key="k2")
+    store.label(DATASET, "q3", "ann", accepted=True, key="k3")
+    store.undo(DATASET, "ann")
+    return store
+
+
+def send(client, content, name="labels.jsonl", format="jsonl"):
+    data = {"csrf": csrf_of(client), "format": format}
+    return client.post(f"{HOME}/import", data=data, files={"file": (name, content)})
+
+
+def test_everything_comes_back_from_our_own_format(queue, client_of):
+    answer = client_of("adjudicator").get(f"{HOME}/export")
+    assert answer.headers["content-disposition"] == f"attachment; filename*=UTF-8''{DATASET}-labels.jsonl"
+    rows = [json.loads(line) for line in answer.text.splitlines()]
+    assert [row["label"]["key"] for row in rows if "label" in row] == ["k1", "k2", "k3"]
+    before = queue.labels(DATASET, current=False)
+    page = send(client_of("admin"), answer.content)
+    assert "0 labels were taken in; 3 were here already" in page.text
+    assert queue.labels(DATASET, current=False) == before
+
+
+def test_a_table_of_another_server_is_taken_in_once(queue, client_of):
+    answer = client_of("adjudicator").get(f"{HOME}/export?format=csv")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [row["remark"] for row in rows if row["draft"] == "q1"] == ["'=cmd()"]
+    added = "draft,annotator,label,reasons\nq4,bob,invalid,wrong answer\nq9,bob,valid,\n"
+    admin = client_of("admin")
+    page = send(admin, added, "theirs.CSV", "csv")
+    assert "1 label was taken in; 0 were here already" in page.text
+    assert "1 could not be taken in" in page.text
+    assert "no item &#39;q9&#39;" in page.text
+    assert "1 was here already" in send(admin, added, "theirs.CSV", "csv").text
+    assert [label.reasons for label in queue.labels(DATASET, annotator="bob")] == [("wrong answer",)]
+
+
+ARCHIVES = {
+    "label-studio": {"interface.xml", "tasks.json"},
+    "argilla": {"records.json"},
+}
+
+
+@pytest.mark.parametrize(("format", "names"), ARCHIVES.items(), ids=ARCHIVES)
+def test_what_is_several_files_comes_as_an_archive(queue, client_of, format, names):
+    answer = client_of("adjudicator").get(f"{HOME}/export?format={format}")
+    assert answer.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as packed:
+        assert names <= set(packed.namelist())
+
+
+def test_tasks_of_label_studio_come_back(queue, client_of):
+    answer = client_of("adjudicator").get(f"{HOME}/export?format=label-studio")
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as packed:
+        tasks = packed.read("tasks.json")
+    assert "2 were here already" in send(client_of("admin"), tasks, "tasks.json", "label-studio").text
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "format", "sentence"),
+    [
+        (b"{}", "labels.jsonl", "jsonl", "no file of annotations"),
+        (b"\xff\xfe", "labels.jsonl", "jsonl", "The file, line 1"),
+        (b"a,b\n1,2\n", "../../etc/passwd.csv", "csv", "The file is no table of labels"),
+        (b"{}", "labels.exe", "jsonl", "ends in"),
+        (b"{}", "labels.json", "word", "There is no format"),
+        (b"{}", "labels.json", "argilla", "The file holds no records"),
+    ],
+    ids=["not ours", "no text", "no table", "ending", "format", "no records"],
+)
+def test_a_file_that_cannot_be_read_is_refused_in_one_sentence(queue, client_of, content, name, format, sentence):
+    before = queue.labels(DATASET, current=False)
+    page = send(client_of("admin"), content, name, format)
+    assert page.status_code == 400
+    assert sentence in page.text
+    assert "/tmp" not in page.text
+    assert queue.labels(DATASET, current=False) == before
+
+
+def test_an_unknown_format_is_not_given_out(queue, client_of):
+    assert client_of("adjudicator").get(f"{HOME}/export?format=xlsx").status_code == 400
+
+
+def ended(place, job):
+    """The job when it has ended."""
+    for _ in range(600):
+        found = place.jobs.get(job)
+        if found.ended:
+            return found
+        place.jobs.wait_for_news(0.2)
+    raise AssertionError(f"The job {job} does not end.")
+
+
+def train(client, place):
+    answer = client.post(f"{HOME}/retrain", data={"csrf": csrf_of(client)})
+    assert answer.headers["location"].startswith("/jobs/")
+    return ended(place, answer.headers["location"].removeprefix("/jobs/"))
+
+
+def test_a_training_reads_the_labels_and_judges_what_waits(place, client_of, monkeypatch):
+    monkeypatch.setattr("climassay.models.encoder.load_encoder", TopicEncoder)
+    # A validator is measured on passages that it was not trained on, several times over.
+    drafts = [
+        draft(("q1", "q2")[number % 2], id=f"n{number}", passages=(source(number, f"Part {number}: clouds."),))
+        for number in range(14)
+    ]
+    queue = fill(place, drafts, retrain_every=12)
+    admin = client_of("admin")
+    assert "enough new labels" not in admin.get("/annotate").text
+    for number in range(12):
+        said = {"accepted": True} if number % 4 < 2 else {"accepted": False, "reasons": ["bad context"]}
+        queue.label(DATASET, f"n{number}", "ann", **said, key=f"k{number}")
+    assert "enough new labels" in admin.get("/annotate").text
+    assert "Training is worth while now" in admin.get(f"{HOME}/settings").text
+    job = train(admin, place)
+    assert (job.state, job.error) == ("done", None)
+    assert queue.item(DATASET, "n13").p_valid is not None
+    assert queue.new_labels(DATASET) == 0
+    page = admin.get(f"{HOME}/settings").text
+    assert f"/jobs/{job.id}" in page
+    assert "It is offered at 12." in page
+
+
+def test_a_training_on_too_few_labels_says_so(queue, place, client_of):
+    job = train(client_of("admin"), place)
+    assert job.state == "failed"
+    assert "at least two valid and two invalid" in job.error
+    assert "at least two valid and two invalid" in client_of("admin").get(f"{HOME}/settings").text
+
+
+def test_a_training_that_waits_is_not_asked_for_twice(queue, place, client_of):
+    first = place.jobs.submit("retrain", "Train", {"dataset": "another"})
+    assert retraining.open_training(place, DATASET) is None
+    second = place.jobs.submit("retrain", "Train", {"dataset": DATASET})
+    for job in (first, second):
+        ended(place, job)
+    assert retraining.open_training(place, DATASET) is None
+    assert [job.id for job in retraining.trainings(place, DATASET)] == [second]

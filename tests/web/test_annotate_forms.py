@@ -1,0 +1,105 @@
+"""What an annotator's form says, and what an edit changed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from annotated_dataset import OPTIONS, WORDINGS, draft
+from climassay.errors import InputError
+from climassay.generation import Wording
+from climassay.web.annotate.changes import changes
+from climassay.web.annotate.forms import LabelForm, new_key, read_form
+
+MCQ, FREEFORM, CLOZE, OPEN_CLOZE = (draft(name) for name in ("q1", "q2", "q3", "q6"))
+
+
+def said(about, **fields):
+    return read_form(LabelForm(**{"key": "k", "verdict": "valid"} | fields), about)
+
+
+def test_valid_leaves_the_words_as_they_are():
+    label = said(MCQ, seconds="12.5", question="typed into another form", reason=["other"])
+    assert (label.accepted, label.reasons, label.wording, label.seconds) == (True, (), None, 12.5)
+
+
+def test_invalid_keeps_each_reason_once_in_their_order():
+    label = said(FREEFORM, verdict="invalid", reason=["other", "bad context", "other"], remark=" so \r\nit is ")
+    assert (label.accepted, label.reasons, label.remark) == (False, ("other", "bad context"), "so \nit is")
+    assert label.wording is None
+
+
+@pytest.mark.parametrize(
+    ("about", "term", "expected"),
+    [(CLOZE, "dust", None), (CLOZE, "Mineral", "Mineral"), (OPEN_CLOZE, "aerosol", "aerosol")],
+    ids=["the masker's", "another", "the first"],
+)
+def test_a_chosen_term_is_a_wording_where_it_is_another_one(about, term, expected):
+    wording = said(about, term=term).wording
+    assert wording == (None if expected is None else Wording(about.wording.question, expected))
+
+
+def test_an_edit_of_options_keeps_the_marked_answer_in_step():
+    edited = said(MCQ, verdict="edit", question="Where?", option=["a", "b ", "c"], correct="1").wording
+    assert edited == Wording("Where?", "b", ("a", "b", "c"), 1)
+
+
+def test_an_edit_that_changes_nothing_is_no_edit():
+    wording = WORDINGS["q1"][1]
+    assert (
+        said(MCQ, verdict="edit", question=f"{wording.question}\r\n", option=list(OPTIONS), correct="1").wording is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"key": ""}, "no key"),
+        ({"verdict": "perhaps"}, "not 'perhaps'"),
+        ({"verdict": "edit", "option": ["a", "b"], "correct": "2"}, "Mark the option"),
+        ({"verdict": "edit", "option": ["a", "b"], "correct": "-1"}, "Mark the option"),
+        ({"verdict": "edit", "option": ["a", "b"], "correct": "²"}, "Mark the option"),
+        ({"seconds": "soon"}, "number of seconds"),
+        ({"seconds": "-1"}, "number of seconds"),
+        ({"seconds": "nan"}, "number of seconds"),
+        ({"remark": "x" * 10_001}, "10001 characters"),
+    ],
+    ids=["key", "verdict", "no such option", "negative", "no digit", "words", "before it began", "nan", "long"],
+)
+def test_what_cannot_be_said_is_refused_in_one_sentence(fields, sentence):
+    with pytest.raises(InputError, match=sentence):
+        said(MCQ, **fields)
+
+
+def test_a_statement_without_a_term_asks_for_one():
+    with pytest.raises(InputError, match="Choose the word"):
+        said(OPEN_CLOZE)
+
+
+def test_a_page_that_was_open_for_days_counts_a_day_at_most():
+    assert said(MCQ, seconds="1e9").seconds == 86_400
+
+
+def test_keys_differ():
+    assert len({new_key() for _ in range(100)}) == 100
+
+
+def test_a_change_shows_which_words_differ():
+    before = Wording("At which temperature do drops freeze?", "b", ("a", "b"), 1)
+    found = changes(before, Wording("Near which temperature do droplets freeze?", "a", ("a", "b", "c"), 0))
+    assert [change.part for change in found] == ["question", "option c", "correct option"]
+    assert [text for text, marked in found[0].before if marked] == ["At", "drops"]
+    assert [text for text, marked in found[0].after if marked] == ["Near", "droplets"]
+    assert (found[1].before, found[1].after) == ((), (("c", True),))
+    assert (found[2].before, found[2].after) == ((("b", True),), (("a", True),))
+
+
+WORDS = st.text(st.sampled_from("ab .\n<é"), max_size=20)
+
+
+@given(st.builds(Wording, WORDS, WORDS), st.builds(Wording, WORDS, WORDS))
+def test_changes_give_both_wordings_whole(before, after):
+    found = {change.part: change for change in changes(before, after)}
+    assert set(found) == {part for part in ("question", "answer") if getattr(before, part) != getattr(after, part)}
+    for part, change in found.items():
+        assert "".join(text for text, _ in change.before) == getattr(before, part)
+        assert "".join(text for text, _ in change.after) == getattr(after, part)

@@ -1,0 +1,293 @@
+"""The annotation pages as a browser without scripts uses them."""
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import pytest
+
+from annotated_dataset import DATASET, FREEZING, draft, fill, source
+from climassay.generation import Decision, Wording
+from web_parts import post
+
+HOME = f"/annotate/{DATASET}"
+
+
+@pytest.fixture
+def queue(place):
+    return fill(place)
+
+
+@pytest.fixture
+def annotator(client_of):
+    return client_of("annotator")
+
+
+def shown(page):
+    """Id of the item on a page."""
+    return re.search(r'data-draft="(\w*)"', page.text)[1]
+
+
+def field(page, name):
+    return re.search(rf'name="{name}" value="([^"]*)"', page.text)[1]
+
+
+def send(client, page, verdict="valid", **fields):
+    """What the form of a page sends."""
+    term = {"term": "dust"} if 'name="term"' in page.text else {}
+    said = {"key": field(page, "key"), "verdict": verdict, **term, **fields}
+    return post(client, f"{HOME}/{shown(page)}", said)
+
+
+def text_of(page):
+    blocks = re.sub(r"</(dt|dd|th|td|p|li)>", " ", page.text)
+    return " ".join(unescape(re.sub(r"<[^>]+>", "", blocks)).split())
+
+
+def test_the_queues_tell_how_far_one_is(queue, annotator):
+    page = annotator.get("/annotate")
+    assert "You labelled 0 of 6." in text_of(page)
+    assert "Begin" in page.text
+    send(annotator, annotator.get(HOME), term="aerosol")
+    page = annotator.get("/annotate")
+    assert "You labelled 1 of 6." in text_of(page)
+    assert "Go on" in page.text
+
+
+def test_without_a_dataset_the_page_says_where_questions_come_from(place, annotator):
+    assert "climassay generate run" in annotator.get("/annotate").text
+
+
+def test_after_a_label_comes_the_next_item(queue, annotator):
+    page = annotator.get(HOME)
+    answer = send(annotator, page, term="aerosol")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{HOME}?done=label")
+    following = annotator.get(answer.headers["location"])
+    assert shown(following) != shown(page)
+    assert "Saved. 1 of 6." in unescape(following.text)
+
+
+def test_a_double_click_stores_once(queue, annotator):
+    page = annotator.get(f"{HOME}/{queue.next(DATASET, 'annotator').draft.id}")
+    for _ in range(3):
+        assert send(annotator, page, term="aerosol").status_code == 303
+    assert len(queue.labels(DATASET, current=False)) == 1
+
+
+def test_a_label_says_what_was_chosen(place, annotator):
+    queue = fill(place, [draft("q1")])
+    page = annotator.get(HOME)
+    send(annotator, page, "invalid", reason=["wrong answer", "other"], remark="It is warmer.", seconds="7.5")
+    (label,) = queue.labels(DATASET)
+    assert (label.accepted, label.reasons, label.remark) == (False, ("wrong answer", "other"), "It is warmer.")
+    assert (label.seconds, label.annotator, label.key) == (7.5, "annotator", field(page, "key"))
+
+
+def test_a_faulty_label_shows_why_and_keeps_what_was_typed(place, annotator):
+    queue = fill(place, [draft("q2")])
+    page = annotator.get(HOME)
+    answer = send(annotator, page, "invalid", reason="other", remark="")
+    assert answer.status_code == 400
+    assert 'role="alert"' in answer.text
+    assert re.search(r'<details id="reject" class="card" open>', answer.text)
+    assert re.search(r'value="other" data-reason="5" checked', answer.text)
+    answer = send(annotator, page, "edit", question="Better?", answer=" ")
+    assert answer.status_code == 400
+    assert "Better?</textarea>" in answer.text
+    assert queue.labels(DATASET) == []
+
+
+def test_the_marked_option_is_shown_in_words_too(place, annotator):
+    fill(place, [draft("q1")])
+    page = annotator.get(HOME).text
+    marked = re.findall(r'<li class="marked">(.*?)</li>', page)
+    assert len(marked) == 1
+    assert "Near −38 °C" in marked[0]
+    assert "marked as right" in marked[0]
+
+
+def test_passages_come_with_their_place_and_the_marked_words_of_the_answer(place, annotator):
+    fill(place, [draft("q2")])
+    page = annotator.get(HOME)
+    assert "Clouds and Climate, Ice &gt; Nucleation, pp. 41–42" in page.text
+    assert "<mark>critical size</mark>" in page.text
+    assert page.text.index("Main passage") < page.text.index("Passage 2")
+    assert FREEZING in text_of(page)
+
+
+def test_only_web_addresses_become_links(place, annotator):
+    fill(place, [draft("q1", passages=(source(1, FREEZING, url="javascript:alert(1)"),))])
+    assert "javascript:" not in annotator.get(HOME).text
+
+
+def test_the_terms_begin_with_the_maskers_choice(place, annotator):
+    fill(place, [draft("q3")])
+    page = annotator.get(HOME).text
+    assert re.findall(r'name="term" value="(\w+)" required checked', page) == ["dust"]
+    assert re.findall(r'name="term" value="(\w+)" required data-likely', page)[:2] == ["Mineral", "leading"]
+
+
+def test_a_statement_without_a_suggestion_asks_for_a_term(place, annotator):
+    queue = fill(place, [draft("q6")])
+    page = annotator.get(HOME)
+    assert send(annotator, page, term="").status_code == 400
+    assert send(annotator, page, term="aerosol").status_code == 303
+    assert queue.labels(DATASET)[0].wording.answer == "aerosol"
+
+
+def test_the_confidence_is_hidden_unless_the_settings_say_otherwise(place, annotator):
+    queue = fill(place, [draft("q1")])
+    queue.reorder(DATASET, {"q1": 0.37})
+    assert "37 % valid" not in annotator.get(HOME).text
+    queue.configure(DATASET, replace(queue.settings(DATASET), hide_confidence=False))
+    assert "37 % valid" in annotator.get(HOME).text
+
+
+def test_reasons_that_checks_found_are_chosen_already(place, annotator):
+    found = Decision("screen", "context reference", accepted=False, reason="context reference")
+    fill(place, [draft("q1", decisions=(found,))], include_rejected=True)
+    assert re.findall(r'name="reason" value="([\w -]+)" data-reason="\d" checked', annotator.get(HOME).text) == [
+        "context reference"
+    ]
+
+
+def test_skip_and_look_again(place, annotator):
+    queue = fill(place, [draft("q1"), draft("q2")])
+    first = shown(annotator.get(HOME))
+    answer = post(annotator, f"{HOME}/{first}/skip")
+    assert answer.headers["location"] == f"{HOME}?done=skip"
+    second = annotator.get(HOME)
+    assert shown(second) != first
+    send(annotator, second)
+    assert "Nothing is left for you" in annotator.get(HOME).text
+    assert queue.progress(DATASET, "annotator").skipped == 1
+    post(annotator, f"{HOME}/unskip")
+    assert shown(annotator.get(HOME)) == first
+
+
+def test_undo_takes_back_one_thing_a_page(place, annotator):
+    queue = fill(place, [draft("q1"), draft("q2")])
+    for _ in range(2):
+        send(annotator, annotator.get(HOME))
+    end = annotator.get(HOME)
+    labelled = [label.draft for label in queue.labels(DATASET)]
+    last = {"last": field(end, "last")}
+    assert post(annotator, f"{HOME}/undo", last).headers["location"] == f"{HOME}/{labelled[1]}?done=undo"
+    assert "Taken back. 1 of 2." in annotator.get(f"{HOME}/{labelled[1]}?done=undo").text
+    assert post(annotator, f"{HOME}/undo", last).headers["location"] == f"{HOME}?done=nothing"
+    assert [label.draft for label in queue.labels(DATASET)] == labelled[:1]
+
+
+def test_an_earlier_label_can_be_changed(place, annotator):
+    queue = fill(place, [draft("q1")])
+    send(annotator, annotator.get(HOME), "invalid", reason="wrong answer")
+    page = annotator.get(f"{HOME}/q1")
+    assert "You called this invalid" in page.text
+    assert re.search(r'value="wrong answer" data-reason="2" checked', page.text)
+    send(annotator, page)
+    assert [label.accepted for label in queue.labels(DATASET)] == [True]
+
+
+def test_the_history_shows_edits_before_and_after(place, annotator):
+    fill(place, [draft("q2")])
+    send(annotator, annotator.get(HOME), "edit", question="Why do droplets stay liquid?", answer="By <b>chance</b>.")
+    page = annotator.get(f"{HOME}/history").text
+    assert "<del>" in page
+    assert "<ins>stay liquid</ins>" in page.replace("</ins> <ins>", " ")
+    assert "<b>chance" not in page
+
+
+def test_hostile_words_are_shown_as_words(place, client_of):
+    bad = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+    passage = source(1, bad, document=bad, section=bad, place=bad, licence=bad)
+    wording = Wording(bad, bad, (bad, "other"), 0)
+    cloze = Wording(f"{bad} dust", "")
+    drafts = [draft("q1", wording=wording, passages=(passage,)), draft("q6", wording=cloze, passages=(passage,))]
+    queue = fill(place, drafts)
+    queue.label(DATASET, "q1", "annotator", accepted=False, reasons=["other"], remark=bad, key="k1")
+    queue.label(DATASET, "q6", "annotator", accepted=True, wording=Wording(f"{bad} dust", "dust"), key="k2")
+    admin = client_of("admin")
+    own = [HOME + path for path in ("", "/q1", "/q6", "/conflicts/q1", "/agreement", "/history?annotator=annotator")]
+    for path in ("/annotate", *own, f"{HOME}?done={bad}"):
+        page = admin.get(path)
+        assert page.status_code == 200, path
+        assert "<script>alert" not in page.text
+        assert "<img src=x" not in page.text
+
+
+def conflicting(place):
+    queue = fill(place, [draft("q1"), draft("q3")], overlap=2)
+    queue.label(DATASET, "q1", "ann", accepted=True, key="a1")
+    queue.label(DATASET, "q1", "bob", accepted=False, reasons=["wrong answer"], key="b1")
+    return queue
+
+
+def test_a_conflict_is_decided_like_one_of_the_labels(place, client_of):
+    queue = conflicting(place)
+    adjudicator = client_of("adjudicator")
+    assert f"{HOME}/conflicts/q1" in adjudicator.get(f"{HOME}/conflicts").text
+    page = adjudicator.get(f"{HOME}/conflicts/q1")
+    assert "ann" in page.text
+    answer = post(adjudicator, f"{HOME}/conflicts/q1", {"key": "d1", "like": "b1"})
+    assert answer.headers["location"] == f"{HOME}/conflicts?done=decided"
+    assert "There are none." in adjudicator.get(f"{HOME}/conflicts").text
+    decided = [label for label in queue.labels(DATASET) if label.adjudicates]
+    assert [(label.annotator, label.accepted, label.reasons) for label in decided] == [
+        ("adjudicator", False, ("wrong answer",))
+    ]
+
+
+def test_a_conflict_is_decided_in_ones_own_words(place, client_of):
+    queue = conflicting(place)
+    adjudicator = client_of("adjudicator")
+    path = f"{HOME}/conflicts/q1"
+    assert post(adjudicator, path, {"key": "d1", "verdict": "invalid"}).status_code == 400
+    assert post(adjudicator, path, {"key": "d1", "like": "withdrawn"}).status_code == 404
+    edit = {"key": "d1", "verdict": "edit", "question": "Where?", "option": ["here", "there"], "correct": "0"}
+    assert post(adjudicator, path, edit).status_code == 303
+    assert queue.item(DATASET, "q1").state == "settled"
+    assert [label.wording for label in queue.labels(DATASET) if label.adjudicates] == [
+        Wording("Where?", "here", ("here", "there"), 0)
+    ]
+
+
+def test_what_still_waits_cannot_be_decided(place, client_of):
+    queue = conflicting(place)
+    answer = post(client_of("adjudicator"), f"{HOME}/conflicts/q3", {"key": "d", "verdict": "valid", "term": "dust"})
+    assert answer.status_code == 400
+    assert "waits for labels" in answer.text
+    assert queue.item(DATASET, "q3").state == "open"
+
+
+def test_the_agreement_page_shows_what_the_store_computes(place, client_of):
+    queue = conflicting(place)
+    for who in ("ann", "bob"):
+        queue.label(DATASET, "q3", who, accepted=True, key=f"{who}3", seconds=9)
+    text = text_of(client_of("adjudicator").get(f"{HOME}/agreement"))
+    agreement = queue.agreement(DATASET)
+    assert f"Krippendorff’s alpha {agreement.krippendorff.value:.2f}".replace("-", "−") in text
+    assert "Same label 50 % (" in text
+    assert "ann, bob 2" in text
+    assert "wrong answer 1" in text
+
+
+def test_settings_are_stored_and_faulty_ones_refused(queue, client_of):
+    admin = client_of("admin")
+    form = {"overlap": "3", "minutes": "5", "retrain_every": "7", "order": "random", "show_confidence": "true"}
+    assert post(admin, f"{HOME}/settings", form).status_code == 303
+    settings = queue.settings(DATASET)
+    assert (settings.overlap, settings.lease_seconds, settings.retrain_every) == (3, 300, 7)
+    assert (settings.order, settings.hide_confidence, settings.include_rejected) == ("random", False, False)
+    assert post(admin, f"{HOME}/settings", form | {"overlap": "0"}).status_code == 400
+    assert post(admin, f"{HOME}/settings", form | {"order": "alphabet"}).status_code == 422
+    assert post(admin, f"{HOME}/settings", form | {"overlap": "many"}).status_code == 422
+    assert queue.settings(DATASET) == settings
+
+
+def test_what_is_not_there_is_not_found(queue, client_of):
+    admin = client_of("admin")
+    pages = ("", "/history", "/guidelines", "/q1", "/conflicts", "/conflicts/q1", "/agreement", "/settings", "/export")
+    for path in (f"{HOME}/q99", f"{HOME}/conflicts/q99", *(f"/annotate/none{page}" for page in pages)):
+        answer = admin.get(path)
+        assert answer.status_code == 404, path
+        assert "There is no" in text_of(answer) or "has no item" in text_of(answer)

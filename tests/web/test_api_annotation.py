@@ -1,0 +1,283 @@
+"""Operations on annotation: each is called with real content, and its answer is checked against the store."""
+
+import pytest
+
+from annotated_dataset import fill
+from api_parts import about, calls_into, serving
+from climassay.generation.annotation import AnnotationSettings, AnnotationStore
+
+WRONG = {"accepted": False, "reasons": ["wrong answer"]}
+CALLS = {}
+"""Operation -> what calls it."""
+calls = calls_into(CALLS)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("api")) as made:
+        yield made
+
+
+class Queue:
+    """A dataset of its own to annotate."""
+
+    def __init__(self, server, name, **settings):
+        self.server, self.name, self.path = server, name, f"/annotate/datasets/{name}"
+        self.store: AnnotationStore = fill(server.place, dataset=name, **settings)
+
+    def get(self, path, **more):
+        return self.server.get(f"{self.path}/{path}", **more)
+
+    def post(self, path, body=None, **more):
+        return self.server.post(f"{self.path}/{path}", body, **more)
+
+    def label(self, draft, who, key, **said):
+        return self.post(f"items/{draft}/label", {"key": key, **(said or WRONG)}, role=who)
+
+    def divide(self, draft="q2"):
+        """Have an adjudicator and an admin disagree on an item."""
+        self.label(draft, "adjudicator", f"{draft}-a", accepted=True)
+        self.label(draft, "admin", f"{draft}-b")
+
+
+@calls("GET /annotate/reasons")
+def reasons(server):
+    names = [one["name"] for one in server.get("/annotate/reasons")["items"]]
+    assert {"bad context", "wrong answer", "other", "self-inconsistency"} <= set(names)
+
+
+@calls("GET /annotate/datasets")
+def queues(server):
+    Queue(server, "a-queue", overlap=3)
+    found = {one["dataset"]: one for one in server.get("/annotate/datasets")["items"]}
+    assert (found["a-queue"]["items"], found["a-queue"]["open"], found["a-queue"]["overlap"]) == (6, 6, 3)
+    first = server.get("/annotate/datasets", limit=1)
+    assert first["next"] == first["items"][0]["dataset"] == min(found)
+
+
+@calls("GET /annotate/datasets/{dataset}/settings")
+def get_settings(server):
+    assert Queue(server, "set-up", overlap=2, seed=4).get("settings") == {
+        "overlap": 2,
+        "hide_confidence": True,
+        "lease_seconds": 1800.0,
+        "retrain_every": 50,
+        "include_rejected": False,
+        "order": "margin",
+        "seed": 4,
+    }
+    assert "no dataset 'none'" in server.get("/annotate/datasets/none/settings", status=404)["error"]
+
+
+@calls("PUT /annotate/datasets/{dataset}/settings")
+def change_settings(server):
+    queue = Queue(server, "changed")
+    sent = {"overlap": 3, "order": "random", "hide_confidence": False}
+    answered = server.ask("PUT", f"{queue.path}/settings", json=sent)
+    assert queue.store.settings("changed") == AnnotationSettings(3, order="random", hide_confidence=False)
+    assert answered == queue.get("settings")
+    server.ask("PUT", f"{queue.path}/settings", json={"overlap": 0}, status=422)
+
+
+@calls("POST /annotate/datasets/{dataset}/retrain")
+def retrain(server):
+    job = Queue(server, "few-labels").post("retrain", status=202)
+    assert (job["kind"], job["title"], job["by"]) == ("retrain", "Train the validator of few-labels", "admin")
+    ended = server.ended(job["id"])
+    assert (ended["state"], "label" in ended["error"]) == ("failed", True)
+
+
+@calls("GET /annotate/datasets/{dataset}/next")
+def next_item(server):
+    queue = Queue(server, "following")
+    item = queue.get("next")["item"]
+    assert item["draft"] == queue.store.next("following", "annotator").draft.id
+    other = queue.get("next", after=item["draft"])["item"]
+    assert other["draft"] != item["draft"]
+
+
+@calls("GET /annotate/datasets/{dataset}/items/{draft}")
+def get_item(server):
+    queue = Queue(server, "items")
+    item = queue.get("items/q1", role="adjudicator")
+    stored = queue.store.item("items", "q1").draft
+    assert (item["kind"], item["wording"]["options"], item["wording"]["correct"]) == (
+        "mcq", list(stored.wording.options), 1
+    )  # fmt: skip
+    assert [one["text"] for one in item["passages"]] == [one.text for one in stored.passages]
+    cloze = queue.get("items/q3", role="adjudicator")
+    assert cloze["suggested_term"] == "dust"
+    assert "dust" in cloze["term_candidates"]
+    queue.get("items/none", role="adjudicator", status=404)
+
+
+@calls("POST /annotate/datasets/{dataset}/items/{draft}/label")
+def label_item(server):
+    queue = Queue(server, "labels")
+    said = {"accepted": False, "reasons": ["other"], "remark": "Too easy.", "seconds": 12.5}
+    first = queue.label("q2", "adjudicator", "one", **said)
+    assert (first["annotator"], first["reasons"], first["remark"], first["seconds"]) == (
+        "adjudicator", ["other"], "Too easy.", 12.5
+    )  # fmt: skip
+    again = queue.label("q2", "adjudicator", "one", accepted=True)
+    assert again == first
+    assert len(queue.store.labels("labels", current=False)) == 1
+    belongs = queue.post("items/q5/label", {"key": "one", **WRONG}, role="adjudicator", status=400)
+    assert "belongs to another label" in belongs["error"]
+    assert "needs a remark" in queue.post("items/q5/label", {"key": "k", **said, "remark": ""}, status=400)["error"]
+
+
+def test_a_label_that_is_sent_many_times_at_once_is_stored_once(server):
+    from concurrent.futures import ThreadPoolExecutor
+
+    queue = Queue(server, "at-once")
+    server.get("/me", role="adjudicator")
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda _: queue.label("q2", "adjudicator", "same", **WRONG), range(12)))
+    assert all(answer == answers[0] for answer in answers)
+    assert [label.key for label in queue.store.labels("at-once", current=False)] == ["same"]
+
+
+def test_an_edit_is_kept_with_its_option_as_the_answer(server):
+    queue = Queue(server, "edited")
+    wording = {
+        "question": "At which temperature do pure droplets freeze?",
+        "options": ["−5 °C", "−38 °C"],
+        "correct": 1,
+    }
+    label = queue.label("q1", "adjudicator", "edit", accepted=True, wording=wording)
+    assert (label["wording"]["answer"], label["wording"]["correct"]) == ("−38 °C", 1)
+    stored = queue.store.labels("edited")[0].wording
+    assert (stored.question, stored.options, stored.answer) == (wording["question"], ("−5 °C", "−38 °C"), "−38 °C")
+
+
+@calls("POST /annotate/datasets/{dataset}/items/{draft}/skip")
+def skip(server):
+    queue = Queue(server, "skipped")
+    item = queue.get("next")["item"]["draft"]
+    progress = queue.post(f"items/{item}/skip", role="annotator")
+    assert (progress["skipped"], progress["left_for_me"]) == (1, 5)
+    assert [one.draft for one in queue.store.skipped("skipped")] == [item]
+
+
+@calls("POST /annotate/datasets/{dataset}/undo")
+def undo(server):
+    queue = Queue(server, "undone")
+    queue.label("q2", "adjudicator", "k")
+    assert queue.post("undo", role="adjudicator") == {"draft": "q2"}
+    assert queue.store.labels("undone") == []
+    assert queue.post("undo", role="adjudicator") == {"draft": None}
+
+
+@calls("POST /annotate/datasets/{dataset}/unskip")
+def unskip(server):
+    queue = Queue(server, "taken-up")
+    queue.post(f"items/{queue.get('next')['item']['draft']}/skip", role="annotator")
+    assert queue.post("unskip", role="annotator") == {"items": 1}
+    assert queue.get("progress")["left_for_me"] == 6
+
+
+@calls("GET /annotate/datasets/{dataset}/progress")
+def progress(server):
+    queue = Queue(server, "progress", overlap=2)
+    queue.label("q2", "adjudicator", "k", accepted=True, seconds=8)
+    seen = queue.get("progress", role="adjudicator")
+    assert (seen["items"], seen["mine"], seen["left_for_me"], seen["seconds"]) == (6, 1, 5, 8.0)
+    assert seen["labelled_by"] == {"adjudicator": 1}
+
+
+@calls("GET /annotate/datasets/{dataset}/history")
+def history(server):
+    queue = Queue(server, "history", overlap=2)
+    for key, draft in (("a", "q2"), ("b", "q5")):
+        queue.label(draft, "adjudicator", key)
+    assert [one["key"] for one in queue.get("history", role="adjudicator")["items"]] == ["b", "a"]
+    assert [one["key"] for one in queue.get("history", role="admin", annotator="adjudicator", limit=1)["items"]] == [
+        "b"
+    ]
+
+
+@calls("GET /annotate/datasets/{dataset}/conflicts")
+def conflicts(server):
+    queue = Queue(server, "conflicts", overlap=2)
+    queue.divide("q5")
+    queue.divide("q2")
+    first = queue.get("conflicts", role="adjudicator", limit=1)
+    assert ([one["draft"] for one in first["items"]], first["next"]) == (["q2"], "q2")
+    [second] = queue.get("conflicts", role="adjudicator", after="q2")["items"]
+    assert [one["accepted"] for one in second["labels"]] == [True, False]
+
+
+@calls("POST /annotate/datasets/{dataset}/items/{draft}/adjudicate")
+def adjudicate(server):
+    queue = Queue(server, "decided", overlap=2)
+    queue.divide()
+    sent = {"key": "decision", "accepted": True}
+    decided = queue.post("items/q2/adjudicate", sent, role="adjudicator")
+    assert (decided["adjudicates"], decided["accepted"]) == (True, True)
+    assert queue.post("items/q2/adjudicate", sent, role="adjudicator") == decided
+    assert queue.get("conflicts", role="adjudicator")["items"] == []
+    waiting = queue.post("items/q5/adjudicate", {"key": "x", **WRONG}, role="adjudicator", status=400)
+    assert "still waits" in waiting["error"]
+
+
+@calls("GET /annotate/datasets/{dataset}/agreement")
+def agreement(server):
+    queue = Queue(server, "agreement", overlap=2)
+    assert queue.get("agreement", role="adjudicator")["krippendorff"] is None
+    queue.divide("q2")
+    for draft in ("q5", "q1"):
+        queue.label(draft, "adjudicator", f"{draft}-a")
+        queue.label(draft, "admin", f"{draft}-b")
+    seen, direct = queue.get("agreement", role="adjudicator"), queue.store.agreement("agreement")
+    assert (seen["items"], seen["raw"]["value"]) == (3, pytest.approx(2 / 3))
+    assert seen["krippendorff"]["value"] == pytest.approx(direct.krippendorff.value)
+    [pair] = seen["pairs"]
+    assert (pair["first"], pair["second"], pair["kappa"]["value"]) == (
+        "adjudicator",
+        "admin",
+        direct.pairs[0].kappa.value,
+    )
+    assert f"{seen['raw']['value']:.2f}" in server.page("/annotate/agreement/agreement")
+
+
+@calls("GET /annotate/datasets/{dataset}/annotators")
+def annotators(server):
+    queue = Queue(server, "annotators", overlap=2)
+    queue.divide()
+    by = {one["annotator"]: one for one in queue.get("annotators", role="adjudicator")["items"]}
+    assert (by["adjudicator"]["accepted"]["value"], by["admin"]["reasons"]) == (1.0, {"wrong answer": 1})
+
+
+@calls("GET /annotate/datasets/{dataset}/export")
+def export(server):
+    queue = Queue(server, "exported", overlap=2)
+    queue.divide()
+    queue.post("undo", role="admin")
+    seen = queue.get("export", role="adjudicator")
+    assert [(one["key"], one["withdrawn_at"] is None) for one in seen["labels"]] == [("q2-a", True), ("q2-b", False)]
+    assert seen["settings"]["overlap"] == 2
+
+
+@calls("POST /annotate/datasets/{dataset}/import")
+def take_in(server):
+    source, target = Queue(server, "source", overlap=2), Queue(server, "target", overlap=2)
+    source.divide()
+    source.post("items/q5/skip", role="adjudicator")
+    given = source.get("export", role="adjudicator")
+    sent = {"labels": given["labels"], "skips": given["skips"]}
+    assert target.post("import", sent) == {"stored": 2, "known": 0, "withdrawn": 0, "refused": []}
+    assert target.post("import", sent) == {"stored": 0, "known": 2, "withdrawn": 0, "refused": []}
+    moved = target.get("export", role="adjudicator")
+    assert (moved["labels"], moved["skips"]) == (given["labels"], given["skips"])
+    unknown = {**given["labels"][0], "key": "other", "draft": "q99"}
+    assert "q99" in target.post("import", {"labels": [unknown]})["refused"][0]
+
+
+def test_every_operation_has_a_test():
+    assert about("annotation") == set(CALLS)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, id=name.replace("/", ".")) for name in sorted(CALLS)])
+def test_operation(name, server):
+    CALLS[name](server)

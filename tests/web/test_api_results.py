@@ -1,0 +1,159 @@
+"""Operations on results and datasets: each is called with real content, and compared with the pages and the stores."""
+
+import re
+
+import pytest
+
+from annotated_dataset import DATASET
+from api_parts import about, calls_into, serving
+from climassay.evaluation import load_experiment
+from climassay.evaluation.run_comparison import compare_runs
+from climassay.evaluation.stored_mcq import mcq_experiment_of
+from climassay.records.queries import list_runs as stored_runs
+from climassay.records.queries import run_details
+from stored_runs import ask
+
+CALLS = {}
+"""Operation -> what calls it."""
+calls = calls_into(CALLS)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("api")) as made:
+        yield made
+
+
+def begin_run(server, command="ask"):
+    """A run that asked one thing."""
+    with server.place.records.run(command, {"question": "What melts?"}) as run:
+        ask(server.place.records, run, f"What melts, {run.id}?")
+    return run.id
+
+
+@calls("GET /runs")
+def list_runs(server):
+    begin_run(server)
+    first = server.get("/runs", limit=2)
+    begin_run(server)
+    rest = server.get("/runs", limit=200, after=first["next"])["items"]
+    seen = [one["id"] for one in (*first["items"], *rest)]
+    known = [one.id for one in stored_runs(server.place.database)][::-1]
+    assert seen == known[1:]
+    assert [one["id"] for one in server.get("/runs", command="evaluate run")["items"]] == [server.content.run]
+    assert [one["id"] for one in server.get("/runs", text=server.content.run.upper())["items"]] == [server.content.run]
+    assert server.get("/runs", after="rffffffff", status=400) == {"error": "There is no run 'rffffffff'."}
+
+
+@calls("GET /runs/{run}")
+def get_run(server):
+    made = begin_run(server)
+    seen, known = server.get(f"/runs/{made}"), run_details(server.place.database, made)
+    assert (seen["run"]["asked"], seen["run"]["models"]) == (1, [known.usage[0].model])
+    assert (seen["config"], seen["usage"][0]["cost"]) == (known.config, known.usage[0].cost)
+    assert server.get(f"/runs/{server.content.run}")["stored"]["outcomes"] == len(
+        load_experiment(server.place.records, server.content.run).outcomes
+    )
+    assert "no run rffffffff" in server.get("/runs/rffffffff", status=404)["error"]
+
+
+@calls("GET /runs/compare")
+def compare(server):
+    runs = [server.content.run, server.content.other_run]
+    seen = server.get("/runs/compare", run=runs, metric="accuracy")
+    records = server.place.records
+    experiments = [load_experiment(records, runs[0]), mcq_experiment_of(run_details(records.database, runs[1]))]
+    known = compare_runs(experiments, "accuracy")
+    assert [(one["run"], one["score"]["value"]) for one in seen["scores"]] == [
+        (one.run, one.estimate.value) for one in known.scores
+    ]
+    assert [one["p_holm"] for one in seen["tests"]] == [one.p_holm for one in known.tests]
+    first = seen["tests"][0]
+    assert {seen["scores"][first[side]]["run"] for side in ("first", "second")} == set(runs)
+    assert server.get("/runs/compare", run=runs, metric="beauty", status=422)["details"][0]["at"] == "query.metric"
+
+
+@calls("GET /runs/{run}/tables")
+def list_tables(server):
+    seen = server.get(f"/runs/{server.content.run}/tables")["items"]
+    page = server.page(f"/results/{server.content.run}?wait=true")
+    plain = " ".join(re.sub(r"<[^>]*>", " ", page).split())
+    assert len(seen) >= 3
+    for table in seen:
+        assert all(len(row) == len(table["columns"]) for row in table["rows"])
+        assert table["title"] in plain
+        assert f"/results/{server.content.run}/tables/{table['number']}.csv" in page
+    assert any("best" in mark["marks"] for table in seen for mark in table["marks"])
+
+
+@calls("GET /runs/{run}/questions")
+def list_questions(server):
+    path = f"/runs/{server.content.run}/questions"
+    seen, after = [], -1
+    while after is not None:
+        part = server.get(path, limit=10, after=after)
+        seen += part["items"]
+        after = part["next"]
+    known = load_experiment(server.place.records, server.content.run)
+    assert [one["id"] for one in seen] == [one.id for one in known.questions["primer"]]
+    assert [one["number"] for one in seen] == list(range(len(seen)))
+    wrong = server.get(path, wrong=True, kind="mcq", model="small", limit=200)["items"]
+    missed = {one.question for one in known.outcomes if one.cell.model == "small" and one.scores.get("accuracy") == 0}
+    assert {one["id"] for one in wrong} == missed
+    assert server.get(path, text="number 3?", kind="mcq")["items"][0]["id"] == "mcq-3"
+
+
+@calls("GET /runs/{run}/questions/{number}")
+def get_question(server):
+    seen = server.get(f"/runs/{server.content.run}/questions/0")
+    known = [
+        one for one in load_experiment(server.place.records, server.content.run).outcomes if one.question == "mcq-0"
+    ]
+    assert [(one["model"], one["setting"], one["answer"], one["scores"]) for one in seen["answers"]] == [
+        (one.cell.model, one.cell.setting, one.answer, dict(one.scores)) for one in known
+    ]
+    assert seen["passages"]["p1"] == "A passage about aerosols."
+    assert "numbered from 0" in server.get(f"/runs/{server.content.run}/questions/1000", status=404)["error"]
+    assert "kept no questions" in server.get(f"/runs/{begin_run(server)}/questions/0", status=404)["error"]
+
+
+@calls("GET /usage")
+def usage(server):
+    before = {one["name"]: one["answers"] for one in server.get("/usage", by="command")["items"]}
+    begin_run(server)
+    after = {one["name"]: one["answers"] for one in server.get("/usage", by="command")["items"]}
+    assert after["ask"] == before.get("ask", 0) + 1
+    assert sum(one["answers"] for one in server.get("/usage")["items"]) == sum(after.values())
+
+
+@calls("GET /datasets")
+def datasets(server):
+    [seen] = server.get("/datasets")["items"]
+    assert (seen["name"], seen["drafts"]) == (DATASET, {"accepted": 6})
+    assert DATASET in server.page(seen["page"])
+
+
+@calls("GET /datasets/{dataset}")
+def dataset(server):
+    seen = server.get(f"/datasets/{DATASET}")
+    assert (seen["accepted"], seen["sources"]) == (6, {"Clouds and Climate": 6})
+    assert {(one["kind"], one["accepted"]) for one in seen["streams"]} == {("mcq", 2), ("freeform", 2), ("cloze", 2)}
+    assert server.get("/datasets/none", status=404) == {"error": "There is no dataset 'none'."}
+
+
+@calls("GET /datasets/{dataset}/drafts")
+def drafts(server):
+    first = server.get(f"/datasets/{DATASET}/drafts", role="adjudicator", limit=4)
+    rest = server.get(f"/datasets/{DATASET}/drafts", role="adjudicator", after=first["next"])
+    assert [one["id"] for one in (*first["items"], *rest["items"])] == [f"q{number}" for number in range(1, 7)]
+    assert first["items"][0]["draft"]["wording"]["correct"] == 1
+    assert server.get(f"/datasets/{DATASET}/drafts", role="adjudicator", state="rejected")["items"] == []
+
+
+def test_every_operation_has_a_test():
+    assert about("results", "datasets") == set(CALLS)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, id=name.replace("/", ".")) for name in sorted(CALLS)])
+def test_operation(name, server):
+    CALLS[name](server)

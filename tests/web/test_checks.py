@@ -1,0 +1,368 @@
+"""Checking a claim in the browser: from the form to the verdict, its files and its reviews."""
+
+import json
+import re
+
+import pytest
+
+from check_parts import DISPUTE, SUN, Gate, Seen, ask, ended, furnish, scripted, write_settings
+from climassay.factcheck import from_data
+from climassay.factcheck.kept_check import PAGE
+from climassay.web.checks import asking
+from climassay.web.checks.store import checks_of
+from debate_tables import View
+from web_parts import application_over, post
+
+
+@pytest.fixture
+def place_settings(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    return {"debates": (write_settings(tmp_path),), "publisher": "Example Observatory"}
+
+
+@pytest.fixture
+def script(place):
+    made = scripted()
+    furnish(place, made)
+    return made
+
+
+@pytest.fixture
+def gate(place):
+    """A server whose debates wait for the test before the mediator speaks."""
+    made = Gate()
+    furnish(place, scripted(made))
+    yield made
+    made.open.set()
+
+
+# ------------------------------------------------------------------------------------------------------ the whole way
+
+
+def test_a_claim_is_debated_and_its_page_shows_verdict_levels_citations_and_who_took_part(client_of, place, script):
+    client = client_of("annotator")
+    assert Seen(client.get("/check").text).every("textarea", name="claim", maxlength="2000")
+    check = ask(client, source="A columnist", date="15 May 2023")
+    kept = ended(place, check)
+    assert (kept.about.state, kept.about.label, kept.about.by) == ("done", "incorrect", "annotator")
+    assert kept.about.claim.date == "2023-05-15"
+    assert [held.decision.reason for held in kept.transcript.rounds] == ["contrast", "close verdicts"]
+    seen = Seen(client.get(f"/checks/{check}").text)
+    for words in (SUN, "incorrect", "A columnist, 2023-05-15", "Confidence", "What each advocate holds", "Round 2",
+                  "shows no trend", "local:scripted", "two sides", "asks", kept.about.run):  # fmt: skip
+        assert words in seen.text
+    for link in seen.every("a", class_="cite"):
+        assert seen.every("article", id=f"passage-{link['data-passage']}")
+    assert seen.every("a", class_="cite")
+
+
+def test_the_whole_way_is_the_same_on_both_databases(place_on, database_url):
+    made = place_on(database_url)
+    furnish(made, scripted())
+    with application_over(made) as client_of:
+        client = client_of("annotator")
+        check = ask(client)
+        kept = ended(made, check)
+        post(client, f"/checks/{check}/review", {"opinion": "disagree", "comment": "No."})
+        assert (kept.about.state, kept.about.label) == ("done", "incorrect")
+        assert "0 agree, 1 disagrees." in client.get(f"/checks/{check}").text
+        assert f"/checks/{check}" in client.get("/checks?q=sun&verdict=incorrect&review=disagreed").text
+        assert "the same claim" in post(client, "/check", {"claim": SUN}).text
+
+
+def test_the_transcript_is_kept_with_its_run_so_that_the_command_line_finds_it(client_of, place, script):
+    client = client_of("annotator")
+    kept = ended(place, ask(client))
+    from climassay.factcheck import find_past
+    from debate_parts import WordEncoder
+
+    [past] = find_past(place.records, SUN, WordEncoder())
+    assert (past.run, past.verdict, past.same) == (kept.about.run, "incorrect", True)
+
+
+def test_a_check_can_be_taken_along_as_data_as_claimreview_and_as_a_page(client_of, place, script):
+    client = client_of("annotator")
+    check = ask(client, source="https://example.org/column")
+    kept = ended(place, check)
+    post(client, f"/checks/{check}/review", {"opinion": "agree", "comment": "Well said."})
+    data = client.get(f"/checks/{check}/check.json")
+    assert from_data(data.json()["transcript"]) == kept.transcript
+    assert [(one["by"], one["opinion"], one["comment"]) for one in data.json()["reviews"]] == [
+        ("annotator", "agree", "Well said.")
+    ]
+    review = client.get(f"/checks/{check}/claimreview.json")
+    assert review.headers["content-type"].startswith("application/ld+json")
+    assert review.json()["url"] == f"http://127.0.0.1:8000/checks/{check}"
+    assert review.json()["author"]["name"] == "Example Observatory"
+    assert review.json()["reviewRating"]["alternateName"] == "incorrect"
+    alone = client.get(f"/checks/{check}/page.html")
+    assert "<!doctype html>" in alone.text
+    for file in (data, review, alone):
+        assert file.headers["content-disposition"].startswith(f'attachment; filename="{check}')
+    embedded = [text for text in Seen(client.get(f"/checks/{check}").text).scripts if text.strip()]
+    assert json.loads(embedded[0]) == review.json()
+
+
+def test_a_claim_that_was_checked_before_is_shown_before_it_is_asked_again(client_of, place, script):
+    client = client_of("annotator")
+    check = ask(client)
+    ended(place, check)
+    asked = len(script.model.options)
+    answer = post(client, "/check", {"claim": SUN.upper(), "source": "Somebody", "set_up": "two sides"})
+    seen = Seen(answer.text)
+    assert answer.status_code == 200
+    assert "the same claim" in seen.text
+    assert seen.every("a", href=f"/checks/{check}")
+    assert checks_of(place).list().total == 1
+    again = {field["name"]: field["value"] for field in seen.every("input", type="hidden")}
+    assert again["claim"] == SUN.upper()
+    second = ask(client, **{name: again[name] for name in ("claim", "source", "set_up", "anyway")})
+    assert ended(place, second).about.claim.source == "Somebody"
+    assert second != check
+    assert len(script.model.options) > asked
+
+
+@pytest.mark.parametrize(
+    ("form", "sentence"),
+    [
+        ({"claim": "   "}, "The claim is empty."),
+        ({"claim": "warm " * 2000}, "The claim has 9,999 characters, and the limit is 2,000: shorten it."),
+        ({"claim": SUN, "source": "a" * 501}, "The source has 501 characters, and the limit is 500: shorten it."),
+        ({"claim": SUN, "date": "x" * 41}, "is none: write it like 2024-05-31"),
+        ({"claim": SUN, "set_up": "nobody"}, "There is no set-up &#39;nobody&#39;; there are two sides."),
+    ],
+    ids=["empty", "long", "source", "date", "set-up"],
+)
+def test_a_claim_that_cannot_be_taken_is_told_in_one_sentence_and_not_lost(client_of, place, script, form, sentence):
+    answer = post(client_of("annotator"), "/check", form)
+    assert answer.status_code == 400
+    assert sentence in answer.text
+    assert form["claim"].strip() in answer.text
+    assert checks_of(place).list().total == 0
+
+
+def test_a_claim_that_is_nothing_to_check_ends_so_without_a_debate(client_of, place, script, tmp_path):
+    from climassay.web.checks.set_ups import chosen
+
+    loose = chosen(place, "").settings
+    object.__setattr__(loose, "check_claims", True)
+    client = client_of("annotator")
+    check = ask(client, "Is it really getting warmer?")
+    kept = ended(place, check)
+    assert (kept.about.state, kept.about.outcome, kept.about.label) == ("done", "not checkable", None)
+    text = Seen(client.get(f"/checks/{check}").text).text
+    assert "Nothing that can be checked" in text
+    assert "It was not debated" in text
+    assert client.get(f"/checks/{check}/claimreview.json").status_code == 404
+    assert script.model.options == []
+
+
+# --------------------------------------------------------------------------------------------------- while it goes on
+
+
+def test_the_debate_so_far_is_on_the_page_and_refreshes_without_a_script(client_of, place, gate):
+    client = client_of("annotator")
+    check = ask(client)
+    assert gate.reached.wait(30)
+    answer = client.get(f"/checks/{check}")
+    seen = Seen(answer.text)
+    assert re.search(r'<noscript><meta http-equiv="refresh" content="\d+"></noscript>', answer.text)
+    for words in ("Round 1", "Physical", "incorrect", "Pamphlet", "shows no trend", "Evidence"):
+        assert words in seen.text
+    assert "closed the debate" not in seen.text
+    assert len(seen.every("article", class_="card passage")) == 3
+    gate.open.set()
+    ended(place, check)
+    assert "refresh" not in client.get(f"/checks/{check}").text
+
+
+def test_news_are_pieces_of_the_same_page_from_an_event_on(client_of, place, gate):
+    client = client_of("annotator")
+    check = ask(client)
+    assert gate.reached.wait(30)
+    whole = client.get(f"/checks/{check}").text
+    [box] = Seen(whole).every("div", data_live=check)
+    first = Seen(client.get(f"/checks/{check}/debate").text)
+    assert [piece["data-region"] for piece in first.tags_with("data-region")] == [
+        "statements", "passages", "debate", "debate",
+    ]  # fmt: skip
+    assert first.every("div", data_last=box["data-last"])
+    nothing = Seen(client.get(f"/checks/{check}/debate?after={box['data-last']}").text)
+    assert nothing.tags_with("data-region") == []
+    gate.open.set()
+    ended(place, check)
+    later = Seen(client.get(f"/checks/{check}/debate?after={box['data-last']}").text)
+    assert "The mediator holds another round." in [one["data-said"] for one in later.tags_with("data-said")]
+    assert "Round 1" not in later.text
+    assert "Round 2" in later.text
+
+
+def events_of(text):
+    found = re.findall(r"^id: (\d+)\nevent: (\w+)\ndata: (.*)$", text, re.MULTILINE)
+    return [(int(number), kind, json.loads(data)) for number, kind, data in found]
+
+
+def test_events_come_in_order_and_go_on_after_the_last_one_seen(client_of, place, script):
+    client = client_of("annotator")
+    job = ended(place, ask(client)).about.job
+    stream = client.get(f"/jobs/{job}/events").text
+    events = events_of(stream)
+    kinds = [kind for _, kind, _ in events]
+    assert [number for number, _, _ in events] == list(range(1, len(events) + 1))
+    assert kinds[:3] == ["begin", "subclaims", "passages"]
+    assert kinds[3:6] == ["opinion", "opinion", "decision"]
+    assert kinds[-2:] == ["decision", "verdict"]
+    assert "question" in kinds
+    assert stream.rstrip().endswith('data: {"state": "done", "error": null}')
+    resumed = client.get(f"/jobs/{job}/events", headers={"Last-Event-ID": "5"})
+    assert events_of(resumed.text) == events[5:]
+
+
+def test_whatever_an_event_cites_was_told_before_it(client_of, place, script):
+    job = ended(place, ask(client_of("annotator"))).about.job
+    known, cited = set(), set()
+    for event in place.jobs.events(job):
+        known.update(one["number"] for one in event.body.get("passages", ()))
+        said = [*event.body.get("explanation", ()), *event.body.get("reply", ())]
+        cited.update(number for sentence in said for number in sentence["citations"])
+        assert cited <= known
+    assert cited
+
+
+def test_the_same_claim_of_the_same_person_is_not_begun_twice(client_of, place, gate):
+    client = client_of("annotator")
+    check = ask(client)
+    assert gate.reached.wait(30)
+    assert ask(client) == check
+    assert ask(client_of("adjudicator")) != check
+    assert checks_of(place).list().total == 2
+
+
+def test_a_check_is_stopped_by_who_asked_and_goes_on_without_asking_again(client_of, place, gate):
+    client = client_of("adjudicator")
+    check = ask(client)
+    assert gate.reached.wait(30)
+    assert post(client_of("annotator"), f"/checks/{check}/stop").status_code == 403
+    assert Seen(client.get(f"/checks/{check}").text).every("form", action=f"/checks/{check}/stop")
+    assert post(client, f"/checks/{check}/stop").headers["location"] == f"/checks/{check}"
+    gate.open.set()
+    assert ended(place, check).about.state == "stopped"
+    seen = Seen(client.get(f"/checks/{check}").text)
+    assert "The check was stopped" in seen.text
+    post(client, f"/checks/{check}/again")
+    kept = ended(place, check)
+    assert (kept.about.state, kept.about.label) == ("done", "incorrect")
+    model = place.shared("model local:scripted", lambda: None)
+    assert len(model.options) == len(set(model.options))
+
+
+def test_a_run_that_was_stopped_is_interrupted_and_no_failure(client_of, place, gate):
+    from climassay.records.queries import list_runs
+
+    client = client_of("annotator")
+    check = ask(client)
+    assert gate.reached.wait(30)
+    post(client, f"/checks/{check}/stop")
+    gate.open.set()
+    ended(place, check)
+    # What runs after it in the same lane shows that the stopped work is over.
+    ended(place, ask(client, "Glaciers grow."))
+    assert sorted(run.status for run in list_runs(place.database)) == ["done", "interrupted"]
+
+
+def test_a_failed_call_is_told_and_asked_again_on_request(client_of, place):
+    failing = scripted(plans={**DISPUTE, "mediator": [View(fails="Verdict")]})
+    furnish(place, failing)
+    client = client_of("annotator")
+    check = ask(client)
+    assert ended(place, check).about.outcome == "failed"
+    seen = Seen(client.get(f"/checks/{check}").text)
+    assert "The check failed" in seen.text
+    assert "mediator is not to be reached." in seen.text
+    failing.plans = DISPUTE
+    post(client, f"/checks/{check}/again")
+    kept = ended(place, check)
+    assert (kept.about.outcome, kept.about.label) == ("verdict", "incorrect")
+
+
+def test_a_check_that_cannot_begin_says_why(client_of, place):
+    furnish(place, scripted(), texts={})
+    client = client_of("annotator")
+    check = ask(client)
+    assert ended(place, check).about.state == "failed"
+    text = Seen(client.get(f"/checks/{check}").text).text
+    assert "The check broke off: There is no collection 'physical'" in text
+
+
+def test_a_job_that_was_stopped_before_its_turn_stops_its_check(client_of, place, gate):
+    client = client_of("annotator")
+    ask(client)
+    assert gate.reached.wait(30)
+    second = ask(client, "Glaciers grow.")
+    place.jobs.stop(checks_of(place).get(second).about.job)
+    assert "The check was stopped" in Seen(client.get(f"/checks/{second}").text).text
+
+
+def test_only_so_many_checks_wait_at_a_time(client_of, place, gate, monkeypatch):
+    monkeypatch.setattr(asking, "MOST_WAITING", 1)
+    client = client_of("annotator")
+    ask(client)
+    answer = post(client, "/check", {"claim": "Glaciers grow."})
+    assert answer.status_code == 503
+    assert "try again later" in answer.text
+
+
+# ------------------------------------------------------------------------------------------------------ reviews, lists
+
+
+def test_people_agree_disagree_and_change_their_minds(client_of, place, script):
+    client = client_of("annotator")
+    check = ask(client)
+    ended(place, check)
+    post(client, f"/checks/{check}/review", {"opinion": "disagree", "comment": "Too harsh.\r\nReally."})
+    post(client_of("admin"), f"/checks/{check}/review", {"opinion": "agree"})
+    assert checks_of(place).get(check).about.reviewed == "divided"
+    post(client, f"/checks/{check}/review", {"opinion": "agree", "comment": "On second thought."})
+    seen = Seen(client.get(f"/checks/{check}").text)
+    assert "2 agree, 0 disagree" in seen.text
+    assert "changed since" in seen.text
+    assert "Too harsh. Really." in seen.text
+    assert [(one.by, one.opinion, one.current) for one in checks_of(place).reviews(check)] == [
+        ("annotator", "disagree", False), ("admin", "agree", True), ("annotator", "agree", True),
+    ]  # fmt: skip
+    listed = Seen(client.get("/checks").text).text
+    assert "People agree with 100% of the verdicts they reviewed (21 to 100%; 1 check)." in listed
+
+
+def test_a_check_that_goes_on_and_one_that_is_not_there_cannot_be_reviewed(client_of, place, gate):
+    client = client_of("annotator")
+    check = ask(client)
+    answer = post(client, f"/checks/{check}/review", {"opinion": "agree"})
+    assert answer.status_code == 400
+    assert "when its debate has ended" in answer.text
+    assert post(client, "/checks/c0/review", {"opinion": "agree"}).status_code == 404
+    assert client.get("/checks/c0").status_code == 404
+
+
+def test_the_list_is_searched_filtered_and_paged(client_of, place, script):
+    from climassay.factcheck import DebateSettings, make_claim
+
+    checks = checks_of(place)
+    client = client_of("annotator")
+    check = ask(client)
+    ended(place, check)
+    for number in range(PAGE + 1):
+        checks.stop(checks.begin(make_claim(f"Claim {number} % about ice"), DebateSettings(), set_up="x"))
+    first, second = (Seen(client.get(f"/checks?page={number}").text) for number in (1, 2))
+    assert len(first.every("li", class_="card")) == PAGE
+    assert len(second.every("li", class_="card")) == 2
+    assert first.every("a", rel="next", href="/checks?page=2")
+    assert "Claim 50 %" in first.text
+    one = Seen(client.get("/checks?q=SUN+warming").text)
+    assert len(one.every("li", class_="card")) == 1
+    assert one.every("a", href=f"/checks/{check}")
+    assert "No check fits" in Seen(client.get("/checks?q=%25%25").text).text
+    assert len(Seen(client.get("/checks?verdict=incorrect").text).every("li", class_="card")) == 1
+    assert "No check fits" in Seen(client.get("/checks?review=agreed").text).text
+    assert client.get("/checks?review=liked").status_code == 400
+    assert client.get("/checks?page=0").status_code == 422

@@ -1,0 +1,87 @@
+"""A debate seen in a real browser: it arrives live, opens its passages, and ends in the verdict."""
+
+import pytest
+
+from browser import sideways
+from check_parts import SUN, Gate, ended, furnish, scripted, write_settings
+from climassay.web.checks.store import checks_of
+
+
+@pytest.fixture
+def server_settings(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    return {"debates": (write_settings(tmp_path),), "publisher": "Example Observatory"}
+
+
+def send(page, claim=SUN):
+    page.goto("/check")
+    page.get_by_label("The claim").fill(claim)
+    page.get_by_role("button", name="Check it").click()
+    page.wait_for_url("**/checks/c*")
+    return page.url.rpartition("/")[2]
+
+
+def test_a_debate_arrives_live_and_ends_in_a_verdict_that_can_be_reviewed(running_server, visit, shoot):
+    gate = Gate()
+    furnish(running_server.place, scripted(gate))
+    page = visit("annotator")
+    page.goto("/check")
+    page.get_by_label("The claim").fill(SUN)
+    shoot(page, "check-claim")
+    check = send(page)
+    try:
+        # No reload until the end: what appears was brought by the stream.
+        page.evaluate("window.same = true")
+        page.get_by_role("heading", name="Round 1").wait_for()
+        page.locator("#debate + div .view").nth(1).wait_for()
+        assert page.get_by_role("heading", name="Round 2").count() == 0
+        page.locator(".cite").first.click()
+        dialog = page.get_by_role("dialog", name="Passage")
+        assert "The book" in dialog.inner_text()
+        page.keyboard.press("Escape")
+        assert not dialog.is_visible()
+        assert page.evaluate("window.same") is True
+        shoot(page, "check-live", whole=True)
+        assert sideways(page) == 0
+    finally:
+        gate.open.set()
+    page.locator(".result").first.wait_for()
+    page.get_by_role("heading", name="How this was made").wait_for()
+    assert page.locator(".result").inner_text() == "incorrect"
+    assert ended(running_server.place, check).about.label == "incorrect"
+    page.get_by_label("I agree").check()
+    page.get_by_role("textbox", name="Comment").fill("The passages say so.")
+    page.get_by_role("button", name="Save the review").click()
+    page.get_by_text("1 agrees, 0 disagree.").wait_for()
+    shoot(page, "check-verdict", whole=True)
+    assert sideways(page) == 0
+    page.goto("/checks")
+    shoot(page, "checks")
+    assert sideways(page) == 0
+    page.get_by_label("Words").fill("carbon")
+    page.keyboard.press("Enter")
+    page.get_by_text("1 check", exact=True).wait_for()
+
+
+def test_without_scripts_the_page_shows_the_debate_and_citations_lead_to_passages(running_server, visit):
+    furnish(running_server.place, scripted())
+    page = visit("annotator", javascript=False)
+    check = send(page)
+    ended(running_server.place, check)
+    page.reload()
+    link = page.locator(".cite").first
+    link.click()
+    assert page.url.endswith(link.get_attribute("href"))
+    assert page.locator(link.get_attribute("href")).is_visible()
+
+
+def test_hostile_words_stay_words_in_a_browser(running_server, visit):
+    claim = "<img src=x onerror=alert(1)></script><script>alert(2)</script> The Sun warms the climate."
+    furnish(running_server.place, scripted(), texts={"physical": (claim,), "pamphlet": (claim,)})
+    page = visit("annotator")
+    page.on("dialog", lambda dialog: pytest.fail(f"A script ran: {dialog.message}"))
+    check = send(page, claim)
+    page.get_by_role("heading", name="How this was made").wait_for()
+    assert claim in page.locator("h1").inner_text()
+    assert page.locator("main img").count() == 0
+    assert checks_of(running_server.place).get(check).about.claim.text == claim

@@ -1,0 +1,178 @@
+"""Claims, passages and comments from people who mean harm stay text."""
+
+import json
+
+import pytest
+
+from check_parts import Seen, add_collection, ask, ended, furnish, scripted, write_settings
+from climassay.web import Place, ServerSettings
+from climassay.web.checks.store import checks_of
+from climassay.workspace import Workspace
+from debate_tables import View
+from web_parts import application_over, csrf_of, post
+
+BREAKOUT = (
+    "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'<!-- ${7*7} {{ 7*7 }} The Sun warms the Earth"
+)
+OVERRIDE = "\u202eThe Sun warms\u2066 the Earth\u202c."
+
+
+@pytest.fixture
+def place_settings(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    return {"debates": (write_settings(tmp_path),), "publisher": "Example </script> Observatory"}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A server with a finished check that tests leave as it is: place, clients, id of the check."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLIMASSAY_CACHE", str(folder / "cache"))
+        place = Place(Workspace.open(folder), ServerSettings(debates=(write_settings(folder),)))
+        furnish(place, scripted())
+        with application_over(place) as client_of:
+            check = ask(client_of("annotator"))
+            ended(place, check)
+            yield place, client_of, check
+        place.close()
+
+
+def tags_of_ours(page):
+    """Whether every script of a page is a file of ours or data, and no tag runs code."""
+    scripts = page.every("script")
+    ours = all(one.get("src", "").startswith("/static/") or one.get("type") == "application/ld+json" for one in scripts)
+    return ours and not any(name.startswith("on") or name == "style" for _, found in page.tags for name in found)
+
+
+def all_pages(client, check):
+    yield client.get(f"/checks/{check}")
+    yield client.get("/checks")
+    yield client.get(f"/checks/{check}/debate")
+    yield client.get("/check", params={"claim": BREAKOUT, "source": BREAKOUT, "date": BREAKOUT})
+
+
+@pytest.mark.parametrize("hostile", [BREAKOUT, "<svg/onload=alert(1)>", "{% raw %}"], ids=["breakout", "svg", "jinja"])
+def test_markup_in_claims_sources_passages_and_models_texts_is_shown_as_it_is(client_of, place, hostile):
+    plans = {
+        "Physical": [View(says=f"{hostile} [1].")],
+        "Pamphlet": [View("correct", says=f"{hostile} [2].")],
+        "mediator": [View(says=f"{hostile} [1].")],
+    }
+    texts = {"physical": (hostile,), "pamphlet": (hostile,)}
+    question = f"What of {hostile} in your own documents?"
+    furnish(place, scripted(plans=plans, question=question, reply=f"{hostile} [1]."), texts=texts)
+    client = client_of("annotator")
+    check = ask(client, f"{hostile} The Sun warms the Earth", source=hostile)
+    [_, second, *_] = ended(place, check).transcript.rounds
+    assert hostile in second.follow_ups[0].question
+    post(client, f"/checks/{check}/review", {"opinion": "agree", "comment": hostile})
+    for answer in all_pages(client, check):
+        assert answer.status_code == 200
+        seen = Seen(answer.text)
+        assert tags_of_ours(seen)
+        assert not seen.every("img", src="x")
+        assert not seen.every("svg")
+    shown = Seen(client.get(f"/checks/{check}").text).text
+    assert shown.count(" ".join(hostile.split())) >= 4
+
+
+def test_a_claim_cannot_end_the_data_of_its_claimreview(client_of, place):
+    furnish(place, scripted())
+    client = client_of("annotator")
+    check = ask(client, BREAKOUT)
+    ended(place, check)
+    answer = client.get(f"/checks/{check}")
+    [data] = [text for text in Seen(answer.text).scripts if text.strip()]
+    assert json.loads(data)["claimReviewed"] == BREAKOUT
+    assert json.loads(data)["author"]["name"] == "Example </script> Observatory"
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+
+
+ADDRESSES = (
+    "javascript:alert(1)",
+    "data:text/html,<script>alert(1)</script>",
+    "https://ipcc.ch@example.org/",
+    "//example.org",
+    "\\example.org",
+)
+
+
+def test_only_plain_web_addresses_of_passages_become_links(client_of, place):
+    furnish(place, scripted(plans={}), texts={})
+    for name, addresses in (("physical", ADDRESSES[:3]), ("pamphlet", (*ADDRESSES[3:], "https://example.org/book"))):
+        for number, address in enumerate(addresses):
+            add_collection(place, name, f"The Sun has caused warming number {number}.", url=address, id=f"d{number}")
+    client = client_of("annotator")
+    check = ask(client)
+    ended(place, check)
+    for page in (f"/checks/{check}", f"/checks/{check}/debate"):
+        seen = Seen(client.get(page).text)
+        foreign = {link["href"] for link in seen.every("a") if not link["href"].startswith(("/", "#"))}
+        assert foreign == {"https://example.org/book"}
+        assert not any(link["href"].startswith("//") for link in seen.every("a"))
+        assert seen.text.count("not made a link") == len(ADDRESSES)
+
+
+def test_characters_that_turn_a_line_are_taken_out_of_claims_and_kept_inside_of_everything_else(client_of, place):
+    furnish(place, scripted(), texts={"physical": (OVERRIDE,), "pamphlet": (OVERRIDE,)})
+    client = client_of("annotator")
+    check = ask(client, OVERRIDE + "\x00\x07")
+    assert ended(place, check).about.claim.text == "The Sun warms the Earth."
+    page = client.get(f"/checks/{check}").text
+    title = page[page.index("<title>") : page.index("</title>")]
+    assert not set(title) & set("\u202e\u2066\u202c")
+    # A block whose direction is isolated ends what an override inside of it began.
+    assert f"<blockquote>{OVERRIDE}</blockquote>" in page
+    css = client.get("/static/checks.css").text
+    assert "main blockquote" in css[: css.index("unicode-bidi: isolate; overflow-wrap")].rpartition("}")[2]
+
+
+@pytest.mark.parametrize("length", [2001, 10_000])
+def test_claims_that_are_too_long_are_not_taken(finished, length):
+    place, client_of, _ = finished
+    answer = post(client_of("annotator"), "/check", {"claim": "The Sun. " + "x" * (length - 9)})
+    assert answer.status_code == 400
+    assert f"The claim has {length:,} characters, and the limit is 2,000: shorten it." in answer.text
+    assert checks_of(place).list().total == 1
+
+
+def test_nothing_changes_without_the_token_of_the_page(finished):
+    place, client_of, check = finished
+    client, stolen = client_of("annotator"), csrf_of(client_of("adjudicator"), "/check")
+    for path, form in (
+        ("/check", {"claim": "Glaciers grow."}),
+        (f"/checks/{check}/review", {"opinion": "agree"}),
+        (f"/checks/{check}/stop", {}),
+        (f"/checks/{check}/again", {}),
+    ):
+        assert client.post(path, data=form).status_code == 403
+        assert client.post(path, data={**form, "csrf": "0" * 64}).status_code == 403
+        assert client.post(path, data={**form, "csrf": stolen}).status_code == 403
+    assert checks_of(place).reviews(check) == []
+    assert checks_of(place).list().total == 1
+
+
+@pytest.mark.parametrize("name", ["..%2f..%2fetc%2fpasswd", "c" * 500, "%00", "c1'--", "<script>"])
+def test_names_of_checks_that_are_none_are_not_found(finished, name):
+    client = finished[1]("annotator")
+    for ending in ("", "/debate", "/check.json", "/claimreview.json", "/page.html"):
+        answer = client.get(f"/checks/{name}{ending}")
+        assert answer.status_code == 404
+        assert "<script>" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("opinion", "comment", "sentence"),
+    [
+        ("love", "x", "not &#39;love&#39;"),
+        ("agree", "x" * 4001, "4,001 characters"),
+        ("undecided", "", "write a comment"),
+    ],
+    ids=["unknown", "long", "nothing"],
+)
+def test_reviews_are_one_of_three_words_and_of_limited_length(finished, opinion, comment, sentence):
+    place, client_of, check = finished
+    answer = post(client_of("annotator"), f"/checks/{check}/review", {"opinion": opinion, "comment": comment})
+    assert (answer.status_code, sentence in answer.text) == (400, True)
+    assert checks_of(place).reviews(check) == []

@@ -1,0 +1,112 @@
+"""A server that is killed in the middle of a debate goes on with it, and it comes out as if nothing had happened."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from check_parts import SUN, ask, ended, furnish, scripted, write_settings
+from climassay.factcheck import DebateSettings, make_claim
+from climassay.factcheck.serialisation import as_data
+from climassay.web import Place, ServerSettings
+from climassay.web.checks.live import live_debate
+from climassay.web.checks.store import checks_of
+from climassay.web.checks.work import BEGIN
+from climassay.web.jobs import JobEvent
+from climassay.workspace import Workspace
+from web_parts import application_over
+
+DRIVER = Path(__file__).with_name("checks_killed_driver.py")
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """Opens servers; ``server(folder)`` gives a place and its settings' file is the same for all."""
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    settings, places = write_settings(tmp_path), []
+
+    def opened(name):
+        places.append(Place(Workspace.open(tmp_path / name), ServerSettings(debates=(settings,))))
+        return places[-1]
+
+    opened.settings = settings
+    yield opened
+    for place in places:
+        place.close()
+
+
+def share(place, script):
+    """What a server that starts again loads; the collections are there."""
+    furnish(place, script, texts={})
+    return script
+
+
+def test_a_debate_that_was_killed_goes_on_and_only_what_is_missing_is_asked(server, tmp_path):
+    whole = server("whole")
+    every = scripted()
+    furnish(whole, every)
+    with application_over(whole) as client_of:
+        wanted = ended(whole, ask(client_of("annotator"))).transcript
+    questions = len(every.model.options)
+    cut = questions // 2
+    environment = {**os.environ, "PYTHONPATH": str(DRIVER.parents[1])}
+    driver = subprocess.run(
+        [sys.executable, str(DRIVER), str(tmp_path / "killed"), str(server.settings), str(cut)],
+        env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert driver.returncode == -9, driver.stderr
+    place = server("killed")
+    script = share(place, scripted())
+    [about] = checks_of(place).list().checks
+    assert (about.state, about.claim.text) == ("waiting", SUN)
+    with application_over(place) as client_of:
+        kept = ended(place, about.id)
+        page = client_of("annotator").get(f"/checks/{about.id}").text
+    assert as_data(kept.transcript) == as_data(wanted)
+    assert "incorrect" in page
+    # What a call was about to answer when it died is asked again; what earlier calls answered is not.
+    assert 0 < len(script.model.options) < questions
+    kinds = [event.kind for event in place.jobs.events(kept.about.job)]
+    assert kinds.count(BEGIN) == 2
+    again = kinds[len(kinds) - kinds[::-1].index(BEGIN) :]
+    assert again.count("subclaims") == again.count("verdict") == 1
+
+
+def test_a_page_shows_only_what_the_present_attempt_has_told(server):
+    place = server("attempts")
+    furnish(place, scripted())
+    with application_over(place) as client_of:
+        job = ended(place, ask(client_of("annotator"))).about.job
+    told = place.jobs.events(job)
+
+    def jobs_with(*more):
+        every = [*told, *more]
+        return SimpleNamespace(events=lambda _job, after: [event for event in every if event.number > after])
+
+    before = live_debate(jobs_with(), job)
+    begun = live_debate(jobs_with(JobEvent(len(told) + 1, BEGIN, {})), job)
+    again = JobEvent(len(told) + 2, told[1].kind, told[1].body)
+    going = live_debate(jobs_with(JobEvent(len(told) + 1, BEGIN, {}), again), job)
+    assert len(before.entries) == len(told) - 1
+    assert (begun.entries, begun.sources, begun.last) == ((), (), len(told) + 1)
+    assert [(entry.number, entry.kind) for entry in going.entries] == [(len(told) + 2, "subclaims")]
+
+
+def test_a_check_that_was_stored_but_not_queued_is_queued_at_the_next_start(server):
+    from climassay.web.checks.set_ups import chosen
+
+    place = server("forgotten")
+    furnish(place, scripted())
+    check = checks_of(place).begin(make_claim(SUN), chosen(place, "").settings, set_up="two sides")
+    with application_over(place):
+        assert ended(place, check).about.label == "incorrect"
+
+
+def test_settings_are_kept_with_the_check(server):
+    place = server("settings")
+    wanted = DebateSettings(rounds=2, seed=7, text_tokens=33)
+    check = checks_of(place).begin(make_claim(SUN), wanted, set_up="x")
+    assert checks_of(place).get(check).settings == wanted

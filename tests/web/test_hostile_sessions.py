@@ -1,0 +1,395 @@
+"""Sessions, passwords and links under attack: fixation, theft, guessing, open redirects, foreign hosts."""
+
+import threading
+from urllib.parse import urlsplit
+
+import pytest
+
+from climassay.web import passwords
+from climassay.web.access import SESSION_COOKIE, VISITOR_COOKIE
+from climassay.web.accounts import ATTEMPTS, ATTEMPTS_BY_ADDRESS, WINDOW_SECONDS
+from web_routes import Site
+
+PASSWORD = "a long warm summer"
+
+
+@pytest.fixture(autouse=True)
+def quick_hashes(monkeypatch):
+    """Argon2 with its smallest parameters: here nobody tries to turn a hash back."""
+    from argon2 import PasswordHasher
+
+    quick = PasswordHasher(1, 8, 1)
+    monkeypatch.setattr(passwords, "hasher", lambda: quick)
+
+
+@pytest.fixture
+def site(tmp_path):
+    opened = Site(tmp_path / "workspace")
+    opened.account("ada", password=PASSWORD)
+    yield opened
+    opened.close()
+
+
+def sign_in(client, name="ada", password=PASSWORD, **fields):
+    return client.post("/sign-in", data={"name": name, "password": password, **fields})
+
+
+def signed_in(client) -> bool:
+    return client.get("/account").status_code == 200
+
+
+# ------------------------------------------------------------------------------------------------ sessions
+
+
+def test_a_session_known_before_signing_in_is_not_the_one_after(site):
+    """Fixation: the attacker plants a cookie in the victim's browser and waits."""
+    for planted in ("planted-by-the-attacker", site.place.accounts.begin_session(site.account("mallory"), 1)):
+        victim = site.visitor(token=False)
+        victim.cookies.set(SESSION_COOKIE, planted, domain="127.0.0.1")
+        victim.headers["x-csrf-token"] = csrf(victim)
+        assert sign_in(victim).status_code == 303
+        given = victim.cookies.get(SESSION_COOKIE, domain="127.0.0.1")
+        assert given != planted
+        attacker = site.visitor(token=False)
+        attacker.cookies.set(SESSION_COOKIE, planted)
+        assert not signed_in(attacker)
+
+
+def csrf(client):
+    """The token for whatever cookies the client holds."""
+    import re
+
+    return re.search(r'<meta name="csrf" content="([0-9a-f]+)">', client.get("/").text).group(1)
+
+
+def test_a_one_time_link_begins_a_session_of_its_own(site):
+    link = site.place.accounts.make_link("ada", "enter")
+    victim = site.visitor(token=False)
+    victim.cookies.set(SESSION_COOKIE, "planted", domain="127.0.0.1")
+    victim.headers["x-csrf-token"] = csrf(victim)
+    assert victim.post(f"/enter/{link}").status_code == 303
+    assert victim.cookies.get(SESSION_COOKIE, domain="127.0.0.1") != "planted"
+    attacker = site.visitor(token=False)
+    attacker.cookies.set(SESSION_COOKIE, "planted")
+    assert not signed_in(attacker)
+
+
+def test_signing_out_ends_the_session_on_the_server(site):
+    client = site.visitor("annotator")
+    stolen = client.cookies[SESSION_COOKIE]
+    assert signed_in(client)
+    assert client.post("/sign-out").status_code == 303
+    thief = site.visitor(token=False)
+    thief.cookies.set(SESSION_COOKIE, stolen)
+    assert not signed_in(thief)
+
+
+def test_a_session_gets_old(site, monkeypatch):
+    client = site.visitor("annotator")
+    assert signed_in(client)
+    now = site.place.accounts._now()
+    monkeypatch.setattr(site.place.accounts, "_now", lambda: now + 86400 + 1)
+    assert not signed_in(client)
+
+
+@pytest.mark.parametrize("change", ["removed", "new-password", "removed-and-let-in-again"])
+def test_sessions_and_tokens_end_with_what_they_rest_upon(change, site):
+    accounts = site.place.accounts
+    client, token = site.visitor(name="ada", role="annotator"), accounts.make_token("ada", "script")
+    assert signed_in(client)
+    assert accounts.token_user(token).name == "ada"
+    if change == "new-password":
+        accounts.set_password("ada", "another long summer")
+    else:
+        accounts.change("ada", active=False)
+        assert accounts.token_user(token) is None
+        if change == "removed-and-let-in-again":
+            accounts.change("ada", active=True)
+            assert accounts.token_user(token) is None
+    assert not signed_in(client)
+
+
+def test_a_role_that_is_taken_away_is_gone_at_once(site):
+    site.account("root", "admin")
+    client = site.visitor("admin")
+    assert client.get("/users").status_code == 200
+    site.place.accounts.change("admin", role="annotator")
+    assert client.get("/users").status_code == 403
+
+
+def test_changing_the_password_ends_all_other_sessions_but_this_one(site):
+    here, elsewhere = (site.visitor(name="ada", role="annotator") for _ in range(2))
+    form = {"present": PASSWORD, "password": "another long summer", "again": "another long summer"}
+    assert here.post("/account/password", data=form).status_code == 200
+    assert signed_in(here)
+    assert not signed_in(elsewhere)
+
+
+def test_a_password_cannot_be_changed_without_the_present_one(site):
+    client = site.visitor(name="ada", role="annotator")
+    for present in ("", "wrong"):
+        form = {"present": present, "password": "another long summer", "again": "another long summer"}
+        assert client.post("/account/password", data=form).status_code == 400
+    assert site.place.accounts.check_password("ada", PASSWORD, "here") is not None
+
+
+@pytest.mark.parametrize(
+    "cookie", ["", "x", "a" * 5000, "%00", "ü\u202e", "'; DROP TABLE web_users; --", '"quoted"', "\x80"]
+)
+def test_an_invented_cookie_signs_nobody_in(cookie, site):
+    client = site.visitor(token=False)
+    raw = f"{SESSION_COOKIE}={cookie}".encode("utf-8", "surrogatepass")
+    answer = client.get("/account", headers=[(b"cookie", raw)])
+    assert answer.status_code == 303
+    assert answer.headers["location"].startswith("/sign-in")
+
+
+@pytest.mark.parametrize("address", ["", "https://climassay.example.org"])
+def test_cookies_are_kept_from_scripts_and_other_sites(address, tmp_path):
+    site = Site(tmp_path / "workspace", address=address)
+    site.account("ada", password=PASSWORD)
+    client = site.visitor(base_url=address or "http://127.0.0.1:8000")
+    visitor = site.visitor(base_url=client.base_url, token=False).get("/sign-in").headers["set-cookie"]
+    session = next(
+        one for one in sign_in(client).headers.get_list("set-cookie") if one.startswith(f"{SESSION_COOKIE}=")
+    )
+    for cookie in (visitor, session):
+        flags = {part.strip().lower() for part in cookie.split(";")[1:]}
+        assert {"httponly", "samesite=lax", "path=/"} <= flags
+        assert ("secure" in flags) is bool(address)
+        assert not any(flag.startswith("domain") for flag in flags)
+    assert client.get("/").headers.get("strict-transport-security", "") == ("max-age=31536000" if address else "")
+    site.close()
+
+
+def test_neither_pages_nor_the_database_hold_what_lets_somebody_in(site, tmp_path):
+    client = site.visitor()
+    assert sign_in(client).status_code == 303
+    link, token = site.place.accounts.make_link("ada", "password"), site.place.accounts.make_token("ada", "x")
+    secrets = (client.cookies[SESSION_COOKIE], link, token, PASSWORD)
+    site.place.close()
+    stored = b"".join(file.read_bytes() for file in (tmp_path / "workspace").glob("records.sqlite*"))
+    shown = "".join(site.visitor(token=False, cookies=client.cookies).get(path).text for path in ("/", "/account"))
+    for secret in secrets:
+        assert secret.encode() not in stored
+        assert secret not in shown
+
+
+# ------------------------------------------------------------------------------------------------ guessing
+
+
+def test_guessing_one_password_ends_soon_and_the_right_one_does_not_help_then(site):
+    client = site.visitor()
+    assert [sign_in(client, password=f"guess {n}").status_code for n in range(ATTEMPTS + 1)] == [401] * ATTEMPTS + [429]
+    assert sign_in(client).status_code == 429
+    assert sign_in(client, name=" ADA ").status_code == 429
+    now = site.place.accounts._now()
+    site.place.accounts._now = lambda: now + WINDOW_SECONDS + 1
+    assert sign_in(client).status_code == 303
+
+
+def test_guessing_many_names_from_one_address_ends_too(site):
+    client = site.visitor()
+    said = [sign_in(client, name=f"user{n}", password="guess").status_code for n in range(ATTEMPTS_BY_ADDRESS + 1)]
+    assert said == [401] * ATTEMPTS_BY_ADDRESS + [429]
+    spoofed = client.post("/sign-in", data={"name": "ada", "password": "x"}, headers={"x-forwarded-for": "10.1.2.3"})
+    assert spoofed.status_code == 429
+
+
+def test_guesses_at_the_same_moment_are_counted_each(site):
+    """Twenty requests that all pass the check before any of them has failed would be twenty guesses for five."""
+    clients = [site.visitor() for _ in range(20)]
+    barrier, said = threading.Barrier(len(clients)), []
+
+    def guess(number):
+        barrier.wait()
+        said.append(sign_in(clients[number], password=f"guess {number}").status_code)
+
+    threads = [threading.Thread(target=guess, args=(number,)) for number in range(len(clients))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert said.count(401) <= ATTEMPTS
+    assert set(said) == {401, 429}
+
+
+def test_the_present_password_cannot_be_guessed_in_a_stolen_session(site):
+    client = site.visitor(name="ada", role="annotator")
+    form = {"password": "another long summer", "again": "another long summer"}
+    said = [
+        client.post("/account/password", data={**form, "present": f"guess {n}"}).status_code
+        for n in range(ATTEMPTS + 1)
+    ]
+    assert said == [400] * ATTEMPTS + [429]
+
+
+def test_answers_do_not_tell_who_has_an_account(site, monkeypatch):
+    """The same status, the same words, and the same work: one hash is verified, whatever the name."""
+    site.account("nopassword")
+    site.account("removed", password=PASSWORD)
+    site.place.accounts.change("removed", active=False)
+    verified = []
+    hasher = passwords.hasher()
+
+    class Counting:
+        def verify(self, kept, given):
+            verified.append(given)
+            return hasher.verify(kept, given)
+
+        def hash(self, password):
+            return hasher.hash(password)
+
+    monkeypatch.setattr(passwords, "hasher", Counting)
+    texts = set()
+    for name, password in (
+        ("ada", "wrong"), ("nobody", "wrong"), ("nopassword", "wrong"), ("removed", PASSWORD), ("a" * 3000, "wrong"),
+    ):  # fmt: skip
+        before = len(verified)
+        client = site.visitor()
+        answer = sign_in(client, name=name, password=password)
+        assert answer.status_code == 401
+        assert len(verified) == before + 1, name
+        texts.add(answer.text.replace(client.headers["x-csrf-token"], "TOKEN").replace(f'value="{name[:40]}"', "NAME"))
+    assert len(texts) == 1
+
+
+def test_limits_do_not_tell_who_has_an_account_either(site):
+    client = site.visitor()
+    for name in ("ada", "nobody"):
+        said = [sign_in(client, name=name, password="wrong").status_code for _ in range(ATTEMPTS + 1)]
+        assert said == [401] * ATTEMPTS + [429], name
+
+
+@pytest.mark.parametrize(
+    ("name", "password"),
+    [("ada", ""), ("ada", PASSWORD + "\x00"), ("ada\x00", PASSWORD), ("ada", "x" * 100_000), ("' OR 1=1 --", "x"),
+     ("\ud83d", "\ud83d"), ("", ""), ("ada\u202e", PASSWORD)],
+    ids=["empty", "nul-behind", "nul-in-the-name", "very-long", "sql", "half-a-character", "nothing", "rtl"],
+)  # fmt: skip
+def test_odd_names_and_passwords_are_simply_wrong(name, password, tmp_path, database_url):
+    site = Site(tmp_path / "workspace", database_url=database_url)
+    site.account("ada", password=PASSWORD)
+    from urllib.parse import quote
+
+    body = f"name={quote(name, errors='surrogatepass')}&password={quote(password, errors='surrogatepass')}"
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    answer = site.visitor().post("/sign-in", content=body, headers=headers)
+    assert answer.status_code == 401
+    site.close()
+
+
+# ------------------------------------------------------------------------------------------------ links
+
+
+@pytest.mark.parametrize("purpose", ["enter", "invitation", "password"])
+def test_a_link_works_once(purpose, site):
+    link = site.place.accounts.make_link("ada", purpose)
+    form = {"password": "another long summer", "again": "another long summer"}
+    first, second = site.visitor(), site.visitor()
+    assert first.get(f"/enter/{link}").status_code == 200
+    assert first.post(f"/enter/{link}", data=form).status_code == 303
+    assert signed_in(first)
+    assert second.get(f"/enter/{link}").status_code == 404
+    assert second.post(f"/enter/{link}", data=form).status_code == 404
+    assert not signed_in(second)
+
+
+def test_of_two_who_use_a_link_at_once_one_gets_in_with_the_password_they_set(site):
+    """Who comes second must not have set the password of the account that the first one now uses."""
+    link = site.place.accounts.make_link("ada", "password")
+    clients = [site.visitor() for _ in range(2)]
+    barrier, said = threading.Barrier(2), {}
+
+    def use(number):
+        password = f"the summer of number {number}"
+        barrier.wait()
+        said[number] = clients[number].post(f"/enter/{link}", data={"password": password, "again": password})
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answer.status_code for answer in said.values()) == [303, 404]
+    winner = next(number for number, answer in said.items() if answer.status_code == 303)
+    assert signed_in(clients[winner])
+    assert site.place.accounts.check_password("ada", f"the summer of number {winner}", "here") is not None
+
+
+@pytest.mark.parametrize("token", ["", "x", "a" * 4000, "%2e%2e", "..%2f..%2fusers", "%00", "%ff%fe", "1;x=y"])
+def test_an_invented_link_lets_nobody_in(token, site):
+    client = site.visitor()
+    for answer in (client.get(f"/enter/{token}"), client.post(f"/enter/{token}")):
+        assert answer.status_code in (307, 404, 405)
+    assert not signed_in(client)
+
+
+def test_links_of_somebody_shut_out_do_not_work(site):
+    link = site.place.accounts.make_link("ada", "password")
+    site.place.accounts.change("ada", active=False)
+    assert site.visitor().post(f"/enter/{link}", data={}).status_code == 404
+
+
+# ------------------------------------------------------------------------------------------------ addresses
+
+ELSEWHERE = [
+    "https://evil.example/", "//evil.example", "///evil.example", "/\\evil.example", "\\/evil.example",
+    "\\\\evil.example",
+    "/\t/evil.example", "/\n/evil.example", "\t//evil.example", " //evil.example", "javascript:alert(1)",
+    "data:text/html,x", "evil.example", "http:evil.example", "/%0d%0aLocation:%20https://evil.example",
+    "/\r\nset-cookie: x=y", "/@evil.example", "https:/evil.example", "/\u2028/evil.example", "//\u0000evil.example",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", ELSEWHERE, ids=range(len(ELSEWHERE)))
+def test_signing_in_leads_nowhere_else(wanted, site):
+    for answer in (
+        sign_in(site.visitor(), next=wanted),
+        site.visitor("annotator").get("/sign-in", params={"next": wanted}),
+    ):
+        assert answer.status_code == 303
+        place = answer.headers["location"]
+        assert place.startswith("/")
+        assert place[1:2] not in ("/", "\\")
+        assert not urlsplit(place).netloc
+        assert not any(ord(character) < 33 for character in place)
+        assert "set-cookie: x=y" not in str(answer.headers).lower().replace("'", "")
+
+
+def test_signing_in_leads_back_to_where_one_was(site):
+    asked = site.visitor().get("/users?role=admin&x=%26")
+    assert asked.status_code == 303
+    following = asked.headers["location"]
+    page = site.visitor().get(following)
+    assert 'value="/users?role=admin&amp;x=%26"' in page.text
+    answer = sign_in(site.visitor(), next="/users?role=admin&x=%26")
+    assert answer.headers["location"] == "/users?role=admin&x=%26"
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "127.0.0.1@evil.example"]
+)
+def test_a_foreign_host_is_not_served(host, site):
+    """A foreign name that resolves to this machine (DNS rebinding) would make a foreign page a page of this server."""
+    client = site.visitor("admin")
+    for method, path in (("GET", "/users"), ("POST", "/users"), ("GET", "/static/app.js")):
+        assert client.request(method, path, headers={"host": host}).status_code == 400
+
+
+def test_the_host_of_a_request_does_not_get_into_links(tmp_path):
+    site = Site(tmp_path / "workspace", host="0.0.0.0", address="https://climassay.example.org")
+    client = site.visitor("admin", base_url="https://climassay.example.org")
+    forged = {"x-forwarded-host": "evil.example", "forwarded": "host=evil.example"}
+    answer = client.post("/users", data={"name": "eve"}, headers=forged)
+    assert answer.status_code == 200
+    assert "https://climassay.example.org/enter/" in answer.text
+    assert "evil.example" not in answer.text
+    assert client.get("/", headers={"host": "evil.example"}).status_code == 400
+    site.close()
+
+
+def test_a_visitors_cookie_is_not_a_session(site):
+    client = site.visitor()
+    client.cookies.set(SESSION_COOKIE, client.cookies[VISITOR_COOKIE])
+    assert not signed_in(client)

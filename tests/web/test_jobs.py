@@ -1,0 +1,192 @@
+import json
+import threading
+
+import pytest
+
+from climassay.errors import InputError
+from climassay.web.jobs import JobReport, Stopped
+from web_parts import application_over, post
+
+WAIT = 20
+
+
+def waited(place, job):
+    """A job, when it has ended."""
+    for _ in range(WAIT * 10):
+        found = place.jobs.get(job)
+        if found.ended:
+            return found
+        place.jobs.wait_for_news(0.1)
+    raise AssertionError(f"{job} did not end: {found}")
+
+
+def counting(place, payload, report):
+    for number in range(report.events_before, payload["to"]):
+        report.event("number", {"n": number})
+        report.progress(number + 1, payload["to"], f"counted {number}")
+    return {"page": "/counted"}
+
+
+@pytest.fixture
+def started(place):
+    place.jobs.register("count", counting, "corpus")
+    place.jobs.start(place)
+    return place
+
+
+def test_a_job_is_done_and_tells_in_order(started):
+    job = started.jobs.submit("count", "Count to 5", {"to": 5}, by="ada")
+    done = waited(started, job)
+    assert (done.state, done.done, done.total, done.by) == ("done", 5, 5, "ada")
+    assert done.result == {"page": "/counted"}
+    events = started.jobs.events(job)
+    assert [event.number for event in events] == [1, 2, 3, 4, 5]
+    assert [event.body["n"] for event in events] == [0, 1, 2, 3, 4]
+    assert [event.number for event in started.jobs.events(job, after=3)] == [4, 5]
+
+
+def test_a_failure_is_a_sentence(started):
+    def sentence(place, payload, report):
+        raise InputError("The file is empty.")
+
+    def bug(place, payload, report):
+        raise ZeroDivisionError("secret of the machine")
+
+    started.jobs.register("sentence", sentence, "corpus")
+    started.jobs.register("bug", bug, "corpus")
+    assert waited(started, started.jobs.submit("sentence", "x", {})).error == "The file is empty."
+    failed = waited(started, started.jobs.submit("bug", "x", {}))
+    assert failed.state == "failed"
+    assert "secret" not in failed.error
+    assert waited(started, started.jobs.submit("count", "x", {"to": 1})).state == "done"
+
+
+def test_jobs_of_a_lane_come_one_after_the_other(started):
+    running, most, order = [], [], []
+
+    def alone(place, payload, report):
+        running.append(payload["n"])
+        most.append(len(running))
+        order.append(payload["n"])
+        running.remove(payload["n"])
+
+    started.jobs.register("alone", alone, "models")
+    jobs = [started.jobs.submit("alone", "x", {"n": n}) for n in range(6)]
+    for job in jobs:
+        waited(started, job)
+    assert max(most) == 1
+    assert order == list(range(6))
+
+
+def test_a_stopped_job_ends(started):
+    begun = threading.Event()
+
+    def endless(place, payload, report):
+        while True:
+            begun.set()
+            report.progress(0, 0, "still at it")
+
+    started.jobs.register("endless", endless, "corpus")
+    job = started.jobs.submit("endless", "x", {})
+    assert begun.wait(WAIT)
+    started.jobs.stop(job)
+    assert waited(started, job).state == "stopped"
+    queued = started.jobs.submit("count", "x", {"to": 2})
+    assert waited(started, queued).state == "done"
+    started.jobs.stop(queued)
+    assert started.jobs.get(queued).state == "done"
+
+
+def test_what_a_kill_has_cut_goes_on_at_the_next_start(place_on, database_url):
+    first = place_on(database_url)
+    first.jobs.register("count", counting, "corpus")
+    job = first.jobs.submit("count", "Count", {"to": 4})
+    # The state that a SIGKILL leaves: taken, two events told, nobody there any more.
+    assert first.jobs._take("corpus").id == job
+    report = JobReport(first.database, job, threading.Event(), threading.Condition())
+    for number in range(2):
+        report.event("number", {"n": number})
+    assert first.jobs.get(job).state == "running"
+    second = place_on(database_url)
+    second.jobs.register("count", counting, "corpus")
+    second.jobs.start(second)
+    assert waited(second, job).state == "done"
+    assert [event.body["n"] for event in second.jobs.events(job)] == [0, 1, 2, 3]
+
+
+def test_a_server_that_ends_queues_its_work_again(place_on):
+    first = place_on()
+    begun = threading.Event()
+
+    def patient(place, payload, report):
+        begun.set()
+        while not report.stopped:
+            pass
+        raise Stopped
+
+    first.jobs.register("patient", patient, "corpus")
+    first.jobs.start(first)
+    job = first.jobs.submit("patient", "x", {})
+    assert begun.wait(WAIT)
+    first.jobs.close()
+    assert place_on().jobs.get(job).state == "queued"
+
+
+def events_in(text):
+    """(event, id, data) of a stream."""
+    found = []
+    for block in text.strip().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        found.append((fields["event"], fields.get("id"), json.loads(fields["data"])))
+    return found
+
+
+def test_the_stream_tells_all_and_goes_on_from_where_it_broke(place):
+    place.jobs.register("count", counting, "corpus")
+    with application_over(place) as client_of:
+        job = place.jobs.submit("count", "Count", {"to": 3}, by="annotator")
+        waited(place, job)
+        client = client_of("annotator")
+        told = events_in(client.get(f"/jobs/{job}/events").text)
+        assert [event for event in told if event[0] == "number"] == [("number", str(n + 1), {"n": n}) for n in range(3)]
+        assert told[-1] == ("end", None, {"state": "done", "error": None})
+        rest = events_in(client.get(f"/jobs/{job}/events", headers={"Last-Event-ID": "2"}).text)
+        assert [data["n"] for kind, _, data in rest if kind == "number"] == [2]
+        for nonsense in ("-1", "x", "9" * 30, "²"):
+            again = client.get(f"/jobs/{job}/events", headers={"Last-Event-ID": nonsense.encode()})
+            assert len([event for event in events_in(again.text) if event[0] == "number"]) == 3
+
+
+def test_work_of_others_is_not_shown_and_not_stopped(place):
+    place.jobs.register("count", counting, "corpus")
+    with application_over(place) as client_of:
+        place.accounts.add("bob")
+        job = place.jobs.submit("count", "Count", {"to": 1}, by="bob")
+        waited(place, job)
+        for path in (f"/jobs/{job}", f"/jobs/{job}/events"):
+            assert client_of("annotator").get(path).status_code == 403
+            assert client_of("adjudicator").get(path).status_code == 200
+            assert client_of(None).get(path).status_code == 303
+        assert client_of("annotator").get("/jobs").status_code == 403
+        assert client_of("admin").get("/jobs").status_code == 200
+        assert client_of("admin").get("/jobs/j123").status_code == 404
+        assert post(client_of("adjudicator"), f"/jobs/{job}/stop").status_code == 403
+
+
+def test_readers_without_an_account_follow_checks_and_nothing_else(place_on):
+    from dataclasses import replace
+
+    place = place_on()
+    place.settings = replace(place.settings, public="read")
+    place.jobs.register("count", counting, "corpus")
+    with application_over(place) as client_of:
+        place.jobs.register("check", counting, "models")
+        place.accounts.add("bob")
+        check, other = (place.jobs.submit(kind, "x", {"to": 1}, by="bob") for kind in ("check", "count"))
+        for job in (check, other):
+            waited(place, job)
+        visitor = client_of(None)
+        assert events_in(visitor.get(f"/jobs/{check}/events").text)[-1][0] == "end"
+        assert visitor.get(f"/jobs/{other}/events").status_code == 403
+        place.settings = replace(place.settings, public="nothing")
+        assert visitor.get(f"/jobs/{check}/events").status_code == 303

@@ -1,0 +1,333 @@
+"""Documents sent through the pages: who may, what becomes of each file, what a kill leaves, what twice changes."""
+
+import re
+import time
+
+import pytest
+
+from climassay.corpus import Collection, read
+from climassay.corpus.collection_store import CollectionStore
+from climassay.web.library import adding
+from climassay.web.library.uploads import uploads_folder
+from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, add_book, pdf_of, teach
+from web_parts import application_over, csrf_of, post
+from web_routes import Site, turned_away
+
+BOOK = ("files", ("seas.pdf", pdf_of(OCEAN, GLACIER), "application/pdf"))
+
+
+@pytest.fixture
+def place(place_on):
+    made = place_on()
+    teach(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def still(tmp_path_factory):
+    """A site whose jobs do not begin, for what must not even be queued."""
+    site = Site(tmp_path_factory.mktemp("still"))
+    yield site
+    assert kept(site.place) == []
+    assert site.place.jobs.list() == []
+    site.close()
+
+
+def send(client, *files, collection="seas", **fields):
+    data = {"csrf": csrf_of(client, "/"), "new_collection": collection, **fields}
+    return client.post("/library/upload", data=data, files=list(files) or [BOOK])
+
+
+def ended(place, job, patience=60.0):
+    """A job after its end."""
+    until = time.monotonic() + patience
+    while not (found := place.jobs.get(job)).ended:
+        assert time.monotonic() < until, f"The job {job} did not end."
+        place.jobs.wait_for_news(0.2)
+    return found
+
+
+def added(place, client, *files, **fields):
+    """The job of an upload, at its end, and the page that tells of it."""
+    answer = send(client, *files, **fields)
+    assert answer.status_code == 303, answer.text
+    address = answer.headers["location"]
+    return ended(place, address.rpartition("/")[2]), client.get(address).text
+
+
+def kept(place):
+    return [path for path in uploads_folder(place.workspace).rglob("*") if path.is_file()]
+
+
+def documents(place, name="seas"):
+    return Collection.open(place.workspace, name).documents()
+
+
+def test_a_pdf_becomes_a_document_that_is_found(place, client_of):
+    client = client_of("adjudicator")
+    job, page = added(place, client, title="The Seas", licence="CC0", url="https://example.org/seas")
+    (document,) = documents(place)
+    assert (document.title, document.source, document.licence) == ("The Seas", "seas.pdf", "CC0")
+    assert (document.url, document.pages) == ("https://example.org/seas", 2)
+    counts = {"documents": 1, "passages": 1, "refused": 0}
+    assert job.result == {"page": f"/library/uploads/{job.id}", "collection": "seas", **counts}
+    assert f'href="/library/seas/documents/{document.id}"' in page
+    assert "<mark>glacier</mark>" in client.get("/library/seas?q=glaciers").text
+
+
+def test_the_same_file_again_changes_nothing(place, client_of):
+    client = client_of("adjudicator")
+    added(place, client)
+    before = documents(place)
+    job, page = added(place, client)
+    assert "already there" in page
+    assert job.result["documents"] == job.result["passages"] == 0
+    assert documents(place) == before
+
+
+def test_a_file_added_by_the_command_line_is_known_again(place, client_of, tmp_path):
+    (tmp_path / "seas.pdf").write_bytes(BOOK[1][1])
+    Collection.create(place.workspace, "seas", TellingEncoder()).add(read(tmp_path / "seas.pdf").documents)
+    _, page = added(place, client_of("adjudicator"))
+    assert "already there" in page
+    assert len(documents(place)) == 1
+
+
+def test_each_file_has_its_own_fate(place, client_of):
+    files = [
+        BOOK,
+        ("files", ("broken.pdf", b"%PDF-1.4 and then nothing", "application/pdf")),
+        ("files", ("page.html", f"<p>{CLOUD}<script>alert(1)</script></p>".encode(), "text/html")),
+        ("files", ("virus.exe", b"MZ", "application/pdf")),
+        ("files", ("rows.csv", f'text,title\n"{OCEAN}",Ocean\n"{CLOUD}",Cloud\n'.encode(), "text/csv")),
+    ]
+    job, page = added(place, client_of("adjudicator"), *files)
+    assert {document.title for document in documents(place)} == {"Seas", "page", "Ocean", "Cloud"}
+    fates = re.findall(r'<span class="badge \w+">([\w ]+)</span> <strong>([\w.]+)</strong>', page)
+    assert sorted(fates) == [
+        ("added", "page.html"),
+        ("added", "rows.csv"),
+        ("added", "seas.pdf"),
+        ("refused", "broken.pdf"),
+        ("refused", "virus.exe"),
+    ]
+    assert "broken.pdf is damaged or truncated" in page
+    assert job.result["refused"] == 2
+    assert not any("alert" in passage.text for passage in Collection.open(place.workspace, "seas").each_passage())
+
+
+def test_when_nothing_can_be_read_no_collection_is_made(place, client_of):
+    job, page = added(place, client_of("adjudicator"), ("files", ("broken.pdf", b"%PDF-1.4 nothing", "")))
+    assert job.state == "done"
+    assert CollectionStore.at(place.workspace).names() == []
+    assert "To the collection" not in page
+
+
+def test_a_pdf_that_claims_ten_thousand_pages_is_read_or_refused_but_ends(place, client_of):
+    lying = BOOK[1][1].replace(b"/Count 2", b"/Count 9999")
+    job, page = added(place, client_of("adjudicator"), ("files", ("lying.pdf", lying, "")))
+    assert job.state == "done"
+    assert "lying.pdf" in page
+
+
+def test_files_are_gone_when_their_job_has_ended_and_another_one_begins(place, client_of):
+    client = client_of("adjudicator")
+    added(place, client)
+    first = kept(place)
+    added(place, client, ("files", ("ice.txt", GLACIER.encode(), "")))
+    assert not set(first) & set(kept(place))
+    adding.tidy(place)
+    assert kept(place) == []
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_killed_job_goes_on_with_what_is_missing(place_on, place):
+    """The first server dies while the second of three files is embedded."""
+
+    class Killed(BaseException):
+        pass
+
+    class Dying(TellingEncoder):
+        def encode(self, texts, **more):
+            if any("glacier" in text for text in texts) and more.get("role") != "query":
+                raise Killed
+            return super().encode(texts, **more)
+
+    files = [
+        ("files", (f"{name}.txt", text.encode(), "")) for name, text in (("a", OCEAN), ("b", GLACIER), ("c", CLOUD))
+    ]
+    with application_over(place) as clients:
+        teach(place, Dying())
+        answer = send(clients("adjudicator"), *files)
+        job = answer.headers["location"].rpartition("/")[2]
+        until = time.monotonic() + 60
+        while len(place.jobs.events(job)) < 1 or any(thread.is_alive() for thread in place.jobs._threads[1:]):
+            assert time.monotonic() < until
+            place.jobs.wait_for_news(0.1)
+    assert place.jobs.get(job).state == "running"
+    assert [document.source for document in documents(place)] == ["a.txt"]
+    later = place_on()
+    teach(later)
+    with application_over(later) as clients:
+        assert ended(later, job).state == "done"
+        told = [event.body["shown"] for event in later.jobs.events(job) if event.kind == "file"]
+    assert told == ["a.txt", "b.txt", "c.txt"]
+    assert sorted(document.source for document in documents(later)) == ["a.txt", "b.txt", "c.txt"]
+
+
+def test_a_job_can_be_stopped(place, client_of):
+    client = client_of("adjudicator")
+
+    class Slow(TellingEncoder):
+        def encode(self, texts, *, role="passage", on_progress=None):
+            place.jobs.stop(place.jobs.list(adding.KIND)[0].id)
+            for _ in range(400):
+                on_progress(0)
+                place.jobs.wait_for_news(0.05)
+            raise AssertionError("The job went on.")
+
+    teach(place, Slow())
+    job, page = added(place, client)
+    assert job.state == "stopped"
+    assert ">stopped</span>" in page
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"collection": ""}, "Choose a collection, or name a new one."),
+        ({"collection": "../../etc"}, "cannot name a collection"),
+        ({"collection": "search"}, "A collection cannot be called search"),
+        ({"collection": "Uploads"}, "A collection cannot be called Uploads"),
+        ({"collection": "a" * 64}, "cannot name a collection"),
+        ({"url": "javascript:alert(1)"}, "must begin with http"),
+        ({"title": "x" * 301}, "The title is longer than 300 characters"),
+        ({"licence": "x" * 301}, "The licence is longer"),
+    ],
+    ids=["none", "path", "search", "uploads", "long", "script", "title", "licence"],
+)
+def test_a_form_that_makes_no_sense_is_a_sentence_and_keeps_no_file(still, fields, sentence):
+    answer = send(still.visitor("adjudicator"), **fields)
+    assert answer.status_code == 400
+    assert sentence in answer.text
+    assert kept(still.place) == []
+
+
+def test_one_title_for_several_files_is_refused(still):
+    answer = send(still.visitor("adjudicator"), BOOK, ("files", ("b.txt", b"The sea.", "")), title="Both")
+    assert "A title can be given to one file only" in answer.text
+    assert kept(still.place) == []
+
+
+def test_a_script_is_answered_in_data(place, client_of):
+    client = client_of("adjudicator")
+    headers = {"accept": "application/json", "x-csrf-token": csrf_of(client, "/")}
+    answer = client.post("/library/upload", data={"new_collection": "s"}, files=[BOOK], headers=headers)
+    assert answer.json()["page"].startswith("/library/uploads/j")
+    answer = client.post(
+        "/library/upload", data={"new_collection": "s"}, headers=headers, files=[("files", ("a.pdf", b"x"))]
+    )
+    assert (answer.status_code, answer.json()) == (400, {"error": "a.pdf is not a PDF file by its content."})
+
+
+@pytest.mark.parametrize("role", [None, "annotator"])
+def test_who_may_not_add_leaves_nothing(still, role):
+    visitor = still.visitor(role)
+    for answer in (send(visitor), visitor.get("/library/upload")):
+        assert turned_away(answer)
+    assert kept(still.place) == []
+
+
+def test_a_foreign_form_adds_nothing(still):
+    visitor = still.visitor("admin", token=False)
+    answer = visitor.post("/library/upload", data={"new_collection": "seas", "csrf": "0" * 64}, files=[BOOK])
+    assert answer.status_code == 403
+    assert kept(still.place) == []
+
+
+class TestSmallServer:
+    @pytest.fixture
+    def place_settings(self):
+        return {"upload_bytes": 100_000}
+
+    def test_more_than_the_limit_is_refused_while_it_comes_in(self, place, client_of):
+        client = client_of("adjudicator")
+        files = [("files", ("big.txt", b"The sea. " * 20_000, "text/plain"))]
+        assert send(client, *files).status_code == 413
+
+        def parts():
+            yield b'--x\r\nContent-Disposition: form-data; name="files"; filename="big.txt"\r\n\r\n'
+            for _ in range(10_000):
+                yield b"The sea. " * 100
+
+        headers = {"content-type": "multipart/form-data; boundary=x", "x-csrf-token": csrf_of(client, "/")}
+        assert client.post("/library/upload", content=parts(), headers=headers).status_code == 413
+        assert kept(place) == []
+
+
+HOSTILE_NAMES = (
+    "../../../evil1.txt",
+    "..\\evil2.txt",
+    "evil3\u202etxt.txt",
+    "e\x1bvil4.txt",
+    "x" * 300 + ".txt",
+    "<b>evil5.txt",
+    "evil6\u2028.txt",
+)
+
+
+def test_names_of_files_are_only_shown(place, client_of):
+    whole = place.workspace.root.parent
+    before = {path for path in whole.rglob("*") if "evil" in path.name}
+    files = [("files", (name, f"{OCEAN} {number}".encode(), "")) for number, name in enumerate(HOSTILE_NAMES)]
+    _, page = added(place, client_of("adjudicator"), *files)
+    stored = documents(place)
+    assert len(stored) == len(HOSTILE_NAMES)
+    for document in stored:
+        assert len(document.source) <= 120
+        assert document.source.isprintable()
+    assert "\u202e" not in page
+    assert "<b>evil" not in page
+    assert "&lt;b&gt;evil5.txt" in page
+    assert {path for path in whole.rglob("*") if "evil" in path.name} == before
+    assert all(path.parent.parent == uploads_folder(place.workspace) for path in kept(place))
+
+
+class TestRemoving:
+    def test_an_admin_removes_a_document(self, place, client_of):
+        first = add_book(place, "seas")
+        add_book(place, "seas", title="Other")
+        assert post(client_of("admin"), f"/library/seas/documents/{first}/remove").status_code == 303
+        assert [document.title for document in documents(place)] == ["Other"]
+
+    def test_an_admin_removes_a_collection_by_typing_its_name(self, place, client_of):
+        add_book(place, "seas")
+        admin = client_of("admin")
+        assert post(admin, "/library/seas/remove", {"confirmed": "sea"}).status_code == 400
+        assert len(documents(place)) == 1
+        assert post(admin, "/library/seas/remove", {"confirmed": "seas"}).headers["location"] == "/library"
+        assert admin.get("/library/seas").status_code == 404
+
+    @pytest.mark.parametrize("role", ["annotator", "adjudicator"])
+    def test_nobody_else_does(self, place, client_of, role):
+        document = add_book(place, "seas")
+        client = client_of(role)
+        assert "Remove" not in client.get("/library/seas").text
+        assert post(client, f"/library/seas/documents/{document}/remove").status_code == 403
+        assert post(client, "/library/seas/remove", {"confirmed": "seas"}).status_code == 403
+        assert len(documents(place)) == 1
+
+    def test_what_is_not_there_is_told(self, place, client_of):
+        add_book(place, "seas")
+        admin = client_of("admin")
+        assert post(admin, "/library/seas/documents/none/remove").status_code == 404
+        assert post(admin, "/library/none/remove", {"confirmed": "none"}).status_code == 404
+
+
+def test_an_upload_page_shows_uploads_only(place, client_of):
+    client = client_of("adjudicator")
+    place.jobs.register("other", lambda *_: None, "models")
+    other = place.jobs.submit("other", "Other", {}, "adjudicator")
+    assert client.get(f"/library/uploads/{other}").status_code == 404
+    added(place, client)
+    assert client.get(f"/library/uploads/{place.jobs.list(adding.KIND)[0].id}").status_code == 200

@@ -1,0 +1,117 @@
+"""The library in a real browser: a file is sent, its progress seen, its passage found, read and cited."""
+
+import re
+import threading
+
+from browser import sideways
+from library_parts import GLACIER, OCEAN, TellingEncoder, add_book, pdf_of, teach
+
+WARMING = (
+    "The global ocean has taken up about nine tenths of the heat that greenhouse gases have added. "
+    "It warms from the surface downwards, and the warming of the deep ocean goes on for centuries."
+)
+RISE = (
+    "Sea level rises because warmer water needs more room and because glaciers and ice sheets lose mass. "
+    "A glacier that ends in the ocean also loses ice where warm water melts its front from below."
+)
+
+
+def books(place):
+    teach(place)
+    texts = (f"{OCEAN} {WARMING}", f"{GLACIER} {RISE}", WARMING)
+    licence = {"licence": "CC BY 4.0", "url": "https://example.org/", "report": "Primer"}
+    add_book(place, "oceans", title="The Ocean in the Climate System", texts=texts, date="2024", **licence)
+    add_book(place, "oceans", title="A Short History of Glaciers", texts=(f"{GLACIER} {RISE}",), licence="CC0")
+    add_book(place, "methods", title="How to Measure Ice", texts=(GLACIER, OCEAN))
+
+
+class HeldEncoder(TellingEncoder):
+    """Encodes passages when it is let go, so that a page can be looked at meanwhile."""
+
+    def __init__(self):
+        self.go = threading.Event()
+
+    def encode(self, texts, *, role="passage", on_progress=None):
+        assert role == "query" or self.go.wait(60)
+        return super().encode(texts, role=role, on_progress=on_progress)
+
+
+def test_a_pdf_is_sent_followed_found_and_read(running_server, visit, shoot, tmp_path):
+    encoder = HeldEncoder()
+    teach(running_server.place, encoder)
+    file = tmp_path / "sea level.pdf"
+    file.write_bytes(pdf_of(WARMING, RISE, title="Sea Level"))
+    page = visit("adjudicator")
+    page.goto("/library")
+    page.get_by_role("link", name="Add documents").click()
+    page.get_by_label("Files").set_input_files(file)
+    page.get_by_label("Into a new collection, named").fill("seas")
+    shoot(page, "library-upload")
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.wait_for_url("**/library/uploads/*")
+    page.locator("[data-job-state]", has_text="running").wait_for()
+    page.locator("[data-job-message]", has_text="sea level.pdf").wait_for()
+    shoot(page, "library-uploading")
+    encoder.go.set()
+    page.get_by_text("added", exact=True).wait_for()
+    assert page.get_by_role("link", name="Sea Level").is_visible()
+    shoot(page, "library-uploaded")
+    assert sideways(page) == 0
+    page.get_by_role("link", name="To the collection").click()
+    page.get_by_label("Look for").fill("glaciers melting")
+    page.get_by_label("Look for").press("Enter")
+    page.locator("mark", has_text="glaciers").first.wait_for()
+    page.locator(".library-hits a").first.click()
+    page.wait_for_url(re.compile("/library/seas/passages/"))
+    assert page.locator(".library-passage mark").count() > 1
+    assert "sea level.pdf" in page.locator("#reference").text_content()
+    assert sideways(page) == 0
+
+
+def test_what_cannot_be_taken_is_told_on_the_spot(running_server, visit, tmp_path):
+    teach(running_server.place)
+    file = tmp_path / "wrong.pdf"
+    file.write_bytes(b"This is no PDF file.")
+    page = visit("adjudicator", expected="400")
+    page.goto("/library/upload")
+    page.get_by_label("Files").set_input_files(file)
+    page.get_by_label("Into a new collection, named").fill("seas")
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_role("alert").get_by_text("wrong.pdf is not a PDF file by its content.").wait_for()
+    assert page.url.endswith("/library/upload")
+    assert page.get_by_role("button", name="Add", exact=True).is_enabled()
+
+
+def test_files_are_added_without_scripts(running_server, visit, tmp_path):
+    teach(running_server.place)
+    file = tmp_path / "ice.txt"
+    file.write_text(GLACIER)
+    page = visit("adjudicator", javascript=False)
+    page.goto("/library/upload")
+    page.get_by_label("Files").set_input_files(file)
+    page.get_by_label("Into a new collection, named").fill("ice")
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_role("link", name="To the collection").wait_for()
+    assert page.get_by_text("added", exact=True).is_visible()
+
+
+def test_the_pages_to_read_fit_every_screen(running_server, visit, shoot):
+    books(running_server.place)
+    page = visit("annotator")
+    page.goto("/library")
+    shoot(page, "library")
+    assert sideways(page) == 0
+    page.goto("/library/search?q=How+fast+do+glaciers+melt%3F")
+    shoot(page, "library-search")
+    assert sideways(page) == 0
+    page.goto("/library/oceans?q=warming+of+the+deep+ocean")
+    shoot(page, "library-collection", whole=True)
+    assert sideways(page) == 0
+    page.locator(".library-hits a").first.click()
+    page.wait_for_url(re.compile("/passages/"))
+    shoot(page, "library-passage", whole=True)
+    assert sideways(page) == 0
+    page.locator("main a", has_text="The Ocean in the Climate System").first.click()
+    page.wait_for_url(re.compile("/documents/"))
+    shoot(page, "library-document", dark=True)
+    assert sideways(page) == 0

@@ -1,0 +1,347 @@
+"""The library as it is read: collections, search, passages, documents, files; for whom, and with hostile content."""
+
+import csv
+import io
+import json
+import re
+
+import pytest
+
+from climassay.corpus import Collection, list_collections, remove_collection
+from library_parts import CLOUD, GLACIER, OCEAN, add_book, teach
+from web_routes import Site, turned_away
+
+MARKED = re.compile(r"<mark>(.*?)</mark>")
+SCRIPT = '<script>alert("x")</script>'
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    made = Site(tmp_path_factory.mktemp("site"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def place(site):
+    """A place without collections."""
+    yield site.place
+    for summary in list_collections(site.place.workspace):
+        remove_collection(site.place.workspace, summary.name)
+
+
+@pytest.fixture(scope="module")
+def reader(site):
+    return site.visitor("annotator")
+
+
+@pytest.fixture(scope="module")
+def stocked(tmp_path_factory):
+    """A site with a collection, for tests that only read."""
+    site = Site(tmp_path_factory.mktemp("stocked"))
+    add_book(site.place, "oceans")
+    yield site
+    site.close()
+
+
+@pytest.fixture(scope="module")
+def admin(stocked):
+    return stocked.visitor("admin")
+
+
+def hits(answer):
+    """Titles and places of the hits of a page."""
+    return re.findall(r'<h3><a href="/library/[^"]*/passages/([^"?]+)\?', answer.text)
+
+
+def test_an_empty_library_says_how_to_begin(reader):
+    assert "There are no collections yet" in reader.get("/library").text
+
+
+def test_collections_are_listed_with_what_they_hold(place, reader):
+    add_book(place, "oceans")
+    add_book(place, "land", texts=(GLACIER,))
+    text = reader.get("/library").text
+    assert text.index("/library/land") < text.index("/library/oceans")
+    assert re.findall(r"<dt>Passages</dt><dd>(\d+)</dd>", text) == ["1", "3"]
+    assert "local:topics" in text
+
+
+def test_a_collection_lists_its_documents(place, reader):
+    add_book(place, "oceans", licence="CC BY 4.0", url="https://example.org/seas", report="AR6 WG1")
+    text = reader.get("/library/oceans").text
+    for told in (
+        "Seas",
+        "Seas.pdf",
+        "CC BY 4.0",
+        'href="https://example.org/seas"',
+        "AR6 WG1",
+        '<td class="number">3</td>',
+    ):
+        assert told in text
+
+
+def test_a_search_marks_the_words_it_found_in_all_their_forms(admin):
+    answer = admin.get("/library/oceans", params={"q": "melting glaciers"})
+    assert hits(answer)[0] == "seas-oceans-1"
+    assert MARKED.findall(answer.text) == ["glacier", "melts"]
+    assert "Part I › Section 2, p. 2" in answer.text
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "bm25", "dense"])
+def test_every_mode_finds_and_tells_its_score(admin, mode):
+    answer = admin.get("/library/oceans", params={"q": "ocean carbon", "mode": mode})
+    assert hits(answer)[0] == "seas-oceans-0"
+    assert re.search(r"score \d\.\d{3}", answer.text)
+
+
+def test_a_search_can_be_kept_to_one_document(place, reader):
+    add_book(place, "oceans")
+    other = add_book(place, "oceans", title="Ice", texts=(GLACIER,))
+    answer = reader.get("/library/oceans", params={"q": "glacier", "document": other})
+    assert hits(answer) == [f"{other}-0"]
+    assert f'<option value="{other}" selected>' in answer.text
+
+
+def test_search_across_all_collections_fuses_their_ranks(place, reader):
+    one = add_book(place, "one", texts=(OCEAN, "The ocean is deep."))
+    two = add_book(place, "two", texts=(OCEAN + " It is wide.",))
+    answer = reader.get("/library/search", params={"q": "ocean heat and carbon", "all": "true"})
+    assert set(hits(answer)[:2]) == {f"{one}-0", f"{two}-0"}
+    assert hits(answer)[2] == f"{one}-1"
+    for name in ("one", "two"):
+        assert f'<a href="/library/{name}">{name}</a>' in answer.text
+
+
+def test_a_collection_without_its_encoder_does_not_stop_the_others(place, reader, tmp_path):
+    document = add_book(place, "there")
+
+    class Gone(type(teach(place))):
+        name, fingerprint = f"local:{tmp_path}/gone", "8" * 64
+
+    Collection.create(place.workspace, "lost", Gone())
+    answer = reader.get("/library/search", params={"q": "ocean"})
+    assert hits(answer)[0] == f"{document}-0"
+    assert "lost was not searched:" in answer.text
+
+
+def test_more_is_shown_on_request_and_nothing_twice(place, reader):
+    add_book(place, "many", texts=tuple(f"Ocean fact {number}." for number in range(23)))
+    answer = reader.get("/library/many", params={"q": "ocean fact"})
+    assert len(hits(answer)) == 10
+    address = re.search(r'href="(/library/many\?[^"]*hits=20)"', answer.text).group(1).replace("&amp;", "&")
+    assert hits(reader.get(address))[:10] == hits(answer)
+    assert len(set(hits(reader.get(address)))) == 20
+
+
+def test_what_is_not_relevant_is_hidden_until_asked_for(place, reader, monkeypatch):
+    monkeypatch.setattr("climassay.corpus.collection.RELEVANCE_COSINE", {"local:topics": 0.4})
+    add_book(place, "oceans", texts=(CLOUD,))
+    answer = reader.get("/library/oceans", params={"q": "glacier cloudless"})
+    assert hits(answer) != []
+    answer = reader.get("/library/oceans", params={"q": "glacier"})
+    assert hits(answer) == []
+    address = re.search(r'href="(/library/oceans\?[^"]*all=true)"', answer.text).group(1).replace("&amp;", "&")
+    assert len(hits(reader.get(address))) == 1
+
+
+def test_a_passage_has_its_neighbours_its_citation_and_a_lasting_address(place, reader):
+    document = add_book(place, "oceans", date="2021-08-09", report="AR6 WG1", title="Seas & Ice {100%}")
+    text = reader.get(f"/library/oceans/passages/{document}-1").text
+    assert OCEAN in text
+    assert CLOUD in text
+    assert "Seas &amp; Ice {100%} (Seas &amp; Ice {100%}.pdf), Chapter 2, Part I &gt; Section 2, p. 2" in text
+    assert r"title = {Seas \&amp; Ice \{100\%\}}," in text
+    assert "year = {2021}," in text
+    assert "pages = {2}," in text
+    assert f"{place.settings.root}/library/oceans/passages/" in text
+
+
+def test_the_ends_of_a_document_have_one_neighbour(admin):
+    first, last = (admin.get(f"/library/oceans/passages/seas-oceans-{number}").text for number in (0, 2))
+    assert ('rel="prev"' in first, 'rel="next"' in first) == (False, True)
+    assert ('rel="prev"' in last, 'rel="next"' in last) == (True, False)
+
+
+def test_words_of_the_search_are_marked_in_the_passage(admin):
+    text = admin.get("/library/oceans/passages/seas-oceans-0", params={"q": "warming water"}).text
+    assert MARKED.findall(text) == ["warms", "water"]
+
+
+def test_a_document_is_read_in_order_a_page_at_a_time(place, reader):
+    facts = tuple(f"Fact number {number} about the sea." for number in range(45))
+    document = add_book(place, "facts", texts=facts)
+    shown = [
+        re.findall(r"Fact number (\d+) ", reader.get(f"/library/facts/documents/{document}?page={part}").text)
+        for part in (1, 2, 3)
+    ]
+    assert [int(number) for part in shown for number in part] == list(range(45))
+    assert reader.get(f"/library/facts/documents/{document}?page=4").status_code == 404
+
+
+def test_all_passages_can_be_had_as_files(place, reader):
+    add_book(place, "oceans", licence="CC0")
+    answer = reader.get("/library/oceans/passages.jsonl")
+    rows = [json.loads(line) for line in answer.text.splitlines()]
+    assert [row["text"] for row in rows] == [OCEAN, GLACIER, CLOUD]
+    assert rows[0]["headings"] == ["Part I", "Section 1"]
+    assert rows[0]["citation"].startswith("Seas (Seas.pdf)")
+    assert answer.headers["content-disposition"] == 'attachment; filename="oceans-passages.jsonl"'
+    table = list(csv.DictReader(io.StringIO(reader.get("/library/oceans/passages.csv").text)))
+    assert [(row["text"], row["headings"], row["licence"]) for row in table] == [
+        (row["text"], " > ".join(row["headings"]), "CC0") for row in rows
+    ]
+    assert reader.get("/library/oceans/passages.exe").status_code == 404
+
+
+def test_what_was_found_can_be_had_as_files(admin):
+    params = {"q": "glacier"}
+    told = admin.get("/library/oceans/search.json", params=params).json()
+    table = list(csv.DictReader(io.StringIO(admin.get("/library/search.csv", params=params).text)))
+    assert (told["query"], told["mode"]) == ("glacier", "hybrid")
+    assert told["hits"][0]["passage"] == table[0]["passage"] == "seas-oceans-1"
+    assert table[0]["text"] == GLACIER
+
+
+def test_a_spreadsheet_runs_nothing_that_a_passage_says(place, reader):
+    texts = ("=HYPERLINK(1)", "@SUM(1)", "-2+3 ocean", "-0.5", "Harmless = yes")
+    add_book(place, "oceans", texts=texts)
+    rows = list(csv.DictReader(io.StringIO(reader.get("/library/oceans/passages.csv").text)))
+    assert [row["text"] for row in rows] == ["'=HYPERLINK(1)", "'@SUM(1)", "'-2+3 ocean", "-0.5", "Harmless = yes"]
+    exact = [json.loads(line)["text"] for line in reader.get("/library/oceans/passages.jsonl").text.splitlines()]
+    assert exact == list(texts)
+
+
+def test_additions_and_removals_of_others_are_seen(place, reader):
+    document = add_book(place, "oceans", texts=(OCEAN,))
+    assert hits(reader.get("/library/oceans?q=ocean")) == [f"{document}-0"]
+    added = add_book(place, "oceans", title="New", texts=("The ocean is blue.",))
+    assert set(hits(reader.get("/library/oceans?q=ocean"))) == {f"{document}-0", f"{added}-0"}
+    assert "2 documents" in reader.get("/library/oceans").text
+    remove_collection(place.workspace, "oceans")
+    assert reader.get("/library/oceans").status_code == 404
+
+
+def test_a_collection_that_others_made_anew_is_another_one(place, reader):
+    """It has the version and the number of passages of the one before, whose vectors are in memory."""
+    for title in ("Before", "After"):
+        document = add_book(place, "oceans", title=title, texts=(f"The ocean {title}.",))
+        answer = reader.get("/library/oceans", params={"q": "ocean", "mode": "dense"})
+        assert hits(answer) == [f"{document}-0"]
+        assert title in reader.get("/library/oceans").text
+        remove_collection(place.workspace, "oceans")
+
+
+def test_encoder_and_collections_are_opened_once(place, reader, monkeypatch):
+    add_book(place, "oceans")
+    reader.get("/library/oceans?q=ocean")
+    opened = []
+    monkeypatch.setattr(Collection, "open", lambda *given: opened.append(given))
+    assert reader.get("/library/oceans?q=glacier").status_code == 200
+    assert opened == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/library/none",
+        "/library/..%2f..%2fetc",
+        "/library/%2e%2e",
+        "/library/oceans/passages/none",
+        "/library/oceans/passages/..%2f..%2frecords.sqlite",
+        "/library/oceans/passages/x'%20OR%20'1'='1",
+        "/library/oceans/documents/none",
+        "/library/oceans/documents/%2e%2e",
+        "/library/oceans/passages/%ff",
+        "/library/oceans/passages/%00",
+        "/library/oceans/passages/%5c'%0a",
+        "/library/oceans/documents/%ff%00",
+        "/library/%ff",
+        "/library/" + "a" * 300,
+        "/library/a%00b",
+        "/library/uploads/none",
+        "/library/oceans.lance",
+    ],
+)
+def test_what_is_not_there_is_not_found(admin, path):
+    answer = admin.get(path)
+    assert answer.status_code == 404
+    assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("params", "sentence"),
+    [
+        ({"q": "x" * 1001}, "longer than 1000 characters"),
+        ({"q": "x", "mode": "magic"}, "There is no search mode"),
+    ],
+    ids=["long", "mode"],
+)
+def test_nonsense_is_a_sentence(admin, params, sentence):
+    answer = admin.get("/library/oceans", params=params)
+    assert answer.status_code == 400
+    assert sentence in answer.text
+
+
+@pytest.mark.parametrize(
+    "query", ['"', "a AND", "(", "\\", "%", "\x00", "a\x00b", "'; DROP TABLE x", "\u202e", "🌊" * 50, SCRIPT]
+)
+def test_any_text_can_be_looked_for(admin, query):
+    for path in ("/library/oceans", "/library/search"):
+        answer = admin.get(path, params={"q": query})
+        assert answer.status_code == 200
+        assert SCRIPT not in answer.text
+
+
+def test_hostile_documents_are_shown_and_not_obeyed(place, site):
+    hostile = {"title": f"T{SCRIPT}", "licence": SCRIPT, "report": SCRIPT, "url": "javascript:alert(1)", "date": SCRIPT}
+    add_book(place, "hostile", texts=(f"An ocean {SCRIPT} of text.",), source=f"{SCRIPT}.pdf", **hostile)
+    (document,) = Collection.open(place.workspace, "hostile").documents()
+    admin = site.visitor("admin")
+    for path in ("", "?q=ocean", f"/passages/{document.id}-0?q=ocean", f"/documents/{document.id}"):
+        answer = admin.get(f"/library/hostile{path}")
+        assert answer.status_code == 200
+        assert "&lt;script&gt;alert" in answer.text
+        assert "<script>alert" not in answer.text
+        assert 'href="javascript:' not in answer.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/library", "/library/oceans?q=ocean", "/library/search?q=ocean", "/library/oceans/passages.csv"]
+)
+def test_strangers_sign_in_first(stocked, path):
+    answer = stocked.visitor(None).get(path)
+    assert (answer.status_code, answer.headers["location"][:8]) == (303, "/sign-in")
+
+
+def test_where_all_may_read_strangers_read_and_change_nothing(tmp_path):
+    site = Site(tmp_path, public="read")
+    document = add_book(site.place, "oceans")
+    stranger = site.visitor(None)
+    page = stranger.get("/library/oceans?q=ocean")
+    assert hits(page)[0] == f"{document}-0"
+    assert "/library/upload" not in page.text
+    assert "Remove" not in page.text
+    assert turned_away(stranger.get("/library/upload"))
+    site.close()
+
+
+def test_two_servers_on_one_workspace_see_each_other(place, reader):
+    add_book(place, "oceans", texts=(OCEAN,))
+    second = Site(place.workspace.root)
+    teach(second.place)
+    visitor = second.visitor("annotator")
+    for client in (reader, visitor):
+        assert len(hits(client.get("/library/oceans?q=ocean"))) == 1
+    add_book(place, "oceans", title="More", texts=("More ocean.",))
+    for client in (reader, visitor):
+        assert len(hits(client.get("/library/oceans?q=ocean"))) == 2
+    second.close()
+
+
+@pytest.mark.parametrize(
+    "query", ["q=%ff", "q=ocean&document=%00", "q=ocean&document=%ff'", "q=ocean&hits=9" + "9" * 40]
+)
+def test_what_no_form_sends_is_no_accident(admin, query):
+    for path in ("/library/oceans", "/library/search", "/library/oceans/search.json"):
+        assert admin.get(f"{path}?{query}").status_code in (200, 400)

@@ -1,0 +1,200 @@
+"""Files on their way in: what they are called, what they are, how much of them is taken, what is left behind."""
+
+import io
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.errors import InputError
+from climassay.web.failures import TooLarge
+from climassay.web.library.names import LONGEST_NAME, allowed_suffix, is_web_address, shown_name, told_address
+from climassay.web.library.uploads import ABANDONED_SECONDS, MOST_FILES, SentFile, receive, sweep
+from library_parts import OCEAN, pdf_of
+
+PAGE = f"<!doctype html><title>Seas</title><p>{OCEAN}</p>".encode()
+
+
+def book():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr("mimetype", "application/epub+zip")
+        file.writestr("META-INF/container.xml", "<container/>")
+    return buffer.getvalue()
+
+
+def other_zip():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr("word/document.xml", "<w/>")
+    return buffer.getvalue()
+
+
+def sent(*files):
+    return [SentFile(name, io.BytesIO(content)) for name, content in files]
+
+
+def left(folder):
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize(
+    ("given_name", "shown"),
+    [
+        ("report.pdf", "report.pdf"),
+        ("../../etc/passwd.txt", "passwd.txt"),
+        ("C:\\Users\\me\\report.pdf", "report.pdf"),
+        ("..", "file"),
+        ("", "file"),
+        (".hidden.txt", "hidden.txt"),
+        ("a\x00b\x1b[31m\nc.pdf", "ab[31m c.pdf"),
+        ("invoice\u202efdp.html", "invoicefdp.html"),
+        ("zero\u200bwidth.md", "zerowidth.md"),
+        ("Cafe\u0301.txt", "Café.txt"),
+        ("<script>.txt", "<script>.txt"),
+    ],
+)
+def test_shown_names_are_no_paths_and_hide_nothing(given_name, shown):
+    assert shown_name(given_name) == shown
+
+
+def test_a_long_name_keeps_its_suffix():
+    shown = shown_name("n" * 300 + ".pdf")
+    assert len(shown) == LONGEST_NAME
+    assert shown.endswith("….pdf")
+
+
+@given(st.text(max_size=400))
+def test_any_name_becomes_one_that_is_safe_and_stays_as_it_is(name):
+    shown = shown_name(name)
+    assert 0 < len(shown) <= LONGEST_NAME
+    assert shown not in (".", "..")
+    assert not set(shown) & set("/\\\0\n\r")
+    assert shown.isprintable() or " " in shown or "…" in shown or not shown.isascii()
+    assert shown_name(shown) == shown
+
+
+@pytest.mark.parametrize("name", ["x.exe", "x", "x.pdf.js", "x.PDF ", "x.gz", "x.parquet", "x.svg"])
+def test_other_kinds_are_refused_by_name(name):
+    with pytest.raises(InputError, match="no kind that is taken"):
+        allowed_suffix(name)
+
+
+def test_addresses_lead_to_the_web():
+    assert told_address(" https://example.org/a ") == "https://example.org/a"
+    assert told_address("  ") is None
+    for wrong in ("javascript:alert(1)", "data:text/html,x", "//evil.example", "https:", "http:///x", "ftp://x"):
+        assert not is_web_address(wrong)
+        with pytest.raises(InputError, match="must begin with http"):
+            told_address(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.pdf", pdf_of(OCEAN)),
+        ("a.epub", book()),
+        ("a.html", PAGE),
+        ("a.htm", b"<div>" + OCEAN.encode() + b"</div>"),
+        ("a.md", b"# Seas\n\n" + OCEAN.encode()),
+        ("a.txt", OCEAN.encode("utf-16")),
+        ("a.csv", b"text\n" + OCEAN.encode()),
+        ("a.jsonl", b'\n{"text": "x"}\n'),
+    ],
+    ids=["pdf", "epub", "html", "fragment", "markdown", "utf-16", "csv", "jsonl"],
+)
+def test_what_is_what_it_claims_is_kept_under_a_name_of_ours(tmp_path, name, content):
+    upload = receive(tmp_path, sent((name, content)), 10**6)
+    (kept,) = upload.files
+    assert kept.shown == name
+    assert left(tmp_path) == [tmp_path / upload.id / kept.stored]
+    assert (tmp_path / upload.id / kept.stored).read_bytes() == content
+    assert kept.stored[:40].isalnum()
+    assert kept.stored[40:] == Path(name).suffix
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.pdf", PAGE, "a.pdf is not a PDF file"),
+        ("a.pdf", b"MZ\x90\0" * 50, "a.pdf is not a PDF file"),
+        ("a.epub", other_zip(), "a.epub is not an EPUB book"),
+        ("a.epub", pdf_of(OCEAN), "a.epub is not an EPUB book"),
+        ("a.html", OCEAN.encode(), "a.html is not a web page"),
+        ("a.html", pdf_of(OCEAN), "a.html is not a web page"),
+        ("a.txt", pdf_of(OCEAN), "a.txt is not a text file"),
+        ("a.txt", b"\x1f\x8b\x08" + b"x" * 50, "a.txt is not a text file"),
+        ("a.md", other_zip(), "a.md is not a text file"),
+        ("a.csv", b"\x7fELF\0\0\0\0" * 20, "a.csv is not a text file"),
+        ("a.txt", PAGE, "a.txt is a web page by its content"),
+        ("a.jsonl", b"[1, 2]", "a.jsonl is not a file of one JSON object a line"),
+        ("a.txt", b"", "a.txt is empty"),
+        ("a.txt", b" \n\t ", "a.txt is empty"),
+        ("a.exe", b"MZ", "no kind that is taken"),
+    ],
+)
+def test_what_is_something_else_is_refused_and_leaves_nothing(tmp_path, name, content, sentence):
+    with pytest.raises(InputError, match=sentence):
+        receive(tmp_path, sent((name, content)), 10**6)
+    assert left(tmp_path) == []
+
+
+def test_bad_files_do_not_stop_the_good_ones(tmp_path):
+    files = (("bad.pdf", b"no"), ("good.txt", b"The sea."), ("again.txt", b"The sea."), ("other.txt", b"The ice."))
+    upload = receive(tmp_path, sent(*files), 10**6)
+    assert [file.shown for file in upload.files] == ["good.txt", "other.txt"]
+    assert [one.shown for one in upload.refused] == ["bad.pdf", "again.txt"]
+    assert upload.refused[1].reason == "again.txt is the same file as good.txt."
+    assert len(left(tmp_path)) == len(upload.files)
+
+
+def test_a_file_over_the_limit_ends_the_upload_and_leaves_nothing(tmp_path):
+    class Endless(io.RawIOBase):
+        taken = 0
+
+        def read(self, size=-1):
+            self.taken += size
+            assert self.taken < 50 << 20, "The whole of an endless file would have been taken."
+            return b"x" * size
+
+    endless = Endless()
+    with pytest.raises(TooLarge, match=r"big\.txt is larger than the 3 MB"):
+        receive(tmp_path, [*sent(("a.txt", b"The sea.")), SentFile("big.txt", endless)], 3 << 20)
+    assert endless.taken <= 5 << 20
+    assert left(tmp_path) == []
+
+
+def test_a_connection_that_breaks_leaves_nothing(tmp_path):
+    class Broken(io.BytesIO):
+        def read(self, size=-1):
+            if self.tell():
+                raise ConnectionResetError
+            return super().read(5)
+
+    with pytest.raises(ConnectionResetError):
+        receive(tmp_path, [*sent(("a.txt", b"The sea.")), SentFile("broken.txt", Broken(b"The ice."))], 10**6)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_none_and_too_many_files_are_told(tmp_path):
+    with pytest.raises(InputError, match="at least one"):
+        receive(tmp_path, [], 10)
+    with pytest.raises(InputError, match=f"At most {MOST_FILES}"):
+        receive(tmp_path, sent(*[("a.txt", b"x")] * (MOST_FILES + 1)), 10)
+
+
+def test_two_uploads_of_one_file_do_not_share_it(tmp_path):
+    one, two = (receive(tmp_path, sent(("a.txt", b"The sea.")), 100) for _ in range(2))
+    sweep(tmp_path, ended={one.id}, waiting={two.id})
+    assert left(tmp_path) == [tmp_path / two.id / two.files[0].stored]
+
+
+def test_what_nobody_waits_for_is_swept_after_a_day(tmp_path):
+    waiting, lost = (receive(tmp_path, sent(("a.txt", b"The sea.")), 100).id for _ in range(2))
+    sweep(tmp_path, ended=set(), waiting={waiting})
+    assert {path.name for path in tmp_path.iterdir()} == {waiting, lost}
+    sweep(tmp_path, ended=set(), waiting={waiting}, now=time.time() + ABANDONED_SECONDS + 60)
+    assert {path.name for path in tmp_path.iterdir()} == {waiting}

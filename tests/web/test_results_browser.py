@@ -1,0 +1,151 @@
+"""The pages of results in a real browser: sorting, filtering, drilling down, on a phone, without scripts."""
+
+import pytest
+
+from browser import sideways
+from experiments import experiment, question, questions_of
+from stored_runs import ask, store_experiment, store_factchecks, store_mcq
+
+SKILLS = {
+    (model, setting): 0.35 + 0.1 * place + 0.15 * number
+    for place, model in enumerate(("SmolLM2-135M", "SmolLM2-360M", "gpt-4o-mini"))
+    for number, setting in enumerate(("default", "few-shot", "rag-source"))
+}
+
+
+@pytest.fixture
+def experiment_run(running_server):
+    given = experiment(SKILLS, questions=questions_of(60, 45, 30))
+    return store_experiment(running_server.place.records, given, name="primer-matrix", asked=("What about mcq?",))
+
+
+def column(page, title, place):
+    """Cells of a column of the table with that caption, as they stand, hidden rows left out."""
+    rows = page.locator("table", has=page.locator("caption", has_text=title)).locator("tbody tr:not([hidden])")
+    return [row.locator("td").nth(place).inner_text() for row in rows.all()]
+
+
+def test_the_list_of_runs_leads_to_a_run_and_back(visit, running_server, experiment_run, shoot):
+    records = running_server.place.records
+    store_factchecks(records)
+    chosen = [store_mcq(records, range(4)), store_mcq(records, range(10), model="local:large")]
+    with records.run("generate run", {"recipe": {"name": "silver"}}) as going:
+        ask(records, going, "one", "two", "broken")
+        page = visit("annotator")
+        page.goto("/results")
+        assert page.locator("tbody tr").count() == 5
+        assert "running" in page.locator("tr", has_text=going.id).inner_text()
+        shoot(page, "results-runs")
+        assert sideways(page) == 0
+    page.get_by_role("link", name="Tokens").press("Enter")
+    assert page.locator("th[aria-sort=descending]").inner_text().startswith("Tokens")
+    page.get_by_label("Text in id or configuration").fill("local:large")
+    page.get_by_role("button", name="Show").click()
+    assert page.locator("tbody tr").count() == 1
+    page.get_by_role("link", name="All runs").click()
+    for run in chosen:
+        page.get_by_label(f"Compare {run}").check()
+    page.get_by_role("button", name="Compare the chosen runs").click()
+    page.get_by_role("heading", name="Runs side by side").wait_for()
+    assert page.get_by_text("Compared on the questions that both runs asked").is_visible()
+    shoot(page, "results-compare", whole=True)
+    assert sideways(page) == 0
+
+
+def test_tables_sort_by_value_and_filter(visit, experiment_run, shoot):
+    page = visit("annotator")
+    page.goto(f"/results/{experiment_run}")
+    page.get_by_role("heading", name="Experiment primer-matrix").wait_for()
+    shoot(page, "results-experiment")
+    title = "Multiple choice and cloze, primer"
+    before = column(page, title, 5)
+    table = page.locator("table", has=page.locator("caption", has_text=title))
+    button = table.get_by_role("button", name="MCQ Overall n=60")
+    button.press("Enter")
+    shown = column(page, title, 5)
+    assert sorted(before) == sorted(shown)
+    values = [float(text.split()[0]) for text in shown]
+    assert values == sorted(values, reverse=True)
+    assert shown != before
+    assert table.locator("th[aria-sort=descending]").inner_text().startswith("MCQ Overall")
+    button.press("Enter")
+    values = [float(text.split()[0]) for text in column(page, title, 5)]
+    assert values == sorted(values)
+    button.press("Enter")
+    assert column(page, title, 5) == before
+    assert table.locator("th[aria-sort]").count() == 0
+    tests = page.locator(".result-table", has=page.locator("caption", has_text="Settings compared"))
+    tests.get_by_label("Filter rows").fill("gpt-4o-mini")
+    models = column(page, "Settings compared on the same questions, primer", 0)
+    assert set(models) == {"gpt-4o-mini"}
+    assert f"{len(models)} of " in tests.locator("output").inner_text()
+    # P-values: "<0.001" comes before every other.
+    tests.get_by_label("Filter rows").fill("")
+    heading = tests.get_by_role("button", name="p (Holm)", exact=True)
+    heading.click()
+    heading.click()
+    adjusted = column(page, "Settings compared on the same questions, primer", 8)
+    numbers = [float(text.lstrip("<")) - 1e-9 * text.startswith("<") for text in adjusted]
+    assert numbers == sorted(numbers)
+    assert len(set(numbers)) > 3
+
+
+def test_from_an_experiment_to_one_question(visit, experiment_run, shoot):
+    page = visit("annotator")
+    page.goto(f"/results/{experiment_run}")
+    page.get_by_role("link", name="135 questions one by one").click()
+    page.get_by_label("Task").select_option("mcq")
+    page.get_by_label("Some answer wrong").check()
+    page.get_by_role("button", name="Show").click()
+    shoot(page, "results-questions")
+    page.locator(".question-list a").first.click()
+    page.get_by_role("heading", name="What about mcq number").wait_for()
+    assert page.locator("tbody tr").count() == 9
+    page.locator("details summary", has_text="SmolLM2-135M, rag-source").click()
+    assert page.get_by_text("A passage about aerosols.").first.is_visible()
+    shoot(page, "results-question", whole=True)
+    assert sideways(page) == 0
+    page.get_by_role("link", name="Prompts and raw answers").click()
+    assert page.get_by_role("heading", name="Prompts and raw answers").is_visible()
+
+
+def test_pages_fit_a_phone_and_the_dark(visit, running_server, experiment_run, shoot):
+    factchecks = store_factchecks(running_server.place.records)
+    page = visit("annotator")
+    for address in (f"/results/{experiment_run}", f"/results/{experiment_run}/questions", f"/results/{factchecks}",
+                    f"/results/{factchecks}/claims", f"/results/{factchecks}/claims/1", "/usage",
+                    "/results/datasets"):  # fmt: skip
+        page.goto(address)
+        assert sideways(page) == 0, address
+    page.goto(f"/results/{experiment_run}")
+    shoot(page, "results-experiment-dark", dark=True)
+    page.goto(f"/results/{factchecks}")
+    shoot(page, "results-factcheck")
+    page.goto(f"/results/{factchecks}/claims/1")
+    shoot(page, "results-claim")
+    page.goto("/usage")
+    shoot(page, "results-usage")
+
+
+def test_large_results_follow_their_page(visit, running_server):
+    asked = [question("mcq", number) for number in range(1500)]
+    skills = {("small", "default"): 0.4, ("large", "default"): 0.7}
+    run = store_experiment(running_server.place.records, experiment(skills, questions=asked))
+    page = visit("annotator")
+    page.goto(f"/results/{run}")
+    page.get_by_text("Multiple choice and cloze, primer").wait_for()
+    assert page.locator(".result-table button").count() > 0
+    assert page.get_by_role("link", name="1,500 questions one by one").is_visible()
+
+
+def test_pages_work_without_scripts(visit, running_server, experiment_run):
+    asked = [question("mcq", number) for number in range(1500)]
+    skills = {("small", "default"): 0.4, ("large", "default"): 0.7}
+    large = store_experiment(running_server.place.records, experiment(skills, questions=asked))
+    page = visit("annotator", javascript=False)
+    page.goto(f"/results/{experiment_run}")
+    assert page.locator(".result-table button").count() == 0
+    assert page.locator("caption", has_text="Multiple choice and cloze, primer").is_visible()
+    page.goto(f"/results/{large}")
+    page.get_by_role("link", name="Show them").click()
+    assert page.locator("caption", has_text="Multiple choice and cloze, primer").is_visible()

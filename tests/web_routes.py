@@ -1,0 +1,115 @@
+"""Every route of the web application, and visitors who ask for it: what tests of attacks share."""
+
+import re
+from dataclasses import dataclass
+
+from starlette.testclient import TestClient
+
+from climassay.web.access import SAFE_METHODS, SESSION_COOKIE, VISITOR_COOKIE
+from climassay.web.application import create_app
+from climassay.web.place import Place
+from climassay.web.settings import ServerSettings
+from climassay.workspace import Workspace
+from web_parts import ORIGIN
+
+ROLES = ("annotator", "adjudicator", "admin")
+PARAMETER = re.compile(r"\{[^}]*\}")
+CSRF = re.compile(r'<meta name="csrf" content="([0-9a-f]+)">')
+
+
+@dataclass(frozen=True, order=True)
+class Route:
+    """One method of one path."""
+
+    path: str
+    method: str
+
+    def __str__(self):
+        return f"{self.method} {self.path}"
+
+    @property
+    def address(self) -> str:
+        """The path with its parameters filled in; what they name is not there."""
+        return PARAMETER.sub("1", self.path)
+
+    @property
+    def unsafe(self) -> bool:
+        """Whether it may change something."""
+        return self.method not in SAFE_METHODS
+
+
+def routes_of(app) -> list[Route]:
+    """All routes of an application, mounted folders of files apart; sorted."""
+    from fastapi.routing import iter_route_contexts
+
+    return sorted(
+        Route(route.path, method)
+        for route in iter_route_contexts(app.routes)
+        if getattr(route, "methods", None)
+        for method in route.methods
+        if method not in ("HEAD", "OPTIONS")
+    )
+
+
+class Site:
+    """An application over a fresh workspace, and visitors of it."""
+
+    def __init__(self, folder, *, database_url=None, **settings):
+        self.place = Place(Workspace.open(folder), ServerSettings(**settings), database_url)
+        self.app = create_app(self.place)
+        self._clients = {}
+
+    def account(self, name, role="annotator", password=None):
+        """A user, made where there is none of that name."""
+        accounts = self.place.accounts
+        if name not in [user.name for user in accounts.users()]:
+            accounts.add(name, role)
+        if password:
+            accounts.set_password(name, password)
+        return name
+
+    def visitor(self, role=None, *, name=None, token=True, **options) -> TestClient:
+        """Somebody of a role, in a session of their own; None: nobody signed in.
+
+        Args:
+            role: The user is called so, too.
+            name: Of an account of that role, instead.
+            token: Whether the visitor has loaded a page, and sends its CSRF token with every request.
+            **options: For the client.
+        """
+        options = {"raise_server_exceptions": False, "follow_redirects": False, "base_url": ORIGIN, **options}
+        client = TestClient(self.app, **options)
+        if role is not None:
+            user = self.account(name or role, role)
+            client.cookies.set(SESSION_COOKIE, self.place.accounts.begin_session(user, days=1))
+        if token:
+            client.headers["x-csrf-token"] = csrf_of(client)
+        return client
+
+    def ask(self, route, role=None, *, token=True, **options):
+        """Ask for a route as somebody of a role; the clients are kept, because loading their pages takes time."""
+        client = self._clients.get((role, token))
+        if client is None:
+            client = self._clients[role, token] = self.visitor(role, token=token)
+        answer = client.request(route.method, route.address, **options)
+        if answer.headers.get("set-cookie"):
+            del self._clients[role, token]  # signed out, or given another cookie
+        return answer
+
+    def close(self):
+        self.place.close()
+
+
+def csrf_of(client) -> str:
+    """The token in the forms of this client's pages."""
+    if SESSION_COOKIE not in client.cookies and VISITOR_COOKIE not in client.cookies:
+        client.get("/sign-in")
+    return CSRF.search(client.get("/").text).group(1)
+
+
+def turned_away(answer) -> bool:
+    """Whether an answer says that this visitor may not do this."""
+    if answer.status_code == 401 and answer.request.url.path == "/sign-in":
+        return False  # the form is there; the password was wrong
+    to_sign_in = answer.status_code == 303 and answer.headers["location"].startswith("/sign-in")
+    return to_sign_in or answer.status_code in (401, 403)
