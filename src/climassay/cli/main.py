@@ -7,7 +7,9 @@ import typer
 
 from climassay import __version__
 from climassay.cli import (
+    annotate,
     ask,
+    checks,
     corpus,
     demo,
     evaluate,
@@ -27,7 +29,9 @@ from climassay.cli import (
     prompts,
     publish,
     records,
+    serve,
     tune,
+    users,
     validator,
     verdicts,
 )
@@ -47,7 +51,9 @@ evaluate.app.command("report")(evaluate_table.report)
 evaluate.app.command("plan")(evaluate_study.plan)
 evaluate.app.command("contamination")(evaluate_study.contamination)
 evaluate.app.command("compare")(evaluate_study.compare)
+app.add_typer(annotate.app, name="annotate")
 app.add_typer(corpus.app, name="corpus")
+app.add_typer(checks.app, name="checks")
 app.add_typer(models.app, name="models")
 app.add_typer(records.app, name="records")
 app.add_typer(evaluate.app, name="evaluate")
@@ -59,6 +65,7 @@ app.add_typer(metrics.app, name="metrics")
 app.add_typer(masker.app, name="masker")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(tune.app, name="tune")
+app.add_typer(users.app, name="users")
 app.add_typer(validator.app, name="validator")
 app.add_typer(verdicts.app, name="verdicts")
 app.add_typer(evidence_head.app, name="factcheck-head")
@@ -67,6 +74,7 @@ app.command(name="publish")(publish.publish)
 app.command(name="factcheck")(factcheck.factcheck)
 app.command(name="factcheck-run")(factcheck_run.factcheck_run)
 app.command(name="factcheck-evidence")(evidence.factcheck_evidence)
+app.command(name="serve")(serve.serve)
 app.command(name="demo")(demo.demo)
 
 
