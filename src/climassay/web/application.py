@@ -22,7 +22,6 @@ AREAS = (
     "annotate",
     "api",
     "checks",
-    "confidence",
     "entrance",
     "working",
     "library",
