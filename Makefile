@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # One thread a test process: two OpenMP threads on two busy cores run slower than one.
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
-.PHONY: demo test test-slow lint format bench clean
+.PHONY: demo test test-slow lint format bench screenshots clean
 
 demo: $(READY)
 	$(BIN)/climassay demo --output demo/report.html
@@ -26,6 +26,14 @@ lint: $(READY)
 format: $(READY)
 	$(BIN)/ruff check --fix src tests benchmarks
 	$(BIN)/ruff format src tests benchmarks
+
+# Pictures of the pages for README and docs/web.md, as the tests take them.
+SCREENS := annotate-mcq annotate-cloze-phone annotate-agreement check-live check-verdict library-search results-experiment results-question
+
+screenshots: $(READY)
+	CLIMASSAY_REQUIRE=browser CLIMASSAY_SCREENSHOTS=demo/screenshots $(TEST_ENVIRONMENT) $(BIN)/python -m pytest tests/web -k browser
+	mkdir -p docs/screenshots
+	for name in $(SCREENS); do cp demo/screenshots/$$name.png docs/screenshots/; done
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run_all.py
