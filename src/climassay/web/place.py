@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Request
 
+from climassay.models.contract import Encoder
 from climassay.records import Records
 from climassay.records.database import Database
 from climassay.web.accounts import AccountStore
@@ -56,6 +57,12 @@ class Place:
             if key not in self._shared:
                 self._shared[key] = make()
             return cast(T, self._shared[key])
+
+    def encoder(self, name: str) -> Encoder:
+        """An encoder, loaded once for everything that the server does."""
+        from climassay.models.encoder import load_encoder
+
+        return self.shared(f"encoder {name}", lambda: load_encoder(name))
 
     def forget(self, prefix: str) -> None:
         """Let go of shared things whose key begins so; who holds one goes on with it."""

@@ -8,8 +8,8 @@ from climassay.factcheck.checking import collections_of, models_of
 from climassay.factcheck.configuration import DebateSettings
 from climassay.grounding import CollectionGroup
 from climassay.models import load_model
-from climassay.models.contract import Encoder, Generator
-from climassay.models.encoder import BUNDLED_ENCODER, load_encoder
+from climassay.models.contract import Generator
+from climassay.models.encoder import BUNDLED_ENCODER
 from climassay.models.openai_prices import find_price
 from climassay.web.place import Place
 
@@ -32,17 +32,12 @@ def company_of(place: Place, settings: DebateSettings) -> Company:
     priced = {name: find_price(name, place.workspace.root) for name in models if name.startswith("openai:")}
     prices = {name: price for name, price in priced.items() if price is not None}
     first = next(iter(groups.values()), None)
-    return Company(models, groups, prices, first.encoder if first else encoder_of(place, BUNDLED_ENCODER))
-
-
-def encoder_of(place: Place, name: str) -> Encoder:
-    """An encoder, shared by everything on the server."""
-    return place.shared(f"encoder {name}", lambda: load_encoder(name))
+    return Company(models, groups, prices, first.encoder if first else place.encoder(BUNDLED_ENCODER))
 
 
 def similar_checks(place: Place, claim: str) -> list[PastCheck]:
     """Debates about the same claim or a similar one, the nearest first."""
-    encoder = encoder_of(place, BUNDLED_ENCODER)
+    encoder = place.encoder(BUNDLED_ENCODER)
     # Vectors of claims are kept in one file, which two threads must not write at once.
     with place.shared("past checks", threading.Lock):
         return find_past(place.records, claim, encoder, most=MOST_PAST)
@@ -62,4 +57,4 @@ def _model(place: Place, name: str) -> Generator:
 
 def _collection(place: Place, name: str) -> CollectionGroup:
     made_with = Collection.open(place.workspace, name).settings.encoder
-    return CollectionGroup((Collection.open(place.workspace, name, encoder_of(place, made_with)),))
+    return CollectionGroup((Collection.open(place.workspace, name, place.encoder(made_with)),))

@@ -9,7 +9,7 @@ from climassay.corpus.collection_documents import StoredDocument
 from climassay.corpus.collection_store import CollectionStore, check_name
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
-from climassay.models.encoder import BUNDLED_ENCODER, load_encoder
+from climassay.models.encoder import BUNDLED_ENCODER
 from climassay.web.failures import Missing
 from climassay.web.place import Place
 
@@ -101,7 +101,7 @@ class Shelf:
         Raises:
             ModelError: It is not here.
         """
-        return self._place.shared(f"encoder:{name}", lambda: load_encoder(name))
+        return self._place.encoder(name)
 
     def contents(self, name: str) -> Contents:
         """What a collection holds; counted anew only when it has changed.
