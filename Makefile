@@ -44,7 +44,7 @@ $(READY): Makefile pyproject.toml requirements/constraints.txt requirements/bund
 		{ echo "climassay needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q -c requirements/constraints.txt torch
-	$(BIN)/python -m pip install -q -c requirements/constraints.txt -e '.[local,postgres,web,inspect,lm-eval,dev]'
+	$(BIN)/python -m pip install -q -c requirements/constraints.txt -e '.[local,postgres,web,topics,inspect,lm-eval,dev]'
 	$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements/bundled.txt
 	touch $@
 

@@ -50,7 +50,7 @@ def furnish(place) -> Content:
     encoder = WordEncoder()
     furnish_debates(place, scripted())
     for name in ("words", "local:minilm"):
-        place.shared(f"encoder:{name}", lambda: encoder)
+        place.shared(f"encoder {name}", lambda: encoder)
     made = Collection.create(place.workspace, COLLECTION, encoder)
     for book in BOOKS:
         made.add(read(book_path(book)).documents)

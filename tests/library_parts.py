@@ -24,10 +24,10 @@ class TellingEncoder(TopicEncoder):
 def teach(place, encoder=None):
     """Have a place use the encoder of topics, or another one from now on, for all it makes and opens; gives it."""
     if encoder is not None:
-        place.forget("encoder:")
+        place.forget("encoder ")
         place.forget("library")
-    known = place.shared("encoder:local:minilm", lambda: encoder or TellingEncoder())
-    return place.shared(f"encoder:{TellingEncoder.name}", lambda: known)
+    known = place.shared("encoder local:minilm", lambda: encoder or TellingEncoder())
+    return place.shared(f"encoder {TellingEncoder.name}", lambda: known)
 
 
 def add_book(place, collection, title="Seas", texts=(OCEAN, GLACIER, CLOUD), source=None, **fields):

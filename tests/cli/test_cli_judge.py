@@ -314,7 +314,7 @@ def test_other_mistakes(climassay, table, probe, tmp_path, model):
     other = save_tiny(tmp_path / "other", seed=1)
     for arguments, sentence, using in (
         (("rank", table, *COLUMNS, "--probe", probe), "cannot read activations of", f"local:{other}"),
-        (("rank", table, *COLUMNS, "--probe", tmp_path / "none"), "no probe file", model),
+        (("rank", table, *COLUMNS, "--probe", tmp_path / "none"), "There is no probe", model),
         (("rank", table, *COLUMNS, "--probe", probe, "--method", "pairs"), "either --probe or --method", model),
         (("rank", table, *COLUMNS, "--aspect", "relevance", "--method", "ppairs"), "without a probe", model),
         (("insert", table, "--anchors", table, "--kind", "claims"), "--label", model),

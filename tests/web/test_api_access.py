@@ -25,6 +25,7 @@ ANNOTATOR = {
     "GET /annotate/datasets/{dataset}/progress",
     "GET /annotate/datasets/{dataset}/history",
     "POST /jobs/{job}/stop",
+    "GET /usage",
 }
 ADJUDICATOR = {
     "POST /library/collections/{collection}/documents",
@@ -52,10 +53,10 @@ ASKERS = {
     "POST /checks",
     "GET /checks/set-ups",
     "POST /checks/{check}/again",
-    "GET /jobs/{job}",
-    "GET /jobs/{job}/events",
 }
 READERS = {
+    "GET /jobs/{job}",
+    "GET /jobs/{job}/events",
     "GET /library/collections",
     "GET /library/collections/{collection}",
     "GET /library/collections/{collection}/documents",
@@ -76,7 +77,6 @@ READERS = {
     "GET /runs/{run}/tables",
     "GET /runs/{run}/questions",
     "GET /runs/{run}/questions/{number}",
-    "GET /usage",
     "GET /datasets",
     "GET /datasets/{dataset}",
 }

@@ -10,6 +10,11 @@ from climassay.cli import (
     annotate,
     ask,
     checks,
+    confidence,
+    confidence_extract,
+    confidence_lint,
+    confidence_tag,
+    confidence_topics,
     corpus,
     demo,
     evaluate,
@@ -54,6 +59,12 @@ evaluate.app.command("compare")(evaluate_study.compare)
 app.add_typer(annotate.app, name="annotate")
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(checks.app, name="checks")
+confidence.app.command("extract")(confidence_extract.extract)
+confidence.app.command("lint")(confidence_lint.lint)
+confidence.app.command("topics")(confidence_topics.topics)
+confidence.app.command("report")(confidence_topics.report)
+confidence.app.add_typer(confidence_tag.app, name="tag")
+app.add_typer(confidence.app, name="confidence")
 app.add_typer(models.app, name="models")
 app.add_typer(records.app, name="records")
 app.add_typer(evaluate.app, name="evaluate")

@@ -19,7 +19,7 @@ def as_svg(figure: Figure) -> str:
 def _shades(figure: Figure) -> dict[str, str]:
     """Fill of categories and specks by name; programs other than browsers cannot mix colours themselves."""
     if isinstance(figure, ScatterPlot):
-        return {cloud.name: _tone(cloud.place) for cloud in figure.clouds} if figure.small else {}
+        return {cloud.name: _tone(cloud.place, _DEEP) for cloud in figure.clouds} if figure.small else {}
     if not isinstance(figure, StackedBars):
         return {}
     return {
@@ -31,9 +31,15 @@ _WRONG, _MIDDLE, _RIGHT, _OUTSIDE = (227, 139, 116), (240, 223, 166), (127, 186,
 """As ``--wrong``, ``--middle``, ``--right`` and ``--outside`` of the reports' style."""
 
 
-def _tone(place: float | None) -> str:
+_DEEP = ((200, 85, 61), (176, 137, 0), (31, 111, 139))
+"""The same for small points, as ``--g1``, ``--g4`` and ``--g0``: pale ones could not be seen."""
+_PALE = (_WRONG, _MIDDLE, _RIGHT)
+
+
+def _tone(place: float | None, colours: tuple[tuple[int, int, int], ...] = _PALE) -> str:
     if place is None:
         return _OUTSIDE
-    low, high, share = (_WRONG, _MIDDLE, 2 * place) if place <= 0.5 else (_MIDDLE, _RIGHT, 2 * place - 1)
+    first, middle, last = colours
+    low, high, share = (first, middle, 2 * place) if place <= 0.5 else (middle, last, 2 * place - 1)
     mixed = (round(a + (b - a) * share) for a, b in zip(low, high, strict=True))
     return "#" + "".join(f"{value:02x}" for value in mixed)

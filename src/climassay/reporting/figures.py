@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+_TURNS = 8
+"""In which clouds of specks are drawn."""
 _LEAST_WIDTH = 0.4
 """Of a part of a stacked bar, in per cent: about two pixels in a wide window."""
 
@@ -85,11 +87,14 @@ class DotPlot:
     """Where the values are no shares; by default the axis goes from 0 to 100 %."""
     together: bool = False
     """Dots of one label share a row; a legend names their groups."""
+    order: tuple[str, ...] = ()
+    """Of the groups; those that it does not name follow by first appearance."""
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Group names in order of first appearance."""
-        return tuple(dict.fromkeys(dot.group for dot in self.dots))
+        """Names of the groups that have dots, in order."""
+        present = dict.fromkeys(dot.group for dot in self.dots)
+        return tuple(dict.fromkeys((*(name for name in self.order if name in present), *present)))
 
     @property
     def measure(self) -> Axis:
@@ -115,7 +120,9 @@ class DotPlot:
 
     def words(self, value: float) -> str:
         """A value as it is written beside its dot."""
-        return f"{100 * value:.1f}%" if self.scale is None else f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
+        if self.scale is None:
+            return f"{100 * value:.1f}%"
+        return f"{value:.2f}".replace("-0.00", "0.00").replace("-", "\N{MINUS SIGN}")
 
     @property
     def label_width(self) -> int:
@@ -207,20 +214,26 @@ class ScatterPlot:
         """Width and height of the drawing, in its units."""
         return (760, 560) if self.wide else (560, 420)
 
-    def specks(self, cloud: Cloud, left: float, right: float, top: float, foot: float) -> str:
-        """The points of a cloud as one SVG path: lines of no length, whose round ends are the specks.
+    def specks(self, left: float, right: float, top: float, foot: float) -> list[tuple[Cloud, str]]:
+        """All points as SVG paths: lines of no length, whose round ends are the specks.
+
+        Clouds take turns with a part of their points each, so that none lies on top of the others everywhere.
 
         Args:
-            cloud: One of the figure's.
             left: Where the frame begins; with the others, in units of the drawing.
             right: Where it ends.
             top: Its upper edge.
             foot: Its lower edge.
         """
-        return "".join(
-            f"M{left + (right - left) * self.x.share(x):.1f} {foot - (foot - top) * self.y.share(y):.1f}h0"
-            for x, y in cloud.points
-        )
+
+        def path(points: Sequence[tuple[float, float]]) -> str:
+            return "".join(
+                f"M{left + (right - left) * self.x.share(x):.1f} {foot - (foot - top) * self.y.share(y):.1f}h0"
+                for x, y in points
+            )
+
+        turns = ((cloud, cloud.points[turn::_TURNS]) for turn in range(_TURNS) for cloud in self.clouds)
+        return [(cloud, path(points)) for cloud, points in turns if points]
 
     @property
     def description(self) -> str:

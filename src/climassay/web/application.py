@@ -22,6 +22,7 @@ AREAS = (
     "annotate",
     "api",
     "checks",
+    "confidence",
     "entrance",
     "working",
     "library",

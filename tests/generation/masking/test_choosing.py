@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
@@ -47,6 +47,8 @@ def test_candidates(statement, expected):
 
 @given(st.text(max_size=80))
 def test_a_candidate_is_a_word_of_the_statement_that_stands_there_once(statement):
+    # The gap's own word would be found in the gap.
+    assume("MASK" not in statement)
     for word in candidates(statement):
         assert statement[word.start : word.end] == word.term
         masked = replace(draft(1, "cloze"), wording=Wording(statement, word.term)).as_question()

@@ -1,0 +1,88 @@
+"""Findings of ``climassay confidence lint`` in real reports, by rule and report.
+
+    python benchmarks/long/confidence_lint.py --data ../shared/data
+
+Takes about three minutes on one core: two summaries as PDF, and every paragraph of AR6's reports. With
+``--readings docs/results/confidence_lint_readings.json``, verdicts on findings drawn at random, their shares are
+printed with Wilson's intervals.
+"""
+
+import argparse
+import gzip
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from climassay.confidence.extraction.cleaning import clean_sentence
+from climassay.confidence.linting import RULES, Draft, check, chosen_rules, draft_of, read_draft
+from climassay.confidence.linting.finding_rules import states_finding
+from climassay.confidence.linting.opened_tagger import open_tagger
+from climassay.confidence.linting.tagger_rule import CERTAINTY, tagged_sentences, tagger_rule
+from climassay.statistics.intervals import proportion
+
+SUMMARIES = ("ipcc_ar6_wg1_spm.pdf", "ipcc_sr15_spm.pdf")
+
+
+def ar6_drafts(data: Path) -> dict[str, Draft]:
+    """The paragraphs of each report as one text."""
+    texts: dict[str, list[str]] = defaultdict(list)
+    with gzip.open(data / "ipcc_ar6_paragraphs.jsonl.gz", "rt", encoding="utf-8") as file:
+        for row in map(json.loads, file):
+            if row["class"] == "body":
+                texts[row["report"]].append(" ".join(row["text"].split()))
+    return {report: draft_of("\n\n".join(found), "text", report) for report, found in texts.items()}
+
+
+def recall(drafts: dict[str, Draft]) -> tuple[int, int]:
+    """Of sentences with one tag in brackets, how many would be found if they had none."""
+    told = total = 0
+    for draft in drafts.values():
+        for sentence in draft.sentences:
+            if len([mark for mark in sentence.marks if mark.levels and mark.in_brackets]) != 1:
+                continue
+            (plain,) = draft_of(clean_sentence(sentence.text), "text").sentences[:1] or (None,)
+            total += 1
+            told += plain is not None and states_finding(plain)
+    return told, total
+
+
+def tell_tagger(draft: Draft) -> None:
+    """How the bundled tagger does on a summary, and where it is certain."""
+    opened = open_tagger()
+    asked = list(tagged_sentences(draft))
+    table = opened.tagger.probabilities([(sentence.text, context) for sentence, _, context in asked])
+    levels = list(opened.tagger.levels)
+    pairs = [(tag, levels[int(row.argmax())], float(row.max())) for (_, tag, _), row in zip(asked, table, strict=True)]
+    certain = [pair for pair in pairs if pair[2] >= CERTAINTY]
+    for name, group in (("all", pairs), (f"at least {CERTAINTY:.0%} certain", certain)):
+        print("tagger", draft.name, name, proportion(sum(tag == best for tag, best, _ in group), len(group)))
+    print("tagger-differs", draft.name, len(check(draft, [tagger_rule(opened.tagger, opened.accuracy)]).findings))
+
+
+def main() -> None:
+    """Print all figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--readings", type=Path)
+    chosen = parser.parse_args()
+    rules = chosen_rules("all")
+    summaries = [read_draft(chosen.data / "pdf" / name) for name in SUMMARIES]
+    drafts = ar6_drafts(chosen.data)
+    for draft in [*summaries, *drafts.values()]:
+        checked = check(draft, rules)
+        default = sum(count for rule, count in checked.by_rule.items() if RULES[rule].default)
+        found = {rule: count for rule, count in checked.by_rule.items() if count}
+        print(Path(draft.name).name, draft.words, f"{1000 * default / draft.words:.2f} per 1,000 words", found)
+    print("states a finding, of tagged sentences", proportion(*recall(drafts)))
+    for draft in summaries:
+        tell_tagger(draft)
+    if chosen.readings:
+        verdicts: dict[str, Counter[bool]] = defaultdict(Counter)
+        for row in json.loads(chosen.readings.read_text(encoding="utf-8"))["readings"]:
+            verdicts[f"{row['rule']} ({row['drawn_from']})"][row["right"]] += 1
+        for name, counts in verdicts.items():
+            print(name, proportion(counts[True], counts.total()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Expert confidence in IPCC reports: extract, group, track, tag (Maiya 2024, section 4.3; ClimateX)."""

@@ -1,0 +1,14 @@
+"""Statements of assessment reports, with the level of confidence that their authors gave them."""
+
+from climassay.confidence.extraction.collections import documents_of_collection
+from climassay.confidence.extraction.extracting import extract, mark_duplicates, normalised, split_report_sentences
+from climassay.confidence.extraction.options import ExtractOptions
+
+__all__ = [
+    "ExtractOptions",
+    "documents_of_collection",
+    "extract",
+    "mark_duplicates",
+    "normalised",
+    "split_report_sentences",
+]

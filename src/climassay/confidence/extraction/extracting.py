@@ -1,0 +1,243 @@
+"""Take the statements of reports out of their documents, each with its level of confidence and its context."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from climassay.confidence.extraction.acronyms import AcronymList
+from climassay.confidence.extraction.clauses import Clause, divide
+from climassay.confidence.extraction.cleaning import clean_sentence, plain_words
+from climassay.confidence.extraction.clutter import bracketed_spans, is_reference
+from climassay.confidence.extraction.options import ExtractOptions
+from climassay.confidence.extraction.reports import ReportIdentity, identify
+from climassay.confidence.extraction.standing import goes_on, stand_alone
+from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
+from climassay.confidence.statement import Statement
+from climassay.confidence.vocabulary import Tag
+from climassay.corpus.documents import Block, Document
+from climassay.corpus.sentences import sentence_spans
+
+SHORTEST_UNTAGGED = 4
+"""Words of a sentence that is given without a level; shorter ones are mostly labels."""
+LONGEST_SCOPE = 14
+_EXPLAINS = re.compile(
+    r"\btypeset\s+in\s+italics\b|\bqualifiers\b|\bcalibrated\s+(?:uncertainty\s+)?(?:language|terms?)\b"
+    r"|\b(?:dark|light)\s+shad(?:e|ing)\b"
+    r"|\blevels?\s+of\s+confidence\s+(?:is|are)\s+(?:expressed|given)\b|\b(?:one|two|three|four)\s+dots?\b",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W\d_]+")
+_NORMAL = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """A sentence as it stands in a document."""
+
+    words: str
+    block: int
+    number: int
+    """In its block, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """What all statements of a document share."""
+
+    document: Document
+    identity: ReportIdentity
+    acronyms: AcronymList
+
+
+def extract(documents: Iterable[Document], options: ExtractOptions | None = None) -> list[Statement]:
+    """The statements of documents, in reading order (Maiya 2024, C.1).
+
+    A sentence with several levels gives one statement for each. A level in brackets behind a full stop is that of the
+    sentence before it; some reports mean the sentences before that one too, which stand in the context.
+
+    Args:
+        documents: As :func:`climassay.corpus.read_all` gives them, or
+            :func:`climassay.confidence.extraction.documents_of_collection`.
+        options: See :class:`ExtractOptions`.
+
+    Returns:
+        Statements with a level of confidence; all sentences where ``options.untagged``. Ids depend on the document and
+        the settings alone. ``duplicate_of`` names the first statement of the same report, else of any, that has the
+        same words and level.
+    """
+    settings = options or ExtractOptions()
+    statements: list[Statement] = []
+    for document in documents:
+        statements += _statements_of(document, settings)
+    return mark_duplicates(statements)
+
+
+def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
+    """Statements with ``duplicate_of`` set: same words, without case and punctuation, and same level.
+
+    The first of the same report is named where there is one, else the first of all.
+    """
+    first: dict[tuple[str, Tag | None], str] = {}
+    first_of_report: dict[tuple[str, Tag | None, str], str] = {}
+    marked = []
+    for statement in statements:
+        key = (normalised(statement.text), statement.tag)
+        near = first_of_report.setdefault((*key, statement.report), statement.id)
+        far = first.setdefault(key, statement.id)
+        known = near if near != statement.id else far if far != statement.id else None
+        marked.append(replace(statement, duplicate_of=known))
+    return marked
+
+
+def normalised(text: str) -> str:
+    """Letters and digits of a text in lower case, single spaces between words."""
+    return _NORMAL.sub(" ", text.lower()).strip()
+
+
+def split_report_sentences(text: str) -> list[str]:
+    """The sentences of a paragraph, with the marks, references and section marks that stand behind their full stop."""
+    masked = list(text)
+    brackets = [mark.whole for mark in find_tags(text) if mark.in_brackets]
+    for start, end in [*brackets, *bracketed_spans(text)]:
+        masked[start:end] = " " * (end - start)
+    spans = sentence_spans("".join(masked))
+    if not spans:
+        return [text] if text.strip() else []
+    # What stands before the first words belongs to the first sentence.
+    starts = [0, *(start for start, _ in spans[1:])]
+    ends = [*starts[1:], len(text)]
+    return [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
+
+
+def _statements_of(document: Document, options: ExtractOptions) -> Iterator[Statement]:
+    identity = identify(document, options.report, options.cycle)
+    acronyms = AcronymList.of(block.text for block in document.blocks) if options.acronyms != "none" else AcronymList()
+    report = _Report(document, identity, acronyms)
+    numbered = enumerate(document.blocks)
+    for _, section in groupby(numbered, key=lambda entry: (entry[1].chapter, entry[1].headings)):
+        yield from _statements_of_section(list(section), report, options)
+
+
+def _statements_of_section(
+    blocks: Sequence[tuple[int, Block]], report: _Report, options: ExtractOptions
+) -> Iterator[Statement]:
+    sentences = [
+        _Sentence(words, place, number)
+        for place, block in blocks
+        for number, words in enumerate(split_report_sentences(block.text))
+    ]
+    cleaned: dict[int, str] = {}
+
+    def clean(place: int) -> str:
+        if place not in cleaned:
+            cleaned[place] = clean_sentence(
+                report.acronyms.expand(clean_sentence(sentences[place].words), options.acronyms)
+            )
+        return cleaned[place]
+
+    for place, sentence in enumerate(sentences):
+        found = list(_statements_of_sentence(sentence, report, options))
+        if not found:
+            continue
+        before = _context(range(place - 1, -1, -1), clean, options.context)[::-1]
+        after = _context(range(place + 1, len(sentences)), clean, options.context)
+        for part, statement in enumerate(found):
+            yield replace(
+                statement,
+                id=f"{report.document.id}-{sentence.block}.{sentence.number}.{part}",
+                part=part,
+                parts=len(found),
+                before=before,
+                after=after,
+            )
+
+
+def _context(places: range, clean: Callable[[int], str], most: int) -> tuple[str, ...]:
+    """Up to ``most`` sentences that have words left, in the order of ``places``."""
+    found: list[str] = []
+    for place in places:
+        if len(found) == most:
+            break
+        if words := clean(place):
+            found.append(words)
+    return tuple(found)
+
+
+def _statements_of_sentence(sentence: _Sentence, report: _Report, options: ExtractOptions) -> Iterator[Statement]:
+    """Statements of one sentence, without context; none where it has no level and such are not wanted."""
+    words = sentence.words
+    marks = [] if _EXPLAINS.search(words) else find_tags(words)
+    levelled = any(mark.levels and not mark.attributive for mark in marks)
+    if not levelled and not options.untagged:
+        return
+    divided = divide(words, marks)
+    tail = words[divided.tail :]
+    plain = [plain_words(words[clause.start : clause.end]) for clause in divided.clauses]
+    plain_tail = plain_words(tail)
+    texts = stand_alone(plain, plain_tail, [clause.opened for clause in divided.clauses])
+    for number, (clause, text) in enumerate(zip(divided.clauses, texts, strict=True)):
+        last = number == len(texts) - 1
+        original = words[clause.start : len(words) if last else clause.end].strip()
+        for mark in clause.marks or (None,):
+            scoped = _with_scope(text, mark)
+            found = clean_sentence(report.acronyms.expand(clean_sentence(scoped), options.acronyms))
+            if found and (_has_level(mark) or (options.untagged and _is_long_enough(found))):
+                yield _statement(found, original, _certainty(mark, clause, marks, words, options), sentence, report)
+    if levelled and options.untagged and plain_tail and not goes_on(plain_tail):
+        rest = clean_sentence(
+            report.acronyms.expand(clean_sentence(stand_alone([*plain, plain_tail])[-1]), options.acronyms)
+        )
+        if _is_long_enough(plain_tail) and rest:
+            clause = Clause(divided.tail, len(words), ())
+            yield _statement(rest, tail.strip(), _certainty(None, clause, marks, words, options), sentence, report)
+
+
+def _has_level(mark: TagMark | None) -> bool:
+    return mark is not None and bool(mark.levels)
+
+
+def _is_long_enough(text: str) -> bool:
+    return len(_WORD.findall(text)) >= SHORTEST_UNTAGGED
+
+
+def _with_scope(text: str, mark: TagMark | None) -> str:
+    """A statement with what its brackets say besides the level: the regions or things that the level is for."""
+    if mark is None or not mark.scope or not text or is_reference(mark.scope):
+        return text
+    scope = "; ".join(part.strip() for part in mark.scope.split(";") if not is_reference(part))
+    if not scope or len(scope.split()) > LONGEST_SCOPE:
+        return text
+    return f"{text.rstrip(' .,;:')} ({scope})"
+
+
+def _certainty(
+    mark: TagMark | None, clause: Clause, marks: Sequence[TagMark], words: str, options: ExtractOptions
+) -> Statement:
+    """The fields of a statement that say how certain it is; all others are empty."""
+    inside = [other for other in marks if clause.start <= other.start and other.end <= clause.end and not other.levels]
+    evidence = next((one.evidence for one in (mark, *inside) if one and one.evidence), None)
+    agreement = next((one.agreement for one in (mark, *inside) if one and one.agreement), None)
+    tag = None
+    if mark is not None and mark.levels:
+        tag = mark.levels[0 if options.ranges == "lower" else -1]
+    terms = tuple(term.term for term in find_likelihoods(words[clause.start : clause.end]))
+    return Statement("", "", tag, "", "", "", likelihood=terms, evidence=evidence, agreement=agreement)
+
+
+def _statement(text: str, original: str, certainty: Statement, sentence: _Sentence, report: _Report) -> Statement:
+    document, block = report.document, report.document.blocks[sentence.block]
+    return replace(
+        certainty,
+        text=text,
+        original=original,
+        report=report.identity.name or document.report or document.title,
+        document_id=document.id,
+        document=document.title,
+        page=block.page,
+        headings=block.headings,
+        paragraph_id=block.paragraph_id,
+        chapter=block.chapter,
+        cycle=report.identity.cycle,
+        working_group=report.identity.working_group,
+    )

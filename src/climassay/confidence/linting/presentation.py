@@ -1,0 +1,128 @@
+"""Findings as lines for people, annotations for GitHub, SARIF for tools, and plain data."""
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+from climassay import __version__
+from climassay.confidence.linting.checking import Checked
+from climassay.confidence.linting.finding import Finding, Rule, Severity
+from climassay.confidence.linting.ignoring import UNKNOWN_IGNORE
+
+_GITHUB: dict[Severity, str] = {"error": "error", "warning": "warning", "note": "notice"}
+_SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LONGEST_WORDS = 120
+
+
+def place_of(finding: Finding) -> str:
+    """``12:5``: line and column; ``p4:3:10``: page, paragraph and character of a file with pages."""
+    at = f"{finding.location.line}:{finding.location.column}"
+    return at if finding.location.page is None else f"p{finding.location.page}:{at}"
+
+
+def text_lines(checked: Checked) -> list[str]:
+    """One line a finding: file, place, severity, rule, message, and what could stand there instead."""
+    return [
+        f"{checked.draft.name}:{place_of(one)}: {one.severity} [{one.rule}] {one.message} {_quoted(one.words)}"
+        for one in checked.findings
+    ]
+
+
+def github_lines(checked: Checked) -> list[str]:
+    """Workflow commands that GitHub shows beside the lines of a file."""
+    lines = []
+    for one in checked.findings:
+        fields = {"file": checked.draft.name, "title": one.rule}
+        said = one.message
+        if one.location.page is None:
+            same_line = one.location.line == one.end.line
+            fields |= {"line": str(one.location.line), "endLine": str(one.end.line)}
+            fields |= {"col": str(one.location.column), "endColumn": str(one.end.column)} if same_line else {}
+        else:
+            said = f"Page {one.location.page}, paragraph {one.location.line}: {said}"
+        told = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in fields.items())
+        lines.append(f"::{_GITHUB[one.severity]} {told}::{_escaped(said)}")
+    return lines
+
+
+def sarif(results: Sequence[Checked]) -> dict[str, Any]:
+    """One SARIF 2.1.0 log of one run over all files; places in files with pages are told in words."""
+    rules = {rule.name: rule for checked in results for rule in checked.rules}
+    descriptors = [_descriptor(rule) for rule in rules.values()]
+    if any(UNKNOWN_IGNORE in checked.by_rule for checked in results):
+        descriptors.append({"id": UNKNOWN_IGNORE, "shortDescription": {"text": "comment names an unknown rule"}})
+    index = {descriptor["id"]: number for number, descriptor in enumerate(descriptors)}
+    driver = {"name": "climassay confidence lint", "version": __version__, "rules": descriptors}
+    found = [_result(checked, one, index) for checked in results for one in checked.findings]
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": found}
+    return {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def data(checked: Checked) -> dict[str, Any]:
+    """What JSON can write: the file, counts by rule, and every finding."""
+    return {
+        "file": checked.draft.name,
+        "words": checked.draft.words,
+        "findings_per_1000_words": round(checked.per_thousand_words, 2),
+        "by_rule": checked.by_rule,
+        "silenced": checked.silenced,
+        "findings": [
+            {
+                "rule": one.rule,
+                "severity": one.severity,
+                "page": one.location.page,
+                "line": one.location.line,
+                "column": one.location.column,
+                "end_line": one.end.line,
+                "end_column": one.end.column,
+                "words": one.words,
+                "message": one.message,
+                "suggestion": one.suggestion,
+            }
+            for one in checked.findings
+        ],
+    }
+
+
+def _quoted(words: str) -> str:
+    shown = words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 1].rstrip()}…"
+    return f"| {shown}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    for char in f"%\r\n{more}":
+        text = text.replace(char, f"%{ord(char):02X}")
+    return text
+
+
+def _descriptor(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.name,
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": rule.reason},
+        "defaultConfiguration": {"level": rule.severity},
+    }
+
+
+def _result(checked: Checked, one: Finding, index: dict[str, int]) -> dict[str, Any]:
+    uri = quote(PurePath(checked.draft.name).as_posix(), safe="/")
+    place: dict[str, Any] = {"artifactLocation": {"uri": uri}}
+    location: dict[str, Any] = {"physicalLocation": place}
+    if one.location.page is None:
+        place["region"] = {
+            "startLine": one.location.line,
+            "startColumn": one.location.column,
+            "endLine": one.end.line,
+            "endColumn": one.end.column + 1,
+            "snippet": {"text": checked.draft.text[one.start_offset : one.end_offset]},
+        }
+    else:
+        location["message"] = {"text": f"Page {one.location.page}, paragraph {one.location.line}."}
+    return {
+        "ruleId": one.rule,
+        "ruleIndex": index[one.rule],
+        "level": one.severity,
+        "message": {"text": one.message},
+        "locations": [location],
+    }

@@ -1,0 +1,111 @@
+"""The rule on tags that a trained tagger would not have given."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from climassay.confidence.extraction.cleaning import clean_sentence
+from climassay.confidence.linting.draft import Draft, Sentence
+from climassay.confidence.linting.finding import Remark, Rule
+from climassay.confidence.vocabulary import TAGS, Tag
+from climassay.errors import InputError
+
+TAGGER_DIFFERS = "tagger-differs"
+CERTAINTY = 0.7
+"""Probability of another level from which on a difference is told."""
+_SURROUNDING = 5
+"""Sentences each side that the tagger is shown."""
+
+
+class LevelTagger(Protocol):
+    """What this rule asks of a tagger; those of :mod:`climassay.confidence.tagging` serve."""
+
+    @property
+    def levels(self) -> Sequence[Tag]:
+        """The levels that it tells apart, lowest first."""
+
+    def probabilities(self, items: Sequence[Any]) -> Any:
+        """Of pairs of a text and its context: an array [n, levels] whose rows add up to one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredAccuracy:
+    """How often a tagger was right on statements that it had not seen."""
+
+    value: float
+    low: float
+    high: float
+    """Ends of the 95% interval."""
+    items: int
+    on: str
+    """What it was measured on, in words."""
+
+    def __str__(self) -> str:
+        return f"{self.value:.0%} [{self.low:.0%} to {self.high:.0%}] of {self.items:,} statements ({self.on})"
+
+
+def tagger_rule(tagger: LevelTagger, accuracy: MeasuredAccuracy | None, certainty: float = CERTAINTY) -> Rule:
+    """A rule that names tags which differ from a tagger's.
+
+    Only sentences with one tag are looked at: of others it is not clear which words the tag speaks about.
+
+    Args:
+        tagger: Trained on reports.
+        accuracy: As it was measured; stands in every finding. None is told as not measured.
+        certainty: Least probability of the tagger's level.
+
+    Raises:
+        InputError: The certainty is no probability above one half.
+    """
+    if not 0.5 < certainty < 1:
+        raise InputError(f"A certainty is a probability above 0.5 and below 1, not {certainty:g}.")
+    known = str(accuracy) if accuracy else "not measured"
+    return Rule(
+        TAGGER_DIFFERS,
+        "note",
+        "tag that the tagger would not give",
+        "A tagger that was trained on IPCC reports gives another level with a probability of at least "
+        f"{certainty:.0%}. It reads words, not evidence; its accuracy: {known}.",
+        (),
+        _check(tagger, known, certainty),
+    )
+
+
+def _check(tagger: LevelTagger, known: str, certainty: float) -> Callable[[Draft], Iterator[Remark]]:
+    def check(draft: Draft) -> Iterator[Remark]:
+        asked = list(tagged_sentences(draft))
+        if not asked:
+            return
+        levels = list(tagger.levels)
+        table = tagger.probabilities([(sentence.text, context) for sentence, _, context in asked])
+        for (sentence, tag, _), row in zip(asked, table, strict=True):
+            best = max(range(len(levels)), key=lambda place: float(row[place]))
+            if tag in levels and levels[best] != tag and float(row[best]) >= certainty:
+                mark = next(mark for mark in sentence.marks if mark.levels)
+                yield Remark(
+                    *sentence.at(mark.start, mark.end),
+                    f"The tagger gives {levels[best]} confidence a probability of {float(row[best]):.0%} and {tag} "
+                    f"confidence {float(row[levels.index(tag)]):.0%} (its accuracy: {known}).",
+                )
+
+    return check
+
+
+def tagged_sentences(draft: Draft) -> Iterator[tuple[Sentence, Tag, str]]:
+    """Sentences with exactly one level, the level, and the sentences of their block around them as one text."""
+    for place, sentence in enumerate(draft.sentences):
+        levels = [mark for mark in sentence.marks if mark.levels and not mark.attributive]
+        if len(levels) != 1 or len(levels[0].levels) != 1 or sentence.block.kind == "heading":
+            continue
+        # A bracket that was cut off from its sentence says nothing that could be tagged.
+        if not any(map(str.isalpha, clean_sentence(sentence.text))):
+            continue
+        near = draft.sentences[max(0, place - _SURROUNDING) : place + _SURROUNDING + 1]
+        context = " ".join(one.text for one in near if one.block == sentence.block)
+        yield sentence, levels[0].levels[0], context
+
+
+def levels_of(row: Sequence[float], levels: Sequence[Tag]) -> list[tuple[Tag, float]]:
+    """The probability of each level, highest level first, for showing."""
+    pairs = [(level, float(row[place])) for place, level in enumerate(levels)]
+    return sorted(pairs, key=lambda pair: -TAGS.index(pair[0]))

@@ -1,0 +1,337 @@
+"""Find the calibrated words of a text: levels of confidence, evidence and agreement, terms of likelihood.
+
+Reports write them in brackets after what they qualify, ``(high confidence)``, ``(robust evidence, high agreement)``,
+and in running words, ``there is medium confidence that``. Extraction leaves breaks in them, ``(hi gh confidence)``, and
+glues numbers of footnotes to them, ``(high confidence12)``. Every form is found here; which words a mark speaks about
+is decided by :mod:`climassay.confidence.extraction`.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple, cast
+
+from climassay.confidence.vocabulary import TAGS, Agreement, Evidence, Likelihood, Tag
+
+
+@dataclass(frozen=True, slots=True)
+class TagMark:
+    """Calibrated words that belong together: one level of confidence, or evidence and agreement without one."""
+
+    start: int
+    end: int
+    """``text[start:end]`` are the words themselves, without the brackets around them."""
+    levels: tuple[Tag, ...] = ()
+    """One level; both ends, lower first, of a range such as "medium to high confidence"; none where none is stated."""
+    likelihood: tuple[Likelihood, ...] = ()
+    """Terms in the same brackets; those in running words are found by :func:`find_likelihoods`."""
+    evidence: Evidence | None = None
+    agreement: Agreement | None = None
+    bracket: tuple[int, int] | None = None
+    """Where the brackets around it begin and end; marks of the same brackets share them. None in running words."""
+    attributive: bool = False
+    """Stands before a noun, hyphenated: "low-confidence processes"; it tags no statement."""
+    scope: str = ""
+    """What else its brackets say: "NES", "depending on region"."""
+
+    @property
+    def tag(self) -> Tag | None:
+        """The level; of a range its upper end, as a search for each possible tag finds it (Maiya 2024, 4.3.1)."""
+        return self.levels[-1] if self.levels else None
+
+    @property
+    def in_brackets(self) -> bool:
+        """Whether brackets stand around it."""
+        return self.bracket is not None
+
+    @property
+    def whole(self) -> tuple[int, int]:
+        """Where it begins and ends, brackets included."""
+        return self.bracket or (self.start, self.end)
+
+
+class LikelihoodTerm(NamedTuple):
+    """A term of likelihood: ``text[start:end]``."""
+
+    start: int
+    end: int
+    term: Likelihood
+
+
+_BREAK = r"(?:[-\u2010]?\s{1,2}|[\u00ad\ufffe]\s?)?"
+"""What extraction may leave inside a word."""
+_GAP = r"[\s\u00ad\u2010\u2011*_-]{0,5}"
+"""What may stand between two words of a mark: nothing ("lowconfidence"), spaces, hyphens, marks of italics."""
+
+
+def _broken(word: str) -> str:
+    return _BREAK.join(word)
+
+
+_HIGH = f"(?:h{_BREAK})?{_broken('igh')}"  # one report of AR6 has lost an h: "( igh confidence)"
+
+
+def _level_words(prefix: str) -> str:
+    """Pattern of a level, in groups whose names begin with a prefix."""
+    very, low, medium = _broken("very"), _broken("low"), _broken("medium")
+    return (
+        rf"(?:(?P<{prefix}very>{very}){_GAP})?"
+        rf"(?:(?P<{prefix}low>{low})|(?P<{prefix}medium>{medium})|(?P<{prefix}high>{_HIGH}))"
+    )
+
+
+_CONFIDENCE = rf"{_broken('confidence')}(?!\s+(?:intervals?|bounds?|limits?|bands?|ranges?)\b)(?![^\W\d_])"
+_LINK = rf"{_GAP}(?:to|or|and|–|—|-|/|‐){_GAP}"
+_WORD_START = r"(?<![^\W_])(?<![^\W_][-\u2010])"
+_TAGGED = re.compile(
+    rf"{_WORD_START}(?:{_level_words('a')}(?:{_GAP}{_CONFIDENCE})?{_LINK})?{_level_words('b')}"
+    rf"\d{{0,2}}(?P<gap>{_GAP}){_CONFIDENCE}(?:\d{{1,2}}(?!\d|[.%]\d|\s*%))?",
+    re.IGNORECASE,
+)
+_EVIDENCE = re.compile(
+    rf"{_WORD_START}(?:(?:low|limited|medium|robust|high)(?:\s*(?:to|or|–|-)\s*))?"
+    rf"(?P<word>{_broken('limited')}|{_broken('low')}|insufficient|{_broken('medium')}|{_broken('robust')}|{_HIGH})"
+    rf"{_GAP}{_broken('evidence')}\b",
+    re.IGNORECASE,
+)
+_AGREEMENT = re.compile(
+    rf"{_WORD_START}(?:(?:low|medium|high)(?:\s*(?:to|or|–|-)\s*))?"
+    rf"(?P<word>{_broken('low')}|{_broken('medium')}|{_HIGH}){_GAP}{_broken('agreement')}\b",
+    re.IGNORECASE,
+)
+_BETWEEN_PAIR = re.compile(r"[\s,;*_]*(?:and|but|with|or)?[\s*_]*", re.IGNORECASE)
+_LIKELIHOOD = re.compile(
+    r"\b(?:(?P<not>(?:about[\s-]+)?as[\s-]+likely[\s-]+as[\s-]+not)|(?P<more>more[\s-]+likely[\s-]+than[\s-]+not)"
+    r"|(?P<less>more[\s-]+unlikely[\s-]+than[\s-]+likely)"
+    r"|(?P<certain>virtually[\s-]+certain)|(?P<exceptional>exceptionally[\s-]+unlikely)"
+    r"|(?P<comparative>(?:more|less|most|least|equally|as|how|so)[\s-]+(?:un)?likely)"
+    r"|(?P<plain>(?:(?:very|extremely)[\s-]+)?(?:un)?likely))\b(?![-\u2010]hood)",
+    re.IGNORECASE,
+)
+_LIKELIHOOD_OF_GROUP: dict[str, Likelihood] = {
+    "not": "about as likely as not",
+    "more": "more likely than not",
+    "less": "more unlikely than likely",
+    "certain": "virtually certain",
+    "exceptional": "exceptionally unlikely",
+}
+_WORDS_OF_MARKS = ("confidence", "evidence", "agreement", "likely", "certain")
+_LEFT_OUT = dict.fromkeys(map(ord, "-\u00ad\u2010\ufffe"))
+_OPEN, _CLOSE = "([{", ")]}"
+_LONGEST_BRACKETS = 700
+_WORDS_OF_A_SENTENCE = 9
+_SENTENCE_IN_BRACKETS = re.compile(r"\b(?:there (?:is|are|was)|assess\w*|conclude\w*|that)\b", re.IGNORECASE)
+_LETTER = re.compile(r"[^\W\d_]")
+_NOT_SCOPE = re.compile(r"^[\s,;:.*_–—-]+|[\s,;:*_–—-]+$")
+
+
+def find_tags(text: str) -> list[TagMark]:
+    """The marks of a text, in order.
+
+    A mark is a level of confidence anywhere; evidence or agreement in brackets, or both side by side in running words
+    ("limited evidence" alone is ordinary English); a term of likelihood that fills its brackets. ``95% confidence
+    interval`` is none.
+
+    Returns:
+        Marks whose words do not overlap. One bracket may hold several: ``(NES: high confidence; WAF: low confidence)``.
+    """
+    if not _worth_reading(text):
+        return []
+    brackets = _brackets(text)
+    phrases = list(_TAGGED.finditer(text))
+    marks: list[TagMark] = []
+    taken: list[tuple[int, int]] = []
+    by_bracket: dict[tuple[int, int], list[re.Match[str]]] = {}
+    for phrase in phrases:
+        bracket = _around(brackets, phrase.start(), phrase.end())
+        if bracket is None or _is_sentence(text, bracket):
+            marks.append(_running(text, phrase))
+        else:
+            by_bracket.setdefault(bracket, []).append(phrase)
+    for bracket, inside in by_bracket.items():
+        marks += _in_brackets(text, bracket, inside)
+        taken.append(bracket)
+    held = {*taken, *(mark.whole for mark in marks)}
+    marks += _without_level(text, brackets, sorted(held))
+    return sorted(marks, key=lambda mark: (mark.start, mark.end))
+
+
+def find_likelihoods(text: str) -> list[LikelihoodTerm]:
+    """All terms of likelihood in a text, in order; comparisons ("more likely in winter") are none."""
+    found = []
+    for match in _LIKELIHOOD.finditer(text):
+        group = match.lastgroup or "plain"
+        if group == "comparative":
+            continue
+        words = " ".join(re.split(r"[\s-]+", match.group().lower()))
+        found.append(
+            LikelihoodTerm(match.start(), match.end(), _LIKELIHOOD_OF_GROUP.get(group, cast("Likelihood", words)))
+        )
+    return found
+
+
+def _worth_reading(text: str) -> bool:
+    """Whether a calibrated word may be in the text: few sentences have one, and this is quicker than to look for it."""
+    squeezed = "".join(text.split()).translate(_LEFT_OUT).lower()
+    return any(word in squeezed for word in _WORDS_OF_MARKS)
+
+
+def _brackets(text: str) -> list[tuple[int, int]]:
+    """Pairs of brackets, inner ones before the outer ones that hold them."""
+    pairs: list[tuple[int, int]] = []
+    stack: list[int] = []
+    for match in re.finditer(r"[(\[{)\]}]", text):
+        char = match.group()
+        if char in _OPEN:
+            stack.append(match.start())
+        elif stack and _CLOSE.index(char) == _OPEN.index(text[stack[-1]]):
+            start = stack.pop()
+            if match.end() - start <= _LONGEST_BRACKETS:
+                pairs.append((start, match.end()))
+    return pairs
+
+
+def _around(brackets: list[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:
+    around = [pair for pair in brackets if pair[0] < start and end < pair[1]]
+    return min(around, key=lambda pair: pair[1] - pair[0], default=None)
+
+
+def _is_sentence(text: str, bracket: tuple[int, int]) -> bool:
+    """Whether brackets hold a sentence of their own, so that marks in them are running words."""
+    inside = text[bracket[0] + 1 : bracket[1] - 1]
+    rest = _AGREEMENT.sub(" ", _EVIDENCE.sub(" ", _TAGGED.sub(" ", inside)))
+    long = len(rest.split()) > _WORDS_OF_A_SENTENCE
+    return long and _SENTENCE_IN_BRACKETS.search(rest) is not None
+
+
+def _level(match: re.Match[str], prefix: str) -> Tag | None:
+    for name in ("low", "medium", "high"):
+        if match[prefix + name] is not None:
+            level = f"very {name}" if match[f"{prefix}very"] is not None and name != "medium" else name
+            return cast("Tag", level)
+    return None
+
+
+def _levels(match: re.Match[str]) -> tuple[Tag, ...]:
+    found = {level for level in (_level(match, "a"), _level(match, "b")) if level}
+    return tuple(sorted(found, key=TAGS.index))
+
+
+def _running(text: str, phrase: re.Match[str]) -> TagMark:
+    pair = _pair_beside(text, phrase.end())
+    hyphenated = "-" in phrase["gap"] or "\u2010" in phrase["gap"] or "\u2011" in phrase["gap"]
+    return TagMark(
+        phrase.start(),
+        phrase.end(),
+        _levels(phrase),
+        attributive=hyphenated and re.match(r"\s+[^\W\d_]", text[phrase.end() :]) is not None,
+        evidence=pair[0],
+        agreement=pair[1],
+    )
+
+
+def _pair_beside(text: str, end: int) -> tuple[Evidence | None, Agreement | None]:
+    """Evidence and agreement in the brackets directly behind a mark: "very high confidence (robust evidence)"."""
+    behind = re.match(r"\s*\(([^()]{0,80})\)", text[end : end + 90])
+    return (_evidence(behind[1]), _agreement(behind[1])) if behind else (None, None)
+
+
+def _in_brackets(text: str, bracket: tuple[int, int], phrases: list[re.Match[str]]) -> Iterator[TagMark]:
+    """The marks of one pair of brackets; its words are dealt out between one level and the next."""
+    cuts = [bracket[0] + 1]
+    for one, other in pairwise(phrases):
+        between = text[one.end() : other.start()]
+        cut = max(between.rfind(";"), -1)
+        if cut < 0:
+            found = re.search(r",|\b(?:but|and|while|whereas)\b", between)
+            cut = found.start() if found else 0
+        cuts.append(one.end() + cut)
+    cuts.append(bracket[1] - 1)
+    for phrase, start, end in zip(phrases, cuts, cuts[1:], strict=False):
+        part = text[start:end]
+        yield TagMark(
+            phrase.start(),
+            phrase.end(),
+            _levels(phrase),
+            tuple(term.term for term in find_likelihoods(part)),
+            _evidence(part),
+            _agreement(part),
+            bracket,
+            scope=_scope(part),
+        )
+
+
+def _scope(part: str) -> str:
+    rest = part
+    for pattern in (_TAGGED, _EVIDENCE, _AGREEMENT):
+        rest = pattern.sub(" ", rest)
+    rest = " ".join(rest.split())
+    while (stripped := _NOT_SCOPE.sub("", rest)) != rest:
+        rest = stripped
+    return rest if _LETTER.search(_LIKELIHOOD.sub("", rest)) else ""
+
+
+def _evidence(text: str) -> Evidence | None:
+    match = _EVIDENCE.search(text)
+    if match is None:
+        return None
+    word = re.sub(r"\W", "", match["word"].lower())
+    return {"low": "limited", "insufficient": "limited", "limited": "limited", "medium": "medium"}.get(word, "robust")  # type: ignore[return-value]
+
+
+def _agreement(text: str) -> Agreement | None:
+    match = _AGREEMENT.search(text)
+    if match is None:
+        return None
+    word = re.sub(r"\W", "", match["word"].lower())
+    return cast("Agreement", word if word in ("low", "medium") else "high")
+
+
+def _without_level(text: str, brackets: list[tuple[int, int]], held: list[tuple[int, int]]) -> Iterator[TagMark]:
+    """Marks that state no level of confidence: evidence and agreement, and likelihood that fills its brackets."""
+
+    def is_free(start: int, end: int) -> bool:
+        return not any(one < end and start < other for one, other in held)
+
+    pieces = sorted(
+        [(match.start(), match.end(), match) for match in (*_EVIDENCE.finditer(text), *_AGREEMENT.finditer(text))],
+        key=lambda piece: piece[:2],
+    )
+    groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    loose: list[tuple[int, int]] = []
+    for start, end, _ in pieces:
+        bracket = _around(brackets, start, end)
+        if not is_free(start, end):
+            continue
+        if bracket is None or _is_sentence(text, bracket):
+            loose.append((start, end))
+        else:
+            groups.setdefault(bracket, []).append((start, end))
+    for bracket, spans in groups.items():
+        part = text[bracket[0] + 1 : bracket[1] - 1]
+        terms = tuple(term.term for term in find_likelihoods(part))
+        yield TagMark(
+            spans[0][0], spans[-1][1], (), terms, _evidence(part), _agreement(part), bracket, scope=_scope(part)
+        )
+    yield from _loose_pairs(text, loose)
+    for start, end in brackets:
+        inside = text[start + 1 : end - 1]
+        terms = tuple(term.term for term in find_likelihoods(inside))
+        fills = terms and not re.sub(r"\brange\b|[\s,;*_]", "", _LIKELIHOOD.sub("", inside))
+        if fills and is_free(start, end):
+            yield TagMark(start + 1, end - 1, (), terms, bracket=(start, end))
+
+
+def _loose_pairs(text: str, loose: list[tuple[int, int]]) -> Iterator[TagMark]:
+    """Evidence and agreement side by side in running words."""
+    skip = False
+    for (start, end), (other, last) in pairwise(loose):
+        if skip:
+            skip = False
+            continue
+        words = text[start:last]
+        evidence, agreement = _evidence(words), _agreement(words)
+        if evidence and agreement and _BETWEEN_PAIR.fullmatch(text[end:other]):
+            skip = True
+            yield TagMark(start, last, (), (), evidence, agreement)

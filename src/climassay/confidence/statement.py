@@ -1,0 +1,79 @@
+"""A statement of an assessment report, with the certainty that its authors gave it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from climassay.confidence.vocabulary import Agreement, Evidence, Likelihood, Tag
+from climassay.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement; where a sentence carries several tags, there is one statement for each."""
+
+    id: str
+    """Stable: the same document and settings give the same ids."""
+    text: str
+    """Without tags, references, section marks and footnote numbers; acronyms expanded where that was asked for."""
+    tag: Tag | None
+    """Level of confidence; None where the authors gave none."""
+    report: str
+    """For example ``AR6 WG1``; as the document says, else its title."""
+    document_id: str
+    document: str
+    """Title of the document."""
+    likelihood: tuple[Likelihood, ...] = ()
+    """Terms of likelihood used in the statement or in its brackets, in order."""
+    evidence: Evidence | None = None
+    agreement: Agreement | None = None
+    original: str = ""
+    """The words as they stand in the report, tags and references included."""
+    page: int | None = None
+    """Page in the file on which it begins, from 1."""
+    headings: tuple[str, ...] = ()
+    """Headings above it, outermost first."""
+    paragraph_id: str | None = None
+    chapter: str | None = None
+    before: tuple[str, ...] = ()
+    """Up to five sentences before it in the same section, in order, cleaned like the text: no tags either."""
+    after: tuple[str, ...] = ()
+    """Up to five sentences after it in the same section."""
+    part: int = 0
+    """Number of the statement among those of its sentence, from 0."""
+    parts: int = 1
+    """Statements that its sentence was split into."""
+    cycle: str | None = None
+    """Assessment cycle, ``AR3`` to ``AR6``, where the report tells."""
+    working_group: str | None = None
+    """``WG1``, ``WG2``, ``WG3``, ``SYR`` or a special report (``SR15`` ...), where the report tells."""
+    duplicate_of: str | None = None
+    """Id of an earlier statement of the same words and tag; both are kept, one is counted."""
+
+    @property
+    def context(self) -> str:
+        """The sentences around the statement, and itself."""
+        return " ".join((*self.before, self.text, *self.after))
+
+    @property
+    def section(self) -> str:
+        """Its headings, joined by `` > ``."""
+        return " > ".join(self.headings)
+
+
+def statement_row(statement: Statement) -> dict[str, Any]:
+    """A statement as JSON can write it."""
+    return asdict(statement)
+
+
+def statement_from_row(row: Mapping[str, Any]) -> Statement:
+    """The statement that :func:`statement_row` wrote.
+
+    Raises:
+        InputError: A field is missing or unknown.
+    """
+    lists = {name: tuple(row.get(name) or ()) for name in ("likelihood", "headings", "before", "after")}
+    try:
+        return Statement(**{**row, **lists})
+    except TypeError as error:
+        raise InputError(f"This is not a statement of climassay: {error}.") from None

@@ -1,0 +1,45 @@
+"""What statements are about: topics found by clustering, named by words, by a model or by hand."""
+
+from climassay.confidence.topics.clustering import Grouping, group_statements, map_of
+from climassay.confidence.topics.modelling import FittedTopics, NamedTopics, fit_topics, name_topics
+from climassay.confidence.topics.names_file import NamedTopic, match_names, read_names, write_names
+from climassay.confidence.topics.naming import NameProposal, judge_names, propose_names, words_name
+from climassay.confidence.topics.tables import report_table, topic_table
+from climassay.confidence.topics.topic import (
+    OUTSIDE,
+    PlacedStatement,
+    Topic,
+    TopicModel,
+    TopicSettings,
+    read_topics,
+    write_topics,
+)
+from climassay.confidence.topics.vectors import kept_vectors
+
+__all__ = [
+    "OUTSIDE",
+    "FittedTopics",
+    "Grouping",
+    "NameProposal",
+    "NamedTopic",
+    "NamedTopics",
+    "PlacedStatement",
+    "Topic",
+    "TopicModel",
+    "TopicSettings",
+    "fit_topics",
+    "group_statements",
+    "judge_names",
+    "kept_vectors",
+    "map_of",
+    "match_names",
+    "name_topics",
+    "propose_names",
+    "read_names",
+    "read_topics",
+    "report_table",
+    "topic_table",
+    "words_name",
+    "write_names",
+    "write_topics",
+]

@@ -1,0 +1,186 @@
+"""From statements to named topics."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.confidence.statement import Statement
+from climassay.confidence.topics.clustering import Grouping, group_statements, map_of, nearest
+from climassay.confidence.topics.names_file import NamedTopic, match_names, sketch_of
+from climassay.confidence.topics.naming import NameProposal, judge_names, propose_names, words_name
+from climassay.confidence.topics.topic import OUTSIDE, PlacedStatement, Topic, TopicModel, TopicSettings
+from climassay.confidence.topics.vectors import kept_vectors
+from climassay.errors import InputError
+from climassay.models.contract import Encoder, Generator
+
+EXAMPLES = 8
+"""Statements kept to show what a topic is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTopics:
+    """Topics under the names that their words give, and their middles."""
+
+    model: TopicModel
+    centres: NDArray[np.float32]
+    """Unit vectors, shape [topics, width]."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTopics:
+    """Topics with names, and what the next run needs to keep them."""
+
+    model: TopicModel
+    named: tuple[NamedTopic, ...]
+    """One a topic."""
+    unused: tuple[NamedTopic, ...]
+    """Named by hand in an earlier run, and not found again."""
+    proposals: tuple[NameProposal | None, ...]
+    """What a model proposed for each topic; None where it was not asked."""
+
+
+def fit_topics(
+    statements: Sequence[Statement],
+    encoder: Encoder,
+    settings: TopicSettings | None = None,
+    *,
+    place_untagged: bool = False,
+    on_progress: Callable[[int], None] | None = None,
+) -> FittedTopics:
+    """Find topics among tagged statements.
+
+    Args:
+        statements: In any order; duplicates are left out.
+        encoder: Its vectors of statements with context are kept in the cache.
+        settings: The same statements, encoder and settings give the same topics.
+        place_untagged: Give untagged statements the nearest topic too; each needs a vector.
+        on_progress: Called with the number of vectors known since the last call.
+
+    Raises:
+        InputError: Too few statements are tagged, two have the same id, or no clusters are found.
+        MissingExtraError: The extra ``topics`` is not installed.
+    """
+    asked = settings or TopicSettings()
+    tagged, untagged = _counted([one for one in statements if place_untagged or one.tag is not None])
+    vectors = kept_vectors([one.context for one in (*tagged, *untagged)], encoder, on_progress=on_progress)
+    own = vectors[: len(tagged)]
+    found = group_statements([one.text for one in tagged], own, encoder, asked)
+    places = map_of(own, asked.seed, asked.neighbours).round(3)
+    placed = [
+        PlacedStatement(one.id, int(group), bool(outlier), float(x), float(y))
+        for one, group, outlier, (x, y) in zip(tagged, found.groups, found.outliers, places.tolist(), strict=True)
+    ]
+    if untagged:
+        numbers = nearest(vectors[len(tagged) :], found.centres)
+        placed += [PlacedStatement(one.id, int(number)) for one, number in zip(untagged, numbers, strict=True)]
+    topics = tuple(_topic(number, tagged, own, found) for number in range(len(found.words)))
+    outliers = int(found.outliers.sum())
+    model = TopicModel(topics, tuple(placed), sum(found.joined), outliers, encoder.fingerprint, asked)
+    return FittedTopics(model, found.centres)
+
+
+def name_topics(
+    fitted: FittedTopics,
+    statements: Sequence[Statement],
+    encoder: Encoder,
+    *,
+    earlier: Sequence[NamedTopic] = (),
+    generator: Generator | None = None,
+    prompts: Path | None = None,
+) -> NamedTopics:
+    """Name topics: as in an earlier run where they are the same, else by a model, else by their words.
+
+    Args:
+        fitted: Topics.
+        statements: Those that they were found among.
+        encoder: The one that placed them; it judges a model's names.
+        earlier: Names of an earlier run, those given by hand among them.
+        generator: Proposes names; None leaves it at the words.
+        prompts: Folder of the user's own prompts.
+    """
+    topics = fitted.model.topics
+    texts = _texts_by_topic(fitted.model, statements)
+    kept = match_names(earlier, texts)
+    proposals = _proposals(
+        fitted, statements, encoder, [earlier[place].name for place in kept.values()], generator, prompts
+    )
+    done, named = [], []
+    for topic in topics:
+        proposal = proposals.get(topic.number) if topic.number not in kept else None
+        name, source = topic.name, topic.named_by
+        known = earlier[kept[topic.number]] if topic.number in kept else None
+        if known is not None:
+            name, source = known.name, "hand" if known.by_hand else "earlier"
+        elif proposal is not None and not proposal.fault:
+            name, source = proposal.name, "model"
+        done.append(replace(topic, name=name, named_by=source))
+        own = texts[topic.number]
+        named.append(NamedTopic(name, known.proposed if known else name, len(set(own)), sketch_of(own)))
+    used = set(kept.values())
+    unused = tuple(one for place, one in enumerate(earlier) if one.by_hand and place not in used)
+    asked = tuple(proposals.get(topic.number) for topic in topics)
+    return NamedTopics(replace(fitted.model, topics=tuple(done)), tuple(named), unused, asked)
+
+
+def _proposals(
+    fitted: FittedTopics,
+    statements: Sequence[Statement],
+    encoder: Encoder,
+    taken: Sequence[str],
+    generator: Generator | None,
+    prompts: Path | None,
+) -> dict[int, NameProposal]:
+    """What a model calls every topic; all are asked for, so that answers do not depend on what was named before."""
+    if generator is None:
+        return {}
+    said = {one.id: one.text for one in statements}
+    topics = fitted.model.topics
+    examples = [[said[id] for id in topic.examples] for topic in topics]
+    words, seed = [topic.words for topic in topics], fitted.model.settings.seed
+    names = propose_names(words, examples, generator, seed=seed, prompts=prompts)
+    return dict(enumerate(judge_names(names, fitted.centres, encoder, taken)))
+
+
+def _texts_by_topic(model: TopicModel, statements: Sequence[Statement]) -> list[list[str]]:
+    """Tagged statements of each topic."""
+    texts: list[list[str]] = [[] for _ in model.topics]
+    for one in statements:
+        number = model.topic_of(one.id)
+        if one.tag is not None and number is not None and number != OUTSIDE:
+            texts[number].append(one.text)
+    return texts
+
+
+def _counted(statements: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:
+    """Tagged and untagged statements that are no duplicates, by id: the order of a file changes nothing."""
+    ordered = sorted((one for one in statements if one.duplicate_of is None), key=lambda one: one.id)
+    twice = next((a.id for a, b in pairwise(ordered) if a.id == b.id), None)
+    if twice is not None:
+        raise InputError(f"Two statements have the id {twice!r}: extract the reports together, or rename one.")
+    return [one for one in ordered if one.tag is not None], [one for one in ordered if one.tag is None]
+
+
+def _topic(number: int, tagged: Sequence[Statement], vectors: NDArray[np.float32], found: Grouping) -> Topic:
+    members = np.flatnonzero(found.groups == number)
+    inside = members[~found.outliers[members]]
+    order = np.argsort(-(vectors[inside] @ found.centres[number]), kind="stable")
+    examples, texts = [], set()
+    for place in inside[order]:
+        if tagged[place].text not in texts:
+            texts.add(tagged[place].text)
+            examples.append(tagged[place].id)
+        if len(examples) == EXAMPLES:
+            break
+    return Topic(
+        number,
+        words_name(found.words[number]),
+        found.words[number],
+        len(members),
+        len(members) - len(inside),
+        found.joined[number],
+        tuple(examples),
+    )

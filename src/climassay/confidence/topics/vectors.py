@@ -1,0 +1,68 @@
+"""Vectors of texts, kept in the cache by their content, so that a text is encoded once."""
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.models.contract import Encoder
+from climassay.workspace import cache_folder
+
+_KEPT_AT_ONCE = 512
+"""Texts that are encoded before the cache is written: what an interruption can lose."""
+
+
+def kept_vectors(
+    texts: Sequence[str], encoder: Encoder, *, on_progress: Callable[[int], None] | None = None
+) -> NDArray[np.float32]:
+    """Vectors of texts, from the cache where they are.
+
+    Args:
+        texts: Any number; equal ones are encoded once.
+        encoder: Encodes what is not in the cache; each encoder has a file of its own.
+        on_progress: Called with the number of texts known since the last call.
+
+    Returns:
+        Unit vectors, shape [texts, width], in the order of ``texts``.
+    """
+    file = cache_folder() / "statement_vectors" / f"{encoder.fingerprint[:32]}.npz"
+    keys = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts]
+    known = _read(file, encoder.width)
+    missing = list({key: text for key, text in zip(keys, texts, strict=True) if key not in known}.items())
+    if on_progress:
+        on_progress(len(texts) - len(missing))
+    # Texts of about one length share batches, which are padded to their longest.
+    missing.sort(key=lambda entry: len(entry[1]))
+    for start in range(0, len(missing), _KEPT_AT_ONCE):
+        chunk = missing[start : start + _KEPT_AT_ONCE]
+        vectors = encoder.encode([text for _, text in chunk], on_progress=on_progress)
+        known |= dict(zip((key for key, _ in chunk), vectors, strict=True))
+        _write(file, known)
+    return np.stack([known[key] for key in keys]) if keys else np.zeros((0, encoder.width), dtype=np.float32)
+
+
+def _read(file: Path, width: int) -> dict[str, NDArray[np.float32]]:
+    try:
+        with np.load(file, allow_pickle=False) as kept:
+            keys, vectors = kept["keys"], kept["vectors"]
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+        return {}  # not there, or spoilt: encoded anew
+    if vectors.shape != (len(keys), width):
+        return {}
+    return dict(zip(keys.tolist(), vectors, strict=True))
+
+
+def _write(file: Path, known: dict[str, NDArray[np.float32]]) -> None:
+    """Write the cache as a whole; of two processes that do so at once one wins, and the other encodes again."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as target:
+            np.savez(target, keys=np.array(list(known)), vectors=np.stack(list(known.values())))
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)

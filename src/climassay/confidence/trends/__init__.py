@@ -1,0 +1,49 @@
+"""Confidence by topic and by cycle, working group or report, with intervals, gaps explained and untagged statements."""
+
+from climassay.confidence.trends.analysis import TrendAnalysis, analyse_trends
+from climassay.confidence.trends.cases import Case, Cases, ColumnKind, cases_of
+from climassay.confidence.trends.coverage import (
+    DocumentCoverage,
+    SilentReport,
+    document_coverage,
+    gap_reason,
+    silent_reports,
+)
+from climassay.confidence.trends.predictions import (
+    Predictions,
+    TopicAccuracy,
+    UntaggedScore,
+    read_predictions,
+    topic_accuracies,
+    untagged_scores,
+)
+from climassay.confidence.trends.report import trend_data, trend_report, trend_tables
+from climassay.confidence.trends.scores import TopicDeviation, TopicScore, TrendScores, shrink, trend_scores
+
+__all__ = [
+    "Case",
+    "Cases",
+    "ColumnKind",
+    "DocumentCoverage",
+    "Predictions",
+    "SilentReport",
+    "TopicAccuracy",
+    "TopicDeviation",
+    "TopicScore",
+    "TrendAnalysis",
+    "TrendScores",
+    "UntaggedScore",
+    "analyse_trends",
+    "cases_of",
+    "document_coverage",
+    "gap_reason",
+    "read_predictions",
+    "shrink",
+    "silent_reports",
+    "topic_accuracies",
+    "trend_data",
+    "trend_report",
+    "trend_scores",
+    "trend_tables",
+    "untagged_scores",
+]

@@ -1,0 +1,144 @@
+"""The page on which a text or a statement is pasted, and what is found in it."""
+
+import unicodedata
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Request
+from starlette.responses import Response
+
+from climassay.confidence.linting import RULES, Checked, check, draft_of
+from climassay.confidence.linting.opened_tagger import OpenedTagger, open_tagger
+from climassay.confidence.linting.page import pieces, shown_findings
+from climassay.confidence.linting.tagger_rule import levels_of
+from climassay.confidence.vocabulary import Tag
+from climassay.errors import ClimassayError, InputError
+from climassay.web.access import Reader
+from climassay.web.failures import TooLarge
+from climassay.web.pages import page
+from climassay.web.place import Place, PlaceHere
+
+LONGEST_TEXT = 20_000
+"""Characters of a text that is checked."""
+LONGEST_STATEMENT = 1_000
+LONGEST_CONTEXT = 4_000
+KINDS = {"markdown": "Markdown", "text": "plain text"}
+TAGGER = "confidence-tagger"
+"""What a server keeps the tagger by."""
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a visitor wrote into the forms."""
+
+    text: str = ""
+    kind: str = "markdown"
+    statement: str = ""
+    context: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How confident reports would sound about a statement."""
+
+    levels: tuple[tuple[Tag, float], ...]
+    """Probability of each level, highest level first."""
+    best: Tag
+
+
+@router.get("/confidence")
+def show(request: Request, place: PlaceHere, _user: Reader) -> Response:
+    """The empty forms."""
+    return _page(request, place, Asked())
+
+
+@router.post("/confidence")
+def check_text(
+    request: Request,
+    place: PlaceHere,
+    _user: Reader,
+    text: Annotated[str, Form()] = "",
+    kind: Annotated[str, Form()] = "markdown",
+) -> Response:
+    """What is found in a text."""
+    asked = Asked(text=_readable(text, LONGEST_TEXT, "text"), kind=kind)
+    if kind not in KINDS:
+        raise InputError(f"A text is one of {', '.join(KINDS)}, not {kind[:40]!r}.")
+    if not asked.text.strip():
+        return _page(request, place, asked, error="Paste a text to check.", status=400)
+    return _page(request, place, asked, checked=check(draft_of(asked.text, kind)))
+
+
+@router.post("/confidence/statement")
+def tag_statement(
+    request: Request,
+    place: PlaceHere,
+    _user: Reader,
+    statement: Annotated[str, Form()] = "",
+    context: Annotated[str, Form()] = "",
+) -> Response:
+    """How confident reports would sound about a statement."""
+    asked = Asked(
+        statement=" ".join(_readable(statement, LONGEST_STATEMENT, "statement").split()),
+        context=" ".join(_readable(context, LONGEST_CONTEXT, "context").split()),
+    )
+    opened = _tagger(place)
+    if not any(char.isalpha() for char in asked.statement):
+        return _page(request, place, asked, statement_error="Write a statement.", status=400)
+    if not isinstance(opened, OpenedTagger):
+        return _page(request, place, asked, statement_error=opened, status=503)
+    tagger = opened.tagger
+    try:
+        row = tagger.probabilities([(asked.statement, asked.context)])[0]
+    except ClimassayError as error:
+        status = 400 if isinstance(error, InputError) else 503
+        return _page(request, place, asked, statement_error=str(error), status=status)
+    levels = levels_of(row, tagger.levels)
+    return _page(request, place, asked, estimate=Estimate(tuple(levels), max(levels, key=lambda pair: pair[1])[0]))
+
+
+def _page(request: Request, place: Place, asked: Asked, *, status: int = 200, **values: Any) -> Response:
+    checked: Checked | None = values.pop("checked", None)
+    opened = _tagger(place)
+    shown = {"error": "", "statement_error": "", "estimate": None} | values
+    return page(
+        request,
+        "confidence/check.html.j2",
+        status=status,
+        asked=asked,
+        kinds=KINDS,
+        checked=checked,
+        pieces=pieces(checked) if checked else (),
+        findings=shown_findings(checked) if checked else (),
+        rules=RULES,
+        tagger=opened if isinstance(opened, OpenedTagger) else None,
+        no_tagger="" if isinstance(opened, OpenedTagger) else opened,
+        longest={"text": LONGEST_TEXT, "statement": LONGEST_STATEMENT, "context": LONGEST_CONTEXT},
+        **shown,
+    )
+
+
+def _tagger(place: Place) -> OpenedTagger | str:
+    """The tagger of this server, opened once; or why there is none."""
+
+    def opened() -> OpenedTagger | str:
+        try:
+            return open_tagger()
+        except ClimassayError as error:
+            return str(error)
+
+    return place.shared(TAGGER, opened)
+
+
+def _readable(text: str, most: int, what: str) -> str:
+    """Text without control characters.
+
+    Raises:
+        TooLarge: It is longer than is taken.
+    """
+    if len(text) > most + text.count("\r\n"):
+        raise TooLarge(f"The {what} has {len(text):,} characters, and the limit is {most:,}: send it in parts.")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(char if char in "\n\t" or unicodedata.category(char) != "Cc" else " " for char in text)

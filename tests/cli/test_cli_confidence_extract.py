@@ -1,0 +1,90 @@
+"""``climassay confidence extract`` as a user meets it."""
+
+import json
+
+import pytest
+
+from climassay.confidence.statement_files import read_statements
+from command_line import run_command
+
+REPORT = """# Seas
+
+Seas will rise (high confidence), but ice on land may stay (low confidence). Nobody has seen how fast it goes.
+
+GHGs warm the sea (medium to high confidence; Doe et al., 2013).
+"""
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "120")
+    (tmp_path / "report.md").write_text(REPORT, encoding="utf-8")
+
+    def run(*arguments):
+        return run_command(monkeypatch, capsys, "confidence", "extract", *arguments)
+
+    return run
+
+
+def test_statements_go_to_a_file_that_is_read_back(command, tmp_path):
+    code, out, err = command(tmp_path / "report.md", "-o", tmp_path / "s.jsonl", "--report", "AR5 WG2")
+    assert code == 0
+    assert "3 statements" in out
+    assert "AR5 WG2" in out
+    assert "s.jsonl" in err
+    found = read_statements(tmp_path / "s.jsonl")
+    assert [(one.tag, one.text) for one in found] == [
+        ("high", "Seas will rise."),
+        ("low", "Ice on land may stay."),
+        ("high", "Greenhouse gases warm the sea."),
+    ]
+    assert {(one.cycle, one.working_group) for one in found} == {("AR5", "WG2")}
+
+
+def test_json_of_everything_with_other_settings(command, tmp_path):
+    options = ("--untagged", "--acronyms", "none", "--ranges", "lower", "--context", "1", "--json")
+    code, out, _ = command(tmp_path / "report.md", *options)
+    assert code == 0
+    found = json.loads(out)
+    assert [(one["tag"], one["text"]) for one in found["statements"]] == [
+        ("high", "Seas will rise."),
+        ("low", "Ice on land may stay."),
+        (None, "Nobody has seen how fast it goes."),
+        ("medium", "GHGs warm the sea."),
+    ]
+    assert found["statements"][3]["before"] == ["Nobody has seen how fast it goes."]
+    assert found["skipped"] == []
+
+
+def test_review_page(command, tmp_path):
+    code, _, err = command(tmp_path / "report.md", "--html", tmp_path / "pages" / "review.html")
+    assert (code, "review.html" in err) == (0, True)
+    assert "Ice on land may stay." in (tmp_path / "pages" / "review.html").read_text(encoding="utf-8")
+
+
+def test_columns_of_a_table(command, tmp_path):
+    (tmp_path / "p.csv").write_text("words,where\nSeas rise (high confidence).,7.1\n", encoding="utf-8")
+    code, out, _ = command(tmp_path / "p.csv", "-c", "text=words", "-c", "paragraph_id=where", "--json")
+    assert code == 0
+    assert [(one["text"], one["paragraph_id"]) for one in json.loads(out)["statements"]] == [("Seas rise.", "7.1")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "Nothing to read"),
+        (("missing.pdf",), "missing.pdf"),
+        (("report.md", "--context", "99"), "context"),
+        (("report.md", "--column", "nonsense"), "nonsense"),
+        (("--collection", "nowhere"), "nowhere"),
+    ],
+    ids=["nothing", "missing", "context", "column", "collection"],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(command, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.setenv("CLIMASSAY_WORKSPACE", str(tmp_path / "w"))
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command(*arguments)
+    assert code == 2
+    assert out == ""
+    assert words in err
+    assert "Traceback" not in err

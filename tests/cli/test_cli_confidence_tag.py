@@ -1,0 +1,127 @@
+import json
+
+import pytest
+
+from climassay.confidence.tagging import Lesson, PartSpec, Readers, TaggerSpec, compare, finish, save_tagger
+from command_line import run_command
+from confidence.tagging.planted import SIGNS, planted
+
+TEXT = "The record unequivocally shows that carbon and ocean change."
+
+
+@pytest.fixture(scope="module")
+def tagger(tmp_path_factory):
+    """Reads words only, so that no encoder is loaded."""
+    lesson = Lesson(planted(), Readers())
+    tried = compare((TaggerSpec("words", (PartSpec(("words",)),)),), lesson, count=4, resamples=20)
+    path = tmp_path_factory.mktemp("tagger") / "t.safetensors"
+    save_tagger(finish(tried[0], lesson, data="planted", data_sha256="0" * 64, licence="CC0"), path)
+    return path
+
+
+def labelled(folder):
+    from climassay.confidence.tagging.items import LEVELS
+
+    header = "statement_idx\treport\tpage_num\tsent_num\tstatement\tconfidence\tscore\tsplit\n"
+    rows = [
+        f"{number}\tAR6_WGI\t{number // 4}\t1\t{one.item.text}\t{LEVELS[number % 4]}\t1\ttrain\n"
+        for number, one in enumerate(planted(120, seed=3))
+    ]
+    path = folder / "c.tsv"
+    path.write_text(header + "".join(rows), encoding="utf-8")
+    return path
+
+
+def test_one_statement(monkeypatch, capsys, tagger) -> None:
+    code, out, _ = run_command(
+        monkeypatch, capsys, "confidence", "tag", TEXT, "--context", "It is warm.", "--tagger", tagger, "--json"
+    )
+    assert code == 0
+    data = json.loads(out)
+    row = data["statements"][0]
+    assert row["tag"] == "very high"
+    assert sum(row["probabilities"].values()) == pytest.approx(1)
+    assert data["tagger"]["measured"]["accuracy"] > 0.9
+    assert data["tagger"]["licence"] == "CC0"
+
+
+def test_the_screen_says_how_far_to_trust_it(monkeypatch, capsys, tagger) -> None:
+    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", TEXT, "--tagger", tagger)
+    assert code == 0
+    assert "very high" in out
+    assert "statements that it had not seen" in out
+
+
+def test_a_table_of_statements(monkeypatch, capsys, tmp_path, tagger) -> None:
+    file = tmp_path / "s.csv"
+    file.write_text(
+        "claim,around\n" + "".join(f"The record {sign} that ice and snow change.,It is so.\n" for sign in SIGNS),
+        encoding="utf-8",
+    )
+    output = tmp_path / "out.jsonl"
+    code, out, _ = run_command(
+        monkeypatch, capsys, "confidence", "tag", file, "--text", "claim", "--context-column", "around",
+        "--tagger", tagger, "--mix", "equal", "-o", output, "--json",
+    )  # fmt: skip
+    assert code == 0
+    assert [row["tag"] for row in json.loads(out)["statements"]] == ["low", "medium", "high", "very high"]
+    assert [json.loads(line)["tag"] for line in output.read_text().splitlines()] == [
+        "low",
+        "medium",
+        "high",
+        "very high",
+    ]
+
+
+def test_train_and_evaluate(monkeypatch, capsys, tmp_path, tagger) -> None:
+    file, output = labelled(tmp_path), tmp_path / "new.safetensors"
+    monkeypatch.setattr("climassay.models.encoder.load_encoder", lambda: None)
+    code, out, err = run_command(
+        monkeypatch, capsys, "confidence", "tag", "train", file, "-o", output, "--method", "words", "--folds", 3
+    )
+    assert code == 0, err
+    assert "Chosen: words" in out
+    assert "No context" in err
+    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", TEXT, "--tagger", output, "--json")
+    assert json.loads(out)["statements"][0]["tag"] == "very high"
+    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", "evaluate", file, "--tagger", tagger, "--json")
+    assert code == 0
+    assert json.loads(out)["scores"][0]["natural"]["accuracy"]["value"] > 0.95
+    code, _, err = run_command(monkeypatch, capsys, "confidence", "tag", "evaluate", file, "--tagger", output)
+    assert code == 2
+    assert "was trained on c.tsv" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["  "], "nothing to tag"),
+        (["123"], "has no words"),
+        (["Seas rise.", "--mix", "many"], "--mix is natural"),
+        (["Seas rise.", "--mix", "1,2"], "needs 4 shares"),
+        (["none.csv", "--text", "claim"], "no file"),
+        (["evaluate", "none.tsv"], "none.tsv"),
+        (["train", "none.tsv", "-o", "no/folder/t"], "folder"),
+    ],
+    ids=["blank", "no words", "mix", "shares", "no table", "nothing to evaluate", "no folder"],
+)
+def test_bad_input_is_one_sentence(monkeypatch, capsys, tmp_path, tagger, arguments, said) -> None:
+    monkeypatch.chdir(tmp_path)
+    more = [] if arguments[0] in ("evaluate", "train") else ["--tagger", tagger]
+    code, out, err = run_command(monkeypatch, capsys, "confidence", "tag", *arguments, *more)
+    assert code == 2
+    assert said in err
+    assert "Traceback" not in err + out
+
+
+def test_a_file_needs_its_column(monkeypatch, capsys, tmp_path, tagger) -> None:
+    file = tmp_path / "s.csv"
+    file.write_text('claim\nSeas rise.\n""\n', encoding="utf-8")
+    for arguments, said in (
+        ([], "name the column"),
+        (["--text", "text"], "no column 'text'"),
+        (["--text", "claim"], "Row 2"),
+    ):
+        code, _, err = run_command(monkeypatch, capsys, "confidence", "tag", file, *arguments, "--tagger", tagger)
+        assert code == 2
+        assert said in err

@@ -1,0 +1,142 @@
+"""``climassay confidence topics`` and ``report`` from files to files."""
+
+import json
+from types import SimpleNamespace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from climassay.confidence.statement_files import write_statements
+from climassay.records import Records
+from climassay.records.queries import run_details
+from climassay.reporting.stored_reports import report_from_data
+from climassay.workspace import Workspace
+from command_line import run_command
+from planted_statements import NoisyTopicEncoder, planted, statement
+from scripted_model import ScriptedModel
+
+pytest.importorskip("bertopic", reason="needs the extra topics")
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CLIMASSAY_WORKSPACE", str(tmp_path / "workspace"))
+    monkeypatch.setattr("climassay.models.encoder.load_encoder", lambda *_: NoisyTopicEncoder())
+    write_statements([*planted(), statement(99, "ocean", id="untagged", tag=None)], tmp_path / "s.jsonl")
+    return tmp_path
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    return lambda *arguments: run_command(monkeypatch, capsys, "confidence", *arguments)
+
+
+def test_topics_then_a_report(place, run):
+    statements, topics, names = place / "s.jsonl", place / "t.json", place / "names.toml"
+    code, out, _ = run("topics", statements, "-o", topics, "--topics", 4, "--words-only", "--names", names, "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert len(found["topics"]) == 4
+    assert sum(sum(topic["reports"].values()) for topic in found["topics"]) == 180
+
+    names.write_text(names.read_text().replace(f'0 = "{found["topics"][0]["name"]}"', '0 = "My topic"', 1))
+    code, out, _ = run("topics", statements, "-o", topics, "--topics", 4, "--words-only", "--names", names, "--seed", 1)
+    assert code == 0
+    assert "My topic" in out
+    assert "by hand" in out
+
+    html, tables = place / "r.html", place / "tables"
+    code, out, _ = run("report", statements, topics, "--html", html, "--tables", tables, "--json")
+    assert code == 0
+    data = json.loads(out)
+    assert data["columns"] == ["WG1", "WG2"]
+    assert "My topic" in html.read_text()
+    assert (tables / "scores.csv").read_text().startswith("topic,working group,score,low,high")
+    with Records(Workspace.open().records_url) as store:
+        details = run_details(store.database, data["run"])
+    [kept] = details.results["report"]
+    assert report_from_data(kept).to_html() == html.read_text()
+
+
+def test_a_model_names_topics_through_the_records(place, run, monkeypatch):
+    def name(prompt, _):
+        words = prompt.split("These statements")[1].split("Words that")[0]
+        topic = max(("albedo", "cloud", "aerosol", "ocean", "carbon", "glacier"), key=words.count)
+        return json.dumps({"name": f"{topic} observations"})
+
+    model = ScriptedModel(write=name)
+    monkeypatch.setattr("climassay.models.load_model", lambda *_, **__: model)
+    for _ in range(2):
+        code, out, _ = run("topics", place / "s.jsonl", "-o", place / "t.json", "--json")
+        assert code == 0
+    assert {topic["named_by"] for topic in json.loads(out)["topics"]} == {"model"}
+    assert "Ocean observations" in out
+    assert len(model.texts) == 6, "the second run is served from the records"
+
+
+def test_groups_are_compared_as_asked(place, run):
+    run("topics", place / "s.jsonl", "-o", place / "t.json", "--words-only")
+    code, out, _ = run("report", place / "s.jsonl", place / "t.json", "--by", "report")
+    assert code == 0
+    assert "Score by topic and report" in out
+    assert "AR6 WG2" in out
+
+
+class HalfRight:
+    """A tagger that calls every statement high, and is known to call half of all low statements so."""
+
+    levels = ("low", "medium", "high", "very high")
+    sources = ("text",)
+    card = SimpleNamespace(residuals=(), confusion=((50, 0, 50, 0), (0, 100, 0, 0), (0, 0, 100, 0), (0, 0, 0, 100)))
+    mixes: ClassVar[list] = []
+
+    def for_mix(self, mix):
+        self.mixes.append(mix)
+        return self
+
+    def probabilities(self, items, *, on_progress):
+        on_progress(len(items))
+        return np.array([[0.1, 0.1, 0.7, 0.1]] * len(items))
+
+
+def test_untagged_statements_are_tagged_with_the_taggers_known_errors(place, run, monkeypatch):
+    monkeypatch.setattr("climassay.confidence.tagging.tagger.load_tagger", lambda _: HalfRight())
+    file = place / "s.jsonl"
+    more = [statement(n, "ocean", id=f"u{n}", tag=None, working_group="WG1") for n in range(200, 240)]
+    write_statements([*planted(), *more], file)
+    run("topics", file, "-o", place / "t.json", "--words-only", "--place-untagged")
+    code, out, _ = run("report", file, place / "t.json", "--tagger", "bundled", "--json")
+    assert code == 0
+    overall = json.loads(out)["untagged"][0]
+    assert overall["shares"]["n"] == 40
+    assert overall["shares"]["score_low"] < overall["shares"]["score"] <= 1.0
+    assert HalfRight.mixes == [(1.0, 1.0, 1.0, 1.0)]
+
+
+def test_a_tagger_needs_untagged_statements_with_a_topic(place, run):
+    run("topics", place / "s.jsonl", "-o", place / "t.json", "--words-only")
+    for arguments, words in (
+        (("--tagger", "bundled"), "--place-untagged"),
+        (("--tagger", "bundled", "--predictions", place / "s.jsonl"), "not both"),
+    ):
+        code, _, err = run("report", place / "s.jsonl", place / "t.json", *arguments)
+        assert code == 2
+        assert words in err
+
+
+def test_bad_input_ends_with_a_sentence(place, run):
+    few = place / "few.jsonl"
+    write_statements(planted(2), few)
+    (place / "bad.toml").write_text("[names")
+    for arguments, words in (
+        (("topics", place / "nowhere.jsonl", "--words-only"), "cannot be read"),
+        (("topics", few, "--words-only"), "at least 20 tagged statements"),
+        (("topics", few, "--words-only", "--names", place / "bad.toml"), "not valid TOML"),
+        (("report", few, few), "no JSON file"),
+    ):
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, "")
+        assert words in err
+        assert "Traceback" not in err

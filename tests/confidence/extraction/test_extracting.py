@@ -1,0 +1,305 @@
+"""From paragraphs to statements: words, levels, context, duplicates, ids."""
+
+import dataclasses
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from climassay.confidence.extraction import ExtractOptions, extract, normalised, split_report_sentences
+from climassay.confidence.marks import find_tags
+from climassay.confidence.statement import Statement
+from climassay.confidence.vocabulary import TAGS
+from climassay.corpus.documents import Block, Document
+from climassay.errors import InputError
+
+
+def document(*paragraphs, headings=("A",), id="d1", title="Report", **fields):
+    blocks = tuple(Block(text, page=number, headings=headings) for number, text in enumerate(paragraphs, start=1))
+    return Document(id=id, title=title, source="report.pdf", blocks=blocks, **fields)
+
+
+def statements(*paragraphs, **options):
+    options.setdefault("acronyms", "none")
+    return extract([document(*paragraphs)], ExtractOptions(**options))
+
+
+def told(*paragraphs, **options):
+    return [(one.tag, one.text) for one in statements(*paragraphs, **options)]
+
+
+# One sentence each, hand-worked: what the levels are and which words they are about.
+SENTENCES = {
+    "brackets": ("Seas rise (high confidence).", [("high", "Seas rise.")]),
+    "behind the full stop": ("Seas rise. (high confidence) {1.2, Figure SPM.1}", [("high", "Seas rise.")]),
+    "before the statement": ("High confidence: seas rise.", [("high", "Seas rise.")]),
+    "in brackets before it": ("(Medium confidence) Seas rise.", [("medium", "Seas rise.")]),
+    "there is": ("There is only low confidence that seas fall.", [("low", "Seas fall.")]),
+    "there is, in": ("There is low confidence in projected trends of hail.", [("low", "Projected trends of hail.")]),
+    "with": ("Seas rise with very high confidence.", [("very high", "Seas rise.")]),
+    "assessed with": (
+        "The report assessed with medium confidence that seas rise.",
+        [("medium", "The report assessed that seas rise.")],
+    ),
+    "range": ("Seas rise (medium to high confidence, depending on region).",
+              [("high", "Seas rise (depending on region).")]),
+    "a further clause": (
+        "Seas will rise (high confidence), and the pace depends on emissions.",
+        [("high", "Seas will rise.")],
+    ),
+    "two clauses": (
+        "Warming will persist (high confidence), but these alone are unlikely to cause more (low confidence).",
+        [("high", "Warming will persist."), ("low", "These alone are unlikely to cause more.")],
+    ),
+    "shared subject": (
+        "Removals may be required to halt warming (medium confidence) and will be required to lower seas "
+        "(high confidence).",
+        [("medium", "Removals may be required to halt warming."),
+         ("high", "Removals will be required to lower seas.")],
+    ),
+    "same preposition": (
+        "Risks are lower for people (very high confidence) and for crops (high confidence).",
+        [("very high", "Risks are lower for people."), ("high", "Risks are lower for crops.")],
+    ),
+    "list after a colon": (
+        "Changes include increases in: heat on land (high confidence), and heavy rain in places (low confidence).",
+        [("high", "Changes include increases in: heat on land."),
+         ("low", "Changes include increases in heavy rain in places.")],
+    ),
+    "list after including": (
+        "Several changes are expected, including hotter days in cities (high confidence), and more storms at sea "
+        "(low confidence).",
+        [("high", "Several changes are expected, including hotter days in cities."),
+         ("low", "Several changes are expected, including more storms at sea.")],
+    ),
+    "adding": (
+        "Reefs will decline by 80% at 1.5°C (high confidence) with larger losses at 2°C (very high confidence).",
+        [("high", "Reefs will decline by 80% at 1.5°C."),
+         ("very high", "Reefs will decline by 80% at 1.5°C, with larger losses at 2°C.")],
+    ),
+    "shared predicate": (
+        "Floods (high confidence) and landslides (medium confidence) are projected to increase.",
+        [("high", "Floods are projected to increase."), ("medium", "Landslides are projected to increase.")],
+    ),
+    "two in running words": (
+        "There is high confidence that seas rise and medium confidence that people caused it.",
+        [("high", "Seas rise."), ("medium", "People caused it.")],
+    ),
+    "first clause without one": (
+        "It is virtually certain that heat has grown, with high confidence that people are the cause.",
+        [("high", "People are the cause.")],
+    ),
+    "likelihood in brackets": (
+        "Stratification (virtually certain), and acidification (high confidence) will continue to increase.",
+        [("high", "Acidification will continue to increase.")],
+    ),
+    "regions": (
+        "Droughts increase (NES: high confidence; WAF: medium confidence).",
+        [("high", "Droughts increase (NES)."), ("medium", "Droughts increase (WAF).")],
+    ),
+    "numbers": (
+        "The range is between 2°C (high confidence) and 5°C (medium confidence).",
+        [("high", "The range is between 2°C."), ("medium", "The range is between 2°C and 5°C.")],
+    ),
+    "attributive": ("Low-confidence storylines are told.", []),
+    "explanation": (
+        "A level is expressed using five qualifiers, typeset in italics, for example, medium confidence.",
+        [],
+    ),
+    "none": ("Seas rise at a 95% confidence interval.", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_levels_and_their_words(name):
+    sentence, expected = SENTENCES[name]
+    assert told(sentence) == expected
+
+
+def test_references_section_marks_and_footnotes_go():
+    text = (
+        "A.1.2 Ice ago13 shrank (Smith et al., 2013a,b; van der Meer and Doe, 2014) in the NAO (NAO; Hurrell 1995) by "
+        "3 [2 to 4] m between 1901 and 1990 (1901–1990) (see Section 2.3; Figure 3.2a, Table 4) (high confidence)12. "
+        "{3.2.1, Cross-Chapter Box 2}"
+    )
+    (one,) = statements(text)
+    assert one.text == "Ice ago shrank in the NAO (NAO) by 3 [2 to 4] m between 1901 and 1990 (1901–1990)."
+    assert one.original == text
+
+
+def test_fields_of_a_statement():
+    report = Document(
+        "d7",
+        "Chapter 3: Seas | Climate Change 2021: The Physical Science Basis",
+        "c3.html",
+        (
+            Block(
+                "Seas very likely rise (high confidence; robust evidence, medium agreement).",
+                4,
+                None,
+                ("A", "B"),
+                "p1",
+                "3",
+            ),
+        ),
+    )
+    (one,) = extract([report])
+    assert one == Statement(
+        id="d7-0.0.0",
+        text="Seas very likely rise.",
+        tag="high",
+        report="AR6 WG1",
+        document_id="d7",
+        document=report.title,
+        likelihood=("very likely",),
+        evidence="robust",
+        agreement="medium",
+        original="Seas very likely rise (high confidence; robust evidence, medium agreement).",
+        page=4,
+        headings=("A", "B"),
+        paragraph_id="p1",
+        chapter="3",
+        cycle="AR6",
+        working_group="WG1",
+    )
+
+
+def test_context_stays_in_its_section_and_has_no_levels():
+    blocks = [
+        Block("Far above (low confidence).", headings=("A",)),
+        Block("One. Two is so (low confidence). Three.", headings=("B",)),
+        Block("Four is so (high confidence; {1.2}). Five (Doe, 2001).", headings=("B",)),
+        Block("Far below.", headings=("C",)),
+    ]
+    found = extract([Document("d", "R", "r", tuple(blocks))], ExtractOptions(context=2, acronyms="none"))
+    four = found[-1]
+    assert (four.before, four.text, four.after) == (("Two is so.", "Three."), "Four is so.", ("Five.",))
+    assert found[0].before == found[0].after == ()
+    assert four.context == "Two is so. Three. Four is so. Five."
+
+
+def test_untagged_sentences_on_request():
+    text = "Seas will rise (high confidence), and the pace depends on emissions. Nobody has said how fast ice goes. So."
+    assert told(text, untagged=True) == [
+        ("high", "Seas will rise."),
+        (None, "The pace depends on emissions."),
+        (None, "Nobody has said how fast ice goes."),
+    ]
+
+
+def test_either_end_of_a_range():
+    text = "Seas rise (low to high confidence)."
+    assert [one.tag for one in statements(text)] == ["high"]
+    assert [one.tag for one in statements(text, ranges="lower")] == ["low"]
+
+
+def test_duplicates_within_a_report_and_across_reports():
+    one = document(
+        "Seas rise (high confidence).", "SEAS rise (high confidence)!", "Seas rise (low confidence).", id="a"
+    )
+    other = document("Seas rise (high confidence).", id="b", report="AR5 WG2")
+    found = extract([one, other])
+    assert [statement.duplicate_of for statement in found] == [None, "a-0.0.0", None, "a-0.0.0"]
+
+
+def test_ids_do_not_depend_on_the_order_of_documents():
+    one, other = (
+        document("A rises (high confidence) and falls (low confidence).", id="a"),
+        document("B (low confidence).", id="b"),
+    )
+    there = {statement.id: statement.text for statement in extract([one, other])}
+    assert there == {statement.id: statement.text for statement in extract([other, one])}
+
+
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [
+        ("every", "Effective radiative forcing of greenhouse gases, and effective radiative forcing."),
+        ("first", "The effective radiative forcing (ERF) of greenhouse gases (GHGs), and ERF."),
+        ("none", "The ERF of GHGs, and ERF."),
+    ],
+)
+def test_acronyms(how, text):
+    report = document(
+        "The effective radiative forcing (ERF) is a measure.", "The ERF of GHGs, and ERF (high confidence)."
+    )
+    (one,) = extract([report], ExtractOptions(acronyms=how))
+    assert one.text == text.replace("Effective", "The effective", 1)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"context": -1}, {"context": 51}, {"acronyms": "some"}, {"ranges": "middle"}],
+    ids=["few", "many", "a", "r"],
+)
+def test_settings_that_are_not_possible(wrong):
+    with pytest.raises(InputError):
+        ExtractOptions(**wrong)
+
+
+def test_sentences_keep_what_stands_behind_their_full_stop():
+    text = "A is so. (high confidence) (Figure SPM.1) {1.2} B is so. (low confidence) {3}"
+    assert split_report_sentences(text) == [
+        "A is so. (high confidence) (Figure SPM.1) {1.2}",
+        "B is so. (low confidence) {3}",
+    ]
+
+
+# Any text ----------------------------------------------------------------------------------------------------------
+
+WORDS = [
+    "seas", "rise", "are projected to", "and", "but", "in Africa", "ice", "the", "GHGs", "which", ", ", ". ", ": ",
+    "; ", "(Smith et al., 2013)", "{3.2.1}", "There is", "that", "with", "(", ")", "12", "95%", "(Figure 3)", "is",
+]  # fmt: skip
+MARKS = [f"({tag} confidence)" for tag in TAGS] + [
+    "high confidence", "(low to medium confidence, by region)", "low-confidence", "(robust evidence, high agreement)",
+    "(very likely)", "(NES: high confidence; WAF: low confidence)", "(hi gh confi dence)", "medium confi-",
+]  # fmt: skip
+sentences = st.lists(st.sampled_from([*WORDS, *MARKS]), max_size=30).map(" ".join)
+
+
+@given(st.one_of(sentences, st.text(max_size=80)), st.booleans())
+@settings(deadline=None)
+def test_no_level_is_left_anywhere(text, untagged):
+    for one in statements(text, text, untagged=untagged):
+        for words in (one.text, *one.before, *one.after):
+            assert words.strip() == words != ""
+            assert find_tags(words) == []
+
+
+@given(st.one_of(sentences, st.text(max_size=80)))
+@settings(deadline=None)
+def test_extracting_from_a_statement_changes_nothing(text):
+    for one in statements(text):
+        again = statements(one.text, untagged=True)
+        assert [other.tag for other in again] in ([None], [])
+        assert not again or again[0].text == one.text
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["seas rise", "ice melts", "rain falls", "reefs die"]), st.sampled_from(TAGS)),
+        min_size=1,
+        max_size=4,
+    )
+)
+@settings(deadline=None)
+def test_the_statements_of_a_sentence_cover_its_clauses(clauses):
+    text = ", and ".join(f"{words} ({tag} confidence)" for words, tag in clauses) + "."
+    found = statements(text)
+    assert [one.tag for one in found] == [tag for _, tag in clauses]
+    assert [one.part for one in found] == list(range(len(clauses)))
+    assert {one.parts for one in found} == {len(clauses)}
+    for (words, _), one in zip(clauses, found, strict=True):
+        assert words in one.text.lower()
+    assert re.sub(r"\s", "", "".join(one.original for one in found)) == re.sub(r"\s", "", text)
+
+
+@given(st.lists(sentences, max_size=3))
+@settings(deadline=None, max_examples=40)
+def test_the_same_settings_give_the_same_statements(texts):
+    assert statements(*texts) == statements(*texts)
+    for one in statements(*texts):
+        assert normalised(one.text) or one.text
+        assert dataclasses.replace(one) == one

@@ -1,0 +1,30 @@
+"""The page that statements are reviewed on."""
+
+from climassay.confidence.extraction import ExtractOptions, extract
+from climassay.confidence.extraction.review_page import review_page
+from climassay.confidence.extraction.summary import summary_table
+from climassay.corpus.documents import Block, Document
+
+
+def found(**options):
+    text = "Ice <b>melts</b> & cracks. Seas rise (high confidence), and ice goes (low confidence). Rain falls."
+    blocks = (Block(text, 7, headings=("A", "B")), Block("Seas rise (high confidence).", 8, headings=("C",)))
+    return extract([Document("d", "AR5 WG2", "r.pdf", blocks)], ExtractOptions(acronyms="none", **options))
+
+
+def test_every_statement_with_its_level_page_and_the_words_around_it():
+    page = review_page(found())
+    assert page.count('class="statement"') == 3
+    for words in ("page 7", "page 8", "Seas rise.", "Ice goes.", "part 1 of 2", "Rain falls.", "same as", "A &gt; B"):
+        assert words in page
+    assert "Ice &lt;b&gt;melts&lt;/b&gt; &amp; cracks." in page
+    assert "<b>melts" not in page
+    assert "://" not in page
+
+
+def test_summary_by_report_and_level():
+    table = summary_table(found(untagged=True))
+    assert [column.label for column in table.columns] == [
+        "report", "very low", "low", "medium", "high", "very high", "no level", "repeated"
+    ]  # fmt: skip
+    assert table.rows == (("AR5 WG2", "0", "1", "0", "1", "0", "1", "1"),)

@@ -1,0 +1,58 @@
+"""Findings of files with pages, and names that would break a format."""
+
+import pytest
+
+from climassay.confidence.linting import check, chosen_rules, draft_of
+from climassay.confidence.linting.page import lint_page
+from climassay.confidence.linting.plain_draft import paged_draft
+from climassay.confidence.linting.presentation import data, github_lines, sarif, text_lines
+from climassay.corpus.documents import Block, Document
+
+
+@pytest.fixture
+def paged():
+    blocks = (Block("Ice melts.", page=3), Block("Rain is so (moderate confidence).", page=3))
+    draft = paged_draft(Document("id", "title", "a.pdf", blocks), "a.pdf")
+    return check(draft, chosen_rules("confidence-vocabulary"))
+
+
+def test_pages_and_paragraphs_in_every_form(paged):
+    assert text_lines(paged)[0].startswith("a.pdf:p3:2:13: warning [confidence-vocabulary]")
+    assert github_lines(paged)[0].startswith("::warning file=a.pdf,title=confidence-vocabulary::Page 3, paragraph 2: ")
+    (location,) = sarif([paged])["runs"][0]["results"][0]["locations"]
+    assert "region" not in location["physicalLocation"]
+    assert location["message"]["text"] == "Page 3, paragraph 2."
+    (finding,) = data(paged)["findings"]
+    assert (finding["page"], finding["line"], finding["column"]) == (3, 2, 13)
+    assert "page 3, paragraph 2" in lint_page([paged])
+
+
+def test_names_of_files_are_escaped():
+    checked = check(draft_of("It is so (moderate confidence).", name="a,b:c %\n.md"))
+    assert github_lines(checked)[0].startswith("::warning file=a%2Cb%3Ac %25%0A.md,title=")
+    uri = sarif([checked])["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri == "a%2Cb%3Ac%20%25%0A.md"
+
+
+def test_one_log_for_many_files_names_each_rule_once():
+    drafts = [draft_of("It is so (moderate confidence).", name=name) for name in ("a.md", "b.md")]
+    (run,) = sarif([check(draft) for draft in drafts])["runs"]
+    names = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert len(names) == len(set(names))
+    assert len(run["results"]) == 2
+
+
+def test_a_comment_with_an_unknown_rule_has_a_rule_of_its_own_in_the_log():
+    (run,) = sarif([check(draft_of("Ice. <!-- climassay: ignore nonsense -->"))])["runs"]
+    (result,) = run["results"]
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "unknown-ignore"
+
+
+def test_a_page_holds_the_measured_accuracy_and_counts(paged):
+    page = lint_page([paged, paged], "47% of 300 statements")
+    assert "2 findings in 2 files" in page
+    assert "47% of 300 statements" in page
+
+
+def test_a_page_without_findings_says_so():
+    assert "Nothing was found." in lint_page([check(draft_of("Ice melts (high confidence)."))])

@@ -1,0 +1,114 @@
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from climassay.confidence.statement import Statement
+from climassay.confidence.statement_files import write_statements
+from climassay.confidence.tagging.climatex import read_climatex
+from climassay.confidence.tagging.labelled import read_labelled
+from climassay.confidence.tagging.recovery import Section, SectionIndex
+from climassay.errors import InputError
+
+DATA = Path(__file__).parents[4] / "shared" / "data"
+HEADER = "statement_idx\treport\tpage_num\tsent_num\tstatement\tconfidence\tscore\tsplit\n"
+
+
+def table(folder, *rows) -> Path:
+    path = folder / "climatex.tsv"
+    lines = [f"{number}\t{report}\t5\t1\t{text}\t{tag}\t2\ttrain\n" for number, (report, text, tag) in enumerate(rows)]
+    path.write_text(HEADER + "".join(lines), encoding="utf-8")
+    return path
+
+
+def paragraphs(folder, *rows) -> Path:
+    path = folder / "paragraphs.jsonl.gz"
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        for doc_id, headings, text in rows:
+            row = {"report": "wg1", "doc_id": doc_id, "headings": headings, "class": "body", "text": text}
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+def test_rows_are_cleaned_and_kept_once(tmp_path) -> None:
+    read = read_climatex(
+        table(
+            tmp_path,
+            ("AR6_WGI", "The ice sheets lose mass (very high confidence) and the sea level rises", "high"),
+            ("AR6_WGI", "The ice sheets lose mass and the sea-level rises", "high"),
+            ("AR6_WGII", "Floods harm the poor in many towns", "medium"),
+            ("AR6_WGII", "Floods harm the poor in many towns", "low"),
+            ("AR6_WGII", "Some evidence", "low"),
+        )
+    )
+    assert [one.item.text for one in read.items] == ["The ice sheets lose mass and the sea level rises."]
+    assert (read.rows, read.same, read.contradicting, read.too_short) == (5, 1, 2, 1)
+    assert read.match_rate == 0
+
+
+def test_context_is_recovered_within_the_section_and_without_tags(tmp_path) -> None:
+    rows = table(
+        tmp_path,
+        ("AR6_WGI", "Glaciers in the high Alps have lost half of their CO 2-rich ice since 1950", "high"),
+        ("AR6_WGI", "Nothing of this kind stands anywhere in these reports at all", "low"),
+    )
+    text = (
+        "Snow falls less often (low confidence). Glaciers in the high Alps have lost half of their CO2-rich ice since "
+        "1950 (high confidence) {3.2}. Rivers run low in late summer (Smith et al., 2013)."
+    )
+    found = paragraphs(
+        tmp_path, ("c3", "3 > 3.1", "Another section."), ("c3", "3 > 3.2", text), ("c3", "3 > 3.3", "No.")
+    )
+    first, second = read_climatex(rows, found).items
+    assert first.recovered
+    assert first.section == "c3: 3 > 3.2"
+    assert first.item.before == ("Snow falls less often.",)
+    assert first.item.after == ("Rivers run low in late summer.",)
+    assert not second.recovered
+    assert second.document == "c3"
+    assert second.item.surroundings() == ""
+
+
+def test_a_like_sentence_is_not_taken_for_the_same() -> None:
+    index = SectionIndex([Section("s", "d", ("The oceans warm and lose oxygen in many regions of the world.",))])
+    assert index.find("The oceans warm and lose oxygen in many regions of the Pacific.") is not None
+    assert index.find("Lakes lose oxygen and fish die in warm summers of the north.") is None
+    assert index.find("") is None
+
+
+def test_extracted_statements_serve_too(tmp_path) -> None:
+    given = [
+        Statement("1", "Ice melts fast.", "high", "AR6 WG1", "d", "d", headings=("1",)),
+        Statement("2", "Ice melts fast.", "high", "AR6 WG1", "d", "d", duplicate_of="1"),
+        Statement("3", "Snow falls.", None, "AR6 WG1", "d", "d"),
+        Statement("4", "Rain falls.", "very low", "AR6 WG1", "d", "d"),
+    ]
+    path = tmp_path / "s.jsonl"
+    write_statements(given, path)
+    read = read_labelled(path)
+    assert [one.item.text for one in read.items] == ["Ice melts fast."]
+    assert read.notes == ("4 statements: 1 repeat another, 2 have no tag or very low confidence.",)
+
+
+def test_other_files_are_refused(tmp_path) -> None:
+    with pytest.raises(InputError, match="none of low, medium"):
+        read_climatex(table(tmp_path, ("AR6_WGI", "Seas rise in all oceans", "certain")))
+    (tmp_path / "no.tsv").write_text("a\tb\n1\t2\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no table with the columns"):
+        read_climatex(tmp_path / "no.tsv")
+    (tmp_path / "p.jsonl").write_text('{"text": "x"}\n', encoding="utf-8")
+    rows = table(tmp_path, ("AR6_WGI", "Seas rise in all oceans", "high"))
+    with pytest.raises(InputError, match="no file of report paragraphs"):
+        read_climatex(rows, tmp_path / "p.jsonl")
+
+
+@pytest.mark.skipif(not (DATA / "climatex_train.tsv").is_file(), reason="the shared folder with ClimateX is not there")
+def test_no_tag_is_left_in_climatex(tmp_path) -> None:
+    lines = (DATA / "climatex_train.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+    tagged = [line for line in lines[1:] if "confidence)" in line][:150]
+    path = tmp_path / "some.tsv"
+    path.write_text(lines[0] + "".join(tagged), encoding="utf-8")
+    read = read_climatex(path)
+    assert len(read.items) > 140
+    assert not [one.item.text for one in read.items if "confidence)" in one.item.text]

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+
+from climassay.confidence.tagging.items import LEVELS, LabelledItem, TaggingItem
+from climassay.confidence.tagging.pairwise import balanced_sample, train_insertion
+from climassay.errors import InputError
+from planted_model import PlantedModel
+
+WORDS = ("ice", "snow", "rain", "wind", "heat", "frost", "cloud", "sea")
+
+
+def labelled(count=48, start=0) -> list[LabelledItem]:
+    """Statements that bear their level as v0 to v3, which the model's states hold."""
+    generator = np.random.default_rng(start)
+    return [
+        LabelledItem(
+            TaggingItem(f"The {' '.join(generator.choice(WORDS, 3))} of case{start + number} is v{number % 4} now."),
+            LEVELS[number % 4], "AR6", "d", f"s{number}",
+        )
+        for number in range(count)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["ppairs", "pointwise"])
+def test_new_statements_find_their_level(method) -> None:
+    tagger = train_insertion(labelled(), PlantedModel(noise=0.02), method=method)
+    new = labelled(20, start=500)
+    found = tagger.probabilities([one.item for one in new])
+    assert found.sum(axis=1).tolist() == [1] * 20
+    right = sum(tag == one.tag for tag, one in zip(tagger.tag([one.item for one in new]), new, strict=True))
+    assert right >= 16
+    assert tagger.trained.accuracy.value > 0.9
+
+
+def test_an_anchor_is_not_tagged_by_itself() -> None:
+    known = labelled()
+    tagger = train_insertion(known, PlantedModel(), method="pointwise")
+    with pytest.raises(InputError, match="one of the anchors"):
+        tagger.tag([known[0].item])
+    assert tagger.tag([]) == []
+
+
+def test_levels_that_do_not_occur_are_not_given() -> None:
+    two = [one for one in labelled() if one.tag in ("low", "high")]
+    tagger = train_insertion(two, PlantedModel(), method="pointwise")
+    assert tagger.levels == ("low", "high")
+    with pytest.raises(InputError, match="two levels"):
+        train_insertion([one for one in two if one.tag == "low"], PlantedModel())
+
+
+def test_a_balanced_sample_has_as_many_of_each_level() -> None:
+    sample = balanced_sample(labelled(200), 40, seed=1)
+    assert [sum(one.tag == level for one in sample) for level in LEVELS] == [10] * 4
+    assert sample == balanced_sample(labelled(200), 40, seed=1)
+    assert sample != balanced_sample(labelled(200), 40, seed=2)

@@ -1,0 +1,122 @@
+"""Calibrated words are found in every form that reports write them in, and nothing else is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.confidence.marks import find_likelihoods, find_tags
+from climassay.confidence.vocabulary import LIKELIHOODS, TAGS
+
+ONE_MARK = [
+    ("Seas rise (high confidence).", "high confidence", ("high",)),
+    ("Seas rise (very high confidence; virtually certain).", "very high confidence", ("very high",)),
+    ("Seas rise (medium to high confidence).", "medium to high confidence", ("medium", "high")),
+    ("Seas rise (low confidence to high confidence, by region).", "low confidence to high confidence", ("low", "high")),
+    ("Seas rise (high to medium confidence).", "high to medium confidence", ("medium", "high")),
+    ("Seas rise (hi gh confidence).", "hi gh confidence", ("high",)),
+    ("Seas rise (medi um con fidence).", "medi um con fidence", ("medium",)),
+    ("Seas rise (l ow confidence).", "l ow confidence", ("low",)),
+    ("Seas rise (veryhigh confidence).", "veryhigh confidence", ("very high",)),
+    ("Seas rise (lowconfidence).", "lowconfidence", ("low",)),
+    ("Seas rise (high \u00adconfidence).", "high \u00adconfidence", ("high",)),
+    ("Seas rise (high confi-\ndence).", "high confi-\ndence", ("high",)),
+    ("Seas rise (very\nhigh\nconfidence).", "very\nhigh\nconfidence", ("very high",)),
+    ("Seas rise (*very high* *confidence*).", "very high* *confidence", ("very high",)),
+    ("Seas rise (high confidence12).", "high confidence12", ("high",)),
+    ("Seas rise (high10 confidence).", "high10 confidence", ("high",)),
+    ("Seas rise [high confidence].", "high confidence", ("high",)),
+    ("Seas rise {A.1.2, Table 2} (high confidence).", "high confidence", ("high",)),
+    ("Seas rise (high confidence, Figure 3).", "high confidence", ("high",)),
+    ("Seas rise (as in A (high confidence)).", "high confidence", ("high",)),
+    ("There is medium confidence that seas rise.", "medium confidence", ("medium",)),
+    ("High confidence: seas rise.", "High confidence", ("high",)),
+    ("Judged by high or very high confidence.", "high or very high confidence", ("high", "very high")),
+]
+
+
+@pytest.mark.parametrize(("text", "words", "levels"), ONE_MARK, ids=[str(n) for n in range(len(ONE_MARK))])
+def test_a_mark_is_found_where_it_stands(text, words, levels):
+    (mark,) = find_tags(text)
+    assert text[mark.start : mark.end] == words
+    assert mark.levels == levels
+    assert mark.tag == levels[-1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the 95% confidence interval",
+        "a high confidence interval",
+        "confidence has grown, and trust is higher",
+        "below confidence, at high latitudes confidence grows",
+        "there is limited evidence that it works",
+        "more likely in winter (likely range 0.1 to 0.3)",
+        "",
+    ],
+)
+def test_ordinary_words_are_no_marks(text):
+    assert find_tags(text) == []
+
+
+def test_brackets_of_several_levels_give_one_mark_each_with_its_scope():
+    text = "Droughts increase (NES: high confidence; WAF, CAF: medium confidence)."
+    first, second = find_tags(text)
+    assert (first.tag, first.scope) == ("high", "NES")
+    assert (second.tag, second.scope) == ("medium", "WAF, CAF")
+    assert first.bracket == second.bracket
+    assert text[slice(*first.whole)] == "(NES: high confidence; WAF, CAF: medium confidence)"
+
+
+def test_evidence_agreement_and_likelihood_of_the_same_brackets():
+    (mark,) = find_tags("It works (medium confidence: low evidence, high agreement, likely).")
+    assert (mark.tag, mark.evidence, mark.agreement, mark.likelihood) == ("medium", "limited", "high", ("likely",))
+    (mark,) = find_tags("It works (robust evidence, high agreement).")
+    assert (mark.levels, mark.evidence, mark.agreement, mark.in_brackets) == ((), "robust", "high", True)
+    (mark,) = find_tags("There is medium evidence and low agreement that it works.")
+    assert (mark.levels, mark.evidence, mark.agreement, mark.in_brackets) == ((), "medium", "low", False)
+    (mark,) = find_tags("It works (virtually certain).")
+    assert (mark.levels, mark.likelihood) == ((), ("virtually certain",))
+
+
+def test_a_sentence_in_brackets_has_running_marks():
+    text = (
+        "Storms shift (Section 4 concluded that there is low confidence in the attribution of changes in their number)."
+    )
+    (mark,) = find_tags(text)
+    assert (mark.tag, mark.in_brackets) == ("low", False)
+
+
+def test_a_hyphenated_mark_before_a_noun_is_attributive():
+    assert [mark.attributive for mark in find_tags("low-confidence processes; with low confidence")] == [True, False]
+
+
+@pytest.mark.parametrize("term", LIKELIHOODS)
+def test_every_term_of_likelihood_is_found(term):
+    text = f"It is {term} that seas rise."
+    assert [(text[found.start : found.end], found.term) for found in find_likelihoods(text)] == [(term, term)]
+
+
+def test_comparisons_are_no_terms_of_likelihood():
+    assert find_likelihoods("Floods are more likely in winter, least likely in May; the likelihood grows.") == []
+
+
+pieces = st.sampled_from(
+    [*TAGS, "confidence", " confidence", "(", ")", "[", "]", "{", "}", " to ", "; ", ", ", "-", "\n", "robust evidence",
+     "high agreement", "likely", "very ", "there is ", " that ", "\u00ad", "*", "12", ". ", "é", "\x00"]
+)  # fmt: skip
+
+
+@given(st.one_of(st.text(), st.lists(pieces, max_size=40).map("".join)))
+def test_marks_lie_in_the_text_in_order_and_apart(text):
+    marks = find_tags(text)
+    last = 0
+    for mark in marks:
+        assert last <= mark.start < mark.end <= len(text)
+        assert mark.whole[0] <= mark.start < mark.end <= mark.whole[1]
+        last = mark.end
+
+
+@given(st.sampled_from(TAGS), st.text(alphabet="abc xyz,.", max_size=30), st.text(alphabet="abc xyz,.", max_size=30))
+def test_a_plain_mark_is_found_among_any_words(tag, before, after):
+    found = find_tags(f"{before} ({tag} confidence) {after}")
+    assert [mark.tag for mark in found] == [tag]

@@ -1,0 +1,201 @@
+"""The page on which a text is checked: findings at their places, the level of a statement, nothing kept."""
+
+import html
+import re
+
+import pytest
+
+from climassay.confidence.linting.opened_tagger import OpenedTagger
+from climassay.confidence.linting.tagger_rule import MeasuredAccuracy
+from climassay.errors import InputError, ModelError
+from climassay.web.confidence.texts import LONGEST_STATEMENT, LONGEST_TEXT, TAGGER
+from web_parts import csrf_of, post
+
+DRAFT = "Glaciers melt (moderate confidence).\n\nRain will very likely increase (low confidence)."
+
+
+class FixedTagger:
+    """Gives every statement the same probabilities, and remembers what it was asked."""
+
+    levels = ("low", "medium", "high", "very high")
+
+    def __init__(self):
+        self.asked = []
+
+    def probabilities(self, items):
+        self.asked += items
+        return [[0.1, 0.2, 0.6, 0.1] for _ in items]
+
+
+@pytest.fixture
+def tagger(place):
+    made = FixedTagger()
+    accuracy = MeasuredAccuracy(0.47, 0.42, 0.52, 300, "held-out statements")
+    place.shared(TAGGER, lambda: OpenedTagger(made, accuracy))
+    return made
+
+
+@pytest.fixture
+def no_tagger(place):
+    place.shared(TAGGER, lambda: "There is no tagger here.")
+
+
+def test_a_text_shows_its_findings_at_their_places(client_of, no_tagger):
+    page = post(client_of("annotator"), "/confidence", {"text": DRAFT, "kind": "markdown"}).text
+    assert "2 findings in 11 words" in page
+    assert "Line 1, column 16" in page
+    assert "Line 3, column 11" in page
+    assert "<mark>moderate confidence</mark>" in page
+    assert "<mark>very likely</mark>" in page
+    for number in range(2):
+        assert f'href="#place-{number}"' in page
+        assert f'id="place-{number}"' in page
+        assert f'href="#finding-{number}"' in page
+        assert f'id="finding-{number}"' in page
+
+
+def test_a_text_without_findings_says_so(client_of, no_tagger):
+    page = post(client_of("annotator"), "/confidence", {"text": "Glaciers melt (high confidence)."}).text
+    assert "0 findings" in page
+    assert "No word departs" in page
+
+
+def test_the_shown_text_is_the_sent_text(client_of, no_tagger):
+    sent = "A <b>bold</b> claim & *more* (moderate confidence).\nSecond line: 1 < 2."
+    page = post(client_of("annotator"), "/confidence", {"text": sent, "kind": "text"}).text
+    shown = re.search(r'<div class="card checked-text">(.*?)</div>', page, re.DOTALL).group(1)
+    without_numbers = re.sub(r"<a class=\"place\".*?</a>", "", shown)
+    assert html.unescape(re.sub(r"</?mark>", "", without_numbers)) == sent
+
+
+def test_a_statement_gets_levels_with_the_measured_accuracy(client_of, tagger):
+    sent = {"statement": "Glaciers  lose\nmass.", "context": "It is warm."}
+    page = post(client_of("annotator"), "/confidence/statement", sent).text
+    assert tagger.asked == [("Glaciers lose mass.", "It is warm.")]
+    assert "<strong>high confidence</strong>" in page
+    assert re.findall(r'<span class="number">(\d+)%', page) == ["10", "60", "20", "10"]
+    assert "47% [42% to 52%] of 300 statements (held-out statements)" in page
+
+
+@pytest.mark.parametrize(("error", "status"), [(InputError, 400), (ModelError, 503)])
+def test_what_a_tagger_cannot_do_is_said_on_the_page(client_of, tagger, monkeypatch, error, status):
+    def fails(items):
+        raise error("This cannot be tagged.")
+
+    monkeypatch.setattr(tagger, "probabilities", fails)
+    answer = post(client_of("annotator"), "/confidence/statement", {"statement": "(high confidence)"})
+    assert answer.status_code == status
+    assert "This cannot be tagged." in answer.text
+
+
+def test_without_a_tagger_the_page_says_why_and_texts_are_checked_all_the_same(client_of, no_tagger):
+    client = client_of("annotator")
+    assert "There is no tagger here." in client.get("/confidence").text
+    answer = post(client, "/confidence/statement", {"statement": "Glaciers melt."})
+    assert answer.status_code == 503
+    assert "There is no tagger here." in answer.text
+    assert post(client, "/confidence", {"text": DRAFT}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/confidence", "/confidence/statement"])
+def test_empty_forms_are_refused_on_the_page(client_of, tagger, path):
+    answer = post(client_of("annotator"), path, {"text": " \n", "statement": "..."})
+    assert answer.status_code == 400
+    assert 'role="alert"' in answer.text
+
+
+def test_too_much_is_refused(client_of, tagger):
+    client = client_of("annotator")
+    assert post(client, "/confidence", {"text": "x" * (LONGEST_TEXT + 1)}).status_code == 413
+    assert post(client, "/confidence", {"text": "x" * LONGEST_TEXT}).status_code == 200
+    assert post(client, "/confidence/statement", {"statement": "x" * (LONGEST_STATEMENT + 1)}).status_code == 413
+    assert tagger.asked == []
+
+
+def test_line_ends_of_browsers_do_not_count_against_the_limit(client_of, no_tagger):
+    lines = "\r\n".join(["x" * 99] * (LONGEST_TEXT // 100))
+    assert post(client_of("annotator"), "/confidence", {"text": lines}).status_code == 200
+
+
+def test_a_kind_that_there_is_not_is_refused(client_of, no_tagger):
+    answer = post(client_of("annotator"), "/confidence", {"text": "x", "kind": "<script>"})
+    assert answer.status_code == 400
+    assert "<script>" not in answer.text.split("<main")[1]
+
+
+HOSTILE = {
+    "script": "<script>alert(1)</script> (moderate confidence)",
+    "attribute": '" onmouseover="alert(1)" (moderate confidence)',
+    "controls": "a\x00b\x07c \u202e (moderate confidence) \ud83d",
+    "brackets": "(" * 9000 + "moderate confidence" + ")" * 9000,
+    "stars": "*" * 19_000,
+    "bars": "_a" * 9_500,
+    "links": "[" * 9_000 + "](" * 5_000,
+    "entities": "&#0;" * 4_000,
+    "tags": "(high confidence)" * 1_100,
+    "comments": "<!-- climassay: ignore " * 800,
+    "levels": "very high to " * 1_500,
+    "ticks": "`" * 19_000,
+    "words": "very " * 3_900,
+    "dollars": "$a" * 9_900,
+    "evidence": "limited evidence, " * 1_100,
+}
+
+
+def test_hostile_texts_are_answered_and_stay_text(client_of, no_tagger):
+    client = client_of("annotator")
+    token = csrf_of(client)
+    for name, text in HOSTILE.items():
+        sent = text.encode("utf-8", "replace").decode()
+        for kind in ("markdown", "text"):
+            answer = client.post("/confidence", data={"csrf": token, "text": sent, "kind": kind})
+            assert answer.status_code == 200, name
+            body = answer.text.split("<main", 1)[1]
+            for harm in ("<script", '" onmouseover="', "\x00", "\x07"):
+                assert harm not in body, name
+
+
+def test_a_template_in_a_text_is_not_run(client_of, no_tagger):
+    sent = "{{ 7777 * 7777 }} {% raw %} (moderate confidence)"
+    page = post(client_of("annotator"), "/confidence", {"text": sent}).text
+    assert "{{ 7777 * 7777 }} {% raw %}" in page
+    assert "60481729" not in page
+
+
+def test_nothing_is_kept(client_of, place, no_tagger):
+    client = client_of("annotator")
+    csrf_of(client, "/")
+    before = _rows(place)
+    post(client, "/confidence", {"text": DRAFT})
+    assert _rows(place) == before
+    assert "moderate confidence" not in client.get("/confidence").text.split('id="the-rules"')[0]
+
+
+def _rows(place):
+    import sqlalchemy as sa
+
+    with place.database.read() as connection:
+        names = sorted(sa.inspect(connection).get_table_names())
+        return [(name, connection.exec_driver_sql(f'SELECT * FROM "{name}"').all()) for name in names]
+
+
+class TestWhoMayRead:
+    @pytest.fixture
+    def place_settings(self):
+        return {"public": "nothing"}
+
+    def test_a_closed_server_asks_to_sign_in(self, client_of):
+        answer = client_of().get("/confidence")
+        assert answer.status_code == 303
+        assert answer.headers["location"].startswith("/sign-in")
+
+
+class TestOpenForReading:
+    @pytest.fixture
+    def place_settings(self):
+        return {"public": "read"}
+
+    def test_anybody_may_check_a_text(self, client_of, no_tagger):
+        client = client_of()
+        assert "State certainty" in client.get("/confidence").text
+        assert "2 findings" in post(client, "/confidence", {"text": DRAFT}).text
