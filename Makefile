@@ -7,13 +7,18 @@ READY := $(VENV)/.ready
 # One thread a test process: two OpenMP threads on two busy cores run slower than one.
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
-.PHONY: demo test test-slow lint format bench screenshots clean
+.PHONY: demo test test-postgres test-slow lint format bench screenshots clean
 
 demo: $(READY)
 	$(BIN)/climassay demo --output demo/report.html
 
 test: $(READY)
 	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The pages once more, with everything in PostgreSQL; what does not reach the database is left out.
+test-postgres: $(READY)
+	CLIMASSAY_TEST_DATABASE=postgresql $(TEST_ENVIRONMENT) $(BIN)/python -m pytest tests/web -n 2 --dist loadfile \
+		-k "not browser and not hostile and not load and not schema and not killed and not uploads and not databases"
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow

@@ -1,14 +1,17 @@
 """The web application for tests, without a network: clients of people by role.
 
-``place``            a place over a fresh workspace (SQLite); override ``place_settings`` for other settings
+``place``            a place over a fresh workspace, on SQLite, or on PostgreSQL where $CLIMASSAY_TEST_DATABASE says so;
+                     override ``place_settings`` for other settings
 ``client_of(role)``  a client in which the user of that name and role is signed in; None: nobody
 ``place_on(url)``    a place on another database
 """
 
+import os
 import re
 
 import pytest
 
+DATABASE_VARIABLE = "CLIMASSAY_TEST_DATABASE"
 ORIGIN = "http://127.0.0.1:8000"
 
 
@@ -19,14 +22,16 @@ def place_settings():
 
 
 @pytest.fixture
-def place_on(tmp_path, place_settings):
-    """Makes places; they are closed at the end."""
+def place_on(request, tmp_path, place_settings):
+    """Makes places, all without a URL on one database; they are closed at the end."""
     from climassay.web import Place, ServerSettings
     from climassay.workspace import Workspace
 
     made = []
 
     def make(database_url=None):
+        if database_url is None and os.environ.get(DATABASE_VARIABLE) == "postgresql":
+            database_url = request.getfixturevalue("postgres_url")
         place = Place(Workspace.open(tmp_path / "workspace"), ServerSettings(**place_settings), database_url)
         made.append(place)
         return place
