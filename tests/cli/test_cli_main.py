@@ -35,7 +35,7 @@ def test_version():
 
 def test_shell_completion_knows_the_commands():
     command = Path(sys.executable).with_name("climassay")
-    asked = {"_CLIMASSAY_COMPLETE": "complete_bash", "COMP_WORDS": "climassay co", "COMP_CWORD": "1"}
+    asked = {"_CLIMASSAY_COMPLETE": "complete_bash", "COMP_WORDS": "climassay cor", "COMP_CWORD": "1"}
     result = subprocess.run([command], capture_output=True, text=True, check=False, env=os.environ | asked)
     assert result.stdout.split() == ["corpus"]
 
