@@ -1,23 +1,16 @@
 """Past fact-checks of the same claim, or of a similar one, in the records of a workspace."""
 
-import hashlib
-import os
 import re
-import zipfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
-import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
 
 from climassay.factcheck.scoring import claim_key
 from climassay.grounding.quantities import foreign_quantities
 from climassay.models.contract import Encoder
+from climassay.models.kept_vectors import kept_vectors
 from climassay.records import Records, tables
-from climassay.workspace import cache_folder
 
 TRANSCRIPTS = "transcript"
 """Table of results in which each debate is a row; see :mod:`climassay.factcheck.transcript`."""
@@ -98,7 +91,7 @@ def find_past(
     if not stored:
         return []
     texts = list(dict.fromkeys(one.claim for one in stored))
-    vectors = _vectors([claim_text, *texts], encoder)
+    vectors = kept_vectors([claim_text, *texts], encoder, "past_checks")
     cosines = dict(zip(texts, (vectors[1:] @ vectors[0]).tolist(), strict=True))
     wanted = claim_key(claim_text)
     found = []
@@ -171,38 +164,3 @@ def _differ_in_negation(first: str, second: str) -> bool:
         (one.search(own) and other.search(others)) or (other.search(own) and one.search(others))
         for one, other in _OPPOSITES
     )
-
-
-def _vectors(texts: Sequence[str], encoder: Encoder) -> NDArray[np.float32]:
-    """Vectors of texts, shape [texts, width], from the cache where they are."""
-    file = cache_folder() / "past_checks" / f"{encoder.fingerprint[:32]}.npz"
-    keys = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts]
-    known = _kept(file, encoder.width)
-    missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-    if missing:
-        known |= dict(zip(missing, encoder.encode(list(missing.values())), strict=True))
-        _keep(file, known)
-    return np.stack([known[key] for key in keys])
-
-
-def _kept(file: Path, width: int) -> dict[str, NDArray[np.float32]]:
-    try:
-        with np.load(file, allow_pickle=False) as kept:
-            keys, vectors = kept["keys"], kept["vectors"]
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
-        return {}  # not there, or spoilt: encoded anew
-    if vectors.shape != (len(keys), width):
-        return {}
-    return dict(zip(keys.tolist(), vectors, strict=True))
-
-
-def _keep(file: Path, known: dict[str, NDArray[np.float32]]) -> None:
-    """Write the cache as a whole; of two processes that do so at once one wins, and the other encodes again."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_suffix(f".{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as target:
-            np.savez(target, keys=np.array(list(known)), vectors=np.stack(list(known.values())))
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -14,7 +14,6 @@ from climassay.confidence.topics.topic import (
     read_topics,
     write_topics,
 )
-from climassay.confidence.topics.vectors import kept_vectors
 
 __all__ = [
     "OUTSIDE",
@@ -30,7 +29,6 @@ __all__ = [
     "fit_topics",
     "group_statements",
     "judge_names",
-    "kept_vectors",
     "map_of",
     "match_names",
     "name_topics",

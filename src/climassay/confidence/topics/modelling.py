@@ -13,9 +13,9 @@ from climassay.confidence.topics.clustering import Grouping, group_statements, m
 from climassay.confidence.topics.names_file import NamedTopic, match_names, sketch_of
 from climassay.confidence.topics.naming import NameProposal, judge_names, propose_names, words_name
 from climassay.confidence.topics.topic import OUTSIDE, PlacedStatement, Topic, TopicModel, TopicSettings
-from climassay.confidence.topics.vectors import kept_vectors
 from climassay.errors import InputError
 from climassay.models.contract import Encoder, Generator
+from climassay.models.kept_vectors import kept_vectors
 
 EXAMPLES = 8
 """Statements kept to show what a topic is about."""
@@ -66,7 +66,8 @@ def fit_topics(
     """
     asked = settings or TopicSettings()
     tagged, untagged = _counted([one for one in statements if place_untagged or one.tag is not None])
-    vectors = kept_vectors([one.context for one in (*tagged, *untagged)], encoder, on_progress=on_progress)
+    contexts = [one.context for one in (*tagged, *untagged)]
+    vectors = kept_vectors(contexts, encoder, "statement_vectors", on_progress=on_progress)
     own = vectors[: len(tagged)]
     found = group_statements([one.text for one in tagged], own, encoder, asked)
     places = map_of(own, asked.seed, asked.neighbours).round(3)

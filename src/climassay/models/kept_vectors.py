@@ -17,19 +17,20 @@ _KEPT_AT_ONCE = 512
 
 
 def kept_vectors(
-    texts: Sequence[str], encoder: Encoder, *, on_progress: Callable[[int], None] | None = None
+    texts: Sequence[str], encoder: Encoder, folder: str, *, on_progress: Callable[[int], None] | None = None
 ) -> NDArray[np.float32]:
     """Vectors of texts, from the cache where they are.
 
     Args:
         texts: Any number; equal ones are encoded once.
         encoder: Encodes what is not in the cache; each encoder has a file of its own.
+        folder: Name of the cache's folder for texts of this kind.
         on_progress: Called with the number of texts known since the last call.
 
     Returns:
         Unit vectors, shape [texts, width], in the order of ``texts``.
     """
-    file = cache_folder() / "statement_vectors" / f"{encoder.fingerprint[:32]}.npz"
+    file = cache_folder() / folder / f"{encoder.fingerprint[:32]}.npz"
     keys = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts]
     known = _read(file, encoder.width)
     missing = list({key: text for key, text in zip(keys, texts, strict=True) if key not in known}.items())

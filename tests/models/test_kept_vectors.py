@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
-from climassay.confidence.topics import kept_vectors
+from climassay.models import kept_vectors as room
 from planted_statements import NoisyTopicEncoder
+
+
+def kept_vectors(texts, encoder, **more):
+    return room.kept_vectors(texts, encoder, "statement_vectors", **more)
 
 
 @pytest.fixture
