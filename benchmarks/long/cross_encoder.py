@@ -49,6 +49,8 @@ class CrossEncoderConfig:
     """Pairs a step."""
     weight_decay: float = 0.01
     dropout: float = 0.1
+    classes: int = len(RELATIONS)
+    """What the head tells apart; by default the relations of entailment."""
     bfloat16: bool = True
     """Frozen weights and activations in 16 bits: three times as fast on processors that know them."""
 
@@ -63,13 +65,13 @@ class CrossEncoder:
     def logits(
         self, pairs: Sequence[tuple[str, str]], *, on_progress: Callable[[int], None] | None = None
     ) -> FloatArray:
-        """Logits of :data:`~climassay.metrics.entailment.RELATIONS` for pairs of (premise, statement), [pairs, 3].
+        """Logits of the classes for pairs of (premise, statement), [pairs, classes].
 
         A pair's logits do not depend on what it is computed with beyond rounding.
         """
         import torch
 
-        found = np.zeros((len(pairs), len(RELATIONS)))
+        found = np.zeros((len(pairs), self._network.head.out_features))
         if not pairs:
             return found
         tokens = tokenised(self._tokenizer, pairs)
@@ -136,7 +138,7 @@ def train(
     Args:
         folder: Of the encoder: config.json, model.safetensors and tokenizer.json of a BERT.
         pairs: Premise and statement.
-        relations: Places in :data:`~climassay.metrics.entailment.RELATIONS`.
+        relations: Places of the right class, by default in :data:`~climassay.metrics.entailment.RELATIONS`.
         config: How.
         seed: Of the initial weights, dropout and the order of pairs; equal seeds give equal weights on one machine.
         on_step: Called with the number of pairs trained on since the last call.
@@ -159,7 +161,7 @@ def train(
             targets = torch.tensor([relations[place] for place in places])
             loss = torch.nn.functional.cross_entropy(network(**_padded([tokens[p] for p in places])), targets)
             if not bool(torch.isfinite(loss)):
-                raise ModelError("The training of the entailment head diverged: take a lower learning rate.")
+                raise ModelError("The training diverged: take a lower learning rate.")
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(trained, 1.0)
@@ -230,5 +232,5 @@ def _network(folder: Path, config: CrossEncoderConfig, *, bfloat16: bool) -> tup
         hidden_dropout_prob=config.dropout,
         attention_probs_dropout_prob=config.dropout,
     )
-    network = Network(body, TARGETS, rank=config.rank, scale=config.alpha / config.rank, relations=len(RELATIONS))
+    network = Network(body, TARGETS, rank=config.rank, scale=config.alpha / config.rank, relations=config.classes)
     return network, Tokenizer.from_file(str(folder / "tokenizer.json"))

@@ -2,7 +2,10 @@ import json
 
 import pytest
 
+from climassay.confidence.statement import Statement
+from climassay.confidence.statement_files import write_statements
 from climassay.confidence.tagging import Lesson, PartSpec, Readers, TaggerSpec, compare, finish, save_tagger
+from climassay.confidence.trends import read_predictions
 from command_line import run_command
 from confidence.tagging.planted import SIGNS, planted
 
@@ -73,6 +76,47 @@ def test_a_table_of_statements(monkeypatch, capsys, tmp_path, tagger) -> None:
     ]
 
 
+def extracted(folder, tags=("low", "medium", "high", "very high")):
+    """Statements as ``confidence extract`` writes them, one a section."""
+    statements = [
+        Statement(
+            id=f"s{number}", text=one.item.text, tag=tags[number % len(tags)], report="AR6 WG1", document_id="d",
+            document="Chapter 1", headings=(f"Section {number}",), cycle="AR6", working_group="WG1",
+        )
+        for number, one in enumerate(planted(80, seed=5))
+    ]  # fmt: skip
+    path = folder / "statements.jsonl"
+    write_statements(statements, path)
+    return path, statements
+
+
+def test_a_file_of_extract_needs_no_column(monkeypatch, capsys, tmp_path, tagger) -> None:
+    file, statements = extracted(tmp_path)
+    output = tmp_path / "tagged.jsonl"
+    code, _, err = run_command(monkeypatch, capsys, "confidence", "tag", file, "--tagger", tagger, "-o", output)
+    assert code == 0, err
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [row["id"] for row in rows] == [one.id for one in statements]
+    assert [row["authors"] for row in rows] == [one.tag for one in statements]
+    assert sum(row["tag"] == row["authors"] for row in rows) > 70
+    assert set(read_predictions(output).probabilities) == {one.id for one in statements}
+
+
+def test_held_out_answers_are_written_for_the_report(monkeypatch, capsys, tmp_path) -> None:
+    file, statements = extracted(tmp_path)
+    output = tmp_path / "held-out.jsonl"
+    monkeypatch.setattr("climassay.models.encoder.load_encoder", lambda: None)
+    code, out, err = run_command(
+        monkeypatch, capsys, "confidence", "tag", "evaluate", file, "--method", "words", "--folds", 4,
+        "--predictions", output, "--json",
+    )  # fmt: skip
+    assert code == 0, err
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [row["id"] for row in rows] == [one.id for one in statements]
+    right = sum(row["tag"] == row["authors"] for row in rows) / len(rows)
+    assert right == pytest.approx(json.loads(out)["scores"][0]["natural"]["accuracy"]["value"])
+
+
 def test_train_and_evaluate(monkeypatch, capsys, tmp_path, tagger) -> None:
     file, output = labelled(tmp_path), tmp_path / "new.safetensors"
     monkeypatch.setattr("climassay.models.encoder.load_encoder", lambda: None)
@@ -100,10 +144,11 @@ def test_train_and_evaluate(monkeypatch, capsys, tmp_path, tagger) -> None:
         (["Seas rise.", "--mix", "many"], "--mix is natural"),
         (["Seas rise.", "--mix", "1,2"], "needs 4 shares"),
         (["none.csv", "--text", "claim"], "no file"),
+        (["none.jsonl"], "no file none.jsonl"),
         (["evaluate", "none.tsv"], "none.tsv"),
         (["train", "none.tsv", "-o", "no/folder/t"], "folder"),
     ],
-    ids=["blank", "no words", "mix", "shares", "no table", "nothing to evaluate", "no folder"],
+    ids=["blank", "no words", "mix", "shares", "no table", "no statements", "nothing to evaluate", "no folder"],
 )
 def test_bad_input_is_one_sentence(monkeypatch, capsys, tmp_path, tagger, arguments, said) -> None:
     monkeypatch.chdir(tmp_path)

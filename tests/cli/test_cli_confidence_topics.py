@@ -113,13 +113,28 @@ def test_untagged_statements_are_tagged_with_the_taggers_known_errors(place, run
     assert overall["shares"]["n"] == 40
     assert overall["shares"]["score_low"] < overall["shares"]["score"] <= 1.0
     assert HalfRight.mixes == [(1.0, 1.0, 1.0, 1.0)]
+    known = place / "known.jsonl"
+    rows = [
+        {"id": one.id, "tag": "high", "probabilities": {"low": 0.1, "medium": 0.1, "high": 0.7, "very high": 0.1}}
+        for one in planted()
+    ]
+    known.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, _ = run(
+        "report", file, place / "t.json", "--tagger", "bundled", "--predictions", known, "--sample", 30, "--json"
+    )
+    assert code == 0
+    both = json.loads(out)
+    assert (both["untagged"][0]["shares"]["n"], both["untagged"][0]["untagged"]) == (30, 40)
+    always_high = both["tagger"][0]
+    high = sum(one.tag == "high" for one in planted() if one.tag in HalfRight.levels)
+    assert always_high["accuracy"]["value"] * always_high["accuracy"]["n"] == high
 
 
 def test_a_tagger_needs_untagged_statements_with_a_topic(place, run):
     run("topics", place / "s.jsonl", "-o", place / "t.json", "--words-only")
     for arguments, words in (
         (("--tagger", "bundled"), "--place-untagged"),
-        (("--tagger", "bundled", "--predictions", place / "s.jsonl"), "not both"),
+        (("--sample", "5"), "give --tagger"),
     ):
         code, _, err = run("report", place / "s.jsonl", place / "t.json", *arguments)
         assert code == 2

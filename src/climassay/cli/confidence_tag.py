@@ -62,7 +62,10 @@ MethodOption = Annotated[
 def tag(
     text: Annotated[str, typer.Argument(metavar="STATEMENT|FILE", help="A statement in quotes, or a table of them.")],
     context: Annotated[str, typer.Option(help="The sentences around the statement.")] = "",
-    column: Annotated[str | None, typer.Option("--text", help="Column of a table that holds the statements.")] = None,
+    column: Annotated[
+        str | None,
+        typer.Option("--text", help="Column of a table that holds the statements; files of extract need none."),
+    ] = None,
     context_column: Annotated[str | None, typer.Option(help="Column that holds their contexts.")] = None,
     tagger: TaggerOption = None,
     mix: MixOption = "natural",
@@ -75,19 +78,23 @@ def tag(
     if column is None and context_column is None and not Path(text).is_file():
         if not text.strip():
             raise InputError("There is nothing to tag: give a statement in quotes, or a file and --text COLUMN.")
-        statements, shown = [(text, context)], [text]
+        if Path(text).suffix in (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz") and " " not in text:
+            raise InputError(f"There is no file {text}.")
+        statements, known = [(text, context)], [{"statement": text}]
+    elif column is None and context_column is None and Path(text).suffix == ".jsonl":
+        statements, known = _extracted(Path(text))
     else:
-        statements, shown = _from_table(Path(text), column, context_column)
+        statements, known = _from_table(Path(text), column, context_column)
     with progress_bar(as_json or len(statements) < 50) as progress:
         task = progress.add_task("Tagging", total=len(statements) * max(1, len(loaded.sources)))
         found = loaded.probabilities(statements, on_progress=lambda count: progress.advance(task, count))
     rows = [
         {
-            "statement": said,
+            **one,
             "tag": loaded.levels[int(row.argmax())],
             "probabilities": dict(zip(loaded.levels, row.tolist(), strict=True)),
         }
-        for said, row in zip(shown, found, strict=True)
+        for one, row in zip(known, found, strict=True)
     ]
     if output is not None:
         import json
@@ -151,6 +158,10 @@ def evaluate(
     ] = "statement",
     folds: Annotated[int, typer.Option(min=2, help="Of the cross-validation.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Of folds and bootstrap.")] = 0,
+    predictions: Annotated[
+        Path | None,
+        typer.Option(help="Write the best tagger's held-out probabilities as JSON lines, for confidence report."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Score taggers on statements with known tags: by cross-validation, or one that is trained already."""
@@ -161,11 +172,35 @@ def evaluate(
         tried = [_tested(tagger, table, seed)]
     else:
         _, tried = _tried(table, _specs(method), apart, folds, seed, as_json)
+    if predictions is not None:
+        _write_predictions(predictions, table, tried)
     if as_json:
         print_json({"file": file, "statements": len(table.items), "notes": table.notes, "apart": apart,
                     "scores": _rows(tried)})  # fmt: skip
         return
     _show_tried(tried)
+
+
+def _write_predictions(path: Path, table: "LabelledTable", tried: "list[Tried]") -> None:
+    """Held-out answers of the tagger with the lowest log loss, one line a statement."""
+    import json
+
+    from climassay.confidence.tagging.items import LEVELS
+
+    best = min(tried, key=lambda one: one.natural.log_loss.value).tagged
+    if len(best.truth) != len(table.items):
+        raise InputError("Not every statement was held out once: use fewer --folds.")
+    rows = (
+        {
+            "id": one.id or str(number),
+            "statement": one.item.text,
+            "authors": one.tag,
+            "tag": LEVELS[int(row.argmax())],
+            "probabilities": dict(zip(LEVELS, row.tolist(), strict=True)),
+        }
+        for number, (one, row) in enumerate(zip(table.items, best.probabilities, strict=True), start=1)
+    )
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def _loaded(path: Path | None, mix: str) -> "LinearTagger":
@@ -183,13 +218,28 @@ def _loaded(path: Path | None, mix: str) -> "LinearTagger":
     return loaded.for_mix(shares)
 
 
-def _from_table(file: Path, column: str | None, context_column: str | None) -> "tuple[list[Taggable], list[str]]":
+def _extracted(file: Path) -> "tuple[list[Taggable], list[dict[str, Any]]]":
+    """Statements of ``climassay confidence extract`` with what they are known by, and the level that they carry."""
+    from climassay.confidence.statement_files import read_statements
+
+    try:
+        read = read_statements(file)
+    except InputError as error:
+        raise InputError(f"{error} Of other tables, name the column of the statements with --text COLUMN.") from None
+    if not read:
+        raise InputError(f"{file} has no statements.")
+    return list(read), [{"id": one.id, "statement": one.text, "authors": one.tag} for one in read]
+
+
+def _from_table(
+    file: Path, column: str | None, context_column: str | None
+) -> "tuple[list[Taggable], list[dict[str, Any]]]":
     from climassay.questions.rows import parse_rows, read_bytes
 
     if column is None:
         raise InputError(f"{file} is a file: name the column of its statements with --text COLUMN.")
     statements: list[Taggable] = []
-    shown = []
+    known: list[dict[str, Any]] = []
     for number, values in enumerate(parse_rows(file, read_bytes(file)), start=1):
         missing = next((name for name in (column, context_column) if name is not None and name not in values), None)
         if missing is not None:
@@ -198,10 +248,10 @@ def _from_table(file: Path, column: str | None, context_column: str | None) -> "
         if not any(map(str.isalpha, said)):
             raise InputError(f"Row {number} of {file} has no statement in the column {column!r}.")
         statements.append((said, str(values[context_column] or "") if context_column else ""))
-        shown.append(said)
+        known.append({"id": values["id"], "statement": said} if "id" in values else {"statement": said})
     if not statements:
         raise InputError(f"{file} has no rows.")
-    return statements, shown
+    return statements, known
 
 
 def _labelled(file: Path, paragraphs: Path | None, quiet: bool) -> "LabelledTable":

@@ -1,7 +1,7 @@
 """``climassay confidence topics`` and ``report``: what statements are about, and how confident each topic sounds."""
 
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -224,7 +224,10 @@ def report(
     tagger: Annotated[
         str | None, typer.Option(metavar="FILE|bundled", help="Tag the untagged statements that have a topic.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the intervals' resampling.")] = 0,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="With --tagger: tag this many untagged statements, drawn at random.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the intervals' resampling, and of --sample.")] = 0,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -236,14 +239,14 @@ def report(
     from climassay.reporting.stored_reports import report_data
     from climassay.workspace import Workspace
 
-    if predictions and tagger:
-        raise InputError("Give --predictions or --tagger, not both.")
-    files = {"predictions": predictions and str(predictions), "tagger": tagger}
+    if sample and not tagger:
+        raise InputError("--sample says how many statements a tagger reads: give --tagger too.")
+    files = {"predictions": predictions and str(predictions), "tagger": tagger, "sample": sample}
     config = {"statements": str(statements), "topics": str(topics_file), "by": by and by.value, **files}
     read, model = read_statements(statements), read_topics(topics_file)
     given = read_predictions(predictions) if predictions else None
     if tagger:
-        given = _tagged_by(tagger, read, model, as_json)
+        given = _with_untagged(given, _tagged_by(tagger, read, model, sample, seed, as_json))
     kind = cast("ColumnKind | None", by.value.replace("-", " ") if by else None)
     with (
         Records(Workspace.open(workspace).records_url) as store,
@@ -255,7 +258,18 @@ def report(
     _show_report(analysis, page, run.id, html, tables, as_json)
 
 
-def _tagged_by(tagger: str, statements: "list[Statement]", model: "TopicModel", quiet: bool) -> "Predictions":
+def _with_untagged(held_out: "Predictions | None", tagged: "Predictions") -> "Predictions":
+    """Held-out predictions of tagged statements beside a tagger's answers on untagged ones."""
+    if held_out is None:
+        return tagged
+    if held_out.levels != tagged.levels:
+        raise InputError(f"The tagger gives {', '.join(tagged.levels)}, the predictions {', '.join(held_out.levels)}.")
+    return replace(tagged, probabilities={**held_out.probabilities, **tagged.probabilities})
+
+
+def _tagged_by(
+    tagger: str, statements: "list[Statement]", model: "TopicModel", sample: int | None, seed: int, quiet: bool
+) -> "Predictions":
     """What a tagger says of the untagged statements that have a topic, with the errors that its card tells."""
     import numpy as np
 
@@ -266,6 +280,9 @@ def _tagged_by(tagger: str, statements: "list[Statement]", model: "TopicModel", 
     untagged = [one for one in statements if one.tag is None and model.topic_of(one.id) is not None]
     if not untagged:
         raise InputError("No untagged statement has a topic: extract with --untagged, then topics --place-untagged.")
+    if sample and sample < len(untagged):
+        drawn = np.random.default_rng(seed).choice(len(untagged), sample, replace=False)
+        untagged = [untagged[place] for place in sorted(drawn.tolist())]
     card = loaded.card
     if not card.residuals and not card.confusion:
         raise InputError(f"The tagger {tagger} does not tell how it errs: train it anew.")

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 from climassay.confidence.linting.tagger_rule import LevelTagger, MeasuredAccuracy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from climassay.confidence.tagging.tagger import LinearTagger
+    from climassay.models.contract import Encoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +23,12 @@ class OpenedTagger:
     """As it was measured before the tagger was saved; None where its file does not tell."""
 
 
-def open_tagger(path: Path | None = None) -> OpenedTagger:
+def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | None" = None) -> OpenedTagger:
     """Open a tagger.
 
     Args:
         path: A file of ``climassay confidence tag train``; None takes the bundled one.
+        encoder: Gives the encoder of a name, where it may be loaded already; by default it is loaded when needed.
 
     Raises:
         InputError: The file is missing or is no tagger.
@@ -33,6 +37,8 @@ def open_tagger(path: Path | None = None) -> OpenedTagger:
     from climassay.confidence.tagging.tagger import BUNDLED_TAGGER, load_tagger
 
     tagger = load_tagger(BUNDLED_TAGGER if path is None else path)
+    if encoder is not None and tagger.origins.encoder and not tagger.origins.model:
+        tagger = tagger.with_readers(encoder(tagger.origins.encoder))
     return OpenedTagger(tagger, _accuracy(tagger))
 
 

@@ -63,6 +63,8 @@ class LabelledItem:
     """Statements of one section never stand on both sides of a split."""
     recovered: bool = False
     """Whether its place in the report, and so its context, was found."""
+    id: str = ""
+    """Of the extracted statement; empty where the data has none."""
 
 
 def level_places(items: Sequence[LabelledItem], levels: Sequence[Tag] = LEVELS) -> list[int]:

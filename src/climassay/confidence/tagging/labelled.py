@@ -67,6 +67,7 @@ def _extracted(path: Path) -> LabelledTable:
         else:
             document = f"{one.document_id} {one.chapter or ''}".strip()
             section = f"{document}: {one.section or one.page}"
-            items.append(LabelledItem(TaggingItem.of(one), one.tag, one.report, document, section, bool(one.headings)))
+            found = bool(one.headings)
+            items.append(LabelledItem(TaggingItem.of(one), one.tag, one.report, document, section, found, one.id))
     notes = (f"{len(statements)} statements: {repeated} repeat another, {other} have no tag or very low confidence.",)
     return LabelledTable(path.name, file_digest(path), OWN_LICENCE, tuple(items), notes)

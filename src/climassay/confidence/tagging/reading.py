@@ -19,6 +19,7 @@ from climassay.confidence.tagging.linear import Block
 from climassay.confidence.tagging.states import read_states
 from climassay.errors import InputError
 from climassay.models.contract import Encoder, OpenWeights
+from climassay.models.kept_vectors import kept_vectors
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -30,6 +31,8 @@ Source = Literal["words", "vectors", "context words", "context vectors", "mean s
 sentences around it. ``mean states``: a generator's hidden states, mean over the statement's tokens. ``last states``: at
 the opening bracket put behind the statement, in which a report would give the level."""
 SOURCES: tuple[Source, ...] = get_args(Source)
+_MANY = 256
+"""Texts from which their vectors are kept in the cache, so that work that takes minutes goes on where it stopped."""
 _WORD = re.compile(r"[^\W\d_](?:[\w-]*\w)?")
 
 
@@ -145,8 +148,11 @@ def _vectors(texts: Sequence[str], encoder: Encoder, on_progress: Callable[[int]
     """Vectors; zeros, which say nothing, where there is no text."""
     found = np.zeros((len(texts), encoder.width))
     places = [place for place, text in enumerate(texts) if text]
-    if places:
-        found[places] = encoder.encode([texts[place] for place in places], on_progress=on_progress)
+    said = [texts[place] for place in places]
+    if len(said) >= _MANY:
+        found[places] = kept_vectors(said, encoder, "tagging_vectors", on_progress=on_progress)
+    elif said:
+        found[places] = encoder.encode(said, on_progress=on_progress)
     return found
 
 

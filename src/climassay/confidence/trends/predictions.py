@@ -8,7 +8,7 @@ the estimates for untagged statements carry that error.
 import csv
 import io
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +60,8 @@ class TopicAccuracy:
     """With Wilson's interval; n counts statements."""
     error: float
     """Mean number of levels between both."""
+    constant: float
+    """Accuracy of always giving the level that is most frequent over all topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class UntaggedScore:
     column: str
     shares: Shares
     """Of the untagged statements; intervals carry sampling and the tagger's error."""
+    untagged: int
+    """Untagged statements; ``shares.n`` of them, drawn at random, have predictions."""
     tagged: int
     """Tagged statements beside them."""
     together: float
@@ -122,11 +126,14 @@ def confusion(cases: Sequence[Case], predictions: Predictions) -> FloatArray:
 
 def topic_accuracies(cases: Sequence[Case], predictions: Predictions, topics: int) -> list[TopicAccuracy]:
     """Accuracy over all held-out statements, then by topic; topics without any are left out."""
-    found = [_accuracy(None, cases, predictions)] if cases else []
+    if not cases:
+        return []
+    usual = Counter(case.tag for case in cases).most_common(1)[0][0]
+    found = [_accuracy(None, cases, predictions, usual)]
     for topic in range(topics):
         own = [case for case in cases if case.topic == topic]
         if own:
-            found.append(_accuracy(topic, own, predictions))
+            found.append(_accuracy(topic, own, predictions, usual))
     return found
 
 
@@ -147,14 +154,11 @@ def untagged_scores(
     found = []
     for topic in (None, *range(topics)):
         for column in cases.columns:
-            own = [
-                one
-                for one in cases.untagged
-                if topic in (None, one.topic) and one.column == column and one.id in predictions.probabilities
-            ]
+            here = [one for one in cases.untagged if topic in (None, one.topic) and one.column == column]
+            own = [one for one in here if one.id in predictions.probabilities]
             if len(own) >= FEWEST_UNTAGGED:
                 tagged = [one for one in cases.tagged if topic in (None, one.topic) and one.column == column]
-                found.append(_untagged(topic, column, own, tagged, predictions, table, samples, seed))
+                found.append(_untagged(topic, column, own, len(here), tagged, predictions, table, samples, seed))
     return found
 
 
@@ -162,6 +166,7 @@ def _untagged(
     topic: int | None,
     column: str,
     own: Sequence[Case],
+    count: int,
     tagged: Sequence[Case],
     predictions: Predictions,
     table: FloatArray | None,
@@ -180,11 +185,11 @@ def _untagged(
         seed=seed,
     )
     mean, error = _mean_by_section(tagged)
-    part = len(own) / (len(own) + len(tagged))
+    part = count / (count + len(tagged))
     together = part * shares.score + (1 - part) * mean
     low = together - float(np.hypot(part * (shares.score - shares.score_low), (1 - part) * 1.96 * error))
     high = together + float(np.hypot(part * (shares.score_high - shares.score), (1 - part) * 1.96 * error))
-    return UntaggedScore(topic, column, shares, len(tagged), together, low, high)
+    return UntaggedScore(topic, column, shares, count, len(tagged), together, low, high)
 
 
 def _mean_by_section(cases: Sequence[Case]) -> tuple[float, float]:
@@ -201,11 +206,12 @@ def _mean_by_section(cases: Sequence[Case]) -> tuple[float, float]:
     return mean, float(np.sqrt(count / (count - 1) * sum(r * r for r in residuals.values())) / len(cases))
 
 
-def _accuracy(topic: int | None, cases: Sequence[Case], predictions: Predictions) -> TopicAccuracy:
+def _accuracy(topic: int | None, cases: Sequence[Case], predictions: Predictions, usual: Tag | None) -> TopicAccuracy:
     given = predictions.of(cases).argmax(axis=1)
     truth = np.array([predictions.levels.index(case.tag) for case in cases if case.tag is not None])
     hits = int((given == truth).sum())
-    return TopicAccuracy(topic, proportion(hits, len(cases)), float(np.abs(given - truth).mean()))
+    constant = sum(case.tag == usual for case in cases) / len(cases)
+    return TopicAccuracy(topic, proportion(hits, len(cases)), float(np.abs(given - truth).mean()), constant)
 
 
 def _rows(path: Path) -> list[Mapping[str, Any]]:

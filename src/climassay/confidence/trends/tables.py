@@ -134,13 +134,17 @@ def accuracy_table(analysis: TrendAnalysis) -> Table:
             "all" if one.topic is None else analysis.model.name(one.topic),
             f"{100 * one.accuracy.value:.1f}%",
             f"{100 * one.accuracy.interval.low:.1f} to {100 * one.accuracy.interval.high:.1f}",
+            f"{100 * one.constant:.1f}%",
             f"{one.error:.2f}",
             str(one.accuracy.n),
         )
         for one in analysis.accuracies
     ]
-    note = "Held-out tagged statements; error: mean number of levels between the tagger's and the authors'."
-    headings = ["topic", "accuracy", "95 % interval", "error", "statements"]
+    note = (
+        "Held-out tagged statements. Constant: always the level that is most frequent over all topics; error: mean "
+        "number of levels between the tagger's and the authors'."
+    )
+    headings = ["topic", "accuracy", "95 % interval", "constant", "error", "statements"]
     return Table.of("The tagger by topic", headings, rows, note=note, strong=[0])
 
 
@@ -157,14 +161,17 @@ def untagged_table(analysis: TrendAnalysis) -> Table:
                 one.column,
                 score_words(known) if known else "-",
                 f"{number(one.shares.score)} ({number(one.shares.score_low)} to {number(one.shares.score_high)})",
-                str(one.shares.n),
+                str(one.untagged),
                 f"{number(one.together)} ({number(one.low)} to {number(one.high)})",
             )
         )
+    overall = [one for one in analysis.untagged if one.topic is None]
+    read, every = sum(one.shares.n for one in overall), sum(one.untagged for one in overall)
+    drawn = f" {read:,} of {every:,} were drawn at random and read." if read < every else ""
     note = (
         "Untagged statements by the tagger, corrected for its errors on held-out tagged statements; intervals carry "
         "the drawing of sections and the uncertainty of those errors. They do not carry what cannot be known: whether "
-        "the tagger errs alike on statements that authors chose not to tag, many of which are no findings."
+        "the tagger errs alike on statements that authors chose not to tag, many of which are no findings." + drawn
     )
     headings = ["topic", analysis.cases.kind, "tagged", "untagged, estimated", "untagged", "together"]
     return Table.of("Trends with untagged statements tagged", headings, rows, note=note, left=2)

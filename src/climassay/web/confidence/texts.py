@@ -125,7 +125,7 @@ def _tagger(place: Place) -> OpenedTagger | str:
 
     def opened() -> OpenedTagger | str:
         try:
-            return open_tagger()
+            return open_tagger(encoder=place.encoder)
         except ClimassayError as error:
             return str(error)
 

@@ -1,0 +1,135 @@
+"""The bundled encoder fine-tuned as a tagger of confidence, alone and pooled with the regressions.
+
+One command; about twenty minutes on one thread of a quiet machine, and what is done is kept beside the output::
+
+    python benchmarks/long/confidence_finetuning.py --data ../shared/data --output finetuned.json --states states.npz
+
+Low-rank changes to all layers and a linear head are trained on ClimateX, once on statements alone and once with the
+sentences around them; by default on the training part of the split that ``confidence_tagging.py`` holds out, and with
+``--folds`` in its cross-validation over all statements. ``--states`` (the file that ``confidence_tagging.py`` makes)
+adds regressions on hidden states to the pools. Epochs and rates are fixed beforehand: no result decides anything.
+"""
+
+import argparse
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from confidence_tagging import HELD_OUT, HELD_OUT_SEED, LAYERS, SECTIONS, row
+from cross_encoder import CrossEncoderConfig, train
+from numpy.typing import NDArray
+
+from climassay.confidence.tagging import LEVELS, Lesson, Readers, Tagged, TaggerSpec, measured, read_climatex
+from climassay.confidence.tagging.linear import fit_levels
+from climassay.confidence.tagging.splits import Split, folds, hold_out
+from climassay.confidence.tagging.states import POOLINGS
+from climassay.confidence.tagging.tagger import pooled
+from climassay.confidence.tagging.training import IN_CONTEXT, fit
+from climassay.models.bundled import bundled_path
+from climassay.models.encoder import load_encoder
+
+CONFIG = CrossEncoderConfig(rank=8, epochs=3, classes=len(LEVELS))
+SENTENCES = 2
+"""Of context, before and after; a pair has room for 192 tokens."""
+STATES = (("mean", 16), ("last", 20))
+"""Hidden states that go into the pools."""
+
+
+def fine_tuned(lesson: Lesson, split: Split, context: bool, seed: int) -> NDArray[np.float64]:
+    """Probabilities of the test part, [test, levels], by an encoder trained on the rest."""
+    items = [one.item for one in lesson.items]
+    pairs = [(item.surroundings(SENTENCES) if context else "", item.text) for item in items]
+    start, done, said = time.monotonic(), 0, 0
+
+    def on_step(count: int) -> None:
+        nonlocal done, said
+        done += count
+        if done >= said + 3200:
+            said = done
+            print(f"    {done} of {CONFIG.epochs * len(split.train)} in {time.monotonic() - start:.0f} s", flush=True)
+
+    tuned = train(
+        bundled_path("minilm"),
+        [pairs[place] for place in split.train],
+        [int(lesson.truth[place]) for place in split.train],
+        CONFIG,
+        seed=seed,
+        on_step=on_step,
+    )
+    logits = tuned.logits([pairs[place] for place in split.test])
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def on_states(lesson: Lesson, states: NDArray[np.float16], split: Split) -> list[NDArray[np.float64]]:
+    """Probabilities of the test part by regressions on some hidden states."""
+    found = []
+    for pooling, layer in STATES:
+        block = states[:, LAYERS.index(layer), POOLINGS.index(pooling)].astype(np.float64)
+        model = fit_levels([block[split.train]], lesson.truth[split.train], len(LEVELS), regularisation=1.0)
+        found.append(model.probabilities([block[split.test]]))
+    return found
+
+
+def taggers_of(lesson: Lesson, split: Split, states: NDArray[np.float16] | None, folder: Path, name: str) -> dict:
+    """Held-out probabilities of one split by tagger; fine-tuning is kept in files and not done twice."""
+    linear = fit(IN_CONTEXT, lesson, split.train).probabilities(lesson, split.test)
+    tuned = {}
+    for context in (False, True):
+        file = folder / f"{name}-{'context' if context else 'alone'}.npy"
+        if not file.is_file():
+            np.save(file, fine_tuned(lesson, split, context, seed=0))
+        tuned[context] = np.load(file)
+    found = {
+        "words and vectors, in context": linear,
+        "encoder fine-tuned, statement": tuned[False],
+        "encoder fine-tuned, in context": tuned[True],
+        "both fine-tuned encoders, pooled": pooled([tuned[False], tuned[True]]),
+        "words and vectors, with both fine-tuned": pooled([linear, tuned[False], tuned[True]]),
+    }
+    if states is not None:
+        read = on_states(lesson, states, split)
+        found["words and vectors, with states"] = pooled([linear, *read])
+        found["words and vectors, with states and both fine-tuned"] = pooled([linear, *read, *tuned.values()])
+    return found
+
+
+def scored(lesson: Lesson, splits: list[Split], found: list[dict]) -> list[dict]:
+    """Scores of each tagger over the test parts of all splits."""
+    order = np.concatenate([split.test for split in splits])
+    rows = []
+    for name in found[0]:
+        probabilities = np.concatenate([one[name] for one in found])
+        tagged = Tagged(lesson.truth[order], probabilities, lesson.sections[order])
+        rows.append(row(measured(TaggerSpec(name, ()), tagged)))
+    return rows
+
+
+def main() -> None:
+    """Fine-tune, pool, measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--states", type=Path)
+    parser.add_argument("--folds", action="store_true")
+    given = parser.parse_args()
+    data = read_climatex(given.data / "climatex_train.tsv", given.data / "ipcc_ar6_paragraphs.jsonl.gz")
+    lesson = Lesson(data.items, Readers(load_encoder()))
+    states = np.load(given.states)["states"] if given.states else None
+    folder = given.output.with_suffix("")
+    folder.mkdir(parents=True, exist_ok=True)
+    split = hold_out(data.items, lesson.twins(), HELD_OUT, seed=HELD_OUT_SEED)
+    held = taggers_of(lesson, split, states, folder, "held-out")
+    results = {"config": asdict(CONFIG), "held_out": scored(lesson, [split], [held])}
+    given.output.write_text(json.dumps(results, indent=1, default=float), encoding="utf-8")
+    if given.folds:
+        splits = folds(data.items, lesson.twins(), count=SECTIONS)
+        found = [taggers_of(lesson, one, states, folder, f"fold-{place}") for place, one in enumerate(splits)]
+        results["all_by_section"] = scored(lesson, list(splits), found)
+        given.output.write_text(json.dumps(results, indent=1, default=float), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
