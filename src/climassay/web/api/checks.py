@@ -28,8 +28,8 @@ from climassay.web.checks.asking import Asked, Busy, begin_check
 from climassay.web.checks.downloads import claim_review_of
 from climassay.web.checks.set_ups import chosen, set_ups
 from climassay.web.checks.showing import repeatable
-from climassay.web.checks.store import checks_of, found_check, may_stop, send_to_work
-from climassay.web.failures import Failure, Missing, Refused
+from climassay.web.checks.store import checks_of, end_check, found_check, send_to_work
+from climassay.web.failures import Failure, Missing
 from climassay.web.place import Place, PlaceHere
 
 router = area("/checks", "checks")
@@ -179,13 +179,7 @@ def review_check(place: PlaceHere, user: Annotator, check: CheckId, review: Revi
 @router.post("/{check}/stop")
 def stop_check(place: PlaceHere, user: Annotator, check: CheckId) -> CheckData:
     """End a check that goes on: one's own, as an adjudicator anybody's. One that has ended stays as it is."""
-    kept, job = found_check(place, check)
-    if not may_stop(user, kept.about):
-        raise Refused("This is somebody else's check: they or an adjudicator can stop it.")
-    if kept.about.state == "waiting":
-        if job is not None:
-            place.jobs.stop(job.id)
-        checks_of(place).stop(check)
+    end_check(place, user, check)
     return check_data(checks_of(place).get(check).about)
 
 

@@ -14,8 +14,7 @@ from climassay.web.accounts import User
 from climassay.web.checks.downloads import claim_review_of
 from climassay.web.checks.live import LiveDebate, live_debate
 from climassay.web.checks.reviews import review_values, shown_name
-from climassay.web.checks.store import checks_of, found_check, may_stop, send_to_work
-from climassay.web.failures import Refused
+from climassay.web.checks.store import end_check, found_check, may_stop, send_to_work
 from climassay.web.jobs import Job
 from climassay.web.pages import back_to, page
 from climassay.web.place import Place, PlaceHere
@@ -51,13 +50,7 @@ def show_news(request: Request, place: PlaceHere, _user: Reader, check: str, aft
 @router.post("/checks/{check}/stop")
 def stop(place: PlaceHere, user: Annotator, check: str) -> Response:
     """End a check that goes on."""
-    kept, job = found_check(place, check)
-    if not may_stop(user, kept.about):
-        raise Refused("This is somebody else's check: they or an adjudicator can stop it.")
-    if kept.about.state == "waiting":
-        if job is not None:
-            place.jobs.stop(job.id)
-        checks_of(place).stop(check)
+    end_check(place, user, check)
     return back_to(f"/checks/{check}")
 
 

@@ -3,7 +3,7 @@
 from climassay.factcheck.kept_check import CheckSummary, KeptCheck
 from climassay.factcheck.kept_checks import KeptChecks
 from climassay.web.accounts import User
-from climassay.web.failures import Missing
+from climassay.web.failures import Missing, Refused
 from climassay.web.jobs import Job
 from climassay.web.place import Place
 
@@ -57,3 +57,19 @@ def send_forgotten(place: Place) -> None:
 def may_stop(user: User | None, about: CheckSummary) -> bool:
     """Whether somebody may stop a check: who asked for it, and who may decide for others."""
     return user is not None and (user.name == about.by or user.may("adjudicator"))
+
+
+def end_check(place: Place, user: User, check: str) -> None:
+    """End a check that goes on; one that has ended stays as it is.
+
+    Raises:
+        Missing: There is no such check.
+        Refused: It is somebody else's.
+    """
+    kept, job = found_check(place, check)
+    if not may_stop(user, kept.about):
+        raise Refused("This is somebody else's check: they or an adjudicator can stop it.")
+    if kept.about.state == "waiting":
+        if job is not None:
+            place.jobs.stop(job.id)
+        checks_of(place).stop(check)
