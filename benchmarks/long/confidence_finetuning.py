@@ -1,11 +1,11 @@
 """The bundled encoder fine-tuned as a tagger of confidence, alone and pooled with the regressions.
 
-One command; about twenty minutes on one thread of a quiet machine, and what is done is kept beside the output::
+One command; about ten minutes on one thread of a quiet machine, and what is done is kept beside the output::
 
     python benchmarks/long/confidence_finetuning.py --data ../shared/data --output finetuned.json --states states.npz
 
-Low-rank changes to all layers and a linear head are trained on ClimateX, once on statements alone and once with the
-sentences around them; by default on the training part of the split that ``confidence_tagging.py`` holds out, and with
+Low-rank changes to all layers and a linear head are trained on ClimateX, on statements alone and with ``--context``
+(four times as long) also with the sentences around them; by default on the training part of the split that ``confidence_tagging.py`` holds out, and with
 ``--folds`` in its cross-validation over all statements. ``--states`` (the file that ``confidence_tagging.py`` makes)
 adds regressions on hidden states to the pools. Epochs and rates are fixed beforehand: no result decides anything.
 """
@@ -73,26 +73,26 @@ def on_states(lesson: Lesson, states: NDArray[np.float16], split: Split) -> list
     return found
 
 
-def taggers_of(lesson: Lesson, split: Split, states: NDArray[np.float16] | None, folder: Path, name: str) -> dict:
+def taggers_of(
+    lesson: Lesson, split: Split, states: NDArray[np.float16] | None, kinds: tuple[str, ...], file: Path
+) -> dict[str, NDArray[np.float64]]:
     """Held-out probabilities of one split by tagger; fine-tuning is kept in files and not done twice."""
     linear = fit(IN_CONTEXT, lesson, split.train).probabilities(lesson, split.test)
     tuned = {}
-    for context in (False, True):
-        file = folder / f"{name}-{'context' if context else 'alone'}.npy"
-        if not file.is_file():
-            np.save(file, fine_tuned(lesson, split, context, seed=0))
-        tuned[context] = np.load(file)
+    for kind in kinds:
+        kept = file.with_name(f"{file.name}-{kind}.npy")
+        if not kept.is_file():
+            np.save(kept, fine_tuned(lesson, split, kind == "context", seed=0))
+        tuned[f"encoder fine-tuned, {kind}"] = np.load(kept)
     found = {
         "words and vectors, in context": linear,
-        "encoder fine-tuned, statement": tuned[False],
-        "encoder fine-tuned, in context": tuned[True],
-        "both fine-tuned encoders, pooled": pooled([tuned[False], tuned[True]]),
-        "words and vectors, with both fine-tuned": pooled([linear, tuned[False], tuned[True]]),
+        **tuned,
+        "words and vectors, and encoder fine-tuned": pooled([linear, *tuned.values()]),
     }
     if states is not None:
         read = on_states(lesson, states, split)
-        found["words and vectors, with states"] = pooled([linear, *read])
-        found["words and vectors, with states and both fine-tuned"] = pooled([linear, *read, *tuned.values()])
+        found["words and vectors, and states"] = pooled([linear, *read])
+        found["words and vectors, states, and encoder fine-tuned"] = pooled([linear, *read, *tuned.values()])
     return found
 
 
@@ -114,6 +114,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--states", type=Path)
     parser.add_argument("--folds", action="store_true")
+    parser.add_argument("--context", action="store_true")
     given = parser.parse_args()
     data = read_climatex(given.data / "climatex_train.tsv", given.data / "ipcc_ar6_paragraphs.jsonl.gz")
     lesson = Lesson(data.items, Readers(load_encoder()))
@@ -121,12 +122,13 @@ def main() -> None:
     folder = given.output.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     split = hold_out(data.items, lesson.twins(), HELD_OUT, seed=HELD_OUT_SEED)
-    held = taggers_of(lesson, split, states, folder, "held-out")
+    kinds = ("alone", "context") if given.context else ("alone",)
+    held = taggers_of(lesson, split, states, kinds, folder / "held-out")
     results = {"config": asdict(CONFIG), "held_out": scored(lesson, [split], [held])}
     given.output.write_text(json.dumps(results, indent=1, default=float), encoding="utf-8")
     if given.folds:
         splits = folds(data.items, lesson.twins(), count=SECTIONS)
-        found = [taggers_of(lesson, one, states, folder, f"fold-{place}") for place, one in enumerate(splits)]
+        found = [taggers_of(lesson, one, states, kinds, folder / f"fold-{place}") for place, one in enumerate(splits)]
         results["all_by_section"] = scored(lesson, list(splits), found)
         given.output.write_text(json.dumps(results, indent=1, default=float), encoding="utf-8")
 
