@@ -5,9 +5,10 @@ One command; about ten minutes on one thread of a quiet machine, and what is don
     python benchmarks/long/confidence_finetuning.py --data ../shared/data --output finetuned.json --states states.npz
 
 Low-rank changes to all layers and a linear head are trained on ClimateX, on statements alone and with ``--context``
-(four times as long) also with the sentences around them; by default on the training part of the split that ``confidence_tagging.py`` holds out, and with
-``--folds`` in its cross-validation over all statements. ``--states`` (the file that ``confidence_tagging.py`` makes)
-adds regressions on hidden states to the pools. Epochs and rates are fixed beforehand: no result decides anything.
+(four times as long) also with the sentences around them; by default on the training part of the split that
+``confidence_tagging.py`` holds out, and with ``--folds`` in its cross-validation over all statements. ``--states`` (the
+file that ``confidence_tagging.py`` makes) adds regressions on hidden states to the pools. Epochs and rates are fixed
+beforehand: no result decides anything.
 """
 
 import argparse

@@ -303,3 +303,18 @@ def test_the_same_settings_give_the_same_statements(texts):
     for one in statements(*texts):
         assert normalised(one.text) or one.text
         assert dataclasses.replace(one) == one
+
+
+@given(st.lists(sentences, max_size=3))
+@settings(deadline=None, max_examples=60)
+def test_tagged_statements_are_the_same_with_and_without_untagged_ones(texts):
+    without_duplicates = [dataclasses.replace(one, duplicate_of=None) for one in statements(*texts)]
+    every = [dataclasses.replace(one, duplicate_of=None) for one in statements(*texts, untagged=True)]
+    assert without_duplicates == [one for one in every if one.tag is not None]
+
+
+def test_a_part_without_level_counts_in_the_ids():
+    text = "Seas will certainly rise for centuries, and ice will melt (high confidence), and many reefs will die soon."
+    tagged, every = statements(text), statements(text, untagged=True)
+    assert [one.id for one in tagged] == [one.id for one in every if one.tag == "high"]
+    assert {one.parts for one in tagged} == {len(every)}

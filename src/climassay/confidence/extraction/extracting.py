@@ -138,13 +138,15 @@ def _statements_of_section(
 
     for place, sentence in enumerate(sentences):
         found = list(_statements_of_sentence(sentence, report, options))
-        if not found:
+        # Parts are numbered with those that are not wanted, so that a statement has one id with and without them.
+        wanted = [part for part, one in enumerate(found) if one.tag is not None or options.untagged]
+        if not wanted:
             continue
         before = _context(range(place - 1, -1, -1), clean, options.context)[::-1]
         after = _context(range(place + 1, len(sentences)), clean, options.context)
-        for part, statement in enumerate(found):
+        for part in wanted:
             yield replace(
-                statement,
+                found[part],
                 id=f"{report.document.id}-{sentence.block}.{sentence.number}.{part}",
                 part=part,
                 parts=len(found),
@@ -165,7 +167,7 @@ def _context(places: range, clean: Callable[[int], str], most: int) -> tuple[str
 
 
 def _statements_of_sentence(sentence: _Sentence, report: _Report, options: ExtractOptions) -> Iterator[Statement]:
-    """Statements of one sentence, without context; none where it has no level and such are not wanted."""
+    """Statements of one sentence, without context and with all its parts; none where no part is wanted."""
     words = sentence.words
     marks = [] if _EXPLAINS.search(words) else find_tags(words)
     levelled = any(mark.levels and not mark.attributive for mark in marks)
@@ -182,9 +184,9 @@ def _statements_of_sentence(sentence: _Sentence, report: _Report, options: Extra
         for mark in clause.marks or (None,):
             scoped = _with_scope(text, mark)
             found = clean_sentence(report.acronyms.expand(clean_sentence(scoped), options.acronyms))
-            if found and (_has_level(mark) or (options.untagged and _is_long_enough(found))):
+            if found and (_has_level(mark) or _is_long_enough(found)):
                 yield _statement(found, original, _certainty(mark, clause, marks, words, options), sentence, report)
-    if levelled and options.untagged and plain_tail and not goes_on(plain_tail):
+    if levelled and plain_tail and not goes_on(plain_tail):
         rest = clean_sentence(
             report.acronyms.expand(clean_sentence(stand_alone([*plain, plain_tail])[-1]), options.acronyms)
         )
