@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # One thread a test process: two OpenMP threads on two busy cores run slower than one.
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
-.PHONY: demo test test-postgres test-slow lint format bench screenshots clean
+.PHONY: demo test test-postgres test-slow faults lint format bench screenshots docs docs-check notebooks audit release-check clean
 
 demo: $(READY)
 	$(BIN)/climassay demo --output demo/report.html
@@ -19,6 +19,10 @@ test: $(READY)
 test-postgres: $(READY)
 	CLIMASSAY_TEST_DATABASE=postgresql $(TEST_ENVIRONMENT) $(BIN)/python -m pytest tests/web -n 2 --dist loadfile \
 		-k "not browser and not hostile and not load and not schema and not killed and not uploads and not databases"
+
+# Damage in full: 500 mutated files a reader, every bad input for every command, more kills.
+faults: $(READY)
+	CLIMASSAY_FAULTS=full $(TEST_ENVIRONMENT) $(BIN)/python -m pytest tests/faults -n 2 --dist load
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
@@ -40,6 +44,39 @@ screenshots: $(READY)
 	mkdir -p docs/screenshots
 	for name in $(SCREENS); do cp demo/screenshots/$$name.png docs/screenshots/; done
 
+# The documentation site, into site/; open site/index.html. Every warning is an error.
+DOCS_READY := $(VENV)/.ready-docs
+
+docs: $(DOCS_READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
+
+# The tutorials with the bundled model and their outputs; make test follows them with a tiny one in its place.
+docs-check: docs
+	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest tests/docs
+	CLIMASSAY_REQUIRE=site $(TEST_ENVIRONMENT) $(BIN)/python -m pytest tests/docs -m slow
+
+# Both notebooks anew, with their outputs; fails where a cell fails.
+notebooks: $(DOCS_READY)
+	HF_HUB_OFFLINE=1 $(BIN)/python notebooks/execute.py notebooks/*.ipynb
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install -q -c requirements/constraints.txt -e '.[docs]'
+	touch $@
+
+# Known vulnerabilities of the pinned packages, where a source of advisories can be reached; docs/security.md.
+AUDIT := build/audit
+
+audit: $(READY)
+	test -x $(AUDIT)/bin/pip-audit || { $(PYTHON) -m venv $(AUDIT) && \
+		$(AUDIT)/bin/python -m pip install -q -r requirements/audit.txt; } || true
+	$(BIN)/python requirements/audit.py $(AUDIT)/bin/pip-audit
+
+# What a release must pass beside .ci/run: sdist, wheel and the demo from it, the examples in docstrings, site, notebooks.
+release-check: $(READY)
+	.ci/release-check
+	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -m slow tests/test_climassay.py tests/test_demo.py
+	$(MAKE) docs-check notebooks
+
 bench: $(READY)
 	$(BIN)/python benchmarks/run_all.py
 
@@ -49,9 +86,9 @@ $(READY): Makefile pyproject.toml requirements/constraints.txt requirements/bund
 		{ echo "climassay needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q -c requirements/constraints.txt torch
-	$(BIN)/python -m pip install -q -c requirements/constraints.txt -e '.[local,postgres,web,topics,inspect,lm-eval,dev]'
+	$(BIN)/python -m pip install -q -c requirements/constraints.txt -e '.[local,postgres,ray,web,topics,inspect,lm-eval,dev]'
 	$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements/bundled.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo .climassay .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist demo site .climassay .pytest_cache .mypy_cache .ruff_cache

@@ -17,6 +17,14 @@ always):
     [[malformed]]                     a complete body that is not JSON
     [[empty-choices]] [[wrong-shape]] valid JSON without an answer
     [[hang]]                          never answer
+    [[error-200]]                     an error in the body of status 200
+    [[null]] [[number]] [[list]]      valid JSON of another kind
+    [[no-content]]                    a message without content
+    [[nan]] [[bad-token]]             log-probabilities that are no numbers, tokens that are no texts
+    [[half-character]]                a body that ends within a character of UTF-8
+    [[deep]]                          a body nested 100,000 levels deep
+    [[other-type]]                    a page of HTML that says it is one
+    [[long-answer]]                   a megabyte of answer
     [[say TEXT]]                      the answer is TEXT
 
 Every request is logged twice, when it arrives (``asked``) and when its answer has been written (``served``).
@@ -195,6 +203,32 @@ class ApiServer:
         return None
 
 
+def _with_choice(completion: dict[str, Any], **changes: Any) -> bytes:
+    return json.dumps({**completion, "choices": [{**completion["choices"][0], **changes}]}).encode()
+
+
+def _with_likely(completion: dict[str, Any], token: Any, logprob: Any) -> bytes:
+    entry = {"token": token, "logprob": logprob}
+    return _with_choice(completion, logprobs={"content": [{**entry, "top_logprobs": [entry]}]})
+
+
+LIES: dict[str, Callable[[dict[str, Any]], bytes]] = {
+    "error-200": lambda _: b'{"error": {"message": "the engine is gone"}}',
+    "null": lambda _: b"null",
+    "number": lambda _: b"17",
+    "list": lambda _: b"[[]]",
+    "no-content": lambda completion: _with_choice(completion, message={"role": "assistant"}, logprobs=None),
+    "nan": lambda completion: _with_likely(completion, "a", float("nan")),
+    "bad-token": lambda completion: _with_likely(completion, {"text": "a"}, -0.1),
+    "half-character": lambda completion: json.dumps(completion, ensure_ascii=False).encode()[:-9] + b"\xc3",
+    "deep": lambda _: b"[" * 100_000,
+    "long-answer": lambda completion: _with_choice(
+        completion, message={"role": "assistant", "content": "a" * 1_000_000}, logprobs=None
+    ),
+}
+"""Bodies that are complete and arrive, and say something else than they should."""
+
+
 class Connection(asyncio.Protocol):
     """One connection; answers one request after the other."""
 
@@ -292,6 +326,12 @@ class Connection(asyncio.Protocol):
             self.send(200, {"choices": [{"message": "a text where an object should be"}]})
         elif word == "hang":
             await asyncio.Event().wait()
+        elif word in LIES:
+            self.send_raw(200, LIES[word](self.completion(request)))
+        elif word == "other-type":
+            page = b"<html><body>Gateway</body></html>"
+            head = f"HTTP/1.1 200 X\r\nContent-Type: text/html\r\nContent-Length: {len(page)}\r\n\r\n"
+            self.transport.write(head.encode() + page)
         else:
             raise ValueError(f"unknown order {order!r}")
 

@@ -3,11 +3,13 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from climassay.errors import InputError
+from climassay.given_files import read_text, reason
 
 T = TypeVar("T")
 
@@ -19,12 +21,18 @@ def load_toml(path: Path) -> dict[str, Any]:
         InputError: The file is missing, unreadable or not TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(read_text(path))
+        _check_numbers(data)
+        return data
     except FileNotFoundError:
         raise InputError(f"There is no file at {path}.") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {reason(error)}.") from None
+    except UnicodeDecodeError as error:
         raise InputError(f"{path} cannot be read: {error}.") from None
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise InputError(f"{path} is not valid TOML: it is nested too deeply.") from None
+    except ValueError as error:
         raise InputError(f"{path} is not valid TOML: {error}.") from None
 
 
@@ -69,9 +77,36 @@ def located(folder: Path, file: str) -> str:
     return str(beside) if not Path(file).is_absolute() and beside.exists() else file
 
 
+def check_types(made: object) -> None:
+    """See that the fields of a dataclass hold what their annotations say; for what was read from JSON.
+
+    Raises:
+        TypeError: One does not; the message names it.
+    """
+    kind: Any = type(made)
+    hints = _hints(kind)
+    for name, hint in hints.items():
+        if not _fits(getattr(made, name), hint):
+            raise TypeError(f"{name} is {str(getattr(made, name))[:40]!r}, but it must be {_wanted(hint)}")
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
 def is_tables(value: object) -> bool:
     """Whether an entry is a list of tables, as ``[[name]]`` gives."""
     return isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value)
+
+
+def _check_numbers(value: object) -> None:
+    """TOML has whole numbers of 64 bits; larger ones cannot be computed with, nor even printed."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("a whole number in it is larger than 64 bits")
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    for part in parts:
+        _check_numbers(part)
 
 
 def _fits(value: object, wanted: Any) -> bool:

@@ -27,6 +27,7 @@ from climassay.factcheck import (
 from climassay.grounding import GroundedAnswer, answer_card, answer_question, open_collections, written
 from climassay.records import RecordedModel, Records
 from climassay.reporting import Case, Cases, Prose, Report, Section
+from climassay.reporting.html import write_page
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def run_demo(workspace: Workspace, output: Path, model: "Generator", encoder: "E
         factcheck = _debate(company, store, on_step)
     page = output.with_name("factcheck.html")
     report = _report(answers, evaluation, factcheck, page.name, documents, passages).write(output)
-    page.write_text(factcheck_page(factcheck), encoding="utf-8")
+    write_page(factcheck_page(factcheck), page)
     return DemoResult(documents, passages, tuple(answers), evaluation, factcheck, report)
 
 

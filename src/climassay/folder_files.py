@@ -1,13 +1,20 @@
 """Folders of files that are made as a whole: written without a half file, and tidied when they are made again."""
 
+import contextlib
+import errno
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from climassay.errors import InputError
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 def write_file(place: Path, data: bytes) -> None:
-    """Write a file at once: a reader sees all of it or what was there before.
+    """Write a file at once: a reader sees all of it or what was there before, also when the disk is full.
+
+    A link is followed, and what is no file (``/dev/stdout``, a pipe) is written to as it is.
 
     Args:
         place: Its folder is made where it is missing.
@@ -16,13 +23,30 @@ def write_file(place: Path, data: bytes) -> None:
     Raises:
         InputError: It cannot be written there.
     """
-    beside = place.with_name(f".{place.name}.new")
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_bytes(data)
-        beside.replace(place)
+        if place.exists() and not (place.is_file() or place.is_dir()):
+            place.write_bytes(data)
+            return
+        target = Path(os.path.realpath(place))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = target.with_name(f".{target.name}.{os.getpid()}.new")
+        try:
+            beside.write_bytes(data)
+            beside.replace(target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                beside.unlink(missing_ok=True)
+            raise
     except OSError as error:
-        raise InputError(f"{place} cannot be written ({error.strerror}): choose another folder.") from error
+        raise cannot_write(place, error) from error
+
+
+def cannot_write(place: Path, error: OSError) -> InputError:
+    """What to tell the user whose file could not be written."""
+    said = f"{place} cannot be written ({error.strerror or error})"
+    if error.errno in _FULL:
+        return InputError(f"{said}: make room and run the command again, or choose another place.")
+    return InputError(f"{said}: choose another place.")
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError, MissingExtraError
+from climassay.given_files import parse_json
 
 T = TypeVar("T")
 Array = NDArray[Any]
@@ -63,8 +64,8 @@ class TrainedFormat:
 
         Args:
             path: The file.
-            build: Makes the thing of the facts and the arrays; a KeyError, TypeError or ValueError of it says that the
-                file is damaged.
+            build: Makes the thing of the facts and the arrays, which have the shapes they were saved in; a KeyError,
+                TypeError or ValueError of it says that the file is damaged.
 
         Raises:
             InputError: The file is missing, damaged, of another kind, or written by a newer climassay.
@@ -80,7 +81,7 @@ class TrainedFormat:
                 header = file.metadata() or {}
                 if header.get("format") != json.dumps(self.name):
                     raise InputError(f"{path} is a safetensors file but no {self.thing} of climassay.")
-                facts = {key: json.loads(value) for key, value in header.items()}
+                facts = {key: parse_json(value) for key, value in header.items()}
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             if not isinstance(facts["version"], int) or facts["version"] > self.version:
                 raise InputError(
@@ -88,7 +89,16 @@ class TrainedFormat:
                     "update climassay."
                 )
             return build(facts, arrays)
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        except (
+            SafetensorError,
+            AttributeError,
+            OSError,
+            KeyError,
+            IndexError,
+            OverflowError,
+            TypeError,
+            ValueError,
+        ) as error:
             raise InputError(f"The {self.thing} {path} is damaged ({error}); train it again.") from error
 
     def _safetensors(self) -> tuple[Any, Any]:

@@ -1,6 +1,7 @@
 """Where climassay keeps what it makes: the workspace (a project's data) and the cache (what can be made again)."""
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from climassay.errors import InputError
 WORKSPACE_VARIABLE = "CLIMASSAY_WORKSPACE"
 CACHE_VARIABLE = "CLIMASSAY_CACHE"
 DATABASE_VARIABLE = "CLIMASSAY_DATABASE_URL"
+COLLECTIONS_VARIABLE = "CLIMASSAY_COLLECTIONS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class Workspace:
         """
         path = Path(root or os.environ.get(WORKSPACE_VARIABLE) or ".climassay").expanduser().absolute()
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            # Questions, labels, password hashes and unpublished documents are not for everybody on a shared machine.
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
                 f"The workspace {path} cannot be created ({error.strerror}): choose another folder."
@@ -65,16 +68,42 @@ class Workspace:
         return self.root / "collections"
 
     @property
+    def collections_address(self) -> str:
+        """Where collections are: the object store of ``$CLIMASSAY_COLLECTIONS``, else the folder :attr:`collections`.
+
+        Raises:
+            InputError: The variable holds no address.
+        """
+        address = os.environ.get(COLLECTIONS_VARIABLE)
+        if not address:
+            return str(self.collections)
+        if "://" not in address:
+            raise InputError(
+                f"{COLLECTIONS_VARIABLE} is {address!r}, which is no address of an object store: write for example "
+                "s3://bucket/collections, or choose another folder with --workspace."
+            )
+        return address
+
+    @property
     def adapters(self) -> Path:
         """Folder of the trained adapters, a folder each."""
         return self.root / "adapters"
 
 
 def cache_folder() -> Path:
-    """Folder for what can be made again: ``$CLIMASSAY_CACHE``, else the user's cache folder of the system."""
+    """Folder for what can be made again: ``$CLIMASSAY_CACHE``, else the user's cache folder of the system.
+
+    Raises:
+        InputError: Everybody on the machine may write there.
+    """
     from platformdirs import user_cache_path
 
     given = os.environ.get(CACHE_VARIABLE)
     path = Path(given).expanduser() if given else user_cache_path("climassay", appauthor=False)
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.name == "posix" and path.stat().st_mode & stat.S_IWOTH:
+        raise InputError(
+            f"The cache {path} can be written by everybody on this machine, who could put other models there: "
+            f"take that right away (chmod o-w), or set {CACHE_VARIABLE} to a folder of your own."
+        )
     return path

@@ -156,10 +156,10 @@ class TestManyFiles:
     def test_an_unreadable_file_is_told(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = write(tmp_path, "a.txt", b"Ice.")
 
-        def refuse(self: Path) -> bytes:
+        def refuse(*_: object) -> int:
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr(Path, "read_bytes", refuse)
+        monkeypatch.setattr("climassay.given_files.os.open", refuse)
         assert read(path).skipped[0].reason == "a.txt cannot be read (permission denied)."
 
     def test_folders_are_walked_in_order(self, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """``climassay annotate``: what experts say about generated questions."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -19,6 +18,7 @@ from climassay.cli.output import (
     stdout_console,
 )
 from climassay.errors import InputError
+from climassay.given_files import parse_json, read_text
 
 if TYPE_CHECKING:
     from climassay.generation.annotation import Agreement, AnnotationFile, AnnotationStore
@@ -292,7 +292,7 @@ def _users(file: Path | None) -> dict[str, str]:
     if file is None:
         return {}
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = parse_json(read_text(file))
         if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
             raise ValueError('it should look like {"anna": "6b1b3e0c-..."}')
     except (OSError, ValueError) as error:

@@ -1,7 +1,7 @@
 """``climassay ask``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -46,7 +46,7 @@ def ask(
 ) -> None:
     """Answer a question from your collections, with numbered citations, or say that they do not hold the answer."""
     from climassay.errors import ModelError
-    from climassay.grounding import answer_question, answer_report, open_collections
+    from climassay.grounding import answer_data, answer_question, answer_report, open_collections
     from climassay.prompts import load_prompt
     from climassay.records import RecordedModel, Records
     from climassay.workspace import Workspace
@@ -84,27 +84,17 @@ def ask(
                 sentences=sentences,
                 prompt=prompt,
             )
-            run.save_results("answer", [_as_data(answer)])
+            run.save_results("answer", [answer_data(answer)])
     finally:
         loaded.close()
     if html:
         write_text(html, answer_report(answer).to_html())
     if as_json:
-        print_json(_as_data(answer))
+        print_json(answer_data(answer))
     else:
         _show(answer)
     if answer.error is not None:
         raise ModelError(f"The model gave no answer: {answer.error}")
-
-
-def _as_data(answer: "GroundedAnswer") -> dict[str, Any]:
-    from dataclasses import asdict
-
-    data = asdict(answer)
-    data["text"] = answer.text
-    for source, entry in zip(answer.sources, data["sources"], strict=True):
-        entry["citation"] = source.citation
-    return data
 
 
 def _show(answer: "GroundedAnswer") -> None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from climassay.cli.option_groups import grouped
 from climassay.cli.output import JsonOption, WorkspaceOption, print_json, progress_bar, stdout_console
+from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ ModeOption = Annotated[str, typer.Option("--mode", "-m", help="hybrid, dense, bm
 
 
 @app.command()
+@grouped
 def add(
     name: NameArgument,
     files: Annotated[
@@ -68,6 +71,7 @@ def add(
     replace: Annotated[
         bool, typer.Option("--replace", help="Take out older versions of the documents added (same file and title).")
     ] = False,
+    where: RayOptions = RayOptions(),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -96,10 +100,15 @@ def add(
         # Before anything is made: a mistyped file name leaves no empty collection behind.
         _refuse_unread(name, skipped, as_json)
         return
-    collection = open_or_create(
-        _workspace(workspace), name, encoder=encoder, passage_size=passage_size, passage_overlap=passage_overlap
-    )
-    with progress_bar(quiet=as_json) as progress:
+    with where.opened(quiet=as_json) as pool, progress_bar(quiet=as_json) as progress:
+        collection = open_or_create(
+            _workspace(workspace),
+            name,
+            encoder=encoder,
+            passage_size=passage_size,
+            passage_overlap=passage_overlap,
+            **({} if pool is None else {"load": pool.load_encoder}),
+        )
         show = _Progress(progress, name)
         report_of_add = collection.add(chain([first], documents), replace=replace, on_progress=show)
     skipped += report_of_add.skipped
@@ -315,7 +324,11 @@ def _question_files(file: str) -> list[Path]:
 
 
 def table_columns(given: Sequence[str]) -> Any:
-    """Table columns of ``FIELD=COLUMN`` options."""
+    """Table columns of ``FIELD=COLUMN`` options.
+
+    Raises:
+        InputError: One is not of this form, or there is no such field.
+    """
     from climassay.corpus.reading import TableColumns
 
     known = [field.name for field in fields(TableColumns)]

@@ -1,5 +1,6 @@
 """``climassay evaluate``."""
 
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -18,7 +19,9 @@ from climassay.cli.model_options import (
     PromptsOption,
     model_from_options,
 )
+from climassay.cli.option_groups import grouped
 from climassay.cli.output import JsonOption, WorkspaceOption, print_json, progress_bar, stderr_console, stdout_console
+from climassay.cli.ray_option import RayOptions
 
 if TYPE_CHECKING:
     from climassay.evaluation import McqEvaluation, Scoring
@@ -41,6 +44,7 @@ def group() -> None:
 
 
 @app.command()
+@grouped
 def mcq(
     file: Annotated[
         str,
@@ -81,6 +85,7 @@ def mcq(
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
     no_cache: NoCacheOption = False,
+    where: RayOptions = RayOptions(),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -97,20 +102,23 @@ def mcq(
     settings = [parse_setting(name, sources, k=passages, examples=examples, seed=seed) for name in names]
     scorings = [choice.value for choice in scoring or [ScoringChoice.likelihood]]
     templates = TaskPrompts.load(prompts)
-    loaded = model_from_options(
-        model,
-        place,
-        base_url=base_url,
-        concurrency=concurrency,
-        dtype=dtype,
-        price_in=price_in,
-        price_out=price_out,
-        deadline=deadline,
-        quiet=as_json,
-    )
     orders = sum(1 if choice == "text" else permutations for choice in scorings)
     asked = len(question_set.of_kind("mcq")) * len(settings) * orders
-    try:
+    with ExitStack() as stack:
+        pool = stack.enter_context(where.opened(quiet=as_json))
+        loaded = model_from_options(
+            model,
+            place,
+            base_url=base_url,
+            concurrency=concurrency,
+            dtype=dtype,
+            price_in=price_in,
+            price_out=price_out,
+            deadline=deadline,
+            quiet=as_json,
+            pool=pool,
+        )
+        stack.callback(loaded.close)
         with Records(place.records_url) as store, progress_bar(as_json) as progress:
             task = progress.add_task(f"Asking {model}", total=asked)
             result = evaluate_mcq(
@@ -125,8 +133,6 @@ def mcq(
                 use_cache=not no_cache,
                 on_progress=lambda count: progress.advance(task, count),
             )
-    finally:
-        loaded.close()
     _write_files(result, csv_file, markdown, html, predictions)
     if as_json:
         print_json(_as_data(result))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from climassay.cli.model_options import DeadlineOption, NoCacheOption, PromptsOption
+from climassay.cli.option_groups import grouped
 from climassay.cli.output import (
     JsonOption,
     WorkspaceOption,
@@ -16,6 +17,7 @@ from climassay.cli.output import (
     write_commented,
     write_text,
 )
+from climassay.cli.ray_option import RayOptions
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -37,6 +39,7 @@ def init(
     write_commented(file, COMMENTED, f"Wrote {file}; run it with: climassay evaluate run {file}", as_json)
 
 
+@grouped
 def run(
     file: Annotated[Path, typer.Argument(help="The experiment, see climassay evaluate init.")],
     limit: Annotated[
@@ -47,6 +50,7 @@ def run(
     prompts: PromptsOption = None,
     deadline: DeadlineOption = None,
     no_cache: NoCacheOption = False,
+    where: RayOptions = RayOptions(),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -62,9 +66,20 @@ def run(
     templates = TaskPrompts.load(prompts)
     sets = {spec.name: read_benchmark(spec, plan) for spec in plan.benchmarks}
     place = Workspace.open(workspace)
-    with Records(place.records_url) as store, progress_bar(as_json) as bars:
+    with (
+        Records(place.records_url) as store,
+        where.opened(quiet=as_json) as pool,
+        progress_bar(as_json) as bars,
+    ):
         told = _Told(bars, answers_wanted(plan, sets))
-        bench = open_bench(plan, place, prompts=templates, deadline=deadline, on_training=told.on_training)
+        bench = open_bench(
+            plan,
+            place,
+            prompts=templates,
+            deadline=deadline,
+            on_training=told.on_training,
+            load=None if pool is None else pool.load_model,
+        )
         experiment = run_experiment(
             plan, sets, bench, store, prompts=templates, use_cache=not no_cache, progress=told.progress()
         )

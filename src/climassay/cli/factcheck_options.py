@@ -21,6 +21,7 @@ from climassay.cli.model_options import (
     model_from_options,
 )
 from climassay.cli.output import WorkspaceOption
+from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class DecideChoice(StrEnum):
 
 
 @dataclass(frozen=True)
-class DebateOptions:
+class DebateOptions(RayOptions):
     """Who debates, and by which rules; what is named here overrides the configuration file."""
 
     config: Annotated[
@@ -216,6 +217,7 @@ def opened(options: DebateOptions, *, quiet: bool) -> Iterator[Room]:
         for name in collections_of(settings):
             groups[name] = open_collections(place, [name], encoder=encoder)
             encoder = groups[name].encoder
+        pool = stack.enter_context(options.opened(quiet=quiet))
         models: dict[str, Any] = {}
         for name in models_of(settings):
             models[name] = model_from_options(
@@ -228,6 +230,7 @@ def opened(options: DebateOptions, *, quiet: bool) -> Iterator[Room]:
                 price_out=options.price_out,
                 deadline=options.deadline,
                 quiet=quiet,
+                pool=pool,
             )
             stack.callback(models[name].close)
         store = stack.enter_context(Records(place.records_url))

@@ -8,6 +8,7 @@ import typer
 
 from climassay.cli.generate_screen import checks, screen
 from climassay.cli.model_options import DeadlineOption, NoCacheOption, PromptsOption
+from climassay.cli.option_groups import grouped
 from climassay.cli.output import (
     JsonOption,
     WorkspaceOption,
@@ -17,6 +18,7 @@ from climassay.cli.output import (
     stdout_console,
     write_commented,
 )
+from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ def init(
 
 
 @app.command()
+@grouped
 def run(
     file: Annotated[Path, typer.Argument(help="The recipe, see climassay generate init.")],
     estimate: Annotated[bool, typer.Option("--estimate", help="Say what it would take, and ask no model.")] = False,
@@ -54,6 +57,7 @@ def run(
     prompts: PromptsOption = None,
     deadline: DeadlineOption = None,
     no_cache: NoCacheOption = False,
+    where: RayOptions = RayOptions(),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -75,8 +79,16 @@ def run(
         config = {"recipe": asdict(recipe), "prompts": prompts}
         with records.run("generate run", config, {"recipe": recipe.seed}) as entry:
             with (
+                where.opened(quiet=as_json) as pool,
                 open_parts(
-                    recipe, place, records, entry, prompts=prompts, deadline=deadline, use_cache=not no_cache
+                    recipe,
+                    place,
+                    records,
+                    entry,
+                    prompts=prompts,
+                    deadline=deadline,
+                    use_cache=not no_cache,
+                    **({} if pool is None else {"load": pool.load_model}),
                 ) as parts,
                 progress_bar(as_json) as bars,
             ):

@@ -138,11 +138,10 @@ def _read(file: str) -> "list[Draft]":
 
 def _holds_drafts(path: Path) -> bool:
     """Whether the first line of a file is a draft rather than a question."""
-    import json
+    from climassay.given_files import parse_json, read_lines
 
     try:
-        with path.open(encoding="utf-8") as file:
-            row = json.loads(next((line for line in file if line.strip()), "null"))
+        row = parse_json(next((line for line in read_lines(path) if line.strip()), "null"))
     except (OSError, ValueError):
         return False
     return isinstance(row, dict) and {"wording", "origin"} <= set(row)

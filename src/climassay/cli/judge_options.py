@@ -22,6 +22,7 @@ from climassay.cli.model_options import (
     model_from_options,
 )
 from climassay.cli.output import WorkspaceOption, stderr_console
+from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class QualityOptions:
 
 
 @dataclass(frozen=True)
-class ModelSetup:
+class ModelSetup(RayOptions):
     """The model, and where its answers are kept."""
 
     model: ModelOption = "local:smollm2"
@@ -210,6 +211,7 @@ def opened(setup: ModelSetup, *, quiet: bool) -> Iterator[Bench]:
 
     place = Workspace.open(setup.workspace)
     with ExitStack() as stack:
+        pool = stack.enter_context(setup.opened(quiet=quiet))
         loaded = model_from_options(
             setup.model,
             place,
@@ -220,6 +222,7 @@ def opened(setup: ModelSetup, *, quiet: bool) -> Iterator[Bench]:
             price_out=setup.price_out,
             deadline=setup.deadline,
             quiet=quiet,
+            pool=pool,
         )
         stack.callback(loaded.close)
         if setup.no_cache:

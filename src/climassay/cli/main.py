@@ -1,5 +1,6 @@
 """Entry point of the ``climassay`` command."""
 
+import errno
 import sys
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from climassay.cli import (
     confidence_topics,
     corpus,
     demo,
+    doctor,
     evaluate,
     evaluate_run,
     evaluate_study,
@@ -33,6 +35,7 @@ from climassay.cli import (
     models,
     prompts,
     publish,
+    quickstart,
     records,
     serve,
     tune,
@@ -41,6 +44,7 @@ from climassay.cli import (
     verdicts,
 )
 from climassay.errors import ClimassayError
+from climassay.secrecy import without_secrets
 
 app = typer.Typer(
     name="climassay",
@@ -87,6 +91,8 @@ app.command(name="factcheck-run")(factcheck_run.factcheck_run)
 app.command(name="factcheck-evidence")(evidence.factcheck_evidence)
 app.command(name="serve")(serve.serve)
 app.command(name="demo")(demo.demo)
+app.command(name="doctor")(doctor.doctor)
+app.command(name="quickstart")(quickstart.quickstart)
 
 
 _INTERRUPTED = 130
@@ -108,18 +114,47 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; a :class:`ClimassayError` becomes one sentence on stderr and its exit code."""
+    """Run the command line; a :class:`ClimassayError` becomes one sentence on stderr and its exit code.
+
+    So does a package that is not installed, where an extra brings it.
+    """
     try:
         app()
     except ClimassayError as error:
-        typer.echo(f"climassay: {error}", err=True)
+        _say(str(error))
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno == errno.EPIPE:  # whoever read the output has seen enough
+            sys.exit(1)
+        _say(_system_words(error))
+        sys.exit(ClimassayError.exit_code)
+    except ModuleNotFoundError as error:
+        from climassay.extras import sentence_without
+
+        sentence = sentence_without(error)
+        if sentence is None:
+            raise
+        _say(sentence)
+        sys.exit(ClimassayError.exit_code)
     except (KeyboardInterrupt, SystemExit) as end:
         # typer makes an exit of an interrupt, without a word.
         if isinstance(end, SystemExit) and end.code != _INTERRUPTED:
             raise
         typer.echo("climassay: interrupted; run the same command again to go on where it stopped.", err=True)
         sys.exit(_INTERRUPTED)
+
+
+def _say(sentence: str) -> None:
+    # Names of files are bytes: one that is no UTF-8 cannot be printed as it is.
+    typer.echo(f"climassay: {without_secrets(sentence)}".encode("utf-8", "backslashreplace").decode(), err=True)
+
+
+def _system_words(error: OSError) -> str:
+    """One sentence for what the system refuses in the middle of the work, wherever that was."""
+    place = f"{error.filename} cannot be used" if error.filename else "the system refused to go on"
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    advice = "make room and run the command again" if full else "mend that and run the command again"
+    return f"{place} ({error.strerror or error}): {advice}."
 
 
 if __name__ == "__main__":

@@ -105,6 +105,8 @@ def apply(
     from climassay.generation.masking import mask, open_masker, read_glossary
 
     before = list(read_drafts(drafts))
+    if not before:
+        raise InputError(f"{drafts} holds no draft: there is nothing to mask.")
     chooser = open_masker(
         masker,
         model=_model(model, base_url, dtype),

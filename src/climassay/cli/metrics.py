@@ -158,6 +158,8 @@ def _score_lines(scored: "AnswerScores", *, as_jsonl: bool) -> str:
     import io
     import json
 
+    from climassay.spreadsheets import safe_cell
+
     rows = _score_rows(scored)
     if as_jsonl:
         return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
@@ -165,7 +167,7 @@ def _score_lines(scored: "AnswerScores", *, as_jsonl: bool) -> str:
     names = ["id", "reference", "answer", "statement", *scored.scores]
     writer = csv.DictWriter(out, names, restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: safe_cell(cell) for name, cell in row.items()} for row in rows)
     return out.getvalue()
 
 

@@ -8,6 +8,7 @@ import typer
 from climassay.cli.output import stderr_console
 
 if TYPE_CHECKING:
+    from climassay.distributed import WorkerPool
     from climassay.models.contract import Generator
     from climassay.workspace import Workspace
 
@@ -44,8 +45,9 @@ def model_from_options(
     price_out: float | None,
     deadline: float | None,
     quiet: bool,
+    pool: "WorkerPool | None" = None,
 ) -> "Generator":
-    """Load the model that the shared options name, telling the user while it loads."""
+    """Load the model that the shared options name, into the workers where there are some, telling the user."""
     from contextlib import nullcontext
 
     from climassay.models import load_model
@@ -54,7 +56,7 @@ def model_from_options(
 
     price = model_price(name, price_in, price_out, workspace.root)
     with nullcontext() if quiet else stderr_console().status(f"Loading {name} ..."):
-        return load_model(
+        return (load_model if pool is None else pool.load_model)(
             name,
             base_url=base_url,
             concurrency=concurrency,

@@ -53,20 +53,21 @@ def print_json(data: Any) -> None:
             return value.tolist()
         raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
-    sys.stdout.write(json.dumps(data, default=default, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    text = json.dumps(data, default=default, ensure_ascii=False, indent=2, allow_nan=False)
+    # Names of files are bytes: one that is no UTF-8 is written with JSON's own escapes.
+    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file the user asked for, making its folder.
+    """Write a file the user asked for, making its folder; an earlier one stays as it is until the new one is whole.
 
     Raises:
         InputError: The place cannot be written to.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}): choose another place.") from error
+    from climassay.folder_files import write_file
+
+    # A name that is no UTF-8 may stand in a text; it is written as the bytes that it is.
+    write_file(path, text.encode("utf-8", "surrogateescape"))
 
 
 def write_commented(file: Path, text: str, said: str, as_json: bool) -> None:

@@ -155,11 +155,10 @@ def _of_workspace(dataset: str, workspace: Path | None) -> "list[Draft] | None":
 
 def _holds_drafts(path: Path) -> bool:
     """Whether a file's first line is a draft; one that cannot be read is left to the reader of questions."""
-    import json
+    from climassay.given_files import parse_json, read_lines
 
     try:
-        with path.open(encoding="utf-8") as file:
-            first = json.loads(next((line for line in file if line.strip()), "null"))
+        first = parse_json(next((line for line in read_lines(path) if line.strip()), "null"))
     except (OSError, ValueError):
         return False
     return isinstance(first, dict) and {"wording", "passages", "origin", "decisions"} <= set(first)

@@ -133,7 +133,7 @@ def trained_facts(path: Path) -> "tuple[dict[str, Any], Threshold | None]":
     if (path / FACTS_FILE).is_file():
         facts = read_facts(path)
     else:
-        start = path.read_bytes()[:200] if path.is_file() else b""
+        start = _beginning(path)
         if start.lstrip()[:1] != b"{" or FORMAT.name.encode() in start:
             head = load_head(path)
             found = asdict(head.source)
@@ -148,6 +148,14 @@ def trained_facts(path: Path) -> "tuple[dict[str, Any], Threshold | None]":
     for name in ("threshold", "calibrator"):
         found.pop(name)
     return found, facts.threshold
+
+
+def _beginning(path: Path) -> bytes:
+    """What tells the kind of a file; empty where it is none."""
+    if not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        return file.read(200)
 
 
 def words(value: Any) -> str:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from climassay.confidence.vocabulary import Agreement, Evidence, Likelihood, Tag
+from climassay.configuration import check_types
 from climassay.errors import InputError
 
 
@@ -74,6 +75,8 @@ def statement_from_row(row: Mapping[str, Any]) -> Statement:
     """
     lists = {name: tuple(row.get(name) or ()) for name in ("likelihood", "headings", "before", "after")}
     try:
-        return Statement(**{**row, **lists})
+        statement = Statement(**{**row, **lists})
+        check_types(statement)
     except TypeError as error:
         raise InputError(f"This is not a statement of climassay: {error}.") from None
+    return statement

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from climassay.confidence.statement import Statement, statement_from_row, statement_row
 from climassay.errors import InputError
+from climassay.folder_files import cannot_write
+from climassay.given_files import parse_json, read_text
 
 
 def write_statements(statements: Iterable[Statement], path: Path) -> int:
@@ -27,7 +29,8 @@ def write_statements(statements: Iterable[Statement], path: Path) -> int:
                 count += 1
         part.replace(path)
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
+        part.unlink(missing_ok=True)
+        raise cannot_write(path, error) from None
     return count
 
 
@@ -38,7 +41,7 @@ def read_statements(path: Path) -> list[Statement]:
         InputError: The file is missing, or a line is no statement.
     """
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = read_text(path).split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InputError(f"{path} cannot be read: {reason}.") from None
@@ -47,7 +50,7 @@ def read_statements(path: Path) -> list[Statement]:
         if not line.strip():
             continue
         try:
-            found.append(statement_from_row(json.loads(line)))
+            found.append(statement_from_row(parse_json(line)))
         except (ValueError, TypeError, AttributeError, InputError) as error:
             raise InputError(f"{path}, line {number}: {error}") from None
     return found

@@ -5,7 +5,6 @@ tried again and again by every start of it.
 """
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from typing import IO, Any
 
 from climassay.corpus.documents import Block, Document, Skipped
 from climassay.corpus.options import MEBIBYTE, PageCallback, ReadOptions, ReadResult, TableColumns
+from climassay.secrecy import environment_without_secrets
 
 LARGEST_MEMORY = 4096 * MEBIBYTE
 """Address space of the reading process."""
@@ -62,7 +62,8 @@ def read_apart(
 @contextmanager
 def _reader(order: dict[str, Any], silence: float) -> Iterator[Iterator[bytes]]:
     """The lines that a reading process writes; it has ended when the block ends."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    # Should a file take the reader over, it finds no key and no password there.
+    environment = {**environment_without_secrets(), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "climassay.corpus.apart"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment

@@ -1,11 +1,12 @@
 """Collections: passages of documents, embedded and indexed, in a folder or an object store."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from climassay.corpus.collection_adding import AddReport, ProgressCallback, add_documents
+from climassay.corpus.collection_damage import DamagedCollectionError
 from climassay.corpus.collection_documents import StoredDocument, stored_documents
 from climassay.corpus.collection_lock import write_lock
 from climassay.corpus.collection_rows import PASSAGE_COLUMNS, CollectionSettings, quoted, read_settings, to_passage
@@ -311,6 +312,7 @@ def open_or_create(
     encoder: str | None = None,
     passage_size: int | None = None,
     passage_overlap: int | None = None,
+    load: Callable[[str], Encoder] = load_encoder,
 ) -> Collection:
     """Open a collection with what it remembers, or make it; what is given must agree with what it remembers.
 
@@ -320,6 +322,7 @@ def open_or_create(
         encoder: Name of an encoder; by default the collection's own, for a new one :data:`BUNDLED_ENCODER`.
         passage_size: Characters; by default the collection's own, for a new one :data:`DEFAULT_PASSAGE_SIZE`.
         passage_overlap: Characters; likewise.
+        load: From an encoder's name to the encoder.
 
     Raises:
         InputError: The name is none, or the collection is there with other settings.
@@ -332,7 +335,7 @@ def open_or_create(
         passage_size = made.passage_size if made else DEFAULT_PASSAGE_SIZE
     if passage_overlap is None:
         passage_overlap = made.passage_overlap if made else min(DEFAULT_PASSAGE_OVERLAP, passage_size // 2)
-    model = load_encoder(encoder or (made.encoder if made else BUNDLED_ENCODER))
+    model = load(encoder or (made.encoder if made else BUNDLED_ENCODER))
     return Collection.create(location, name, model, passage_size=passage_size, passage_overlap=passage_overlap)
 
 
@@ -344,6 +347,8 @@ def list_collections(location: Location) -> list[CollectionSummary]:
         table = store.open(name)
         try:
             summaries.append(Collection(store, name, table).summary())
+        except DamagedCollectionError:
+            raise
         except InputError:
             continue
     return summaries

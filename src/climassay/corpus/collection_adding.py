@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from climassay.corpus.collection_documents import StoredDocument, stored_documents
 from climassay.corpus.collection_lock import write_lock
@@ -12,7 +12,11 @@ from climassay.corpus.collection_text_index import refresh_text_index
 from climassay.corpus.documents import Document, Skipped
 from climassay.corpus.passages import split_passages
 from climassay.errors import InputError
-from climassay.models.contract import Encoder
+from climassay.models.contract import Encoder, StreamingEncoder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 CHUNK = 512
 """Passages that are embedded and then stored together: what a kill can cost, and what is kept in memory."""
@@ -89,8 +93,7 @@ def add_documents(
     intake = _Intake(table, settings, {document.id: document for document in before}, on_progress)
     lock = store.lock_file(name)
     try:
-        for chunk in _chunks(_pending(intake, documents)):
-            vectors = encoder.encode([item.passage.text for item in chunk], on_progress=intake.progress)
+        for chunk, vectors in _embedded(encoder, _chunks(_pending(intake, documents)), intake.progress):
             if vectors.shape[1] != settings.width:
                 raise InputError(
                     f"The encoder {encoder.name} gives {vectors.shape[1]} dimensions, not {settings.width} as it said."
@@ -149,6 +152,25 @@ def _chunks(pending: Iterable[PendingPassage]) -> Iterator[list[PendingPassage]]
             chunk = []
     if chunk:
         yield chunk
+
+
+def _embedded(
+    encoder: Encoder, chunks: Iterator[list[PendingPassage]], on_progress: Callable[[int], None]
+) -> Iterator[tuple[list[PendingPassage], "NDArray[np.float32]"]]:
+    """Chunks with their vectors: one after the other, or as they come where the encoder works on several at once."""
+    if not isinstance(encoder, StreamingEncoder):
+        for chunk in chunks:
+            yield chunk, encoder.encode([item.passage.text for item in chunk], on_progress=on_progress)
+        return
+    under_way: dict[int, list[PendingPassage]] = {}
+
+    def texts() -> Iterator[list[str]]:
+        for number, chunk in enumerate(chunks):
+            under_way[number] = chunk
+            yield [item.passage.text for item in chunk]
+
+    for number, vectors in encoder.encode_stream(texts(), on_progress=on_progress):
+        yield under_way.pop(number), vectors
 
 
 def _stored_ids(table: Any, document_id: str) -> frozenset[str]:

@@ -45,7 +45,7 @@ class CollectionStore:
     def at(cls, location: Location) -> "CollectionStore":
         """The store of a location; nothing is made yet."""
         if isinstance(location, Workspace):
-            location = location.collections
+            location = location.collections_address
         if isinstance(location, str) and "://" in location:
             return cls(location.rstrip("/"), None)
         folder = Path(location).expanduser().absolute()
@@ -86,6 +86,7 @@ class CollectionStore:
 
     def create(self, name: str, settings: "CollectionSettings") -> Any:
         """Make the empty table of a collection, with its full-text index, or open the one that is there already."""
+        from climassay.corpus.collection_damage import GuardedTable
         from climassay.corpus.collection_lock import write_lock
         from climassay.corpus.collection_rows import table_schema
         from climassay.corpus.collection_text_index import create_text_index
@@ -94,7 +95,8 @@ class CollectionStore:
         with write_lock(self.lock_file(name)):
             if name in self.names():
                 return self._open_table(name)
-            table = self._connect().create_table(name, schema=table_schema(settings), exist_ok=True)
+            connection = GuardedTable(self._connect(), name, self.address)
+            table = connection.create_table(name, schema=table_schema(settings), exist_ok=True)
             table.set_unenforced_primary_key("id")
             create_text_index(table)
             return table
@@ -112,14 +114,10 @@ class CollectionStore:
             self._connect().drop_table(name)
 
     def _open_table(self, name: str) -> Any:
-        try:
-            return self._connect().open_table(name)
-        except (OSError, RuntimeError, ValueError) as error:
-            reason = str(error).split(", /")[0].splitlines()[0]
-            raise InputError(
-                f"The collection {name!r} in {self.address} cannot be read ({reason}): "
-                f"if it is damaged, delete {name}.lance there and add its documents again."
-            ) from error
+        from climassay.corpus.collection_damage import GuardedTable
+
+        connection = GuardedTable(self._connect(), name, self.address)
+        return connection.open_table(name)
 
     def _connect(self) -> Any:
         import lancedb

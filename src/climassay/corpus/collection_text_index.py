@@ -3,6 +3,8 @@
 import logging
 from typing import Any
 
+from climassay.corpus.collection_damage import DamagedCollectionError
+
 logger = logging.getLogger(__name__)
 
 TEXT_INDEX = "text_idx"
@@ -27,7 +29,7 @@ def ensure_text_index(table: Any) -> None:
         return
     try:
         create_text_index(table)
-    except RuntimeError:
+    except DamagedCollectionError:
         # Another process may have been faster.
         if not has_text_index(table):
             raise
@@ -42,5 +44,5 @@ def refresh_text_index(table: Any) -> None:
     ensure_text_index(table)
     try:
         table.optimize()
-    except RuntimeError as error:
+    except DamagedCollectionError as error:
         logger.info("The index of %s was left as it is: %s", table.name, error)

@@ -7,12 +7,13 @@ import zipfile
 import zlib
 from typing import NamedTuple
 from urllib.parse import unquote
+from xml.parsers import expat
 
 from selectolax.lexbor import LexborHTMLParser
 
 from climassay.corpus.cleaning import clean, document_id
 from climassay.corpus.documents import Block, Document, Skipped
-from climassay.corpus.html import html_blocks
+from climassay.corpus.html import check_depth, html_blocks
 from climassay.corpus.options import MEBIBYTE, ReadOptions, ReadResult
 from climassay.errors import DocumentError
 
@@ -45,7 +46,7 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
             if locked & set(package.pages):
                 raise DocumentError(f"{source} is copy-protected (its pages are encrypted) and cannot be read.")
             blocks, skipped = _read_pages(book, package, source)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError):
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError):
         raise DocumentError(f"{source} is not a readable EPUB file (damaged, truncated or encrypted).") from None
     if not blocks:
         raise DocumentError(f"{source} has no text in its pages.")
@@ -75,13 +76,21 @@ def _check_unpacked(unpacked: int, packed: int, source: str, options: ReadOption
 def _xml(book: zipfile.ZipFile, name: str, source: str) -> ET.Element:
     try:
         content = book.read(name)
-        if b"<!ENTITY" in content:
-            raise DocumentError(
-                f"{source} was not read: its {name} defines XML entities, as attacks do and books do not."
-            )
+        _refuse_entities(content, name, source)
         return ET.fromstring(content)
-    except (KeyError, ET.ParseError):
+    except (KeyError, ET.ParseError, expat.ExpatError, LookupError, RecursionError):
         raise DocumentError(f"{source} is not an EPUB file (no readable {name} in it).") from None
+
+
+def _refuse_entities(content: bytes, name: str, source: str) -> None:
+    """Refuse XML with entities of its own; what declares them is found by a parser, whatever the encoding."""
+
+    def declared(*_: object) -> None:
+        raise DocumentError(f"{source} was not read: its {name} defines XML entities, as attacks do and books do not.")
+
+    parser = expat.ParserCreate()
+    parser.EntityDeclHandler = declared
+    parser.Parse(content, True)
 
 
 def _package(book: zipfile.ZipFile, source: str) -> _Package:
@@ -124,7 +133,9 @@ def _read_pages(book: zipfile.ZipFile, package: _Package, source: str) -> tuple[
         except KeyError:
             skipped.append(Skipped(source, f"{source} names a page {name} that is not in it."))
             continue
-        found = html_blocks(LexborHTMLParser(content.decode("utf-8", "replace")))
+        text = content.decode("utf-8", "replace")
+        check_depth(text, source)
+        found = html_blocks(LexborHTMLParser(text))
         for block in found:
             # A page without a heading of its own goes on with the chapter of the page before.
             chapter = block.headings[:1] or chapter

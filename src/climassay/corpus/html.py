@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -35,11 +36,38 @@ _BLOCK_TAGS = frozenset(
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _SUPERSCRIPTS = str.maketrans("0123456789+-−–n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻ⁿ")
 _EXPONENT = re.compile(r"[+\-−–]?[0-9n]{1,3}")
+_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
+_NEVER_DEEP = frozenset(
+    [
+        *(
+            "a",
+            "p",
+            "li",
+            "dt",
+            "dd",
+            "tr",
+            "td",
+            "th",
+            "thead",
+            "tbody",
+            "tfoot",
+            "option",
+            "optgroup",
+            "rp",
+            "rt",
+            "html",
+        ),
+        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "body"),
+    ]
+)
+"""Tags that need no end, or end by themselves where the next one of them begins."""
 _CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
 MOST_LINK_SHARE = 0.8
 """A short block that is links for the greater part is navigation."""
 SHORT_BLOCK = 120
+DEEPEST = 10_000
+"""Elements within each other: a parser's time grows with their square, and pages that people write have dozens."""
 SMALLEST_MAIN_SHARE = 0.3
 """``<main>`` or ``<article>`` is taken for the content when it holds this part of the page's text."""
 
@@ -48,11 +76,12 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
     """Read a web page.
 
     Raises:
-        DocumentError: Not HTML, or no text in it.
+        DocumentError: Not HTML, no text in it, or nested as no page is.
     """
     text = _decode(data, source)
     if "<" not in text:
         raise DocumentError(f"{source} is not an HTML file (it has no tags).")
+    check_depth(text, source)
     page = LexborHTMLParser(text)
     meta = _metadata(page)
     blocks = html_blocks(page)
@@ -75,6 +104,31 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
         licence=meta.licence,
         media="html",
     )
+
+
+def check_depth(text: str, source: str) -> None:
+    """Refuse, before it is parsed, a page whose elements lie deeper within each other than :data:`DEEPEST`.
+
+    Raises:
+        DocumentError: It is one.
+    """
+    within: list[str] = []
+    counts: Counter[str] = Counter()
+    for match in _TAG.finditer(text):
+        tag = match[2].lower()
+        if tag in _NEVER_DEEP:
+            continue
+        if not match[1]:
+            within.append(tag)
+            counts[tag] += 1
+        elif counts[tag]:
+            while (last := within.pop()) != tag:
+                counts[last] -= 1
+            counts[tag] -= 1
+        if len(within) > DEEPEST:
+            raise DocumentError(
+                f"{source} was not read: more than {DEEPEST:,} of its elements lie within each other, as in attacks."
+            )
 
 
 def html_blocks(page: LexborHTMLParser) -> list[Block]:
@@ -115,6 +169,15 @@ def _content_root(body: LexborNode) -> LexborNode:
     return body
 
 
+class _Row(NamedTuple):
+    """Nodes beside each other that are still to be taken in."""
+
+    first: LexborNode | None
+    in_link: bool = False
+    is_block: bool = False
+    """Whether a block of text ends after the last of them."""
+
+
 class _Walker:
     """Goes through the tree and cuts its text into blocks."""
 
@@ -124,14 +187,22 @@ class _Walker:
         self._parts: list[str] = []
         self._linked = 0
 
-    def walk(self, node: LexborNode, in_link: bool = False) -> None:
-        """Take in a node with all below it."""
-        child = node.child
-        while child is not None:
-            self._visit(child, in_link)
-            child = child.next
+    def walk(self, node: LexborNode) -> None:
+        """Take in all below a node; without recursion, so that no page is too deep for it."""
+        waiting = [_Row(node.child)]
+        while waiting:
+            row = waiting.pop()
+            child = row.first
+            if child is not None:
+                waiting.append(row._replace(first=child.next))
+                below = self._visit(child, row.in_link)
+                if below is not None:
+                    waiting.append(below)
+            elif row.is_block:
+                self.flush()
 
-    def _visit(self, node: LexborNode, in_link: bool) -> None:
+    def _visit(self, node: LexborNode, in_link: bool) -> "_Row | None":
+        """Take in a node; gives the nodes below it where they are to be taken in one by one."""
         tag = node.tag or ""
         if tag == "-text":
             text = node.text(deep=False) or ""
@@ -141,7 +212,7 @@ class _Walker:
             self.flush()
             self._set_heading(_HEADINGS[tag], clean(node.text()))
         elif tag == "table":
-            self._table(node)
+            return self._table(node)
         elif tag == "br":
             self._parts.append(" ")
         elif tag == "sup":
@@ -152,10 +223,10 @@ class _Walker:
             self.flush()  # program text; other preformatted text may well be prose
         elif tag in _BLOCK_TAGS:
             self.flush()
-            self.walk(node, in_link)
-            self.flush()
+            return _Row(node.child, in_link, is_block=True)
         elif not tag.startswith(("-", "!", "_")) and tag not in {"head", "title"}:
-            self.walk(node, in_link or tag == "a")
+            return _Row(node.child, in_link or tag == "a")
+        return None
 
     def _superscript(self, node: LexborNode) -> None:
         """An exponent becomes superscript figures; the mark of a note (a link) goes."""
@@ -170,16 +241,15 @@ class _Walker:
         if title:
             self._headings.append((level, title))
 
-    def _table(self, table: LexborNode) -> None:
+    def _table(self, table: LexborNode) -> "_Row | None":
         """A table of data gives a block for each row with words; a table used for layout is walked through."""
         self.flush()
         if table.css_first("table, p, h1, h2, h3, h4, ul, ol") is not None and table.css_first("th") is None:
-            self.walk(table)
-            self.flush()
-            return
+            return _Row(table.child, is_block=True)
         for row in table.css("tr"):
             cells = [clean(cell.text()) for cell in row.css("td, th")]
             self._append(" | ".join(cell for cell in cells if cell))
+        return None
 
     def flush(self) -> None:
         """End the block."""

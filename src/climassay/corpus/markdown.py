@@ -45,6 +45,8 @@ _EMPHASIS = (
     (re.compile(r"~~(?=\S)(.{1,500}?)(?<=\S)~~", re.DOTALL), r"\1"),
 )
 MOST_NESTED_EMPHASIS = 3
+MOST_LISTS = 500
+"""In brackets, in the front matter; a reader's time grows with the square of those within each other."""
 
 
 def read_markdown(data: bytes, source: str, options: ReadOptions) -> Document:
@@ -86,14 +88,32 @@ def _front_matter(text: str, source: str) -> tuple[dict[str, str], str]:
     import yaml
 
     try:
+        _check_front_matter(match.group(1), source)
         fields: Any = yaml.safe_load(match.group(1))
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
+        # Dates that do not exist and numbers of thousands of digits are no YAMLError.
         raise DocumentError(f"The front matter of {source} (between the --- lines) is not valid YAML.") from None
     if not isinstance(fields, dict):
         return {}, text
     # YAML reads 2026-11-21 as a date.
     scalars = {name: value for name, value in fields.items() if isinstance(value, str | int | float | datetime.date)}
     return {str(name).lower(): clean(str(value)) for name, value in scalars.items()}, text[match.end() :]
+
+
+def _check_front_matter(text: str, source: str) -> None:
+    """Refuse what a description of a document does not need and an attack does.
+
+    A few lines that refer to their own parts again and again fill any memory when they are merged.
+    """
+    import yaml
+
+    lists = 0
+    for token in yaml.scan(text, Loader=yaml.SafeLoader):
+        if isinstance(token, yaml.AliasToken):
+            raise DocumentError(f"The front matter of {source} was not read: it refers to its own parts (aliases).")
+        lists += isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken)
+        if lists > MOST_LISTS:
+            raise DocumentError(f"The front matter of {source} was not read: it has more than {MOST_LISTS} lists.")
 
 
 def markdown_blocks(text: str) -> list[Block]:
@@ -201,7 +221,8 @@ def plain(text: str) -> str:
         kept.append(match["code"].strip() if match["code"] is not None else match.group())
         return f"\x00{len(kept) - 1}\x00"
 
-    text = _PROTECTED.sub(keep, text)
+    # The character 0 marks the places of what is kept, and belongs into no text.
+    text = _PROTECTED.sub(keep, text.replace("\x00", ""))
     for pattern, replacement in (*_MARKUP, *_EMPHASIS * MOST_NESTED_EMPHASIS, _ESCAPE):
         text = pattern.sub(replacement, text)
     for number, part in enumerate(html.unescape(text).split("\x00")):

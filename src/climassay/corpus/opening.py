@@ -1,12 +1,11 @@
 """Bring a file's bytes into memory within bounds, and find out of what kind it is."""
 
-import gzip
-import io
-import zlib
+import errno
 from pathlib import Path
 from typing import NamedTuple
 
 from climassay.errors import DocumentError
+from climassay.given_files import in_megabytes, read_whole, reason, unpacked
 
 KINDS: dict[str, str] = {
     ".pdf": "pdf",
@@ -31,7 +30,6 @@ KINDS: dict[str, str] = {
 """Kind of file by the ending of its name; each also with ``.gz`` after it."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_STEP = 1 << 20
 
 
 class Opened(NamedTuple):
@@ -72,10 +70,10 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> Opened:
     try:
         size = path.stat().st_size
         if size > max_bytes:
-            raise DocumentError(f"{source} is larger than the limit of {_megabytes(max_bytes)}.")
-        data = path.read_bytes()
+            raise DocumentError(f"{source} is larger than the limit of {in_megabytes(max_bytes)}.")
+        data = read_whole(path, max_bytes)
     except OSError as error:
-        raise DocumentError(f"{source} cannot be read ({(error.strerror or type(error).__name__).lower()}).") from None
+        raise DocumentError(f"{source} cannot be read ({reason(error)}).") from None
     if not data:
         raise DocumentError(f"{source} is empty.")
     if kind is None and not data.startswith(b"%PDF-"):
@@ -91,21 +89,12 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> Opened:
 
 
 def _gunzip(data: bytes, source: str, max_bytes: int) -> bytes:
-    parts: list[bytes] = []
-    total = 0
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-            while part := stream.read(_STEP):
-                total += len(part)
-                if total > max_bytes:
-                    raise DocumentError(f"{source} unpacks to more than the limit of {_megabytes(max_bytes)}.")
-                parts.append(part)
-    except (EOFError, zlib.error, gzip.BadGzipFile):
+        content = unpacked(data, max_bytes)
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise DocumentError(f"{source} unpacks to more than the limit of {in_megabytes(max_bytes)}.") from None
         raise DocumentError(f"{source} is a damaged or truncated gzip file.") from None
-    if not total:
+    if not content:
         raise DocumentError(f"{source} is empty.")
-    return b"".join(parts)
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / (1 << 20):.0f} MB" if size >= 1 << 20 else f"{size} bytes"
+    return content

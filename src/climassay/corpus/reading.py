@@ -47,17 +47,22 @@ def read(
 def find_files(paths: Iterable[str | Path]) -> list[Path]:
     """Files to read, each once: a file as named; of a folder, all files of known kinds below it in name order.
 
-    Hidden files and folders, and files of unknown kinds, are left out unless they are named themselves.
+    Hidden files and folders, files of unknown kinds, and links that lead out of the folder are left out unless they are
+    named themselves: a folder from somebody else may link to files that were never meant to be read.
     """
     found: dict[Path, None] = {}
     for path in map(Path, paths):
         if path.is_dir():
             below = (file for file in sorted(path.rglob("*")) if file.is_file() and kind_of(file))
             visible = (file for file in below if not any(part.startswith(".") for part in file.relative_to(path).parts))
-            found.update(dict.fromkeys(visible))
+            found.update(dict.fromkeys(file for file in visible if _lies_in(file, path)))
         else:
             found[path] = None
     return list(found)
+
+
+def _lies_in(file: Path, folder: Path) -> bool:
+    return folder.resolve() in file.resolve().parents
 
 
 def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) -> Iterator[ReadResult]:

@@ -17,6 +17,8 @@ from climassay.corpus.markdown import markdown_blocks
 from climassay.corpus.options import ReadOptions, ReadResult
 from climassay.corpus.text import decode, paragraphs
 from climassay.errors import DocumentError
+from climassay.given_files import parse_json
+from climassay.questions.parquet import read_parquet
 
 Row = Mapping[str, Any]
 LISTED_ROWS = 5
@@ -172,8 +174,8 @@ def _read_jsonl(data: bytes, source: str) -> Table:
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
+            value = parse_json(line)
+        except ValueError:
             value = None
         if isinstance(value, dict):
             rows.append(value)
@@ -188,8 +190,8 @@ def _read_jsonl(data: bytes, source: str) -> Table:
 
 def _read_json(data: bytes, source: str) -> Table:
     try:
-        value = json.loads(decode(data, source))
-    except (ValueError, RecursionError) as error:
+        value = parse_json(decode(data, source))
+    except ValueError as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         raise DocumentError(f"{source} is not valid JSON{where}; a file of one object a line ends in .jsonl.") from None
     if isinstance(value, dict):
@@ -201,14 +203,11 @@ def _read_json(data: bytes, source: str) -> Table:
 
 
 def _read_parquet(data: bytes, source: str) -> Table:
-    import pyarrow
-    import pyarrow.parquet
-
     try:
-        table = pyarrow.parquet.read_table(pyarrow.BufferReader(data))
-    except (pyarrow.ArrowException, OSError, ValueError):
-        raise DocumentError(f"{source} is not a readable Parquet file (damaged or truncated).") from None
-    return Table(list(table.column_names), table.to_pylist(), [])
+        table = read_parquet(data)
+    except ValueError as error:
+        raise DocumentError(f"{source} is not a readable Parquet file: {error}.") from None
+    return Table(table.names, table.rows, [])
 
 
 def _names(rows: Sequence[Row]) -> list[str]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         expected_answer,
         open_pool,
     )
-    from climassay.evaluation.experiment_file import ExperimentPlan, load_plan, parse_plan
+    from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, ModelSpec, load_plan, parse_plan
     from climassay.evaluation.experiment_scores import ExperimentScores, score_experiment
     from climassay.evaluation.experiment_store import load_experiment
     from climassay.evaluation.matrix import Bench, read_benchmark, run_experiment
@@ -80,7 +80,9 @@ _PLACES = {
         "open_pool",
     ),
     "experiment_file": (
+        "BenchmarkSpec",
         "ExperimentPlan",
+        "ModelSpec",
         "load_plan",
         "parse_plan",
     ),
@@ -169,6 +171,7 @@ __all__ = [
     "AccuracyRow",
     "Assumptions",
     "Bench",
+    "BenchmarkSpec",
     "Cell",
     "ContaminationReport",
     "ExamplePool",
@@ -180,6 +183,7 @@ __all__ = [
     "McqEvaluation",
     "McqScores",
     "ModelMeans",
+    "ModelSpec",
     "Outcome",
     "PairedRow",
     "Plan",

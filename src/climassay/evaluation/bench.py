@@ -16,6 +16,8 @@ from climassay.models.contract import Generator, OptionScorer
 from climassay.workspace import Workspace
 
 OnTraining = Callable[[str, int, int, float], None]
+LoadModel = Callable[..., Generator]
+"""Like :func:`climassay.models.load_model`."""
 
 
 def open_bench(
@@ -25,6 +27,7 @@ def open_bench(
     prompts: TaskPrompts | None = None,
     deadline: float | None = None,
     on_training: OnTraining | None = None,
+    load: LoadModel | None = None,
 ) -> Bench:
     """Everything that a plan names, opened when it is first needed.
 
@@ -34,10 +37,11 @@ def open_bench(
         prompts: In which questions are asked and learned; the built-in ones by default.
         deadline: Seconds after which a request to a server has failed, retries included.
         on_training: Called with (adapter, steps taken, steps in all, validation loss) while an adapter is trained.
+        load: Loads the models that are asked; :func:`climassay.models.load_model` by default.
     """
 
     def open_model(spec: ModelSpec, adapter: Path | None) -> Generator:
-        return load_spec(spec, workspace, adapter=adapter, deadline=deadline)
+        return load_spec(spec, workspace, adapter=adapter, deadline=deadline, load=load)
 
     def adapter(model: ModelSpec, setting: SettingSpec) -> Adapter | None:
         return find_adapter(model, setting, plan, workspace, prompts=prompts, on_progress=on_training)
@@ -57,9 +61,14 @@ def open_bench(
 
 
 def load_spec(
-    spec: ModelSpec, workspace: Workspace, *, adapter: Path | None = None, deadline: float | None = None
+    spec: ModelSpec,
+    workspace: Workspace,
+    *,
+    adapter: Path | None = None,
+    deadline: float | None = None,
+    load: LoadModel | None = None,
 ) -> Generator:
-    """Load a model of a plan.
+    """Load a model of a plan; see :func:`open_bench`.
 
     Raises:
         InputError: Its name or an option is not understood.
@@ -69,7 +78,7 @@ def load_spec(
     from climassay.models.openai_prices import model_price
     from climassay.models.openai_retry import RetryPolicy
 
-    return load_model(
+    return (load or load_model)(
         spec.name,
         base_url=spec.base_url,
         device=spec.device,

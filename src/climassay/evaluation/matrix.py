@@ -55,6 +55,8 @@ class Bench:
     """Finds, or trains, what a setting adds to a model; None for nothing."""
     scorer: Callable[[Ask], AnswerScorer]
     """Makes the scorer of answers in words; models that it asks go through the records."""
+    keeps_models: bool = False
+    """Whether models stay open after the experiment, because they belong to the caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +101,19 @@ def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
     joined = join_questions(spec.name, wanted)
     if not joined.questions:
         raise InputError(f"The benchmark {spec.name} has no question of the kinds {', '.join(plan.tasks)}.")
-    return replace(joined, questions=_drawn(joined.questions, plan))
+    return limited(joined, plan)
 
 
-def _drawn(questions: tuple[Question, ...], plan: ExperimentPlan) -> tuple[Question, ...]:
+def limited(question_set: QuestionSet, plan: ExperimentPlan) -> QuestionSet:
+    """A question set cut to the plan's limit, by a seeded draw for each task; whole where there is no limit."""
     if plan.limit is None:
-        return questions
+        return question_set
     kept: set[str] = set()
     for kind in plan.tasks:
-        ids = [question.id for question in questions if question.kind == kind]
+        ids = [question.id for question in question_set.of_kind(kind)]
         order = np.random.default_rng(plan.seed).permutation(len(ids))[: plan.limit]
         kept |= {ids[int(place)] for place in order}
-    return tuple(question for question in questions if question.id in kept)
+    return replace(question_set, questions=tuple(one for one in question_set.questions if one.id in kept))
 
 
 def answers_wanted(plan: ExperimentPlan, sets: Mapping[str, QuestionSet]) -> int:
@@ -202,7 +205,8 @@ def _opened(bench: Bench, model: ModelSpec, adapter: Adapter | None) -> "Iterato
     try:
         yield loaded
     finally:
-        loaded.close()
+        if not bench.keeps_models:
+            loaded.close()
 
 
 def _run_setting(work: _Work, model: ModelSpec, loaded: Generator, setting: Setting, adapter: Adapter | None) -> None:

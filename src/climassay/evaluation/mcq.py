@@ -114,6 +114,9 @@ def option_orders(options: int, wanted: int, seed: int) -> list[tuple[int, ...]]
 
     Returns:
         Orders; position p of an order holds the index of the option shown there.
+
+    Raises:
+        InputError: Fewer than one order is wanted.
     """
     if wanted < 1:
         raise InputError(f"At least one option order is needed, not {wanted}.")

@@ -17,6 +17,7 @@ other half 98.8% are let through) with an eye on the other sets, and headlines w
 look at the myths.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -196,17 +197,18 @@ def _weights(encoder: Encoder) -> NDArray[np.float64]:
     file = cache_folder() / "checkability" / f"{encoder.fingerprint[:32]}-{digest[:16]}.npy"
     try:
         kept = np.load(file, allow_pickle=False)
-        if kept.shape == (2, encoder.width + 1):
+        if kept.shape == (2, encoder.width + 1) and np.isfinite(kept).all():
             return np.asarray(kept, dtype=np.float64)
-    except (OSError, ValueError, EOFError):
+    except (OSError, ValueError, EOFError, AttributeError, TypeError):
         pass  # not there, or spoilt: fitted anew
     weights = fit(examples(), encoder.encode([one.text for one in examples()]))
-    file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_suffix(f".{os.getpid()}.tmp")
-    try:
+    # It is only a cache: where the disk is full, the regressions are fitted again the next time.
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as target:
             np.save(target, weights, allow_pickle=False)
         temporary.replace(file)
-    finally:
+    with contextlib.suppress(OSError):
         temporary.unlink(missing_ok=True)
     return weights

@@ -5,7 +5,6 @@ evidence, corrected by the same prompt without content; or a trained verdict hea
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from climassay.errors import InputError, ModelError
 from climassay.factcheck.checking import claim_id
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.verdict_head import VerdictHead
+from climassay.given_files import parse_json
 from climassay.judging import ActivationStore
 from climassay.models.calibration import PLACEHOLDERS, calibrate, mean_log_probabilities
 from climassay.models.contract import Encoder, Generator, OptionRequest, OptionScorer
@@ -241,7 +241,7 @@ def _evidence(value: Any, where: str) -> list[Evidence]:
     """Passages of one cell."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
-            value = json.loads(value)
+            value = parse_json(value)
         except ValueError:
             return [Evidence(_text(value))]
     if isinstance(value, (str, Mapping)) or value is None:

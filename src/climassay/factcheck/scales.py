@@ -1,13 +1,13 @@
 """Verdict scales: their labels in order, what each means, and how fine scales collapse into coarse ones."""
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from climassay.configuration import load_toml
 from climassay.errors import InputError
 from climassay.primer import VERDICTS
 
@@ -54,7 +54,11 @@ class Scale:
         return abs(self.position(first) - self.position(second))
 
     def position(self, label: str) -> int:
-        """Place of a label, 0 for the most wrong."""
+        """Place of a label, 0 for the most wrong.
+
+        Raises:
+            InputError: It is not a label of the order.
+        """
         if label not in self.labels:
             raise InputError(f"{label!r} is not a verdict of the scale {self.name}: it has {', '.join(self.labels)}.")
         return self.labels.index(label)
@@ -247,15 +251,7 @@ def load_scale(name: str) -> Scale:
     if not name.endswith(".toml"):
         raise InputError(f"There is no scale {name!r}: there are {', '.join(SCALES)}, or a .toml file of your own.")
     path = Path(name)
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"There is no file at {path}.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The scale {path} cannot be read: {error}.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path} is not valid TOML: {error}.") from None
-    return parse_scale(data, path.stem, where=str(path))
+    return parse_scale(load_toml(path), path.stem, where=str(path))
 
 
 def parse_scale(data: Mapping[str, Any], name: str, *, where: str) -> Scale:

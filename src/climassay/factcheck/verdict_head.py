@@ -150,7 +150,11 @@ class VerdictHead:
         return found
 
     def judge(self, material: Material) -> FloatArray:
-        """First step: probabilities of :data:`EVIDENCE_LABELS`, shape [pairs, 3]; meaningless where reading failed."""
+        """First step: probabilities of :data:`EVIDENCE_LABELS`, shape [pairs, 3]; meaningless where reading failed.
+
+        Raises:
+            InputError: What was read has another number of features than the head was trained on.
+        """
         features = np.concatenate(material.blocks(self.reading), axis=1)
         if features.shape[1] != len(self.evidence_weights):
             raise InputError(
@@ -237,7 +241,7 @@ def balanced(probabilities: FloatArray, shares: FloatArray, balance: float) -> F
 
 
 def softmax(logits: FloatArray) -> FloatArray:
-    """Probabilities along the last axis."""
+    """Probabilities along the last axis, in the shape given."""
     powers = np.exp(logits - logits.max(axis=-1, keepdims=True, initial=-np.inf))
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True), dtype=np.float64)
 

@@ -52,7 +52,7 @@ class Lesson:
         return np.bincount(self.truth, minlength=len(VERDICT_LABELS)) / len(self.truth)
 
     def splits(self) -> Iterator[IntArray]:
-        """Claims of each fold."""
+        """Claims of each fold, each of shape [claims of the fold]."""
         for fold in np.unique(self.folds):
             yield np.flatnonzero(self.folds == fold)
 
@@ -120,12 +120,17 @@ def held_out_verdicts(lesson: Lesson, guesses: FloatArray) -> FloatArray:
 
 
 def rule_verdict(evidence: IntArray) -> int:
-    """Climate-FEVER's verdict from labels of passages, as a place in :data:`VERDICT_LABELS`."""
+    """Climate-FEVER's verdict from labels of passages, shape [passages], as a place in :data:`VERDICT_LABELS`."""
     return int(rule_probabilities(np.eye(len(EVIDENCE_LABELS))[evidence]).argmax())
 
 
 def log_loss(probabilities: FloatArray, labels: IntArray) -> float:
-    """Mean negative log-likelihood of the labels, in nats."""
+    """Mean negative log-likelihood of the labels, in nats.
+
+    Args:
+        probabilities: Shape [n, labels], rows sum to 1.
+        labels: Shape [n], columns of the right ones.
+    """
     given = probabilities[np.arange(len(labels)), labels]
     return float(-np.log(np.maximum(given, 1e-12)).mean())
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from climassay.generation.contexts import ContextFinder
+    from climassay.generation.dataset_store import DatasetStore
     from climassay.generation.draft import (
         EXPERT_REASONS,
         Decision,
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     )
     from climassay.generation.draft_files import read_drafts, write_drafts
     from climassay.generation.evolving import Evolver
+    from climassay.generation.line import LineReport, run_line
+    from climassay.generation.line_parts import open_parts
     from climassay.generation.masking import (
         Choice,
         Masker,
@@ -37,11 +40,13 @@ if TYPE_CHECKING:
         push_dataset,
         read_dataset,
     )
+    from climassay.generation.recipe import CountSpec, Recipe, ScreenSpec, WriterSpec, check_recipe, load_recipe
     from climassay.generation.seeds import SeedSampler
     from climassay.generation.writing import Assignment, Writer
 
 _PLACES = {
     "contexts": ("ContextFinder",),
+    "dataset_store": ("DatasetStore",),
     "draft": (
         "EXPERT_REASONS",
         "Decision",
@@ -55,6 +60,9 @@ _PLACES = {
     ),
     "draft_files": ("read_drafts", "write_drafts"),
     "evolving": ("Evolver",),
+    "line": ("LineReport", "run_line"),
+    "line_parts": ("open_parts",),
+    "recipe": ("CountSpec", "Recipe", "ScreenSpec", "WriterSpec", "check_recipe", "load_recipe"),
     "seeds": ("SeedSampler",),
     "writing": ("Assignment", "Writer"),
     "masking": ("Choice", "Masker", "PromptedMasker", "StatisticsMasker", "TrainedMasker", "mask", "open_masker"),
@@ -67,14 +75,19 @@ __all__ = [
     "Assignment",
     "Choice",
     "ContextFinder",
+    "CountSpec",
+    "DatasetStore",
     "Decision",
     "Draft",
     "Evolver",
+    "LineReport",
     "Masker",
     "Origin",
     "PromptedMasker",
     "PublishedDataset",
     "Reason",
+    "Recipe",
+    "ScreenSpec",
     "SeedSampler",
     "SourcePassage",
     "StatisticsMasker",
@@ -83,13 +96,18 @@ __all__ = [
     "TrainedMasker",
     "Wording",
     "Writer",
+    "WriterSpec",
+    "check_recipe",
     "contains_canary",
+    "load_recipe",
     "mask",
     "open_masker",
+    "open_parts",
     "publish_dataset",
     "push_dataset",
     "read_dataset",
     "read_drafts",
+    "run_line",
     "write_drafts",
 ]
 

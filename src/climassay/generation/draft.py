@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from climassay.configuration import check_types
 from climassay.corpus import Passage
 from climassay.errors import InputError
 from climassay.questions import GAP, Kind, Level, Question
@@ -217,7 +218,7 @@ def draft_from_row(row: Mapping[str, Any]) -> Draft:
         earlier = origin.get("evolved_from")
         origin["prompts"] = tuple((name, digest) for name, digest in origin["prompts"])
         origin["evolved_from"] = None if earlier is None else _wording(earlier)
-        return Draft(
+        draft = Draft(
             **{
                 **row,
                 "wording": _wording(row["wording"]),
@@ -226,8 +227,13 @@ def draft_from_row(row: Mapping[str, Any]) -> Draft:
                 "decisions": tuple(_decision(decision) for decision in row["decisions"]),
             }
         )
-    except (KeyError, TypeError, ValueError) as error:
+        for part in (draft, draft.wording, draft.origin, *draft.passages, *draft.decisions):
+            check_types(part)
+        if not draft.passages:
+            raise ValueError("it has no passage")
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"This is not a draft of climassay: {error}.") from None
+    return draft
 
 
 def _decision(row: Mapping[str, Any]) -> Decision:

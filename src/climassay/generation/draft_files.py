@@ -1,21 +1,33 @@
 """Drafts in files: JSON Lines, one draft a line, with all that was decided about it."""
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from climassay.errors import InputError
+from climassay.folder_files import cannot_write
 from climassay.generation.draft import Draft, draft_from_row, draft_row
+from climassay.given_files import parse_json, read_lines, reason
 
 
 def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
-    """Write drafts; the file appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write drafts; the file appears whole or not at all.
+
+    Raises:
+        InputError: It cannot be written.
+    """
     unfinished = path.with_name(path.name + ".part")
-    with unfinished.open("w", encoding="utf-8") as file:
-        for draft in drafts:
-            file.write(json.dumps(draft_row(draft), ensure_ascii=False, allow_nan=False) + "\n")
-    unfinished.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished.open("w", encoding="utf-8") as file:
+            for draft in drafts:
+                file.write(json.dumps(draft_row(draft), ensure_ascii=False, allow_nan=False) + "\n")
+        unfinished.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise cannot_write(path, error) from error
 
 
 def read_drafts(path: Path) -> Iterator[Draft]:
@@ -25,19 +37,18 @@ def read_drafts(path: Path) -> Iterator[Draft]:
         InputError: The file cannot be read, or a line is not a draft.
     """
     try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield _draft(line, f"{path}, line {number}")
+        for number, line in enumerate(read_lines(path), start=1):
+            if line.strip():
+                yield _draft(line, f"{path}, line {number}")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The drafts {path} cannot be read: {error}.") from None
+        raise InputError(f"The drafts {path} cannot be read: {reason(error)}.") from None
 
 
 def _draft(line: str, place: str) -> Draft:
     try:
-        row = json.loads(line)
+        row = parse_json(line)
         if not isinstance(row, dict):
             raise InputError("it is no object")
         return draft_from_row(row)
-    except (json.JSONDecodeError, InputError) as error:
+    except (ValueError, InputError) as error:
         raise InputError(f"{place}: {error}") from None

@@ -38,6 +38,8 @@ from climassay.records import RecordedModel, Records, Run
 from climassay.workspace import Workspace
 
 Recording = Callable[[Generator], RecordedModel]
+LoadModel = Callable[..., Generator]
+"""Like :func:`climassay.models.load_model`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +52,16 @@ class Desk:
     evolver: Evolver
 
 
-def load_writer_model(spec: WriterSpec, workspace: Workspace, *, deadline: float | None = None) -> Generator:
+def load_writer_model(
+    spec: WriterSpec, workspace: Workspace, *, deadline: float | None = None, load: LoadModel = load_model
+) -> Generator:
     """The model that writes.
 
     Raises:
         InputError: Its name or an option is not understood.
         ModelError: It cannot be found or loaded.
     """
-    return load_model(
+    return load(
         spec.model,
         base_url=spec.base_url,
         device=spec.device,
@@ -140,6 +144,7 @@ def open_parts(
     prompts: Path | None = None,
     deadline: float | None = None,
     use_cache: bool = True,
+    load: LoadModel = load_model,
 ) -> Iterator[Parts]:
     """Everything that a recipe names, opened, with every model behind records; closed at the end.
 
@@ -151,6 +156,7 @@ def open_parts(
         prompts: Folder of the user's own prompts.
         deadline: Seconds after which a request to a server has failed, retries included.
         use_cache: False asks everything afresh.
+        load: Loads the models that write and that answer the questions again.
 
     Raises:
         InputError: Something that the recipe names does not exist or does not fit.
@@ -167,11 +173,11 @@ def open_parts(
         # What may be misspelt comes before what takes long to load.
         encoder = open_collections(workspace, recipe.collections).encoder
         check = _screening(recipe, encoder, recorded)
-        model = recorded(load_writer_model(recipe.writer, workspace, deadline=deadline))
+        model = recorded(load_writer_model(recipe.writer, workspace, deadline=deadline, load=load))
         desk = open_desk(recipe, workspace, model, prompts=prompts)
         duplicates = DuplicateFinder(encoder, jaccard=recipe.screening.jaccard, cosine=recipe.screening.cosine)
         steps = [
-            *_consistency(recipe, model, recorded, prompts),
+            *_consistency(recipe, model, recorded, prompts, load),
             *_validation(recipe, recorded, prompts),
             *_masking(recipe, workspace, recorded, prompts),
         ]
@@ -217,14 +223,14 @@ def _judge(name: str, recorded: Recording) -> OptionScorer | None:
 
 
 def _consistency(
-    recipe: Recipe, writer: RecordedModel, recorded: Recording, prompts: Path | None
+    recipe: Recipe, writer: RecordedModel, recorded: Recording, prompts: Path | None, load: LoadModel
 ) -> Iterator[Deciding]:
     """Answering each multiple-choice question again, with its passages, in several orders of its options."""
     from climassay.evaluation import TaskPrompts
 
     spec = recipe.screening
     if spec.consistency and recipe.counts.mcq:
-        model = writer if spec.consistency == "writer" else recorded(load_model(spec.consistency))
+        model = writer if spec.consistency == "writer" else recorded(load(spec.consistency))
         asked = SelfConsistency(
             model, orders=spec.orders, needed=spec.needed, prompts=TaskPrompts.load(prompts), seed=recipe.seed
         )

@@ -2,7 +2,7 @@
 
 from climassay.grounding.answer import GroundedAnswer, Source, answer_question
 from climassay.grounding.citing import IN_HOUSE_MARK, AnswerSentence, ground_text, written
-from climassay.grounding.presentation import answer_card, answer_report
+from climassay.grounding.presentation import answer_card, answer_data, answer_report
 from climassay.grounding.retrieval import CollectionGroup, open_collections
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "GroundedAnswer",
     "Source",
     "answer_card",
+    "answer_data",
     "answer_question",
     "answer_report",
     "ground_text",

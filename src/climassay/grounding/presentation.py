@@ -1,4 +1,7 @@
-"""A grounded answer as part of a report."""
+"""A grounded answer as part of a report, and as data."""
+
+from dataclasses import asdict
+from typing import Any
 
 from climassay.grounding.answer import GroundedAnswer
 from climassay.reporting import AnswerCard, Report, Section
@@ -34,3 +37,12 @@ def answer_report(answer: GroundedAnswer) -> Report:
         sections=(Section("Answer", (answer_card(answer),)),),
         facts=(("Model fingerprint", answer.fingerprint),),
     )
+
+
+def answer_data(answer: GroundedAnswer) -> dict[str, Any]:
+    """The answer as JSON can write it, with its whole text and the citation of every source."""
+    data = asdict(answer)
+    data["text"] = answer.text
+    for source, entry in zip(answer.sources, data["sources"], strict=True):
+        entry["citation"] = source.citation
+    return data

@@ -26,6 +26,7 @@ from climassay.generation.annotation import (
     edit_texts,
     edited_wording,
 )
+from climassay.given_files import parse_json
 from climassay.questions import option_letter
 from climassay.questions.rows import read_bytes
 
@@ -207,10 +208,10 @@ def read_argilla(path: Path, drafts: Mapping[str, Draft], users: Mapping[str, st
     """
     file = path / "records.json" if path.is_dir() else path
     try:
-        records = json.loads(read_bytes(file))
+        records = parse_json(read_bytes(file))
         if not isinstance(records, list) or not all(isinstance(one, dict) and "responses" in one for one in records):
             raise ValueError("a list of records with responses is wanted")
-    except (ValueError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise InputError(f"{file} holds no records of Argilla (JSON): {error}.") from None
     names = {_user_id(annotator, text): annotator for annotator, text in (users or {}).items()}
     labels: list[GivenLabel] = []

@@ -28,6 +28,7 @@ from climassay.generation.annotation import (
     edit_texts,
     edited_wording,
 )
+from climassay.given_files import parse_json
 from climassay.questions import option_letter
 from climassay.questions.rows import read_bytes
 
@@ -181,10 +182,10 @@ def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile
         InputError: It cannot be read or is no such export. Annotations that make no label are told in the result.
     """
     try:
-        tasks = json.loads(read_bytes(path))
+        tasks = parse_json(read_bytes(path))
         if not isinstance(tasks, list) or not all(isinstance(task, dict) and "data" in task for task in tasks):
             raise ValueError("a list of tasks with data is wanted")
-    except (ValueError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise InputError(f"{path} is no export of Label Studio (JSON): {error}.") from None
     labels: list[GivenLabel] = []
     unreadable: list[str] = []

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from climassay import __version__
 from climassay.errors import InputError
 from climassay.folder_files import remove_files, write_files
+from climassay.given_files import parse_json, read_text
 from climassay.integrations.benchmark import Benchmark, open_benchmark
 from climassay.integrations.data_card import data_card
 from climassay.integrations.inspect_files import hub_eval, task_file
@@ -146,7 +147,7 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
     if not file.is_file():
         return None
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = parse_json(read_text(file))
         if {"name", "content_sha256", "parts", "files"} <= set(found):
             return dict(found)
     except (OSError, ValueError, TypeError):

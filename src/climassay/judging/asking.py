@@ -35,11 +35,11 @@ class Questions:
         return [self._alone(prompt, item, (" Yes",)) for item in items]
 
     def pairs(self, items: Sequence[Item], pairs: IntArray) -> list[OptionRequest]:
-        """PairS: which of A and B has more of the quality (Liu et al. 2024; thesis, appendix A.1)."""
+        """PairS: which of A and B has more of the quality (Liu et al. 2024; thesis, A.1); ``pairs`` [pairs, 2]."""
         return self._compared(self.prompt("pairs"), items, pairs, (" A", " B"))
 
     def contrast(self, items: Sequence[Item], pairs: IntArray) -> list[OptionRequest]:
-        """PPairS: the answer is made to end in 1 or in 2 (thesis, appendices A.1, B.2 and C.3)."""
+        """PPairS: the answer is made to end in 1 or in 2 (thesis, appendices A.1, B.2, C.3); ``pairs`` [pairs, 2]."""
         return self._compared(self.prompt("contrast"), items, pairs, (" 1", " 2"))
 
     def prompt(self, method: str) -> Prompt:
@@ -70,5 +70,5 @@ class Questions:
 
 
 def mirrored(pairs: IntArray) -> IntArray:
-    """The same pairs in the other order."""
+    """The same pairs, shape [pairs, 2], in the other order."""
     return pairs[:, ::-1]

@@ -67,6 +67,9 @@ def reliability_curve(
         outcomes: Shape [n], 0 or 1.
         bins: Number of bins.
         equal_mass: Bins of equal count instead of equal width; equal probabilities may then fall into two bins.
+
+    Raises:
+        InputError: Shapes differ or are empty, a value lies outside its range, or there are no bins.
     """
     given, came = _checked(probabilities, outcomes)
     if bins < 1:

@@ -70,7 +70,7 @@ class Candidate(Protocol):
         """Compute in one go what the folds will need."""
 
     def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
-        """Learn from a fold's training pairs, or from some of them."""
+        """Learn from a fold's training pairs, or from some of them, shape [pairs, 2]."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ def _zero_shot(table: ContrastTable, layers: tuple[int, ...]) -> Callable[[IntAr
 
 
 def both_ways(pairs: IntArray) -> IntArray:
-    """Unordered pairs in both orders: all of them, then all mirrored."""
+    """Unordered pairs [pairs, 2] in both orders, [2 pairs, 2]: all of them, then all mirrored."""
     return np.concatenate([pairs, mirrored(pairs)])
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from climassay.errors import InputError, ModelError
 from climassay.judging.activation_store import ActivationStore, Rows, Setting, request_key
-from climassay.models.contract import Activations, OpenWeights, OptionRequest, Work
+from climassay.models.contract import Activations, OpenWeights, OptionRequest, Spread, Work
 
 DEFAULT_SHARD = 256
 Progress = Callable[[int], None]
@@ -77,7 +77,8 @@ def harvest(
         layers: Numbered as transformers does: 0 are the embeddings, -1 the last layer after the final norm.
         store: Where states are kept and looked up; without it they are kept in memory.
         token_budget: Most tokens of one forward pass, by default what suits the device.
-        shard: Most requests in one piece of work, which is also what a killed process can lose.
+        shard: Most requests in one piece of work, which is also what a killed process can lose; more where the model is
+            spread over several places and needs more to keep them busy.
         on_progress: Called with the number of requests done since the last call.
 
     Raises:
@@ -100,6 +101,7 @@ def harvest(
     work = _Work(model, requests, tuple(layers), token_budget)
     before = model.work
     served = [index for index, key in work.keys.items() if key in shelf]
+    shard = max(shard, model.wave) if isinstance(model, Spread) else shard
     work.run(shelf, shard, on_progress or _silent, done=len(served) + len(work.failed))
     return _harvest(shelf, work, len(served), max(options, default=0), model.work - before)
 

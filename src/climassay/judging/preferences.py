@@ -78,7 +78,7 @@ class Preferences:
         return self._comparisons.look_up(pairs)
 
     def judge(self, pairs: IntArray) -> Judgements:
-        """The same, with the failures marked."""
+        """As :meth:`ask`, for pairs of shape [pairs, 2], with the failures marked."""
         log_odds = self.ask(pairs)
         lost = [(min(i, j), max(i, j)) in self._failed for i, j in pairs.tolist()]
         return Judgements(log_odds, np.array(lost, dtype=bool))

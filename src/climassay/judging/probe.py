@@ -79,6 +79,12 @@ def both_orders(forward: ArrayLike, mirrored: ArrayLike) -> FloatArray:
     Args:
         forward: Shape [pairs], log-odds of (i, j).
         mirrored: Shape [pairs], log-odds of (j, i), in the same order.
+
+    Returns:
+        Shape [pairs].
+
+    Raises:
+        InputError: The shapes differ.
     """
     ahead, back = np.asarray(forward, dtype=np.float64), np.asarray(mirrored, dtype=np.float64)
     if ahead.shape != back.shape:
@@ -145,7 +151,7 @@ class PairProbe:
         return _finite(self.scale * raw)
 
     def three_way(self, log_odds: ArrayLike) -> IntArray:
-        """1, 0 or -1 for each pair: i greater, equal within the tie band, j greater."""
+        """1, 0 or -1 for each pair, shape [pairs]: i greater, equal within the tie band, j greater."""
         return three_way(log_odds, self.tie_band)
 
 
@@ -190,7 +196,7 @@ class PointProbe:
         return np.asarray(scores[pairs[:, 0]] - scores[pairs[:, 1]], dtype=np.float64)
 
     def three_way(self, log_odds: ArrayLike) -> IntArray:
-        """1, 0 or -1 for each pair: i greater, equal within the tie band, j greater."""
+        """1, 0 or -1 for each pair, shape [pairs]: i greater, equal within the tie band, j greater."""
         return three_way(log_odds, self.tie_band)
 
 

@@ -109,6 +109,9 @@ def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = No
         rows: Shape [rows, features], centred.
         standardise: Divide each feature by its standard deviation first; constant features get no weight.
         pairs: Shape [pairs, 2]: pairs are differences of rows; None: the rows are the pairs.
+
+    Raises:
+        InputError: All rows are the same.
     """
     factor = np.ones(rows.shape[1])
     if standardise:

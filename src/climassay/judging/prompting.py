@@ -88,7 +88,13 @@ def margins(answers: Sequence[OptionScores]) -> FloatArray:
 
 
 def averaged(log_odds: FloatArray, failed: np.ndarray, orders: int) -> Judgements:
-    """Judgements from answers of pairs, or of pairs followed by the same pairs mirrored."""
+    """Judgements from answers of pairs, or of pairs followed by the same pairs mirrored.
+
+    Args:
+        log_odds: Shape [orders * pairs], of the first item against the second.
+        failed: Shape [orders * pairs], whether there is no answer.
+        orders: 1 or 2.
+    """
     if orders == 1:
         return Judgements(np.where(failed, 0.0, log_odds), failed)
     half = len(log_odds) // 2

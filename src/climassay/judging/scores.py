@@ -44,7 +44,7 @@ class JudgedPairs:
     """[pairs]; 1, 0 or -1, by the tie band of the fold; :data:`NO_ANSWER` where a comparison failed."""
 
     def take(self, chosen: NDArray[np.bool_]) -> "JudgedPairs":
-        """Some of the pairs."""
+        """Some of the pairs, by a mask of shape [pairs]."""
         return JudgedPairs(self.pairs[chosen], self.truth[chosen], self.log_odds[chosen], self.predicted[chosen])
 
 
@@ -74,13 +74,24 @@ class Units:
         return np.asarray(self.counts[:, first] * np.where(same, 1.0, self.counts[:, second]))
 
     def mean(self, values: FloatArray, pairs: IntArray) -> Figure:
-        """Mean of one value a pair, for example whether it was judged rightly."""
+        """Mean of one value a pair, for example whether it was judged rightly.
+
+        Args:
+            values: Shape [pairs].
+            pairs: Items of each pair, shape [pairs, 2].
+        """
         if len(values) == 0:
             return Figure(None, None, None, 0)
         return self._figure(float(values.mean()), self._resampled(values, pairs), len(values))
 
     def difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedFigure":
-        """Mean of ``second - first`` on the same pairs, with the p-value of its bootstrap distribution."""
+        """Mean of ``second - first`` on the same pairs, with the p-value of its bootstrap distribution.
+
+        Args:
+            first: Shape [pairs].
+            second: Shape [pairs].
+            pairs: Items of each pair, shape [pairs, 2].
+        """
         if len(first) == 0:
             return PairedFigure(Figure(None, None, None, 0), None)
         change = second - first
@@ -90,7 +101,12 @@ class Units:
         return PairedFigure(self._figure(float(change.mean()), samples, len(change)), p_value)
 
     def group_mean(self, values: FloatArray, units: IntArray) -> Figure:
-        """Mean of one value a group, for example a rank correlation; ``units`` are the groups that have one."""
+        """Mean of one value a group, for example a rank correlation.
+
+        Args:
+            values: Shape [groups that have one].
+            units: Numbers of these groups, in the same order and shape.
+        """
         if len(values) == 0:
             return Figure(None, None, None, 0)
         weights = self.counts[:, units]
@@ -149,7 +165,7 @@ def correlations(
         units: Of all items.
         rankings: For each ranked list its item indices and their scores (more is better); a list is a group of the
             test folds, or all test items of a fold where all items form one group.
-        labels: Of all items.
+        labels: Of all items, shape [items].
 
     Returns:
         ``spearman`` and ``kendall``. Lists with equal labels throughout have no correlation and are left out; ``n`` is

@@ -42,7 +42,7 @@ class ContrastTable:
         return Contrasts(Contrast(plus, minus), margins, failed)
 
     def prepare(self, pairs: IntArray) -> None:
-        """Harvest those of the ordered pairs that are not known yet, all in one go."""
+        """Harvest those of the ordered pairs, shape [pairs, 2], that are not known yet, all in one go."""
         missing = [key for key in dict.fromkeys(map(tuple, pairs.tolist())) if key not in self._rows]
         if missing:
             found = self._harvester.contrasts(self._items, np.array(missing), on_progress=self._on_progress)

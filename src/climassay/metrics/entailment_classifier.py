@@ -63,8 +63,12 @@ class ClassifierEntailment:
                 self._folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
             )
             tokenizer = AutoTokenizer.from_pretrained(self._folder, local_files_only=True, trust_remote_code=False)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise ModelError(f"The classifier {self.name} cannot be loaded from {self._folder}: {error}") from error
+        except ModelError:
+            raise
+        except Exception as error:
+            # What transformers raises for a damaged folder, or one that wants its own code run, is of no one family.
+            said = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+            raise ModelError(f"The classifier {self.name} cannot be loaded from {self._folder}: {said}.") from error
         network.eval()
         return network, tokenizer, places
 

@@ -68,7 +68,7 @@ class PairFeatures(NamedTuple):
 
     @property
     def all(self) -> FloatArray:
-        """Both, named ones last."""
+        """Both, named ones last, shape [pairs, 4 width + features]."""
         return np.concatenate([self.vectors, self.named], axis=1)
 
 

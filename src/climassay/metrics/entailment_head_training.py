@@ -115,7 +115,7 @@ def turned_pairs(pairs: Sequence[LabelledPair], *, seed: int = 0) -> tuple[list[
     a statement that contradicts them, and of some a copy, shortened where it can be, one that they confirm.
 
     Returns:
-        The new pairs, and for each the place of the pair that it was made of.
+        The new pairs, and for each the place of the pair that it was made of, shape [new pairs].
     """
     found, places = [], []
     generator = np.random.default_rng(seed)
@@ -196,7 +196,12 @@ def supporting(probabilities: FloatArray) -> FloatArray:
 
 
 def auroc(scores: FloatArray, positive: NDArray[np.bool_]) -> float:
-    """P(a positive ranks above a negative), ties one half; 0.5 where there are none of one kind."""
+    """P(a positive ranks above a negative), ties one half; 0.5 where there are none of one kind.
+
+    Args:
+        scores: Shape [n].
+        positive: Shape [n].
+    """
     from scipy.stats import rankdata
 
     n = int(positive.sum())

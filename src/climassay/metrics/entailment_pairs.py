@@ -1,13 +1,13 @@
 """Labelled pairs of a premise and a statement: Climate-FEVER's passages and claims, or a table of pairs."""
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError
+from climassay.given_files import parse_json
 from climassay.metrics.claim_groups import claim_id
 from climassay.metrics.entailment import RELATIONS
 from climassay.questions.rows import Row, parse_rows, read_bytes
@@ -88,8 +88,8 @@ def _of_claim(row: Row, place: str) -> Iterator[LabelledPair | None]:
     listed = next((row[name] for name in _EVIDENCE if row.get(name) is not None), None)
     if isinstance(listed, str):
         try:
-            listed = json.loads(listed)
-        except json.JSONDecodeError as error:
+            listed = parse_json(listed)
+        except ValueError as error:
             raise InputError(f"{place}: the evidence is no list of labelled passages.") from error
     if listed is None:
         return

@@ -13,6 +13,7 @@ from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.models.bundled import bundled_path
 from climassay.models.encoder import BUNDLED_ENCODER
 from climassay.models.encoder_batches import token_batches
+from climassay.models.folder_checks import refuse_kernels
 
 _PREFIX = "local:"
 _TOKEN_BUDGET = 8192
@@ -159,7 +160,7 @@ class TokenEncoder:
     def _model(self) -> Any:
         import torch
 
-        model = self._load("AutoModel", dtype=torch.float32)
+        model = self._load("AutoModel", dtype=torch.float32, use_safetensors=True)
         return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
     def _load(self, kind: str, **settings: Any) -> Any:
@@ -171,13 +172,15 @@ class TokenEncoder:
                 f"BERTScore with {self.name} needs torch and transformers: run `pip install 'climassay[local]'`."
             ) from error
         logging.disable_progress_bar()
+        refuse_kernels(Path(self._folder))
         try:
-            return getattr(transformers, kind).from_pretrained(self._folder, **settings)
+            # Without a word on it, transformers would ask on the terminal whether to run the code of a model.
+            return getattr(transformers, kind).from_pretrained(self._folder, trust_remote_code=False, **settings)
         except Exception as error:
             # What transformers raises for a folder that is not one, or is damaged, belongs to no one family.
             raise ModelError(
-                f"The encoder {self.name} is neither a transformers folder here nor a model that the hub gives out "
-                f"({type(error).__name__}): check its name and the connection."
+                f"The encoder {self.name} is neither a transformers folder with safetensors weights here nor such a "
+                f"model that the hub gives out ({type(error).__name__}): check its name and the connection."
             ) from error
 
 

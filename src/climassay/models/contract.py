@@ -11,7 +11,7 @@ Failures are values, not exceptions: a request that fails gives a :class:`Comple
 model that cannot work at all raises :class:`~climassay.errors.ModelError`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -310,6 +310,33 @@ class Encoder(Protocol):
             role: What the texts are: some models put another prompt before queries than before passages.
             on_progress: Called with the number of texts done since the last call.
         """
+
+
+@runtime_checkable
+class StreamingEncoder(Encoder, Protocol):
+    """An encoder that works on several chunks of texts at the same time."""
+
+    def encode_stream(
+        self, chunks: Iterable[Sequence[str]], *, on_progress: Callable[[int], None] | None = None
+    ) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """Vectors of chunks of passages, as they are known.
+
+        Args:
+            chunks: Any number, none of them empty; taken ahead of the results, as many as the encoder is good for.
+            on_progress: Called with the number of texts done since the last call.
+
+        Yields:
+            Number of a chunk, from 0, and its unit vectors, shape [texts, width]; each chunk once, in any order.
+        """
+
+
+@runtime_checkable
+class Spread(Protocol):
+    """A model that is computed in several places, and is therefore given more at a time."""
+
+    @property
+    def wave(self) -> int:
+        """Requests of one call that keep all places busy."""
 
 
 def window_of(model: Generator) -> int:

@@ -15,11 +15,12 @@ BUNDLED_ENCODER = "local:minilm"
 """The default: all-MiniLM-L6-v2."""
 
 _PREFIX = "local:"
-_WEIGHTS = (".safetensors", ".bin", ".onnx")
+_WEIGHTS = (".safetensors",)
 _SETTINGS = (".json", ".txt", ".model")
+_HUB_FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "README.md"]
 
 
-def load_encoder(name: str = BUNDLED_ENCODER, device: str | None = None) -> Encoder:
+def load_encoder(name: str = BUNDLED_ENCODER, device: str | None = None, *, threads: int | None = None) -> Encoder:
     """An encoder by its name; its weights are loaded when it first encodes.
 
     The bundled encoder always runs on the processor, in 8-bit ONNX Runtime, so that a collection made on one machine
@@ -28,6 +29,7 @@ def load_encoder(name: str = BUNDLED_ENCODER, device: str | None = None) -> Enco
     Args:
         name: ``local:minilm`` (bundled all-MiniLM-L6-v2), or ``local:`` and a sentence-transformers folder or hub id.
         device: torch's name of a device, for example ``cuda:0``; by default the GPU where there is one.
+        threads: Texts that the bundled encoder encodes at the same time; by default as many as there are cores.
 
     Raises:
         ModelError: The name has no ``local:``, the model is not there or not the published one, or the bundled encoder
@@ -45,7 +47,7 @@ def load_encoder(name: str = BUNDLED_ENCODER, device: str | None = None) -> Enco
         )
     folder = bundled_path("minilm")
     engine = {"engine": f"graph {GRAPH_VERSION}", "precision": "int8", "windows": str(WINDOW_TOKENS)}
-    return BertEncoder(name, folder, folder_fingerprint(folder, engine))
+    return BertEncoder(name, folder, folder_fingerprint(folder, engine), threads=threads)
 
 
 def folder_fingerprint(folder: Path, settings: Mapping[str, str]) -> str:
@@ -59,13 +61,16 @@ def folder_fingerprint(folder: Path, settings: Mapping[str, str]) -> str:
         64 hexadecimal digits.
 
     Raises:
-        ModelError: The folder has no weights.
+        ModelError: The folder has no weights in safetensors files.
     """
     from climassay.models.file_digest import file_digest
 
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix in _WEIGHTS + _SETTINGS]
     if not any(path.suffix in _WEIGHTS for path in files):
-        raise ModelError(f"The folder {folder} holds no model weights (safetensors, bin or onnx).")
+        raise ModelError(
+            f"The encoder in {folder} has no safetensors weights: save it again with `save_pretrained` (other formats "
+            "can run code when they are read, and are not read)."
+        )
     digest = hashlib.sha256()
     for path in files:
         digest.update(f"{path.relative_to(folder).as_posix()}\0{file_digest(path)}\n".encode())
@@ -93,7 +98,7 @@ def _download(hub_id: str) -> Path:
             f"There is no encoder folder {hub_id}, and the hub cannot be asked: run `pip install 'climassay[local]'`."
         ) from error
     try:
-        return Path(snapshot_download(hub_id))
+        return Path(snapshot_download(hub_id, allow_patterns=_HUB_FILES))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         raise ModelError(
             f"The encoder {hub_id} is neither a folder here nor a model that the hub gives out "

@@ -1,5 +1,6 @@
 """The bundled encoder on ONNX Runtime: eight-bit, without padding, on all cores, started in a fraction of a second."""
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import MissingExtraError, ModelError
+from climassay.folder_files import write_file
 from climassay.models.contract import EncoderRole
 from climassay.models.encoder_graph import BertShape, Precision, build_graph
+from climassay.models.file_digest import file_digest
 from climassay.workspace import cache_folder
 
 WINDOW_TOKENS = 256
@@ -122,22 +125,30 @@ class BertEncoder:
         try:
             return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
         except Exception as error:
+            graph.unlink(missing_ok=True)
             raise ModelError(
-                f"The encoder graph {graph} cannot be loaded ({error}): delete it, it is made anew."
+                f"The encoder graph {graph} could not be loaded ({error}) and has been removed: "
+                "run the command again, it is made anew."
             ) from error
 
     def _graph_file(self) -> Path:
-        """The graph in the cache, made when it is not there; safe when several processes make it at once."""
+        """The graph in the cache, made when it is not there or spoilt; several processes may make it at once."""
         file = cache_folder() / "encoders" / f"{self.fingerprint[:32]}-{self._precision}.onnx"
-        if not file.is_file():
+        receipt = file.with_suffix(".sha256")
+        # One flipped bit of a weight would change every vector, and nobody would see it.
+        if not (file.is_file() and _said(receipt) == file_digest(file)):
             file.parent.mkdir(parents=True, exist_ok=True)
-            temporary = file.with_suffix(f".{os.getpid()}.tmp")
-            try:
-                temporary.write_bytes(build_graph(self._folder, self._precision))
-                temporary.replace(file)
-            finally:
-                temporary.unlink(missing_ok=True)
+            graph = build_graph(self._folder, self._precision)
+            write_file(file, graph)
+            write_file(receipt, hashlib.sha256(graph).hexdigest().encode())
         return file
+
+
+def _said(receipt: Path) -> str:
+    try:
+        return receipt.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def windows(ids: Sequence[int], most: int) -> Iterator[Sequence[int]]:

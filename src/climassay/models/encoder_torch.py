@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from climassay.errors import MissingExtraError, ModelError
 from climassay.models.contract import EncoderRole
 from climassay.models.encoder_batches import token_batches
+from climassay.models.folder_checks import refuse_kernels, refuse_pickles
 
 TOKEN_BUDGET = 8192
 """Padded tokens in a batch: a few megabytes of activations, large enough to keep a CPU or a small GPU busy."""
@@ -39,7 +40,11 @@ class SentenceTransformerEncoder:
 
     @property
     def width(self) -> int:
-        """Number of dimensions."""
+        """Number of dimensions.
+
+        Raises:
+            ModelError: The model cannot be loaded, or does not say.
+        """
         width = self._model.get_embedding_dimension()
         if width is None:
             raise ModelError(f"The encoder {self.name} does not say how many dimensions its vectors have.")
@@ -85,6 +90,20 @@ class SentenceTransformerEncoder:
                 f"The encoder {self.name} needs sentence-transformers: run `pip install 'climassay[local]'`."
             ) from error
         try:
-            return SentenceTransformer(str(self._folder), device=self._device, local_files_only=True)
-        except (OSError, ValueError, RuntimeError, KeyError) as error:
-            raise ModelError(f"The encoder {self.name} cannot be loaded from {self._folder}: {error}") from error
+            refuse_pickles(self._folder)
+            refuse_kernels(self._folder)
+            return SentenceTransformer(
+                str(self._folder),
+                device=self._device,
+                local_files_only=True,
+                trust_remote_code=False,
+                model_kwargs={"use_safetensors": True},
+            )
+        except ModelError:
+            raise
+        except Exception as error:
+            # What its parts raise for a folder that is damaged, or wants its own code to be run, is of no one family.
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raise ModelError(
+                f"The encoder {self.name} cannot be loaded from {self._folder}: {lines[0].rstrip('.')}."
+            ) from error

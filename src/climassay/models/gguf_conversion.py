@@ -83,7 +83,7 @@ def _is_complete(folder: Path) -> bool:
     try:
         receipt: dict[str, str] = json.loads((folder / _RECEIPT).read_text(encoding="utf-8"))
         return all(file_digest(folder / name) == digest for name, digest in receipt.items())
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError, TypeError):
         return False
 
 

@@ -1,8 +1,10 @@
 """Vectors of texts, kept in the cache by their content, so that a text is encoded once."""
 
+import contextlib
 import hashlib
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -50,7 +52,7 @@ def _read(file: Path, width: int) -> dict[str, NDArray[np.float32]]:
     try:
         with np.load(file, allow_pickle=False) as kept:
             keys, vectors = kept["keys"], kept["vectors"]
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+    except (OSError, ValueError, EOFError, KeyError, AttributeError, TypeError, zipfile.BadZipFile, zlib.error):
         return {}  # not there, or spoilt: encoded anew
     if vectors.shape != (len(keys), width):
         return {}
@@ -59,11 +61,14 @@ def _read(file: Path, width: int) -> dict[str, NDArray[np.float32]]:
 
 def _write(file: Path, known: dict[str, NDArray[np.float32]]) -> None:
     """Write the cache as a whole; of two processes that do so at once one wins, and the other encodes again."""
-    file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_suffix(f".{os.getpid()}.tmp")
+    # It is only a cache: where the disk is full, the texts are encoded again the next time.
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with temporary.open("wb") as target:
+        with contextlib.suppress(OSError), temporary.open("wb") as target:
             np.savez(target, keys=np.array(list(known)), vectors=np.stack(list(known.values())))
-        temporary.replace(file)
+            temporary.replace(file)
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from climassay.errors import ModelError
 from climassay.models.openai_limits import AdaptiveLimit, Slot
 from climassay.models.openai_replies import BadReplyError, Reply, error_message, parse_reply
 from climassay.models.openai_retry import Clock, RetryPolicy, parse_retry_after
+from climassay.secrecy import without_key
 
 if TYPE_CHECKING:
     import httpx2
@@ -166,7 +167,7 @@ class Connection:
 
     def _without_secrets(self, text: str) -> str:
         """The text with the API key blanked."""
-        return text.replace(self._api_key, "***") if self._api_key else text
+        return without_key(text.encode("utf-8", "replace"), self._api_key).decode()
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._starting:
@@ -268,8 +269,7 @@ class Connection:
 
     def _clean(self, body: bytes) -> bytes:
         """The body without the API key, should a server echo it."""
-        secret = self._api_key.encode() if self._api_key else b""
-        return body.replace(secret, b"***") if secret and secret in body else body
+        return without_key(body, self._api_key)
 
     def _asked_to_wait(self, attempts: int, error: str) -> str:
         pause = self.limit.paused_until - self._clock.now()

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError, ModelError
+from climassay.given_files import parse_json, read_text
 from climassay.models.openai_api import DEFAULT_BASE_URL, PREFIX, api_key_for, normalised_base_url
 from climassay.models.openai_retry import RetryPolicy, parse_retry_after
+from climassay.secrecy import without_key
 
 FORMAT = "climassay-finetuning"
 VERSION = 1
@@ -65,7 +67,7 @@ def read_state(path: Path) -> FineTuningState:
         InputError: The file is missing, damaged, or no such file.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = parse_json(read_text(path))
         if data.pop("format") != FORMAT or data.pop("version") > VERSION:
             raise ValueError("another format")
         return FineTuningState(**{**data, "settings": _pairs(data["settings"]), "facts": _pairs(data["facts"])})
@@ -302,7 +304,7 @@ class _Job:
         return raw.files if what == "files" else raw.fine_tuning.jobs
 
     def _clean(self, text: str) -> str:
-        return text.replace(self._key, "***") if self._key else text
+        return without_key(text.encode("utf-8", "replace"), self._key).decode()
 
 
 def _needed(found: Any, name: str) -> str:

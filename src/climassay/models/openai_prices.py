@@ -1,12 +1,12 @@
 """What tokens cost. An unknown price is None, never 0."""
 
-import json
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from climassay.configuration import load_toml
 from climassay.errors import InputError
+from climassay.given_files import parse_json, read_text, reason
 
 PRICE_FILES = ("prices.toml", "prices.json")
 
@@ -94,7 +94,7 @@ def find_price(model: str, folder: Path) -> Price | None:
             return None
         try:
             return Price(float(entry["prompt"]), float(entry["completion"]))
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise InputError(
                 f"The price of {model} in {path} cannot be read: it needs numbers named prompt and completion."
             ) from None
@@ -103,10 +103,11 @@ def find_price(model: str, folder: Path) -> Price | None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
-        table = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    except (OSError, ValueError) as error:
-        raise InputError(f"The price table {path} cannot be read: {error}.") from None
+        table = load_toml(path) if path.suffix == ".toml" else parse_json(read_text(path))
+    except OSError as error:
+        raise InputError(f"The price table {path} cannot be read: {reason(error)}.") from None
+    except (InputError, ValueError) as error:
+        raise InputError(f"The price table {path} cannot be read: {str(error).rstrip('.')}.") from None
     if not isinstance(table, dict):
         raise InputError(f"The price table {path} cannot be read: it needs one entry for each model.")
     return table

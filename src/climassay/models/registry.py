@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from climassay.errors import InputError
+from climassay.errors import InputError, MissingExtraError
 from climassay.models.bundled import BUNDLED
 from climassay.models.contract import Generator
 
@@ -45,6 +45,7 @@ def load_model(
     Raises:
         InputError: The name has no known provider, or an option does not go with the provider.
         ModelError: The model cannot be found or loaded.
+        MissingExtraError: A local model without the packages of ``climassay[local]``.
     """
     provider, separator, rest = name.partition(":")
     if not separator and name in BUNDLED:
@@ -56,7 +57,12 @@ def load_model(
         )
     if provider == "local":
         _refuse_options("local", base_url=base_url)
-        from climassay.models.local.model import LocalModel
+        try:
+            from climassay.models.local.model import LocalModel
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(
+                f"The local model {rest} needs {error.name}: run `pip install 'climassay[local]'`."
+            ) from error
 
         return LocalModel(f"local:{rest}", device=device, dtype=dtype, adapter=adapter, concurrency=concurrency)
     _refuse_options("openai", device=device, dtype=dtype, adapter=adapter)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from climassay.errors import InputError
+from climassay.folder_files import write_file
+from climassay.given_files import read_text, reason
 from climassay.models.contract import Message, Role
 
 _FOLDER = Path(__file__).parent
@@ -41,10 +43,10 @@ class Prompt:
     @cached_property
     def _parts(self) -> list[tuple[Role, Any]]:
         from jinja2 import StrictUndefined, TemplateSyntaxError
-        from jinja2.sandbox import SandboxedEnvironment
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-        # Templates may come from other people's folders: the sandbox keeps them from running code.
-        environment = SandboxedEnvironment(
+        # Templates may come from other people's folders: the sandbox keeps them from running code and changing values.
+        environment = ImmutableSandboxedEnvironment(
             undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
         )
         pieces = _ROLE_LINE.split(self.source)
@@ -99,10 +101,19 @@ def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
             raise InputError(f"The prompt folder {overrides} does not exist.")
         own = overrides / file
         if own.is_file():
-            return Prompt(name, own.read_text(encoding="utf-8"), str(own))
+            return Prompt(name, _read(own), str(own))
     if name not in prompt_names():
         raise InputError(f"There is no prompt {name!r}: there are {', '.join(prompt_names())}.")
     return Prompt(name, (_FOLDER / file).read_text(encoding="utf-8"), "built in")
+
+
+def _read(file: Path) -> str:
+    try:
+        return read_text(file)
+    except UnicodeDecodeError as error:
+        raise InputError(f"The prompt {file} is not UTF-8 text (byte {error.start}): save it as UTF-8.") from None
+    except OSError as error:
+        raise InputError(f"The prompt {file} cannot be read: {reason(error)}.") from None
 
 
 def export_prompts(folder: Path) -> list[Path]:
@@ -110,12 +121,14 @@ def export_prompts(folder: Path) -> list[Path]:
 
     Returns:
         The files written.
+
+    Raises:
+        InputError: The folder cannot be written to.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name in prompt_names():
         target = folder / (name + _SUFFIX)
         if not target.exists():
-            target.write_text((_FOLDER / target.name).read_text(encoding="utf-8"), encoding="utf-8")
+            write_file(target, (_FOLDER / target.name).read_bytes())
             written.append(target)
     return written

@@ -1,15 +1,15 @@
 """Rows of the tables that questions come in."""
 
 import csv
-import gzip
 import io
 import json
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError
+from climassay.given_files import parse_json, read_whole, reason, unpacked
+from climassay.questions.parquet import read_parquet
 
 Row = Mapping[str, Any]
 
@@ -18,15 +18,14 @@ def read_bytes(file: Path) -> bytes:
     """Content of a file, unpacked where it is gzip.
 
     Raises:
-        InputError: The file is missing, unreadable or damaged.
+        InputError: The file is missing, unreadable, damaged, or larger than a table may be (512 MB, unpacked).
     """
     try:
-        data = file.read_bytes()
-        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        return unpacked(read_whole(file))
     except FileNotFoundError as error:
         raise InputError(f"There is no file at {file}.") from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"The file {file} cannot be read: {error}.") from error
+    except OSError as error:
+        raise InputError(f"The file {file} cannot be read: {reason(error)}.") from error
 
 
 def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
@@ -40,12 +39,7 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
         InputError: The content is none of these, or not UTF-8.
     """
     if data[:4] == b"PAR1":
-        import pyarrow.parquet
-
-        try:
-            yield from pyarrow.parquet.read_table(io.BytesIO(data)).to_pylist()
-        except pyarrow.ArrowException as error:
-            raise InputError(f"{file} is not a readable Parquet file: {error}.") from error
+        yield from _parquet_rows(file, data)
         return
     try:
         text = data.decode("utf-8-sig")
@@ -57,25 +51,43 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
     csv.field_size_limit(2**31 - 1)
     header = text.partition("\n")[0]
     delimiter = "\t" if header.count("\t") > header.count(",") else ","
-    yield from csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        for row in csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter):
+            # What a row has beyond the header has no name.
+            yield {name: value for name, value in row.items() if name is not None}
+    except csv.Error as error:
+        raise InputError(f"{file} is not a readable table: {error}.") from error
+
+
+def _parquet_rows(file: Path, data: bytes) -> list[Row]:
+    try:
+        return read_parquet(data).rows
+    except ValueError as error:
+        raise InputError(f"{file} is not a readable Parquet file: {error}.") from error
 
 
 def _json_rows(file: Path, text: str) -> Iterator[Row]:
     if text.lstrip().startswith("["):
         try:
-            rows = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{file} is not valid JSON (line {error.lineno}: {error.msg}).") from error
+            rows = parse_json(text)
+        except ValueError as error:
+            raise InputError(f"{file} is not valid JSON ({_where(error)}).") from error
         numbered = list(enumerate(rows, start=1))
     else:
         numbered = []
-        for number, line in enumerate(text.splitlines(), start=1):
+        # Not splitlines: texts may hold other line ends than \n, such as U+2028, as they are.
+        for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
                 try:
-                    numbered.append((number, json.loads(line)))
-                except json.JSONDecodeError as error:
-                    raise InputError(f"{file}, line {number} is not valid JSON ({error.msg}).") from error
+                    numbered.append((number, parse_json(line)))
+                except ValueError as error:
+                    said = error.msg if isinstance(error, json.JSONDecodeError) else error
+                    raise InputError(f"{file}, line {number} is not valid JSON ({said}).") from error
     for number, row in numbered:
         if not isinstance(row, dict):
             raise InputError(f"{file}, entry {number} is not an object with named fields.")
         yield row
+
+
+def _where(error: ValueError) -> str:
+    return f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else str(error)

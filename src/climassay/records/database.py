@@ -33,6 +33,7 @@ class Database:
 
     Args:
         url: SQLAlchemy URL, ``sqlite:///path`` or ``postgresql://user@host/name``.
+        make: Make the tables where there are none yet; else an empty database stays empty.
 
     Raises:
         RecordsError: The URL names no such database, the file is corrupt or not a records database, or it was written
@@ -40,11 +41,11 @@ class Database:
         MissingExtraError: PostgreSQL without its driver.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, make: bool = True) -> None:
         self.url = _parse_url(url)
         self.shown_url = _without_password(self.url)
         self._engine = _make_engine(self.url)
-        self._check_or_create()
+        self._check_or_create(make)
 
     @property
     def is_sqlite(self) -> bool:
@@ -109,10 +110,13 @@ class Database:
     def _in_words(self, error: DBAPIError) -> RecordsError:
         return RecordsError(f"The records database {self.shown_url} {_explain(error)}")
 
-    def _check_or_create(self) -> None:
-        if self._stored_version() is None:
+    def _check_or_create(self, make: bool) -> None:
+        version = self.stored_version()
+        if version is None and not make:
+            return
+        if version is None:
             self.write(self._create)
-        version = self._stored_version()
+            version = self.stored_version()
         if version != tables.SCHEMA_VERSION:
             newer = version is not None and version > tables.SCHEMA_VERSION
             advice = "update climassay" if newer else "use another workspace"
@@ -121,8 +125,12 @@ class Database:
                 f"this climassay reads version {tables.SCHEMA_VERSION}: {advice}."
             )
 
-    def _stored_version(self) -> int | None:
-        """The database's schema version; None where there are no tables at all yet."""
+    def stored_version(self) -> int | None:
+        """The database's schema version; None where there are no tables at all yet.
+
+        Raises:
+            RecordsError: The database holds tables, but not those of records.
+        """
         with self.read() as connection:
             inspector = sa.inspect(connection)
             names = set(inspector.get_table_names(schema=None if self.is_sqlite else POSTGRES_SCHEMA))
@@ -148,7 +156,7 @@ class Database:
 def _parse_url(text: str) -> sa.URL:
     try:
         url = sa.make_url(text)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise RecordsError(
             "The records URL cannot be read: it should look like sqlite:///path or postgresql://user@host/name."
         ) from None
@@ -249,6 +257,8 @@ def _explain(error: DBAPIError) -> str:
         return "cannot be written: check its permissions."
     if "disk is full" in text or "no space" in text:
         return "cannot grow because the disk is full: make room and run the command again."
+    if "disk i/o" in text or "file too large" in text:
+        return f"cannot be read or written ({reason}): see whether the disk is full or damaged."
     if lost_to_another(error):
         return f"stayed locked by another process for {BUSY_SECONDS} s: wait for it or stop it, then try again."
     return f"does not work ({reason})."

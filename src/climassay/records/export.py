@@ -12,6 +12,7 @@ from typing import Any
 from climassay.errors import InputError
 from climassay.records.database import Database
 from climassay.records.queries import RecordedAnswer, iterate_answers
+from climassay.spreadsheets import safe_cell
 
 Bundles = Iterable[Sequence[RecordedAnswer]]
 COLUMNS = tuple(field.name for field in fields(RecordedAnswer))
@@ -73,7 +74,7 @@ def _write_csv(path: Path, bundles: Bundles) -> None:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         for bundle in bundles:
-            writer.writerows(_flat(answer) for answer in bundle)
+            writer.writerows({name: safe_cell(cell) for name, cell in _flat(answer).items()} for answer in bundle)
 
 
 def _flat(answer: RecordedAnswer) -> dict[str, Any]:

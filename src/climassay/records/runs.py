@@ -15,12 +15,10 @@ from climassay.records import tables
 from climassay.records.answers import storable_text
 from climassay.records.database import Database
 from climassay.records.writer import HEARTBEAT_SECONDS, AnswerWriter
+from climassay.secrecy import without_secrets
 
 SILENCE_SECONDS = 6 * HEARTBEAT_SECONDS
 """A running run without a sign of life for so long has been killed."""
-SECRET_VARIABLES = ("CLIMASSAY_API_KEY", "OPENAI_API_KEY")
-SHORTEST_SECRET = 8
-"""A shorter key is a placeholder ("none", "EMPTY"), and blanking it would garble what is kept."""
 
 
 class Run:
@@ -129,7 +127,7 @@ def _status_of(error: BaseException | None) -> tuple[str, str | None]:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", None
     sentence = str(error) if isinstance(error, ClimassayError) else f"{type(error).__name__}: {error}"
-    return "failed", _without_secrets(storable_text(sentence))
+    return "failed", without_secrets(storable_text(sentence))
 
 
 def _to_json(value: Any, what: str) -> str:
@@ -144,12 +142,4 @@ def _to_json(value: Any, what: str) -> str:
         text = json.dumps(value, default=default, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise RecordsError(f"The {what} cannot be stored as JSON: {error}.") from None
-    return _without_secrets(storable_text(text))
-
-
-def _without_secrets(text: str) -> str:
-    for variable in SECRET_VARIABLES:
-        secret = os.environ.get(variable, "").strip()
-        if len(secret) >= SHORTEST_SECRET:
-            text = text.replace(secret, "***")
-    return text
+    return without_secrets(storable_text(text))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay import __version__
+from climassay.folder_files import write_file
 from climassay.reporting.answers import AnswerTables
 from climassay.reporting.figures import DotPlot, HeatMap, LinePlot, ScatterPlot, StackedBars
 from climassay.reporting.tables import Table
@@ -96,11 +97,13 @@ class Report:
 
 
 def write_page(page: str, path: Path) -> Path:
-    """Write a page through a temporary file, so that a reader never sees half of it; folders are made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text(page, encoding="utf-8")
-    part.replace(path)
+    """Write a page through a temporary file, so that a reader never sees half of it; folders are made.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    # A file's name that is no UTF-8 may stand in a page; it is written as the bytes that it is.
+    write_file(path, page.encode("utf-8", "surrogateescape"))
     return path
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from climassay.spreadsheets import safe_cell
+
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
@@ -129,19 +131,19 @@ def as_csv(table: Table) -> str:
     """Comma-separated values with a heading row, no title.
 
     Marks stand in columns ``best`` and ``top`` of their own, as the headings of the marked cells, so that cells stay
-    what they are.
+    what they are, but for those that a spreadsheet would run (:func:`climassay.spreadsheets.safe_cell`).
     """
     marks: list[Mark] = ["best", "top"] if table.marks else []
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     labels = [column.label for column in table.columns]
-    writer.writerow([*labels, *marks])
+    writer.writerow([safe_cell(label) for label in (*labels, *marks)])
     for number, row in enumerate(table.rows):
         marked = [
             "; ".join(label for place, label in enumerate(labels) if table.is_marked(number, place, mark))
             for mark in marks
         ]
-        writer.writerow([*row, *marked])
+        writer.writerow([safe_cell(cell) for cell in (*row, *marked)])
     return out.getvalue()
 
 

@@ -30,6 +30,9 @@ def cohen_kappa(
     Returns:
         Kappa; 1.0 where both annotators use one and the same label throughout (agreement is full).
 
+    Raises:
+        InputError: The lists are empty or of different lengths, weights come without an order, or a label is not in it.
+
     References:
         Cohen, J. (1960), Educ. Psychol. Meas. 20, 37-46; Cohen, J. (1968), Psychol. Bull. 70, 213-220.
     """
@@ -57,6 +60,9 @@ def fleiss_kappa(counts: ArrayLike) -> float:
 
     Args:
         counts: Shape [items, labels]: how many annotators gave the label; every row sums to the same number (>= 2).
+
+    Raises:
+        InputError: The counts are no such table.
 
     References:
         Fleiss, J. L. (1971), Psychol. Bull. 76, 378-382.
@@ -88,6 +94,9 @@ def krippendorff_alpha(
 
     Returns:
         Alpha; 1.0 where all values are equal.
+
+    Raises:
+        InputError: Rows of different lengths, no item with two ratings, or an ordinal measurement without its order.
 
     References:
         Krippendorff, K. (2011), Computing Krippendorff's alpha-reliability.

@@ -78,6 +78,9 @@ def expected_calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: 
         correct: Shape [n], 0 or 1.
         bins: Number of bins.
 
+    Raises:
+        InputError: The shapes differ, or there is nothing.
+
     References:
         Naeini, Cooper and Hauskrecht (2015), AAAI.
     """

@@ -66,6 +66,9 @@ def paired_difference(
         level: Confidence level of the interval.
         resamples: Bootstrap samples and sign flips.
         seed: Seed of both.
+
+    Raises:
+        InputError: The shapes differ, or there is nothing.
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1 or a.size == 0:

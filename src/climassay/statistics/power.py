@@ -9,6 +9,14 @@ def accuracy_sample_size(accuracy: float, half_width: float, level: float = 0.95
     """Questions needed for an interval of plus or minus ``half_width`` around an accuracy (normal approximation).
 
     Example: 245 questions near 80% give about five points each side: ``accuracy_sample_size(0.8, 0.05) == 246``.
+
+    Args:
+        accuracy: Expected, above 0 and below 1.
+        half_width: In the same unit, above 0.
+        level: Confidence level of the interval.
+
+    Raises:
+        InputError: The accuracy or the half-width lies outside its range.
     """
     from scipy.stats import norm
 
@@ -29,6 +37,9 @@ def mcnemar_power(gain: float, loss: float, n: int, alpha: float = 0.05) -> floa
 
     Returns:
         Probability that p <= alpha.
+
+    Raises:
+        InputError: Probabilities that are none or sum to more than 1, or no items.
     """
     from scipy.stats import binom
 

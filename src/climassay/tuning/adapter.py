@@ -32,7 +32,7 @@ class Adapted:
     """What is trained, by name, float32."""
 
     def state(self) -> dict[str, Tensor]:
-        """The adapter's weights under PEFT's names."""
+        """The adapter's weights under PEFT's names, each in the shape that PEFT gives it."""
         from peft import get_peft_model_state_dict
 
         return dict(get_peft_model_state_dict(self.peft))

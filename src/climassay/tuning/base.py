@@ -46,7 +46,11 @@ class TuningBase:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the model in this dtype, the same that loading it gives."""
+        """Of the model in this dtype, the same that loading it gives.
+
+        Raises:
+            ModelError: Its tokenizer cannot be loaded.
+        """
         from transformers import AutoTokenizer
 
         try:

@@ -57,6 +57,12 @@ def save_checkpoint(
 ) -> None:
     """Write a checkpoint; the one before stays until this one is whole.
 
+    Args:
+        folder: Of the training.
+        progress: Where it is.
+        parameters: What is trained, by name, of any shape.
+        optimiser: Its moments, of the parameters' shapes, are kept too.
+
     Raises:
         InputError: It cannot be written.
     """
@@ -93,6 +99,11 @@ def read_progress(folder: Path) -> Progress | None:
 
 def restore(folder: Path, parameters: dict[str, Tensor], optimiser: torch.optim.Optimizer) -> None:
     """Put weights and moments back as they were when the checkpoint was written.
+
+    Args:
+        folder: Of the training.
+        parameters: Overwritten in place, by name; of the shapes that they had then.
+        optimiser: Gets its moments.
 
     Raises:
         InputError: The checkpoint does not fit the model.

@@ -38,7 +38,7 @@ def replace_file(file: Path, write: Callable[[Path], object]) -> None:
 
 
 def save_tensors(file: Path, tensors: Mapping[str, "Tensor"], metadata: Mapping[str, str]) -> None:
-    """Write tensors as safetensors.
+    """Write tensors, of any shape and by name, as safetensors.
 
     Raises:
         InputError: The file cannot be written.

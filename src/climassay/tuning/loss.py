@@ -38,7 +38,7 @@ class SequenceLoss:
         self.lengths = [len(sequence.tokens) for sequence in sequences]
 
     def nats(self, indices: Sequence[int]) -> Tensor:
-        """Summed cross-entropy of the learned tokens of some sequences, float32, in nats."""
+        """Summed cross-entropy of the learned tokens of some sequences: one float32 number, shape [], in nats."""
         rows = [self.sequences[index] for index in indices]
         first = min(row.start for row in rows)
         tokens, labels = (part.to(self._base.device, non_blocking=True) for part in _batch(rows, first))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError
+from climassay.given_files import parse_json, read_text
 from climassay.tuning.config import TuningConfig
 from climassay.tuning.data import TextData, TuningData
 from climassay.tuning.files import replace_file
@@ -173,11 +174,11 @@ def read_result(folder: Path) -> TuningResult | None:
     if not file.is_file():
         return None
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = parse_json(read_text(file))
         if data.pop("format") != FORMAT:
             raise ValueError("another format")
         return _from_data(folder, data)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{file} was not written by this version of climassay or is damaged: train into another folder."
         ) from error

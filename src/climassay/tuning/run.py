@@ -100,7 +100,12 @@ class Run:
         self._saved = self._resumed = time.perf_counter()
 
     def finish(self, preset: str | None, warnings: tuple[str, ...]) -> TuningResult:
-        """Run to the end and leave the adapter and its description in the folder."""
+        """Run to the end and leave the adapter and its description in the folder.
+
+        Raises:
+            ModelError: The memory does not hold a batch.
+            InputError: The checkpoint is damaged, or a file cannot be written.
+        """
         with adapted(self.base.load(), self.config) as adapter:
             self.adapter: Adapted = adapter
             self.loss = SequenceLoss(self.base, adapter.model, self.tokenised[0].sequences)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from climassay.confidence.tagging.wording import normalised, plain_statement
 from climassay.errors import InputError
+from climassay.given_files import parse_json
 
 _SHINGLE = 4
 """Words in a row that are looked up."""
@@ -88,7 +89,6 @@ def read_sections(path: Path) -> dict[str, list[Section]]:
         InputError: The file cannot be read.
     """
     import gzip
-    import json
 
     from climassay.corpus.sentences import split_sentences
 
@@ -98,7 +98,7 @@ def read_sections(path: Path) -> dict[str, list[Section]]:
     try:
         with opened(path, "rt", encoding="utf-8") as lines:
             for line in lines:
-                row = json.loads(line)
+                row = parse_json(line)
                 if row["class"] != "body":
                     continue
                 name = f"{row['doc_id']}: {row['headings']}"

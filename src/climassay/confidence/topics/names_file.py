@@ -6,7 +6,6 @@ the pairing of greatest total overlap (Hungarian method) carries the names over.
 """
 
 import hashlib
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from climassay.configuration import load_toml
 from climassay.errors import InputError
+from climassay.folder_files import cannot_write
 
 SKETCH = 200
 """Statements of a topic that are remembered."""
@@ -103,12 +104,7 @@ def read_names(path: Path) -> tuple[NamedTopic, ...]:
     """
     if not path.exists():
         return ()
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path} is not valid TOML: {error}.") from None
+    data = load_toml(path)
     return (*_entries(path, data, ""), *_entries(path, data.get("unused", {}), "unused."))
 
 
@@ -130,7 +126,8 @@ def write_names(path: Path, named: Sequence[NamedTopic], unused: Sequence[NamedT
         part.write_text("".join(parts), encoding="utf-8")
         part.replace(path)
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
+        part.unlink(missing_ok=True)
+        raise cannot_write(path, error) from None
 
 
 def _remembered(at: str, named: Sequence[NamedTopic]) -> list[str]:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from climassay.errors import InputError
+from climassay.folder_files import cannot_write
+from climassay.given_files import parse_json, read_text
 
 OUTSIDE = -1
 """Number of no topic: statements that were left as outliers."""
@@ -125,7 +127,8 @@ def write_topics(model: TopicModel, path: Path) -> None:
         part.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         part.replace(path)
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
+        part.unlink(missing_ok=True)
+        raise cannot_write(path, error) from None
 
 
 def read_topics(path: Path) -> TopicModel:
@@ -135,7 +138,7 @@ def read_topics(path: Path) -> TopicModel:
         InputError: The file is missing or damaged, or is another file.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = parse_json(read_text(path))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
     except ValueError:

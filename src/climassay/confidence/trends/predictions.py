@@ -7,7 +7,6 @@ the estimates for untagged statements carry that error.
 
 import csv
 import io
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from climassay.confidence.tagging.quantification import Shares, estimate_shares
 from climassay.confidence.trends.cases import Case, Cases
 from climassay.confidence.vocabulary import TAGS, Tag, score
 from climassay.errors import InputError
+from climassay.given_files import parse_json, read_text
 from climassay.statistics import Estimate, proportion
 
 FloatArray = NDArray[np.float64]
@@ -216,10 +216,10 @@ def _accuracy(topic: int | None, cases: Sequence[Case], predictions: Predictions
 
 def _rows(path: Path) -> list[Mapping[str, Any]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, "utf-8-sig")
         if path.suffix.lower() == ".csv":
             return list(csv.DictReader(io.StringIO(text, newline="")))
-        rows = [json.loads(line) for line in text.split("\n") if line.strip()]
+        rows = [parse_json(line) for line in text.split("\n") if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}.") from None
     except ValueError:

@@ -23,6 +23,7 @@ from climassay.generation.annotation.labels import AnnotationSettings, Item, Lab
 from climassay.generation.annotation.rows import wording_from
 from climassay.generation.annotation.taking_in import GivenLabel, GivenSkip
 from climassay.generation.draft import Draft
+from climassay.given_files import parse_json
 from climassay.questions.rows import Row, parse_rows, read_bytes
 
 FORMAT = "climassay-annotations"
@@ -99,14 +100,14 @@ def read_annotations(path: Path) -> AnnotationFile:
     number = 0
     try:
         for number, line in enumerate(data.decode("utf-8").rstrip("\n").split("\n"), start=1):
-            row = json.loads(line)
+            row = parse_json(line)
             if number == 1:
                 settings = _header(row)
             elif "label" in row:
                 labels.append(_given(row["label"]))
             elif "skip" in row:
                 skips.append(GivenSkip(**row["skip"]))
-    except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path}, line {max(1, number)}: this is no annotation of climassay ({error}).") from None
     if settings is None:
         raise InputError(f"{path} is empty: there are no annotations in it.")
@@ -236,6 +237,6 @@ def _options(raw: object, text: str) -> tuple[str, ...]:
     if isinstance(raw, Sequence) and not isinstance(raw, str):
         return tuple(str(one) for one in raw)
     if text.startswith("["):
-        found = json.loads(text)
+        found = parse_json(text)
         return tuple(str(one) for one in found)
     return tuple(line.strip() for line in text.splitlines() if line.strip())

@@ -68,6 +68,6 @@ class StatisticsMasker:
 
 
 def shares(scores: Sequence[float] | np.ndarray) -> list[float]:
-    """Softmax."""
+    """Softmax of scores, shape [n]: one share each, in the same order, summing to 1."""
     powers = np.exp(np.asarray(scores, dtype=np.float64) - np.max(scores))
     return [float(power) for power in powers / powers.sum()]

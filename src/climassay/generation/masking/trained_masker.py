@@ -16,6 +16,7 @@ from climassay.generation.masking.choosing import Choice
 from climassay.generation.masking.context_features import ReadsWords, bundled_reader, context_features
 from climassay.generation.masking.statistics_masker import shares
 from climassay.generation.masking.word_features import FEATURES, WordStatistics, word_features
+from climassay.given_files import parse_json, read_text, reason
 
 FORMAT = "climassay-masker"
 VERSION = 1
@@ -150,9 +151,9 @@ def load_masker(path: Path) -> TrainedMasker:
         InputError: The file is missing, damaged, not a masker, or of another version.
     """
     try:
-        row = json.loads(path.read_text(encoding="utf-8"))
+        row = parse_json(read_text(path))
     except OSError as error:
-        raise InputError(f"The masker {path} cannot be read: {error.strerror or error}.") from None
+        raise InputError(f"The masker {path} cannot be read: {reason(error)}.") from None
     except ValueError:
         raise InputError(f"{path} is no masker of climassay: it is not JSON.") from None
     if not isinstance(row, dict) or row.get("format") != FORMAT:
@@ -161,7 +162,7 @@ def load_masker(path: Path) -> TrainedMasker:
         raise InputError(f"The masker {path} was trained by another version of climassay; train it again.")
     try:
         return _build(row)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise InputError(f"The masker {path} is damaged ({error}); train it again.") from None
 
 

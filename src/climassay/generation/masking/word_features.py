@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError
 from climassay.generation.masking.candidates import Candidate, words
 from climassay.generation.masking.word_lists import FUNCTION_WORDS, PLACES
+from climassay.given_files import read_text, reason
 
 FEATURES = (
     "rarity",
@@ -78,9 +79,9 @@ def read_glossary(path: Path) -> tuple[str, ...]:
         InputError: The file cannot be read or lists nothing.
     """
     try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+        lines = [line.strip() for line in read_text(path, "utf-8-sig").split("\n")]
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The glossary {path} cannot be read: {error}.") from None
+        raise InputError(f"The glossary {path} cannot be read: {reason(error)}.") from None
     terms = tuple(line for line in lines if line and not line.startswith("#"))
     if not terms:
         raise InputError(f"The glossary {path} lists no term: write one a line.")

@@ -9,18 +9,21 @@ from typing import Any
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.folder_files import remove_files, write_files
+from climassay.folder_files import remove_files, write_file, write_files
 from climassay.generation.draft import Draft, draft_row
 from climassay.generation.publishing.canary import canaries, canary_guid, canary_sentence
 from climassay.generation.publishing.card import CardFacts, dataset_card, filled_splits
 from climassay.generation.publishing.entries import Entry, content_sha256, entries_of, placement_of, waiting
 from climassay.generation.publishing.rows import as_table, climaqa_columns, climaqa_row, columns, question_row
 from climassay.generation.publishing.splitting import SHARES, Split, SplitPlan, split_placements
+from climassay.given_files import parse_json, read_text
 from climassay.questions import KINDS, Kind, Question, QuestionSet
 
 FORMAT = "climassay-dataset"
 VERSION = 1
 MANIFEST = "dataset.json"
+UNFINISHED = ".climassay-unfinished"
+"""Stands in a folder while a dataset is written into it, and says its name: what a killed process leaves is its own."""
 DRAFTS = "drafts.jsonl"
 _BENCHMARK = "benchmark.json"
 """Manifest of a benchmark for other frameworks, which may lie in the same folder."""
@@ -193,8 +196,10 @@ def write_dataset(
     before = read_manifest(folder)
     facts = replace(prepared.facts, more=more, configs=configs)
     files = _files(facts, prepared.content_sha256)
+    write_file(folder / UNFINISHED, facts.name.encode())
     written, unchanged = write_files(folder, files)
     removed = remove_files(folder, set(before["files"] if before else ()) - set(files))
+    remove_files(folder, (UNFINISHED,))
     sources = {passage.document: passage.licence for entry in facts.entries for passage in entry.passages}
     return PublishedDataset(
         folder=folder,
@@ -214,11 +219,13 @@ def write_dataset(
 def read_manifest(folder: Path) -> dict[str, Any] | None:
     """What the folder says of the dataset that it holds; None where it holds none."""
     try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        found = parse_json(read_text(folder / MANIFEST))
     except (OSError, ValueError):
         return None
-    known = isinstance(found, dict) and found.get("format") == FORMAT and {"name", "files"} <= set(found)
-    return found if known else None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        return None
+    parts = {"name": str, "files": list, "sha256": dict, "questions": dict}
+    return found if all(isinstance(found.get(name), kind) for name, kind in parts.items()) else None
 
 
 def check_free(folder: Path, name: str, *, force: bool = False) -> None:
@@ -236,8 +243,17 @@ def check_free(folder: Path, name: str, *, force: bool = False) -> None:
         raise InputError(
             f"{folder} holds another dataset ({before['name']}): name another folder, or replace it with --force."
         )
+    if before is None and _is_unfinished(folder, name):
+        return
     if before is None and any(folder.iterdir()) and not (folder / _BENCHMARK).is_file():
         raise InputError(f"{folder} holds other files: name an empty folder, or use --force to write into it.")
+
+
+def _is_unfinished(folder: Path, name: str) -> bool:
+    try:
+        return read_text(folder / UNFINISHED) == name
+    except (OSError, ValueError):
+        return False
 
 
 def _counts(facts: CardFacts) -> dict[Kind, dict[Split, int]]:

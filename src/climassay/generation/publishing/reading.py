@@ -9,6 +9,7 @@ from climassay.generation.draft import Draft
 from climassay.generation.draft_files import read_drafts
 from climassay.generation.publishing.dataset import DRAFTS, MANIFEST, read_manifest
 from climassay.generation.publishing.splitting import SPLITS, Split
+from climassay.given_files import MOST_BYTES, read_whole
 from climassay.questions import QuestionSet, join_questions, read_questions
 
 
@@ -24,7 +25,7 @@ def read_dataset(folder: Path) -> list[Draft]:
         raise InputError(f"The dataset {folder} was published from questions and has no drafts: read its tables.")
     file = folder / DRAFTS
     try:
-        found = hashlib.sha256(file.read_bytes()).hexdigest()
+        found = hashlib.sha256(read_whole(file, MOST_BYTES)).hexdigest()
     except OSError as error:
         raise InputError(f"The drafts {file} cannot be read: {error.strerror}.") from None
     if found != digest:

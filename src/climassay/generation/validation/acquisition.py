@@ -52,7 +52,21 @@ def choose_next(
 def choose_places(
     probabilities: FloatArray, vectors: NDArray[np.floating] | None, n: int, strategy: Acquisition, seed: int
 ) -> NDArray[np.int64]:
-    """As :func:`choose_next`, on arrays: places in the order of choice."""
+    """As :func:`choose_next`, on arrays.
+
+    Args:
+        probabilities: P(valid) of each draft, shape [drafts].
+        vectors: Of the drafts, shape [drafts, width]; needed for ``diverse`` only.
+        n: Drafts wanted.
+        strategy: How to choose.
+        seed: Of what is left to chance.
+
+    Returns:
+        Places of the chosen drafts in the order of choice, shape [min(n, drafts)].
+
+    Raises:
+        InputError: The strategy does not exist, or lacks its vectors.
+    """
     if strategy not in STRATEGIES:
         raise InputError(f"There is no strategy {strategy!r}: there are {', '.join(STRATEGIES)}.")
     size = len(probabilities)

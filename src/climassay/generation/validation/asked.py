@@ -12,6 +12,7 @@ from climassay.generation.validation.calibrator import Calibrator
 from climassay.generation.validation.head import calibrator_from, threshold_from
 from climassay.generation.validation.threshold import Threshold
 from climassay.generation.validation.validators import PromptedValidator
+from climassay.given_files import parse_json, read_text
 from climassay.models.contract import OptionScorer
 from climassay.prompts import Prompt
 
@@ -117,10 +118,10 @@ def read_facts(folder: Path) -> AskedFacts:
     """
     file = folder / FACTS_FILE
     try:
-        return AskedFacts.from_data(json.loads(file.read_text(encoding="utf-8")))
+        return AskedFacts.from_data(parse_json(read_text(file)))
     except FileNotFoundError:
         raise InputError(
             f"{folder} is no trained validator: train one with climassay validator train --method adapter."
         ) from None
-    except (OSError, json.JSONDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{file} cannot be read ({error}); train the validator again.") from error

@@ -159,7 +159,7 @@ def stratified_folds(valid: ArrayLike, groups: ArrayLike, folds: int, *, seed: i
 
 
 def check_labels(valid: Sequence[int] | IntArray) -> None:
-    """Refuse labels from which nothing can be learned.
+    """Refuse labels, shape [items] of 0 or 1, from which nothing can be learned.
 
     Raises:
         InputError: Fewer than two of either kind.

@@ -74,7 +74,13 @@ def fit_logistic(rows: FloatArray, valid: IntArray, regularisation: float) -> Li
 
 
 def fit_blocks(blocks: Sequence[FloatArray], valid: IntArray, regularisations: Sequence[float]) -> list[Linear]:
-    """One regression for each C on blocks of raw features: scaling is folded into their weights."""
+    """One regression for each C on blocks of raw features: scaling is folded into their weights.
+
+    Args:
+        blocks: Raw features, each of shape [items, features of the block].
+        valid: Shape [items], 0 or 1.
+        regularisations: Values of C.
+    """
     scaling = Scaling.of(blocks)
     turned, axes = in_span(scaling.apply(np.concatenate(blocks, axis=1)))
     found = []

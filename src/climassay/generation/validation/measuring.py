@@ -93,7 +93,13 @@ def score_validator(
 
 
 def precision_at(share: float, valid: IntArray, probabilities: FloatArray) -> KeptShare:
-    """Precision of the likeliest share of the questions, at least one; equal ones in the order given."""
+    """Precision of the likeliest share of the questions, at least one; equal ones in the order given.
+
+    Args:
+        share: Of the questions, 0 to 1.
+        valid: Shape [questions], 0 or 1.
+        probabilities: P(valid), shape [questions].
+    """
     kept = max(1, round(share * len(valid)))
     chosen = np.argsort(-probabilities, kind="stable")[:kept]
     return KeptShare(share, proportion(int(valid[chosen].sum()), kept))
@@ -101,6 +107,10 @@ def precision_at(share: float, valid: IntArray, probabilities: FloatArray) -> Ke
 
 def auroc(valid: IntArray, probabilities: FloatArray) -> float:
     """P(a valid item gets more than an invalid one), ties one half; nan where one kind is missing.
+
+    Args:
+        valid: Shape [items], 0 or 1.
+        probabilities: Scores of any kind, more for valid, shape [items].
 
     References:
         Mann and Whitney (1947), Ann. Math. Stat. 18, 50-60.

@@ -19,6 +19,7 @@ from climassay.generation.validation.acquisition import STRATEGIES, Acquisition,
 from climassay.generation.validation.calibrator import check_labels
 from climassay.generation.validation.head_fitting import Scaling, fit_logistic, in_span
 from climassay.generation.validation.measuring import auroc, precision_at
+from climassay.given_files import parse_json, read_text
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -217,7 +218,17 @@ def _score(labels: int, valid: IntArray, given: FloatArray, share: float) -> Rou
 
 
 def split_items(groups: IntArray, test_share: float, seed: int, split: int) -> tuple[IntArray, IntArray]:
-    """Training and test items, whole groups each; the test share is met as closely as groups in random order allow."""
+    """Training and test items, whole groups each; the test share is met as closely as groups in random order allow.
+
+    Args:
+        groups: Number of the group of each item, shape [items].
+        test_share: Of the items, 0 to 1.
+        seed: Of all splits.
+        split: Number of this one.
+
+    Returns:
+        Places of the items, shapes [training items] and [test items].
+    """
     order = np.random.default_rng([seed, split]).permutation(np.unique(groups))
     wanted, taken, size = test_share * len(groups), [], 0
     for group in order[:-1]:
@@ -238,13 +249,13 @@ def _fingerprint(items: SimulationItems, settings: SimulationSettings) -> str:
 def _stored(store: Path | None, fingerprint: str) -> dict[int, SplitResult]:
     if store is None or not store.is_file():
         return {}
-    lines = store.read_text(encoding="utf-8").splitlines()
     try:
+        lines = read_text(store).split("\n")
         rows = list(_whole_rows(lines))
         if any(row["simulation"] != fingerprint for row in rows):
             raise InputError(f"{store} holds another simulation, of other labels or settings: name another file.")
         found = [_split_from(row["result"]) for row in rows]
-    except (KeyError, TypeError, ValueError) as error:
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{store} is no file of a simulation ({error}): name another one.") from error
     return {result.split: result for result in found}
 
@@ -253,8 +264,9 @@ def _whole_rows(lines: Sequence[str]) -> Iterable[dict[str, object]]:
     """Rows of a file whose last line may have been cut off when its process was killed."""
     for number, line in enumerate(lines):
         try:
-            yield json.loads(line)
-        except json.JSONDecodeError:
+            if line:
+                yield parse_json(line)
+        except ValueError:
             if number + 1 < len(lines):
                 raise
 

@@ -175,7 +175,16 @@ def _train(
 def chosen_threshold(
     precision: float | None, valid: IntArray, probabilities: FloatArray
 ) -> tuple[Threshold | None, str | None]:
-    """A threshold for a precision, or why there is none; neither where none is wanted."""
+    """A threshold for a precision, or why there is none; neither where none is wanted.
+
+    Args:
+        precision: Wanted share of valid items among those kept, above 0 to 1; None wants no threshold.
+        valid: Shape [items], 0 or 1.
+        probabilities: P(valid) by a head that did not see the item, shape [items].
+
+    Raises:
+        InputError: The precision is none.
+    """
     if precision is None:
         return None, None
     try:

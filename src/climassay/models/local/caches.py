@@ -45,7 +45,15 @@ class PathLayer(_Buffer):
         """Columns that stay; the next step is written after them."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """Write the step's keys and values after the path; return both together."""
+        """Write the step's keys and values after the path; return both together.
+
+        Args:
+            key_states: Shape [1, heads, step, head width].
+            value_states: Likewise.
+
+        Returns:
+            Keys and values, shape [1, heads, kept + step, head width].
+        """
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         end = self.kept + key_states.shape[2]
@@ -89,7 +97,15 @@ class RowLayer(_Buffer):
         """Columns that the active rows look at."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """Write one token for each active row; return what they look at."""
+        """Write one token for each active row; return what they look at.
+
+        Args:
+            key_states: Shape [active rows, heads, 1, head width].
+            value_states: Likewise.
+
+        Returns:
+            Keys and values, shape [active rows, heads, width, head width].
+        """
         active = key_states.shape[0]
         self.reserve(active, self.width)
         index = self.places[:, None, None, None]
@@ -135,7 +151,7 @@ class RowCache(Cache):  # type: ignore[misc]
     # Buffers that grew during a forward pass can be written to in inference mode only.
     @torch.inference_mode()
     def fill(self, row: int, source: PathCache, columns: Tensor) -> None:
-        """Copy columns of a path cache into a row, in every layer."""
+        """Copy columns of a path cache, shape [length], into a row, in every layer."""
         for layer, path in zip(self.layers, source.layers, strict=True):
             layer.fill(row, path, columns)
 

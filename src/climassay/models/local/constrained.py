@@ -37,7 +37,7 @@ class Constraint:
         self._matcher = xgrammar.GrammarMatcher(compiled.automaton)
 
     def fill(self, bitmask: Tensor, row: int) -> None:
-        """Write into a row of a bitmask which tokens may come next."""
+        """Write into a row of a bitmask, int32 [rows, ceil(vocabulary / 32)], which tokens may come next."""
         self._matcher.fill_next_token_bitmask(bitmask, row)
 
     def accept(self, token: int) -> bool:
@@ -80,7 +80,12 @@ class Grammars:
         return self._cached(key, schema, _fitting_length(schema, room))
 
     def mask(self, logits: Tensor, constraints: Sequence[Constraint | None]) -> None:
-        """Forbid in place, in each row of logits, what the row's constraint does not allow."""
+        """Forbid in place what constraints do not allow.
+
+        Args:
+            logits: Shape [rows, vocabulary].
+            constraints: One a row; None allows everything.
+        """
         import xgrammar
 
         rows = [row for row, constraint in enumerate(constraints) if constraint is not None]

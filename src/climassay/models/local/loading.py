@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from climassay.errors import MissingExtraError, ModelError
 from climassay.models.bundled import BUNDLED, bundled_path
+from climassay.models.folder_checks import check_adapter, refuse_kernels
 from climassay.models.local.fingerprint import model_fingerprint
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ def _split_adapter(name: str, adapter: str | None) -> tuple[str, Path | None]:
         raise ModelError(f"There is no adapter in {folder}: it has no adapter_config.json.")
     if not (folder / "adapter_model.safetensors").is_file():
         raise ModelError(f"The adapter in {folder} has no adapter_model.safetensors: save it in that format.")
+    check_adapter(folder)
     return name, folder
 
 
@@ -161,6 +163,7 @@ def _check_folder(folder: Path) -> Path:
             f"The model in {folder} has no safetensors weights: save it again with `save_pretrained` (other formats "
             "can run code when they are read, and are not read)."
         )
+    refuse_kernels(folder)
     return folder
 
 
@@ -226,11 +229,13 @@ def _load_model(folder: Path, name: str, device: str, dtype: str) -> "PreTrained
     """Whatever the parts of transformers raise on a bad folder is told as one sentence."""
     from transformers import AutoModelForCausalLM
 
-    options: dict[str, Any] = {"dtype": _torch_dtype(dtype), "trust_remote_code": False, "use_safetensors": True}
+    options: dict[str, Any] = {"dtype": _torch_dtype(dtype)}
     if device != "cpu":
         options["device_map"] = "auto" if device == "auto" else {"": device}
     try:
-        return AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True, **options)
+        return AutoModelForCausalLM.from_pretrained(
+            str(folder), local_files_only=True, trust_remote_code=False, use_safetensors=True, **options
+        )
     except Exception as error:
         raise _cannot_load("model", name, error) from error
 

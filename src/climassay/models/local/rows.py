@@ -55,7 +55,7 @@ class SharedRows:
                 yield Admitted(place.sequence, reading.logits[place.row])
 
     def advance(self, tokens: Sequence[int]) -> Tensor:
-        """Add one token to every row."""
+        """Add one token to every row; return the logits of the next, float32 [rows, vocabulary]."""
         self._cache.aim(self._lengths, self._network.device)
         logits = self._network.continue_rows(tokens, self._lengths, self._cache)
         self._lengths = [length + 1 for length in self._lengths]
@@ -102,7 +102,7 @@ class PlainRows:
             yield Admitted(index, self._add(row, prompt)[0])
 
     def advance(self, tokens: Sequence[int]) -> Tensor:
-        """Add one token to every row."""
+        """Add one token to every row; return the logits of the next, float32 [rows, vocabulary]."""
         return torch.cat([self._add(row, [token]) for row, token in zip(self._rows, tokens, strict=True)])
 
     def drop(self, row: int) -> None:

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -12,10 +11,9 @@ from starlette.responses import Response, StreamingResponse
 
 from climassay.corpus.collection_rows import PASSAGE_COLUMNS
 from climassay.corpus.documents import Passage
+from climassay.spreadsheets import safe_cell
 
 COLUMNS = (*PASSAGE_COLUMNS, "citation")
-_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def passages_file(passages: Iterable[Passage], ending: str, name: str) -> Response:
@@ -64,9 +62,7 @@ def _line(cells: Sequence[Any]) -> str:
 def _cell(value: Any) -> Any:
     if isinstance(value, list | tuple):
         value = " > ".join(value)
-    if isinstance(value, str) and value.startswith(_FORMULA) and not _NUMBER.fullmatch(value):
-        return "'" + value
-    return value
+    return safe_cell(value)
 
 
 def _streamed(parts: Iterable[str], kind: str, name: str) -> Response:

@@ -1,0 +1,114 @@
+"""``climassay quickstart``."""
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from climassay.cli.model_options import ModelOption
+from climassay.cli.output import JsonOption, WorkspaceOption, print_json, progress_bar, stderr_console, stdout_console
+from climassay.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+SKIP = ("s", "skip")
+NEXT = (
+    "climassay serve                     # the same in the browser: annotate, check claims, read results",
+    "climassay doctor                    # is something missing?",
+    "climassay evaluate init my.toml     # a whole experiment: models x settings x tasks",
+    "climassay generate init recipe.toml # a whole benchmark from your own books",
+)
+
+
+def quickstart(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Take every offer; ask nothing.")] = False,
+    model: ModelOption = "local:smollm2",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Six steps for a start: add a document, ask, check a claim, make questions, annotate, evaluate.
+
+    Enter takes what is offered, s skips a step. Run it again, and it goes on where it stopped.
+    """
+    from dataclasses import asdict
+
+    from climassay.quickstart import Room, run_quickstart
+    from climassay.workspace import Workspace
+
+    if not yes and not sys.stdin.isatty():
+        raise InputError("There is nobody to answer: run it on a terminal, or with --yes to take every offer.")
+    place = Workspace.open(workspace)
+    console = stderr_console() if as_json else stdout_console()
+    room = Room(place, model, _annotator(yes))
+    with progress_bar(as_json) as bars:
+        talk = _Terminal(console, bars, takes_offers=yes)
+        talk.say(f"Everything is kept in {place.root}. Enter takes what is offered, s skips a step, Ctrl-C leaves.")
+        try:
+            outcomes = run_quickstart(room, talk)
+        finally:
+            room.close()
+    files = sorted(path for path in room.folder.glob("*") if path.is_file()) if room.folder.is_dir() else []
+    if as_json:
+        commands = [command.partition("#")[0].strip() for command in NEXT]
+        steps = [asdict(outcome) for outcome in outcomes]
+        print_json({"workspace": place.root, "steps": steps, "files": files, "next": commands})
+        return
+    console.print("\nWhat there is now", style="bold")
+    for outcome in outcomes:
+        console.print(f"  {outcome.step:<10} {outcome.state}", highlight=False)
+    for line in (*map(str, files), "", "Next:", *NEXT):
+        console.print(f"  {line}", highlight=False, markup=False)
+
+
+def _annotator(yes: bool) -> str:
+    """Under whose name questions are annotated; nobody's where nobody looks at them."""
+    import getpass
+
+    if yes:
+        return "quickstart --yes"
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "me"
+
+
+class _Terminal:
+    """Asks and tells on the terminal; bars are hidden while a question waits for its answer."""
+
+    def __init__(self, console: "Console", bars: "Progress", *, takes_offers: bool) -> None:
+        self._console, self._bars, self._takes_offers = console, bars, takes_offers
+
+    @property
+    def patient(self) -> bool:
+        """Whether somebody is there to answer again."""
+        return not self._takes_offers
+
+    def say(self, text: str) -> None:
+        """Print a text as it is."""
+        self._console.print(text, highlight=False, markup=False)
+
+    def answer(self, question: str, offer: str) -> str | None:
+        """What is typed, the offer where that is nothing, None where it is s."""
+        if self._takes_offers:
+            self.say(f"{question}: {offer}")
+            return offer
+        for task in self._bars.task_ids:
+            self._bars.remove_task(task)
+        self._bars.stop()
+        try:
+            said = self._console.input(f"{question} [{offer}]: ", markup=False).strip()
+        except EOFError:
+            raise KeyboardInterrupt from None
+        finally:
+            self._bars.start()
+        return None if said.lower() in SKIP else said or offer
+
+    def progress(self, name: str, total: int | None) -> Callable[[int], None]:
+        """A bar; the one of the step before is taken away."""
+        for task in self._bars.task_ids:
+            self._bars.remove_task(task)
+        bar = self._bars.add_task(name, total=total)
+        return lambda count: self._bars.advance(bar, count)

@@ -1,0 +1,87 @@
+"""Damage to the files of a collection, told in one sentence wherever the table is read or written."""
+
+import errno
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+from climassay.errors import ClimassayError, InputError
+
+_PANICS = ("RustPanic", "PanicException")
+"""What the table's library raises where damage met it unprepared; not all of them are an :class:`Exception`."""
+
+
+class DamagedCollectionError(InputError):
+    """Files of a collection are damaged, or the library that reads them cannot."""
+
+
+class GuardedTable:
+    """A LanceDB table, or a part of a query on one, whose errors say which collection is damaged and what to do.
+
+    The library reports damage where a file is first read, which may be in any of its calls, as errors of many types.
+
+    Args:
+        inner: The table or query.
+        name: Of the collection.
+        address: Where it lies.
+    """
+
+    def __init__(self, inner: Any, name: str, address: str) -> None:
+        self._inner, self._name, self._address = inner, name, address
+
+    def __getattr__(self, attribute: str) -> Any:
+        value = self._try(lambda: getattr(self._inner, attribute))
+        return self._calling(value) if callable(value) else value
+
+    def __len__(self) -> int:
+        return int(self._try(lambda: len(self._inner)))
+
+    def _calling(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            found = self._try(lambda: method(*arguments, **named))
+            kind = type(found)
+            if kind.__name__ == "RecordBatchReader":
+                return self._batches(found)
+            # Queries are put together by calls on calls; answers (Arrow tables, lists, numbers) pass as they are.
+            return GuardedTable(found, self._name, self._address) if kind.__module__.startswith("lancedb") else found
+
+        return call
+
+    def _batches(self, reader: Any) -> Iterator[Any]:
+        while True:
+            try:
+                batch = self._try(reader.read_next_batch)
+            except StopIteration:
+                return
+            yield batch
+
+    def _try(self, work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except (ClimassayError, AttributeError, StopIteration, TypeError):
+            raise
+        except (OSError, RuntimeError, ValueError) as error:
+            raise_damage(error, self._name, self._address)
+        except BaseException as error:
+            if type(error).__name__ not in _PANICS:
+                raise
+            raise_damage(error, self._name, self._address)
+
+
+def raise_damage(error: BaseException, name: str, address: str) -> NoReturn:
+    """Say that a collection cannot be used, and what to do about it.
+
+    Raises:
+        InputError: The disk is full.
+        DamagedCollectionError: Anything else.
+    """
+    said = (str(error).split(", /")[0].strip().splitlines() or [type(error).__name__])[0][:200]
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    if full or "No space left" in str(error) or "File too large" in str(error):
+        raise InputError(
+            f"The collection {name!r} in {address} cannot be written because the disk is full: make room and run the "
+            "command again."
+        ) from error
+    raise DamagedCollectionError(
+        f"The collection {name!r} in {address} cannot be read ({said.rstrip('.')}): if it is damaged, delete "
+        f"{name}.lance there and add its documents again."
+    ) from error

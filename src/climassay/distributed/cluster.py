@@ -1,0 +1,169 @@
+"""Joining a Ray cluster, or starting one on this machine, and dividing it among workers."""
+
+import os
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from climassay.errors import InputError, MissingExtraError, ModelError
+
+LOCAL = "local"
+_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?P<port>\d{1,5})")
+_CONNECT_SECONDS = 5.0
+_STARTS = 3
+"""Ray gives its own processes 30 seconds to start; a busy machine may need more, and less the next time."""
+_STORE_BYTES = 512 * 1024 * 1024
+"""Object store of a cluster on this machine: requests and answers are small, and what does not fit goes to disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """Which cluster to use, and how much of it."""
+
+    address: str = LOCAL
+    """``HOST:PORT`` of a cluster's head, ``auto`` for the cluster this machine belongs to, or ``local`` to start one on
+    this machine for as long as the command runs."""
+    workers: int | None = None
+    """Processes that hold a model each; by default one a GPU, where there are any, else one a CPU."""
+    gpus_per_worker: float | None = None
+    """May be a fraction, where several workers share a GPU; by default 1 where the cluster has GPUs, else 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What each worker gets."""
+
+    workers: int
+    cpus: int
+    """Of each worker; also its threads."""
+    gpus: float
+    """Of each worker."""
+
+
+@contextmanager
+def joined(options: ClusterOptions) -> Iterator[Share]:
+    """Be part of a cluster.
+
+    Raises:
+        InputError: The address is none, nothing answers there, or the cluster is too small for the workers.
+        MissingExtraError: Ray is not installed.
+        ModelError: Ray does not start here.
+    """
+    _check(options)
+    # Before Ray is imported: it sends no statistics to its makers, and its C++ part leaves the terminal alone.
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError("--ray needs Ray: install it with `pip install 'climassay[ray]'`.") from error
+    if ray.is_initialized():
+        raise ModelError("This process belongs to a Ray cluster already: leave it first (ray.shutdown()).")
+    try:
+        _start(ray, options)
+        yield divide(_nodes(ray), options)
+    finally:
+        with suppress(Exception):
+            ray.shutdown()
+
+
+def _nodes(ray: Any) -> Sequence[Mapping[str, Any]]:
+    found: Sequence[Mapping[str, Any]] = ray.nodes()
+    return found
+
+
+def divide(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> Share:
+    """What each worker gets of a cluster.
+
+    Args:
+        nodes: As ``ray.nodes()`` tells of them.
+        options: What was asked for.
+
+    Raises:
+        InputError: The cluster is too small.
+    """
+    resources = [node["Resources"] for node in nodes if node["Alive"]]
+    processors = [int(one.get("CPU", 0)) for one in resources if one.get("CPU", 0) >= 1]
+    graphics = [float(one.get("GPU", 0)) for one in resources]
+    cpus, gpus = sum(processors), sum(graphics)
+    gpus_each = options.gpus_per_worker if options.gpus_per_worker is not None else float(gpus >= 1)
+    # A worker lies within one node: what is left over of a node is of no use to it.
+    most = sum(int(count / gpus_each + 1e-9) for count in graphics) if gpus_each else cpus
+    workers = options.workers or max(1, min(most, cpus))
+    if workers > most or workers > cpus:
+        needed = f"{workers:g} CPUs" + (f" and {workers * gpus_each:g} GPUs" if gpus_each else "")
+        raise InputError(
+            f"{workers} workers need {needed}, there are {cpus} CPUs and {gpus:g} GPUs on {len(resources)} nodes: "
+            "take fewer with --ray-workers, or less of a GPU each with --ray-gpus-per-worker."
+        )
+    return Share(workers, _cpus_each(workers, processors), gpus_each)
+
+
+def _cpus_each(workers: int, processors: Sequence[int]) -> int:
+    """The most whole CPUs that so many workers can have each, none of them across two nodes."""
+    each = max(processors)
+    while each > 1 and sum(count // each for count in processors) < workers:
+        each -= 1
+    return each
+
+
+def _check(options: ClusterOptions) -> None:
+    if options.workers is not None and options.workers < 1:
+        raise InputError(f"{options.workers} workers do no work: name at least one.")
+    if options.gpus_per_worker is not None and options.gpus_per_worker < 0:
+        raise InputError(f"A worker cannot have {options.gpus_per_worker:g} GPUs.")
+    if options.address in (LOCAL, "auto"):
+        return
+    found = _ADDRESS.fullmatch(options.address)
+    if found is None:
+        raise InputError(
+            f"--ray takes HOST:PORT of a cluster's head, auto or local, not {options.address!r}; "
+            "a command joins a cluster from one of its machines, not through ray://."
+        )
+    # Ray itself tries for minutes.
+    try:
+        with socket.create_connection((found["host"].strip("[]"), int(found["port"])), _CONNECT_SECONDS):
+            pass
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or "no answer"
+        raise InputError(
+            f"No Ray cluster answers at {options.address} ({reason.lower()}): "
+            "start one with `ray start --head`, or write --ray local."
+        ) from error
+
+
+def _start(ray: Any, options: ClusterOptions) -> None:
+    import logging
+
+    given: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if options.address == LOCAL:
+        # Ray's workers otherwise give way to all other work of the machine, and on a busy one hardly run.
+        os.environ.setdefault("RAY_worker_niceness", "0")
+        given |= {"address": LOCAL, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
+        given["num_cpus"] = max(os.cpu_count() or 1, options.workers or 1)
+    else:
+        given["address"] = options.address
+    try:
+        _init(ray, given, attempts=_STARTS if options.address == LOCAL else 1)
+    except Exception as error:
+        lines = str(error).strip().splitlines()
+        reason = lines[0].rstrip(".") if lines else type(error).__name__
+        if options.address == LOCAL:
+            raise ModelError(f"Ray does not start on this machine ({reason}).") from error
+        raise InputError(
+            f"The Ray cluster {options.address} cannot be joined ({reason}): run the command on one of its machines, "
+            "with the same versions of Ray and Python."
+        ) from error
+
+
+def _init(ray: Any, given: Mapping[str, Any], attempts: int) -> None:
+    try:
+        ray.init(**given)
+    except Exception:
+        ray.shutdown()
+        if attempts == 1:
+            raise
+        _init(ray, given, attempts - 1)

@@ -1,0 +1,115 @@
+"""What a step of the quickstart is, what it works with, and who it talks to."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from climassay.workspace import Workspace
+
+if TYPE_CHECKING:
+    from climassay.models import Generator
+    from climassay.records.queries import RunDetails
+
+NAME = "quickstart"
+"""Of the collection, the dataset and the experiment."""
+
+State = Literal["done", "found", "skipped"]
+
+
+class Talk(Protocol):
+    """The one whom the quickstart leads."""
+
+    @property
+    def patient(self) -> bool:
+        """Whether a question may be put again after an answer that is of no use."""
+
+    def say(self, text: str) -> None:
+        """Tell something."""
+
+    def answer(self, question: str, offer: str) -> str | None:
+        """The answer to a question, ``offer`` where it is taken; None to skip."""
+
+    def progress(self, name: str, total: int | None) -> Callable[[int], None]:
+        """Begin to show progress; the function is told of every advance."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What the steps work with.
+
+    Attributes:
+        workspace: Where everything lies; what is there already is used.
+        model_name: Of the model that answers, debates, writes and is evaluated.
+        labels_by: Name under which questions are annotated.
+    """
+
+    workspace: Workspace
+    model_name: str
+    labels_by: str
+
+    @cached_property
+    def model(self) -> "Generator":
+        """The model, loaded when a step first needs it.
+
+        Raises:
+            InputError: Its name is not understood.
+            ModelError: It cannot be loaded.
+        """
+        from climassay.models import load_model
+
+        return load_model(self.model_name)
+
+    @property
+    def folder(self) -> Path:
+        """Where the quickstart writes files; made by the step that first writes one."""
+        return self.workspace.root / NAME
+
+    def runs(self, command: str) -> "Iterator[RunDetails]":
+        """Finished runs of a command in this workspace, the newest first."""
+        from climassay.records import Records
+        from climassay.records.queries import list_runs, run_details
+
+        if not self.workspace.has_records:
+            return
+        with Records(self.workspace.records_url) as store:
+            for one in reversed(list_runs(store.database)):
+                if one.command == command and one.status == "done":
+                    yield run_details(store.database, one.id)
+
+    def close(self) -> None:
+        """Give back the model, if it was loaded."""
+        if "model" in self.__dict__:
+            self.model.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that a new user learns."""
+
+    name: str
+    title: str
+    asks: str
+    """The question put to the user."""
+    offer: Callable[[Room], str]
+    """What is taken where the user just presses Enter."""
+    command: Callable[[Room, str], str]
+    """The command that does this step alone, with the user's answer."""
+    found: Callable[[Room], str | None]
+    """What is there of an earlier time, in words; None where the step is still to be done."""
+    work: Callable[[Room, str, Talk], str]
+    """Does it with the user's answer; what came out, in words. What is wrong with the answer is an InputError."""
+    needs: Callable[[Room], bool] = field(default=lambda _room: True)
+    """Whether what the step builds upon is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a step."""
+
+    step: str
+    state: State
+    said: str
+    command: str
+    """That does it alone."""

@@ -1,0 +1,114 @@
+"""Which cluster is joined, and what each worker gets of it."""
+
+import socket
+import sys
+
+import pytest
+
+from climassay.distributed.cluster import ClusterOptions, Share, divide, joined
+from climassay.distributed.jobs import WantedEncoder, WantedModel
+from climassay.distributed.pool import shares
+from climassay.errors import InputError, MissingExtraError
+from command_line import run_command
+
+
+def nodes(*resources, dead=()):
+    return [{"Alive": place not in dead, "Resources": one} for place, one in enumerate(resources)]
+
+
+SMALL = nodes({"CPU": 2.0}, {"CPU": 6.0})
+GRAPHICS = nodes({"CPU": 0.0}, {"CPU": 16.0, "GPU": 2.0}, {"CPU": 16.0, "GPU": 2.0})
+
+
+@pytest.mark.parametrize(
+    ("cluster", "workers", "gpus", "share"),
+    [
+        (SMALL, None, None, Share(8, 1, 0.0)),
+        (SMALL, 4, None, Share(4, 2, 0.0)),
+        # Three workers of two CPUs each would lie on the larger node alone; four fit with two, so three get three.
+        (SMALL, 2, None, Share(2, 3, 0.0)),
+        (SMALL, 1, None, Share(1, 6, 0.0)),
+        (GRAPHICS, None, None, Share(4, 8, 1.0)),
+        (GRAPHICS, None, 0.5, Share(8, 4, 0.5)),
+        (GRAPHICS, 2, 2.0, Share(2, 16, 2.0)),
+        (GRAPHICS, None, 0.0, Share(32, 1, 0.0)),
+    ],
+    ids=["default", "four", "two", "one", "gpus", "half gpus", "two gpus each", "no gpus"],
+)
+def test_a_worker_lies_within_one_node(cluster, workers, gpus, share):
+    assert divide(cluster, ClusterOptions("auto", workers, gpus)) == share
+
+
+@pytest.mark.parametrize(
+    ("cluster", "options", "words"),
+    [
+        (SMALL, ClusterOptions("auto", 9), "9 workers need 9 CPUs, there are 8 CPUs and 0 GPUs on 2 nodes"),
+        (GRAPHICS, ClusterOptions("auto", 5), "5 workers need 5 CPUs and 5 GPUs, there are 32 CPUs and 4 GPUs"),
+        (nodes({"CPU": 4.0, "GPU": 1.0}, {"CPU": 4.0, "GPU": 1.0}), ClusterOptions("auto", 1, 2.0), "and 2 GPUs"),
+        (nodes({"CPU": 2.0}, {"CPU": 2.0}, dead={1}), ClusterOptions("auto", 3), "2 CPUs and 0 GPUs on 1 nodes"),
+    ],
+    ids=["cpus", "gpus", "gpus of one node", "dead node"],
+)
+def test_a_cluster_that_is_too_small_is_told_before_anything_waits(cluster, options, words):
+    with pytest.raises(InputError, match=words):
+        divide(cluster, options)
+
+
+@pytest.mark.parametrize("address", ["ray://head:10001", "nowhere", "head:", "", "a b:1"])
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(InputError, match="--ray takes HOST:PORT"), joined(ClusterOptions(address)):
+        pass
+
+
+def closed_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def test_an_address_where_nobody_listens_ends_the_command_with_one_sentence(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "page.txt"
+    page.write_text("The ice melts.", encoding="utf-8")
+    address = f"127.0.0.1:{closed_port()}"
+    where = ("--workspace", tmp_path / "work")
+    code, out, err = run_command(monkeypatch, capsys, "corpus", "add", "ice", page, "--ray", address, *where)
+    assert (code, out) == (2, "")
+    assert (
+        err.strip().splitlines()[-1].startswith(f"climassay: No Ray cluster answers at {address} (connection refused)")
+    )
+    assert "Traceback" not in err
+
+
+def test_without_ray_the_command_says_what_to_install(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "page.txt"
+    page.write_text("The ice melts.", encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "ray", None)
+    where = ("--workspace", tmp_path / "work")
+    code, _, err = run_command(monkeypatch, capsys, "corpus", "add", "ice", page, "--ray", "local", *where)
+    assert code == 2
+    assert err.strip().splitlines()[-1] == (
+        "climassay: --ray needs Ray: install it with `pip install 'climassay[ray]'`."
+    )
+    with pytest.raises(MissingExtraError), joined(ClusterOptions()):
+        pass
+
+
+def test_workers_without_a_cluster_are_refused(tmp_path, monkeypatch, capsys):
+    code, _, err = run_command(
+        monkeypatch, capsys, "evaluate", "mcq", "primer", "--ray-workers", "2", "--workspace", tmp_path
+    )
+    assert code == 2
+    assert "go with --ray" in err
+
+
+def test_jobs_are_a_quarter_of_a_share_at_most():
+    assert shares(1000, 2, 32) == 32
+    assert shares(80, 2, 32) == 10
+    assert shares(3, 2, 32) == 1
+    assert shares(0, 2, 32) == 1
+
+
+def test_what_is_wanted_is_equal_by_its_content():
+    assert {WantedModel("local:smollm2"): 1}[WantedModel("local:smollm2")] == 1
+    assert WantedModel("local:smollm2") != WantedModel("local:smollm2", dtype="bfloat16")
+    assert WantedEncoder("local:minilm", 2) != WantedEncoder("local:minilm", 1)

@@ -1,0 +1,225 @@
+"""Every command of climassay: which file each reads, and which are long work. A new command must be entered here."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+SERVER = ("--model", "openai:nobody", "--base-url", "http://127.0.0.1:9/v1")
+"""A model whose server does not exist: whoever asks it before the input is read waits for nothing."""
+BAD = "{bad}"
+"""Stands for the input that is missing, a folder, a pipe, binary or huge."""
+
+Arguments = tuple[str, ...]
+
+
+def walk() -> Iterator[tuple[str, Any]]:
+    """Every command by its name, for example ``corpus add``, with what typer made of it."""
+    import typer.main
+
+    from climassay.cli.main import app
+
+    def below(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+        if hasattr(command, "commands"):
+            for name, part in command.commands.items():
+                yield from below(part, (*path, name))
+        else:
+            yield " ".join(path), command
+
+    yield from below(typer.main.get_command(app), ())
+
+
+READS: Mapping[str, tuple[Arguments, ...]] = {
+    "publish": ((BAD, "--output", "{out}"),),
+    "factcheck": (
+        ("claim", "--config", BAD),
+        ("claim", "--scale", "{folder}/bad.toml"),
+        ("claim", "--prompts", BAD, "--plain", *SERVER),
+    ),
+    "factcheck-run": ((BAD, "--plain", *SERVER), ("{claims}", "--config", BAD)),
+    "factcheck-evidence": ((BAD, *SERVER), ("{claims}", "--head", BAD, *SERVER)),
+    "factcheck-head train": ((BAD, "--output", "{out}", *SERVER),),
+    "annotate import": (("silver", BAD, "--format", "jsonl"), ("silver", BAD, "--format", "label-studio")),
+    "corpus add": (("books", BAD),),
+    "corpus evaluate": (("books", BAD),),
+    "confidence extract": ((BAD, "--output", "{out}"),),
+    "confidence lint": ((BAD,), ("{document}", "--tagger", BAD)),
+    "confidence topics": ((BAD, "--words-only"),),
+    "confidence report": ((BAD, BAD, "--html", "{out}"), ("{statements}", BAD, "--html", "{out}")),
+    "confidence tag train": ((BAD, "--output", "{out}"),),
+    "confidence tag evaluate": ((BAD,),),
+    "evaluate mcq": (
+        (BAD, *SERVER),
+        ("{questions}", "--setting", f"few-shot:{BAD}", *SERVER),
+        ("{questions}", "--prompts", BAD, *SERVER),
+    ),
+    "evaluate run": ((BAD,),),
+    "evaluate contamination": ((BAD, "--against", "{document}"), ("{questions}", "--against", BAD)),
+    "generate screen": ((BAD,),),
+    "generate run": ((BAD,),),
+    "judge benchmark": ((BAD, "--group", "group", "--label", "score", *SERVER),),
+    "judge train": ((BAD, "--label", "score", "--output", "{out}", *SERVER),),
+    "judge compare": (("a", "b", "--probe", BAD, *SERVER),),
+    "judge rank": ((BAD, *SERVER), ("{items}", "--probe", BAD, *SERVER)),
+    "judge insert": ((BAD, "--anchors", "{items}", *SERVER), ("{items}", "--anchors", BAD, *SERVER)),
+    "judge ablate": ((BAD, "{items}", *SERVER),),
+    "metrics score": ((BAD, "--metric", "bleu"),),
+    "metrics calibrate-window": ((BAD,),),
+    "metrics validate-entailment": ((BAD,), ("{claims}", "--entailment", BAD)),
+    "metrics train-entailment": ((BAD, "--output", "{out}"),),
+    "masker train": ((BAD, "--output", "{out}"), ("{cloze}", "--glossary", BAD, "--output", "{out}")),
+    "masker measure": ((BAD,), ("{cloze}", "--masker", BAD)),
+    "masker apply": ((BAD, "--output", "{out}"),),
+    "tune pretrain": (("books", "--questions", BAD, "--output", "{out}"),),
+    "tune finetune": ((BAD, "--output", "{out}"),),
+    "validator train": ((BAD, "--output", "{out}"),),
+    "validator apply": ((BAD, "{drafts}"), (f"prompted:{SERVER[1]}", BAD)),
+    "validator simulate": ((BAD,), ("{drafts}", "--store", BAD)),
+    "validator show": ((BAD,),),
+    "verdicts score": ((BAD, "--truth", "a", "--predicted", "b"),),
+}
+"""By command: arguments with an input that can be bad."""
+
+WITHOUT_FILES: Mapping[str, str] = {
+    "ask": "a question",
+    "confidence tag statement": "a statement",
+    "serve": "a workspace",
+    "demo": "nothing",
+    "annotate open": "a dataset",
+    "annotate status": "a dataset",
+    "annotate agreement": "a dataset",
+    "annotate export": "a dataset",
+    "annotate retrain": "a dataset",
+    "corpus list": "a workspace",
+    "corpus search": "a collection",
+    "corpus show": "a collection",
+    "corpus remove": "a collection",
+    "checks list": "a workspace",
+    "checks show": "a check",
+    "checks export": "a workspace",
+    "models list": "nothing",
+    "models check": "a model",
+    "models install": "nothing",
+    "records runs": "a workspace",
+    "records show": "a run",
+    "records usage": "a workspace",
+    "records export": "a workspace",
+    "evaluate init": "nothing",
+    "evaluate table": "a run",
+    "evaluate report": "a run",
+    "evaluate plan": "numbers",
+    "evaluate compare": "runs",
+    "generate checks": "nothing",
+    "generate init": "nothing",
+    "generate stats": "a dataset",
+    "generate list": "a workspace",
+    "generate export": "a dataset",
+    "prompts list": "nothing",
+    "prompts show": "a name",
+    "prompts export": "nothing",
+    "tune list": "a workspace",
+    "tune show": "an adapter",
+    "tune presets": "nothing",
+    "users add": "a name",
+    "users reset": "a name",
+    "users remove": "a name",
+    "users list": "a workspace",
+    "doctor": "a workspace",
+    "quickstart": "a workspace",
+}
+"""Commands that read no file of the user's, and what they read."""
+
+WITHOUT_JSON = {"models install", "confidence lint", "annotate retrain", "serve"}
+"""Commands whose ``--json`` is something else, or that have none."""
+
+_HERE = "tests/faults/test_killed_commands.py::test_a_killed_"
+KILLED: Mapping[str, str] = {
+    "corpus add": "tests/corpus/test_collection_killed.py::test_adding_goes_on_where_it_was_killed",
+    "evaluate mcq": "tests/records/test_kill.py::test_an_evaluation_killed_at_random_moments_asks_only_what_is_missing",
+    "evaluate run": _HERE + "command_ends_as_if_it_had_never_been_killed",
+    "generate run": "tests/generation/test_line.py::test_a_killed_line_goes_on_as_if_it_had_never_stopped",
+    "generate screen": _HERE + "command_ends_as_if_it_had_never_been_killed",
+    "judge benchmark": "tests/cli/test_cli_judge_kill.py::test_a_killed_benchmark_goes_on_where_it_stopped",
+    "judge train": "tests/judging/test_harvest_kill.py",
+    "judge rank": _HERE + "command_ends_as_if_it_had_never_been_killed",
+    "judge insert": "tests/judging/test_harvest_kill.py",
+    "judge ablate": "tests/judging/test_harvest_kill.py",
+    "factcheck": "tests/cli/test_factcheck_run.py::test_a_killed_run_goes_on_where_it_stopped",
+    "factcheck-run": "tests/cli/test_factcheck_run.py::test_a_killed_run_goes_on_where_it_stopped",
+    "factcheck-evidence": _HERE + "command_ends_as_if_it_had_never_been_killed",
+    "factcheck-head train": "tests/judging/test_harvest_kill.py",
+    "tune finetune": "tests/tuning/test_killed.py::test_sigkill_in_the_middle_changes_nothing",
+    "tune pretrain": "tests/tuning/test_killed.py::test_sigkill_in_the_middle_changes_nothing",
+    "validator train": _HERE + "writer_leaves_no_half_file",
+    "validator apply": _HERE + "writer_leaves_no_half_file",
+    "validator simulate": "tests/generation/validation/test_simulation.py"
+    "::test_a_killed_simulation_goes_on_and_gives_the_same",
+    "confidence extract": _HERE + "writer_leaves_no_half_file",
+    "confidence topics": _HERE + "writer_leaves_no_half_file",
+    "confidence report": _HERE + "writer_leaves_no_half_file",
+    "confidence tag train": _HERE + "writer_leaves_no_half_file",
+    "confidence tag evaluate": _HERE + "writer_leaves_no_half_file",
+    "masker train": _HERE + "writer_leaves_no_half_file",
+    "masker apply": _HERE + "writer_leaves_no_half_file",
+    "masker measure": _HERE + "writer_leaves_no_half_file",
+    "metrics train-entailment": _HERE + "writer_leaves_no_half_file",
+    "publish": _HERE + "publication_is_finished_by_the_next",
+    "annotate retrain": _HERE + "writer_leaves_no_half_file",
+    "serve": "tests/web/test_checks_killed.py::test_a_debate_that_was_killed_goes_on_and_only_what_is_missing_is_asked",
+}
+"""Long commands, and the test that kills them or what they write with."""
+
+SHORT = (
+    "ask",
+    "demo",
+    "models install",
+    "models list",
+    "models check",
+    "corpus list",
+    "corpus search",
+    "corpus show",
+    "corpus remove",
+    "corpus evaluate",
+    "checks list",
+    "checks show",
+    "checks export",
+    "confidence lint",
+    "confidence tag statement",
+    "records runs",
+    "records show",
+    "records usage",
+    "records export",
+    "evaluate init",
+    "evaluate table",
+    "evaluate report",
+    "evaluate plan",
+    "evaluate contamination",
+    "evaluate compare",
+    "generate checks",
+    "generate init",
+    "generate stats",
+    "generate list",
+    "generate export",
+    "judge compare",
+    "metrics score",
+    "metrics calibrate-window",
+    "metrics validate-entailment",
+    "prompts list",
+    "prompts show",
+    "prompts export",
+    "tune list",
+    "tune show",
+    "tune presets",
+    "users add",
+    "users reset",
+    "users remove",
+    "users list",
+    "validator show",
+    "verdicts score",
+    "annotate open",
+    "annotate status",
+    "annotate agreement",
+    "annotate export",
+    "annotate import",
+    "doctor",
+    "quickstart",
+)
+"""Commands that keep nothing of what is half done, or do it in one transaction: they are simply run again."""

@@ -1,0 +1,96 @@
+"""Writers that are killed at the last moment before their file would appear, each in a process of its own.
+
+python tests/faults/killed_writers.py FOLDER    prints what became of each file, as JSON
+"""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+EARLIER = b"what was there before"
+
+
+def writers() -> dict[str, Callable[[Path], object]]:
+    """What writes a file of the user's, by name."""
+    from climassay.cli.output import write_text
+    from climassay.confidence.statement_files import write_statements
+    from climassay.confidence.topics.names_file import write_names
+    from climassay.confidence.topics.topic import write_topics
+    from climassay.folder_files import write_file
+    from climassay.generation import write_drafts
+    from climassay.generation.annotation.files import write_annotations
+    from climassay.generation.annotation.labels import AnnotationSettings
+    from climassay.models.openai_finetuning import FineTuningState, write_state
+    from climassay.reporting.html import write_page
+    from generated_drafts import draft
+    from planted_statements import planted, topics_of
+
+    statements = planted(1, ("cloud", "ocean"))
+    return {
+        "a file": lambda path: write_file(path, b"new" * 1000),
+        "a table": lambda path: write_text(path, "a,b\n" * 1000),
+        "a page": lambda path: write_page("<html>" * 1000, path),
+        "drafts": lambda path: write_drafts(path, [draft(number) for number in range(5)]),
+        "statements": lambda path: write_statements(statements, path),
+        "topics": lambda path: write_topics(topics_of(statements, [0, 1]), path),
+        "names": lambda path: write_names(path, []),
+        "annotations": lambda path: write_annotations(path, "silver", AnnotationSettings(), [], []),
+        "a fine-tuning": lambda path: write_state(FineTuningState("http://x", "m", "a" * 64), path),
+        "a trained head": _save_probe,
+        "a masker": _save_masker,
+    }
+
+
+def _save_probe(path: Path) -> None:
+    import numpy as np
+
+    from climassay.judging.probe import PairProbe, Provenance
+    from climassay.judging.probe_files import save_probe
+
+    rows = np.ones((3, 4))
+    save_probe(PairProbe(*rows, 1.0, None, 0.0, Provenance("supervised", 1, 1)), path)
+
+
+def _save_masker(path: Path) -> None:
+    import numpy as np
+
+    from climassay.generation.masking import trained_masker as room
+    from climassay.generation.masking.word_features import FEATURES
+
+    reading = room.MaskerReading(vectors=False, impact=False)
+    source = room.MaskerProvenance("d", 5, 1.0, "", {})
+    room.save_masker(room.TrainedMasker(np.ones(len(FEATURES)), reading, room.WordStatistics(), source), path)
+
+
+def killed_in(work: Callable[[], object]) -> int:
+    """Do something in a child that is killed when it would rename; the signal that ended it."""
+    child = os.fork()
+    if child == 0:
+
+        def die(*_: object, **__: object) -> None:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        Path.replace = Path.rename = os.replace = os.rename = die  # type: ignore[method-assign, assignment]
+        work()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def main() -> None:
+    found = {}
+    for name, write in writers().items():
+        path = Path(sys.argv[1]) / name / "file"
+        path.parent.mkdir()
+        path.write_bytes(EARLIER)
+        ended = killed_in(lambda write=write, path=path: write(path))
+        kept = path.read_bytes() == EARLIER
+        write(path)
+        found[name] = {"ended": ended, "kept": kept, "written": path.read_bytes() != EARLIER}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""Damage to what climassay keeps: databases and collections are told by name and left alone, caches heal themselves."""
+
+import os
+import random
+import shutil
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from climassay.corpus.collection import Collection, list_collections
+from climassay.corpus.documents import Block, Document
+from climassay.errors import ClimassayError, InputError
+from climassay.models.encoder import load_encoder
+from climassay.models.file_digest import file_digest
+from climassay.records import Records
+from command_line import run_command
+
+FULL = os.environ.get("CLIMASSAY_FAULTS") == "full"
+
+
+class HashEncoder:
+    """Vectors of nothing in particular; named as the bundled one, so that commands would not look for another."""
+
+    name, fingerprint, width = "local:minilm", "e" * 64, 8
+
+    def encode(self, texts, *, role="passage", on_progress=None):
+        return np.random.default_rng(len(texts)).normal(size=(len(texts), self.width)).astype(np.float32)
+
+
+def flip(data, draw):
+    changed = bytearray(data or b"\0")
+    for _ in range(max(8, len(changed) // 50)):
+        changed[draw.randrange(len(changed))] ^= 255
+    return bytes(changed)
+
+
+DAMAGE = {
+    "flipped": flip,
+    "truncated": lambda data, draw: data[: len(data) // 2],
+    "empty": lambda data, draw: b"",
+    "random": lambda data, draw: draw.randbytes(len(data)),
+    "removed": None,
+}
+
+
+def damage(path, how, seed=0):
+    if DAMAGE[how] is None:
+        path.unlink()
+    else:
+        path.write_bytes(DAMAGE[how](path.read_bytes(), random.Random(f"{how}{seed}")))
+
+
+# ---------------------------------------------------------------------------------------------------------- collections
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("collections")
+    collection = Collection.create(folder, "books", HashEncoder(), passage_size=100, passage_overlap=0)
+    collection.add(
+        [Document(f"d{n}", f"Title {n}", "s", (Block(f"Ice melts in summer {n}, snow falls."),)) for n in range(9)]
+    )
+    return folder
+
+
+def collection_uses(folder):
+    """What a collection is used for, each from a fresh start."""
+
+    def opened():
+        return Collection.open(folder, "books", HashEncoder())
+
+    return {
+        "documents": lambda: sorted(one.id for one in opened().documents()),
+        "words": lambda: sorted(hit.passage.id for hit in opened().search("ice", k=20, mode="bm25")),
+        "meaning": lambda: sorted(hit.passage.id for hit in opened().search("ice", k=20, mode="dense")),
+        "passage": lambda: opened().passage("d1-0").text,
+        "all": lambda: sorted(one.id for one in opened().each_passage()),
+        "list": lambda: [one.passages for one in list_collections(folder)],
+    }
+
+
+def outcome(use):
+    """What something gives, and what it says where it gives nothing."""
+    try:
+        return use(), None
+    except ClimassayError as error:
+        return None, str(error)
+
+
+@pytest.mark.parametrize("how", list(DAMAGE))
+def test_a_damaged_collection_is_told_or_gives_what_it_gave(how, good, tmp_path):
+    expected = {name: use() for name, use in collection_uses(good).items()}
+    files = sorted(path for path in good.rglob("*") if path.is_file() and ".lock" not in path.name)
+    told = 0
+    for number, file in enumerate(files):
+        if not FULL and number % 2 != len(how) % 2 and "data" not in file.parts:
+            continue
+        folder = tmp_path / f"{number}"
+        shutil.copytree(good, folder)
+        damage(folder / file.relative_to(good), how, number)
+        for name, use in collection_uses(folder).items():
+            found, said = outcome(use)
+            if said is None:
+                # Content may differ in a byte that nothing checks; never may passages be missing without a word.
+                assert len(found) == len(expected[name]) or how == "removed", f"{name} with {file.name} {how}"
+            else:
+                told += 1
+                assert "books" in said
+                assert "\n" not in said
+    assert told, "the damage does none"
+
+
+def test_a_damaged_collection_is_one_sentence_of_the_command(good, tmp_path, monkeypatch, capsys):
+    shutil.copytree(good, tmp_path / "collections")
+    for file in (tmp_path / "collections" / "books.lance" / "data").iterdir():
+        file.write_bytes(b"")
+    for arguments in (("list",), ("show", "books"), ("show", "books", "d1-0")):
+        code, out, err = run_command(monkeypatch, capsys, "corpus", *arguments, "-w", tmp_path, "--json")
+        assert (code, out) == (2, "")
+        assert "delete books.lance there and add its documents again" in err
+
+
+# ------------------------------------------------------------------------------------------------------------- database
+
+
+@pytest.fixture
+def records(tmp_path):
+    """A workspace whose records hold a run, and their file."""
+    with Records(f"sqlite:///{tmp_path / 'records.sqlite'}") as store:
+        for number in range(40):
+            with store.run("evaluate mcq", {"number": number, "text": "x" * 400}) as run:
+                run.save_results("scores", [{"accuracy": 0.5, "n": number}])
+    return tmp_path / "records.sqlite"
+
+
+@pytest.mark.parametrize("how", ["flipped", "truncated", "random"])
+def test_a_damaged_database_is_told_and_never_replaced(how, records, tmp_path, monkeypatch, capsys):
+    with sqlite3.connect(records) as plain:
+        plain.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    plain.close()
+    content = bytearray(records.read_bytes())
+    content[4096:] = DAMAGE[how](bytes(content[4096:]), random.Random(how))
+    content[:100] = b"\x07" * 100 if how == "random" else content[:100]
+    records.write_bytes(content)
+    for arguments in (("records", "runs"), ("records", "usage"), ("generate", "list")):
+        code, out, err = run_command(monkeypatch, capsys, *arguments, "-w", tmp_path, "--json")
+        if code == 0:
+            continue  # this command reads nothing that is damaged
+        assert (code, out) == (2, "")
+        assert str(records) in err
+        assert "restore it from a copy or move it away" in err or "choose another workspace" in err
+    # What can be read is shown, and nothing of the file is written anew.
+    assert records.stat().st_size >= len(content)
+    if how != "flipped":
+        assert records.read_bytes()[: len(content)][200:] == content[200:]
+
+
+def test_a_database_that_is_another_file_is_refused_and_kept(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "records.sqlite"
+    file.write_bytes(b"Dear diary, today I put a text where a database belongs. " * 50)
+    before = file.read_bytes()
+    for arguments in (("records", "runs"), ("generate", "list"), ("users", "list"), ("checks", "list")):
+        code, out, err = run_command(monkeypatch, capsys, *arguments, "-w", tmp_path, "--json")
+        assert (code, out) == (2, "")
+        assert "is corrupt" in err
+        assert str(file) in err
+    assert file.read_bytes() == before
+
+
+# --------------------------------------------------------------------------------------------------------------- caches
+
+
+@pytest.mark.parametrize("how", list(DAMAGE))
+def test_a_damaged_encoder_graph_is_made_anew(how, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path))
+    import climassay.models.encoder_onnx as room
+
+    made = []
+
+    def build(folder, precision):
+        made.append(folder)
+        return b"a graph, as far as its place is concerned" * 40
+
+    monkeypatch.setattr(room, "build_graph", build)
+    graph = load_encoder("local:minilm")._graph_file()
+    whole = graph.read_bytes()
+    damage(graph, how)
+    assert load_encoder("local:minilm")._graph_file() == graph
+    assert graph.read_bytes() == whole
+    assert len(made) == 2
+    load_encoder("local:minilm")._graph_file()
+    assert len(made) == 2, "a graph in order is not made again"
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"sha256": 3}', b"null", b"\xff" * 50])
+def test_a_damaged_digest_is_computed_again(content, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    # A file that is old enough to be remembered.
+    file = Path(__file__)
+    digest = file_digest(file)
+    (remembered,) = (tmp_path / "cache" / "digests").iterdir()
+    remembered.write_bytes(content)
+    assert file_digest(file) == digest
+
+
+def test_a_trained_file_that_is_cut_off_is_named(tmp_path):
+    from climassay.judging.probe_files import load_probe
+    from faults import samples
+
+    file = tmp_path / "probe.safetensors"
+    whole = samples.probe()
+    for length in range(0, len(whole), 97):
+        file.write_bytes(whole[:length])
+        with pytest.raises(InputError, match=r"probe\.safetensors"):
+            load_probe(file)

@@ -1,0 +1,185 @@
+"""Small files that stand for more than any memory holds, or nest deeper than any stack: refused in one sentence."""
+
+import gzip
+import io
+import json
+import zipfile
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from climassay.configuration import load_toml
+from climassay.corpus.apart import read_apart
+from climassay.corpus.options import MEBIBYTE, ReadOptions
+from climassay.corpus.reading import read
+from climassay.errors import InputError
+from climassay.questions import parquet
+from climassay.questions.rows import parse_rows, read_bytes
+
+CONTAINER = (
+    '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+    '<rootfile full-path="book.opf"/></rootfiles></container>'
+)
+PACKAGE = (
+    '<package xmlns="http://www.idpf.org/2007/opf"><metadata/><manifest>'
+    '<item id="a" href="page.xhtml" media-type="application/xhtml+xml"/></manifest>'
+    '<spine><itemref idref="a"/></spine></package>'
+)
+ENTITIES = '<!ENTITY e0 "lol">' + "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 9))
+BILLION_LAUGHS = f'<?xml version="1.0"?><!DOCTYPE x [{ENTITIES}]>' + PACKAGE.replace("<metadata/>", "<a>&e8;</a>")
+OUTSIDE = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>' + PACKAGE.replace(
+    "<metadata/>", "<a>&e;</a>"
+)
+
+
+def epub(package=PACKAGE, page="<p>The sea warms.</p>", name="page.xhtml", encoding="utf-8") -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("META-INF/container.xml", CONTAINER)
+        book.writestr("book.opf", package.encode(encoding))
+        book.writestr(name, page)
+    return out.getvalue()
+
+
+def table(texts: pyarrow.Array) -> bytes:
+    out = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table({"text": texts}), out, compression="zstd")
+    return out.getvalue()
+
+
+def repeated(text: str, rows: int) -> pyarrow.Array:
+    return pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * rows, pyarrow.int32()), pyarrow.array([text]))
+
+
+def aliases() -> str:
+    lines = ["a0: &a0 {k: v}", *(f"a{n}: &a{n}\n  <<: [{', '.join([f'*a{n - 1}'] * 20)}]" for n in range(1, 12))]
+    return "\n".join(lines)
+
+
+DOCUMENTS = {
+    "bomb.epub": lambda: epub(page="<p>" + "x" * 40 * MEBIBYTE),
+    "laughs.epub": lambda: epub(BILLION_LAUGHS),
+    "laughs-16.epub": lambda: epub(BILLION_LAUGHS.replace('"1.0"', '"1.0" encoding="utf-16"'), encoding="utf-16"),
+    "outside.epub": lambda: epub(OUTSIDE),
+    "outside-16.epub": lambda: epub(OUTSIDE.replace('"1.0"', '"1.0" encoding="utf-16"'), encoding="utf-16"),
+    "names.epub": lambda: epub(PACKAGE.replace("page.xhtml", "../../../../etc/passwd")),
+    "deep.epub": lambda: epub(page="<div>" * 100_000 + "The sea warms."),
+    "deep.html": lambda: b"<div>" * 100_000 + b"The sea warms.",
+    "deep-closed.html": lambda: b"<DIV/><span class=x>" * 50_000 + b"The sea warms." + b"</span>" * 50_000,
+    "deep.json": lambda: b"[" * 200_000,
+    "deep.jsonl": lambda: b'{"text": ' * 200_000,
+    "aliases.md": lambda: f"---\n{aliases()}\n---\n# Seas\n\nThe sea warms.\n".encode(),
+    "deep.md": lambda: b"---\na: " + b"[" * 20_000 + b"\n---\n# Seas\n\nThe sea warms.\n",
+    "number.md": lambda: b"---\na: " + b"9" * 100_000 + b"\n---\n# Seas\n\nThe sea warms.\n",
+    "date.md": lambda: b"---\ndate: 2026-13-45\n---\n# Seas\n\nThe sea warms.\n",
+    "bomb.parquet": lambda: table(repeated("x" * 10_000_000, 1000)),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("bombs")
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_document_that_is_an_attack_is_refused_in_one_sentence(name, folder):
+    (folder / name).write_bytes(DOCUMENTS[name]())
+    result = read(folder / name)
+    assert result.documents == ()
+    reasons = [skipped.reason for skipped in result.skipped]
+    assert len(reasons) in (1, 2)
+    assert all(name in reason and "\n" not in reason and reason.endswith(".") for reason in reasons)
+    assert "root:" not in " ".join(reasons)
+
+
+def test_an_upload_that_needs_too_much_memory_ends_its_reader_and_nothing_else(folder):
+    file = folder / "many.html"
+    file.write_bytes(b"<p>The sea warms.</p>" * 400_000)
+    result = read_apart(file, ReadOptions(), source="many.html", memory=256 * MEBIBYTE)
+    assert result.documents == ()
+    assert "cannot be read" in result.skipped[0].reason
+
+
+def test_the_reader_of_uploads_finds_no_keys_in_its_environment(folder, monkeypatch):
+    from climassay import secrecy
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-1")
+    monkeypatch.setenv("CLIMASSAY_DATABASE_URL", "postgresql://user:canary-2@host/name")
+    monkeypatch.setenv("HF_TOKEN", "hf-canary-3")
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(folder))
+    handed = secrecy.environment_without_secrets()
+    assert "canary" not in json.dumps(dict(handed))
+    assert handed["CLIMASSAY_CACHE"] == str(folder)
+    assert handed["PATH"]
+    (folder / "plain.txt").write_text("The sea warms.\n")
+    assert read_apart(folder / "plain.txt", ReadOptions(), source="plain.txt").documents
+
+
+def test_pages_of_people_are_read_as_before(folder):
+    lists = "<ul><li>Ice melts.<li>Seas rise.</ul>" * 6000
+    (folder / "long.html").write_text(f"<main><h1>Seas</h1><p>The sea warms.<p>It rises.{lists}</main>")
+    (document,) = read(folder / "long.html").documents
+    assert [block.text for block in document.blocks[:3]] == ["The sea warms.", "It rises.", "Ice melts."]
+    nested = "<div>" * 3000 + "<p>The sea warms.</p>" + "</div>" * 3000
+    (folder / "nested.html").write_text(f"<p>Seas rise.</p>{nested}")
+    (document,) = read(folder / "nested.html").documents
+    assert [block.text for block in document.blocks] == ["Seas rise.", "The sea warms."]
+
+
+# ------------------------------------------------------------------------------------------------ tables and settings
+
+
+def test_a_packed_question_file_is_unpacked_within_bounds(folder):
+    file = folder / "questions.csv.gz"
+    file.write_bytes(gzip.compress(bytes(16 * MEBIBYTE), 1) * 40)
+    with pytest.raises(InputError, match="512 MB"):
+        read_bytes(file)
+
+
+@pytest.mark.parametrize("content", [b"[" * 200_000, b'{"a": ' * 200_000], ids=["list", "object"])
+def test_a_question_file_is_nested_within_bounds(content, folder):
+    with pytest.raises(InputError, match="not valid JSON"):
+        list(parse_rows(folder / "questions.json", content))
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [lambda: repeated("x" * 10_000_000, 1000), lambda: repeated("x" * 100_000, 8000)],
+    ids=["few-long-rows", "many-rows"],
+)
+def test_a_parquet_file_is_counted_before_it_is_written_out(texts, folder):
+    data = table(texts())
+    assert len(data) < 100_000
+    with pytest.raises(InputError, match="unpacks to more than the limit of 512 MB"):
+        list(parse_rows(folder / "questions.parquet", data))
+
+
+def test_a_parquet_file_has_a_limit_of_cells(monkeypatch):
+    monkeypatch.setattr(parquet, "MOST_CELLS", 99)
+    with pytest.raises(ValueError, match="more than 99 cells"):
+        parquet.read_parquet(table(pyarrow.array(["x"] * 100)))
+
+
+def test_a_parquet_file_of_any_kinds_is_read_as_pyarrow_reads_it():
+    columns = {
+        "text": pyarrow.array(["a", None, "a", "ü"]),
+        "list": pyarrow.array([["a", None], [], None, ["b"]]),
+        "pairs": pyarrow.array([{"x": 1, "y": "a"}, None, {"x": None, "y": "b"}, {"x": 2, "y": None}]),
+        "number": pyarrow.array([1, None, 3, 4]),
+        "kind": pyarrow.array(["a", "b", None, "a"]).dictionary_encode(),
+        "bytes": pyarrow.array([b"1", None, b"", b"\xff"]),
+        "large": pyarrow.array(["a", "b", None, ""], pyarrow.large_string()),
+    }
+    made = pyarrow.table(columns)
+    out = io.BytesIO()
+    pyarrow.parquet.write_table(made, out)
+    found = parquet.read_parquet(out.getvalue())
+    assert found.names == list(columns)
+    assert found.rows == pyarrow.parquet.read_table(io.BytesIO(out.getvalue())).to_pylist()
+
+
+def test_settings_are_nested_within_bounds(folder):
+    (folder / "deep.toml").write_text("a = " + "[" * 100_000)
+    with pytest.raises(InputError, match="is not valid TOML"):
+        load_toml(folder / "deep.toml")

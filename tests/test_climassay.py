@@ -1,0 +1,239 @@
+"""``import climassay``: its names, that they cost nothing until they are used, and the examples in their docstrings."""
+
+import ast
+import doctest
+import subprocess
+import sys
+from functools import partial
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+import climassay
+from api_server import ApiServer
+from climassay import calls
+from climassay.errors import InputError
+from climassay.evaluation import BenchmarkSpec, ExperimentPlan, ModelSpec, parse_spec
+from climassay.generation import CountSpec, Recipe, WriterSpec
+from climassay.generation.recipe import StopSpec
+from climassay.primer import gold_questions
+from climassay.questions import QuestionSet
+from climassay.records import Records
+from climassay.records.queries import list_runs
+from climassay.workspace import Workspace
+from counting_model import CountingModel
+from scripted_model import ScriptedModel
+from tiny_models import smollm2
+
+CALLS = ("add_documents", "ask", "check_claim", "evaluate", "generate", "rank", "train_judge")
+FAST = ("add_documents", "ask", "rank")
+"""The others take the bundled model minutes on a busy core: they run with ``make release-check``."""
+
+
+@pytest.fixture
+def books(tmp_path):
+    file = tmp_path / "heat.md"
+    file.write_text(
+        "# A Book of Heat\n\nThe ocean has taken up about ninety per cent of the excess heat since 1970. Because water "
+        "expands as it warms, this uptake raises the sea level.\n",
+        encoding="utf-8",
+    )
+    place = Workspace.open(tmp_path / "work")
+    climassay.add_documents("heat", file, workspace=place)
+    return place
+
+
+def commands(place):
+    with Records(place.records_url) as store:
+        return [(run.command, run.status) for run in list_runs(store.database)]
+
+
+def test_every_public_name_is_there_and_is_completed():
+    assert set(climassay.__all__) <= set(dir(climassay))
+    for name in climassay.__all__:
+        value = getattr(climassay, name)
+        assert isinstance(value, str) or value.__doc__, name
+    assert {getattr(climassay, name) for name in CALLS} == {getattr(calls, name) for name in CALLS}
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = climassay.nothing
+
+
+def test_the_example_of_types_uses_every_name():
+    """``make lint`` runs mypy over it."""
+    tree = ast.parse(Path(__file__).with_name("typed_use.py").read_text(encoding="utf-8"))
+    used = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "climassay"
+    }
+    assert used == set(climassay.__all__)
+    assert resources.files("climassay").joinpath("py.typed").is_file()
+
+
+def test_importing_it_imports_next_to_nothing():
+    code = (
+        "import sys; before = set(sys.modules); import climassay\n"
+        "new = set(sys.modules) - before\n"
+        "assert {name for name in new if name.startswith('climassay')} == {'climassay'}, new\n"
+        "assert not {'numpy', 'torch', 'sqlalchemy', 'lancedb', 'pydantic'} & set(sys.modules)\n"
+        "from climassay import Workspace, load_model, ask, ClimassayError\n"
+        "assert not {'torch', 'transformers', 'lancedb', 'onnxruntime', 'sklearn'} & set(sys.modules)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def run_examples(name, **given):
+    """Run the example in a docstring; how many of its lines ran."""
+    function = getattr(climassay, name)
+    example = doctest.DocTestParser().get_doctest(function.__doc__, given, name, None, 0)
+    said = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE, verbose=False)
+    runner.run(example, out=said.append, clear_globs=False)
+    assert runner.failures == 0, "".join(said)
+    return runner.tries
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The workspace that all examples share, as a reader's would be."""
+    return tmp_path_factory.mktemp("examples")
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_the_examples_in_docstrings_run(name, folder):
+    given = {"add_documents": climassay.add_documents}
+    given |= {one: partial(getattr(climassay, one), model=smollm2()) for one in ("ask", "rank")}
+    assert run_examples(name, folder=folder, **given) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CALLS)
+def test_all_examples_in_docstrings_run_as_they_stand(name, folder):
+    assert run_examples(name, folder=folder, **{one: getattr(climassay, one) for one in CALLS}) >= 2
+
+
+def test_files_that_cannot_be_read_are_named_and_do_not_stop_the_others(books, tmp_path):
+    good = tmp_path / "more.txt"
+    good.write_text("Carbon dioxide absorbs infrared radiation.", encoding="utf-8")
+    report = climassay.add_documents("heat", [good, tmp_path / "gone.pdf"], workspace=books)
+    assert [one.title for one in report.added] == ["more"]
+    assert "gone.pdf" in report.skipped[0].reason
+    with pytest.raises(InputError, match=r"no document to add to new.*gone\.pdf"):
+        climassay.add_documents("new", tmp_path / "gone.pdf", workspace=books)
+    assert not (books.collections / "new.lance").exists()
+
+
+def test_a_loaded_model_stays_open_and_its_answers_are_kept(books):
+    closed = []
+    model = ScriptedModel(write=lambda _, schema: "The ocean took up the heat. [1]")
+    model.close = lambda: closed.append(True)
+    first = climassay.ask("Where does the excess heat go?", "heat", model=model, workspace=books)
+    again = climassay.ask("Where does the excess heat go?", "heat", model=model, workspace=books)
+    assert first.text == again.text
+    assert first.sentences[0].citations == (1,)
+    assert len(model.texts) == 1
+    assert closed == []
+    assert commands(books) == [("ask", "done"), ("ask", "done")]
+
+
+def test_a_claim_is_debated_by_the_collections_that_are_named(books):
+    model = ScriptedModel()
+    transcript = climassay.check_claim("The ocean warms.", "heat", plain=True, model=model, workspace=books, force=True)
+    assert [profile.name for profile in transcript.advocates] == ["heat", "model"]
+    assert transcript.verdict.label
+    assert commands(books) == [("factcheck", "done")]
+    with pytest.raises(InputError, match="advocate"):
+        climassay.check_claim("The ocean warms.", model=model, workspace=books)
+
+
+def test_questions_are_asked_in_every_setting(books):
+    closed = []
+    model = ScriptedModel()
+    model.close = lambda: closed.append(True)
+    result = climassay.evaluate("primer", model=model, settings=["default", "rag:heat"], limit=1, workspace=books)
+    assert {(one.cell.setting, one.cell.task) for one in result.experiment.outcomes} == {
+        (setting, task) for setting in ("default", "rag:heat") for task in ("mcq", "freeform", "cloze")
+    }
+    assert result.tables
+    assert "rag:heat" in result.report.to_html()
+    assert closed == []
+
+
+def test_a_plan_says_the_same_as_the_arguments(books):
+    model = ScriptedModel()
+    primer = climassay.evaluate("primer", model=model, limit=1, workspace=books, seed=3)
+    plan = ExperimentPlan(
+        "p", (BenchmarkSpec("primer", ("primer",)),), (ModelSpec("local:scripted"),), (parse_spec("default"),),
+        limit=1, seed=3,
+    )  # fmt: skip
+    asked = len(model.options) + len(model.texts)
+    planned = calls.run_plan(plan, model=model, workspace=books)
+    assert len(model.options) + len(model.texts) == asked
+    scores = [(one.question, one.scores) for one in primer.experiment.outcomes]
+    assert sorted(scores, key=str) == sorted(((o.question, o.scores) for o in planned.experiment.outcomes), key=str)
+
+
+def test_no_question_of_a_kind_that_is_not_there_is_asked(books):
+    gold = gold_questions()
+    cloze = QuestionSet("cloze", gold.of_kind("cloze")[:2], (), gold.sha256)
+    model = ScriptedModel(write=lambda _, schema: "heat")
+    result = climassay.evaluate(cloze, model=model, workspace=books)
+    assert [one.cell.task for one in result.experiment.outcomes] == ["cloze", "cloze"]
+    assert model.options == []
+
+
+def test_a_dataset_needs_something_wanted(books):
+    with pytest.raises(InputError, match=r"say in \[counts\]"):
+        climassay.generate("empty", "heat", workspace=books)
+    with pytest.raises(InputError, match="at least one collection"):
+        climassay.generate("empty", cloze=1, workspace=books)
+    assert not books.has_records
+
+
+def test_a_recipe_takes_the_name_that_is_given(books, monkeypatch):
+    with ApiServer() as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        writer = WriterSpec("openai:test", base_url=server.url)
+        recipe = Recipe("other", ("heat",), writer, CountSpec(cloze=1), stop=StopSpec(asked=2))
+        assert climassay.generate("mine", recipe=recipe, workspace=books) == ()
+        assert server.asked
+    assert commands(books) == [("generate run", "done")]
+
+
+def test_ranking_needs_a_quality_or_a_probe(tmp_path):
+    with pytest.raises(InputError, match="by which quality"):
+        climassay.rank(["a", "b"], workspace=tmp_path)
+    with pytest.raises(InputError, match="needs a sentence"):
+        climassay.rank(["a", "b"], "  ", workspace=tmp_path)
+
+
+def test_a_judge_is_trained_saved_and_ranks(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    items = [climassay.Item(str(number), f"text {number}", label=float(number % 4)) for number in range(16)]
+    file, model = tmp_path / "probe.safetensors", CountingModel()
+    trained = climassay.train_judge(items, "claims", model=model, output=file)
+    assert (trained.n_items, trained.n_pairs) == (16, 120)
+    assert trained.probe.provenance.layers
+    rankings = [
+        climassay.rank(items, probe=probe, model=model, workspace=tmp_path / "work") for probe in (trained.probe, file)
+    ]
+    assert rankings[0] == rankings[1]
+    assert sorted(row.place for row in rankings[0].rows) == list(range(1, 17))
+    assert commands(Workspace(tmp_path / "work")) == [("judge rank", "done")] * 2
+    with pytest.raises(InputError, match="trained on"):
+        climassay.rank(items, probe=file, model=CountingModel("8" * 64), workspace=tmp_path)
+
+
+def test_a_model_without_hidden_states_ranks_by_prompts(tmp_path):
+    def choose(prompt, options):
+        better = prompt.find("warmer") < prompt.find("colder")
+        return options[0] if better else options[1]
+
+    ranking = climassay.rank(
+        ["It gets colder.", "It gets warmer."], "names warmth", model=ScriptedModel(choose), workspace=tmp_path
+    )
+    assert [row.item.text for row in ranking.rows] == ["It gets warmer.", "It gets colder."]
+    with pytest.raises(InputError, match="hidden states"):
+        climassay.train_judge([climassay.Item("1", "a", label=1.0)], "claims", model=ScriptedModel())

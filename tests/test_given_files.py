@@ -1,0 +1,102 @@
+"""Reading what people give: bounds, pipes, packed files, and JSON that may hold anything."""
+
+import errno
+import gzip
+import os
+import threading
+
+import pytest
+
+from climassay import given_files
+from climassay.given_files import parse_json, read_lines, read_text, read_whole, reason, unpacked
+
+
+def test_a_file_is_read_whole_up_to_its_bound(tmp_path):
+    file = tmp_path / "f"
+    file.write_bytes(b"ab\r\ncd")
+    assert read_whole(file, most=6) == b"ab\r\ncd"
+    assert read_text(file) == "ab\ncd"
+    with pytest.raises(OSError, match="larger than 5 bytes") as caught:
+        read_whole(file, most=5)
+    assert caught.value.errno == errno.EFBIG
+
+
+def test_a_file_of_terabytes_on_paper_is_refused_by_its_size(tmp_path):
+    file = tmp_path / "f"
+    with file.open("wb") as sparse:
+        sparse.truncate(1 << 42)
+    with pytest.raises(OSError, match="larger than 512 MB"):
+        read_whole(file)
+
+
+@pytest.mark.parametrize(("name", "number"), [(".", errno.EISDIR), ("gone", errno.ENOENT)])
+def test_what_is_no_file_is_told(tmp_path, name, number):
+    with pytest.raises(OSError, match=os.strerror(number)) as caught:
+        read_whole(tmp_path / name)
+    assert caught.value.errno == number
+
+
+def test_a_device_without_end_is_not_read(tmp_path):
+    from pathlib import Path
+
+    with pytest.raises(OSError, match="device") as caught:
+        read_whole(Path("/dev/zero"))
+    assert reason(caught.value) == "it is a device, not a file"
+
+
+def test_a_pipe_without_writer_is_not_waited_for(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="pipe that nobody writes to"):
+        read_whole(pipe)
+
+
+def test_a_pipe_with_a_writer_is_read_to_its_end():
+    from pathlib import Path
+
+    content = b"line\n" * 50_000  # more than a pipe holds at once
+    out, into = os.pipe()
+    os.write(into, content[:100])
+
+    def write():
+        with os.fdopen(into, "wb") as file:
+            file.write(content[100:])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert read_whole(Path(f"/dev/fd/{out}")) == content
+    finally:
+        writer.join()
+        os.close(out)
+
+
+def test_lines_come_one_at_a_time_and_are_bounded(tmp_path, monkeypatch):
+    file = tmp_path / "f"
+    file.write_text("one\nzwei\u2028still two\nthree", encoding="utf-8")
+    assert list(read_lines(file)) == ["one\n", "zwei\u2028still two\n", "three"]
+    monkeypatch.setattr(given_files, "LONGEST_LINE", 10)
+    with pytest.raises(OSError, match="line of more than 10"):
+        list(read_lines(file))
+
+
+def test_gzip_is_unpacked_up_to_its_bound():
+    packed = gzip.compress(b"\0" * 100_000)
+    assert unpacked(packed) == b"\0" * 100_000
+    assert unpacked(b"plain") == b"plain"
+    with pytest.raises(OSError, match="unpacks to more than 99999 bytes"):
+        unpacked(packed, most=99_999)
+    for cut in (3, 20, len(packed) - 1):
+        with pytest.raises(OSError, match="damaged or truncated gzip"):
+            unpacked(packed[:cut])
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, "9" * 5000, "{", '{"a": [' * 60_000, "", "\x00"])
+def test_what_json_cannot_say_is_a_value_error(text):
+    with pytest.raises(ValueError, match=r".+"):
+        parse_json(text)
+
+
+def test_half_characters_are_left_out():
+    assert parse_json('{"a\\ud800": ["x\\udfff", {"b": "\\ud83c\\udf0d"}]}') == {"a": ["x", {"b": "🌍"}]}
+    assert parse_json(b'"\\uD800"') == ""

@@ -1,0 +1,46 @@
+"""How ``import climassay`` is used, with the types that come out; ``make lint`` checks them, nothing runs this."""
+
+from pathlib import Path
+from typing import assert_type
+
+import climassay
+from climassay.corpus import AddReport, Collection, Hit
+from climassay.evaluation import Experiment
+from climassay.factcheck import Transcript
+from climassay.generation import Draft
+from climassay.grounding import GroundedAnswer
+from climassay.judging import ItemRanking, PairProbe, PointProbe, TrainedProbe
+from climassay.models import Encoder, Generator
+from climassay.questions import QuestionSet
+
+
+def use(folder: Path) -> None:
+    """Every name once."""
+    assert_type(climassay.__version__, str)
+    workspace = climassay.Workspace.open(folder)
+    assert_type(workspace, climassay.Workspace)
+    assert_type(climassay.add_documents("books", [folder / "book.pdf"], workspace=workspace), AddReport)
+    encoder = climassay.load_encoder()
+    assert_type(encoder, Encoder)
+    assert_type(climassay.Collection.open(workspace, "books", encoder).search("heat"), list[Hit])
+    assert_type(climassay.Collection.create(workspace, "more", encoder), Collection)
+    model = climassay.load_model()
+    assert_type(model, Generator)
+    assert_type(climassay.ask("Why?", "books", model=model, workspace=folder), GroundedAnswer)
+    assert_type(climassay.check_claim("It warms.", ["books"], model="local:smollm2"), Transcript)
+    assert_type(climassay.generate("silver", "books", cloze=3), tuple[Draft, ...])
+    questions = climassay.read_questions(folder / "questions.jsonl")
+    assert_type(questions, QuestionSet)
+    result = climassay.evaluate(questions, settings=["default", "rag:books"], limit=5)
+    assert_type(result, climassay.Evaluation)
+    assert_type(result.experiment, Experiment)
+    result.report.write(folder / "report.html")
+    item = climassay.Item("1", "A text", label=1.0)
+    trained = climassay.train_judge([item], "claims", output=folder / "probe.safetensors")
+    assert_type(trained, TrainedProbe)
+    assert_type(trained.probe, PairProbe | PointProbe)
+    assert_type(climassay.rank(["A text", item], probe=trained.probe), ItemRanking)
+    try:
+        assert_type(climassay.load_tagger().tag(["The sea level rises."])[0], str)  # type: ignore[assert-type]
+    except climassay.ClimassayError as error:
+        assert_type(error.exit_code, int)
