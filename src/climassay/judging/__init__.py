@@ -8,7 +8,7 @@ be beaten. See docs/judging.md.
 from climassay.judging.activation_store import ActivationStore
 from climassay.judging.asking import Questions
 from climassay.judging.benchmark import Agreement, JudgeScores, score_judge
-from climassay.judging.calibration import Calibration, brier_score, reliability_curve
+from climassay.judging.calibration import Calibration, brier_score, calibration, reliability_curve
 from climassay.judging.candidates import METHODS, CandidateMaker, ProbeSettings
 from climassay.judging.causal import Ablation, ablate
 from climassay.judging.experiment import (
@@ -74,6 +74,7 @@ __all__ = [
     "aspect_names",
     "benchmark_judges",
     "brier_score",
+    "calibration",
     "fit_contrast",
     "fit_pointwise",
     "fit_principal",

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.judging import Calibration
-from climassay.judging.calibration import calibration
+from climassay.judging import Calibration, calibration
 from climassay.reporting import Axis, LinePlot, Point, Series
 from climassay.statistics import Estimate, Interval, proportion
 
