@@ -21,6 +21,8 @@ POSTGRES_SCHEMA = "climassay"
 """PostgreSQL schema of the tables, so that they may share a database with others."""
 ADVISORY_LOCK = 0x636C696D
 """Number of the PostgreSQL lock under which the tables are made."""
+RESTORE = "restore it from a copy or move it away."
+"""What to do about a damaged file."""
 ATTEMPTS = 5
 """How often a transaction is tried that lost against another one (deadlock, lock time-out)."""
 
@@ -60,6 +62,9 @@ class Database:
                 yield connection
         except DBAPIError as error:
             raise self._in_words(error) from None
+        except UnicodeDecodeError as error:
+            # SQLite's own words about damage quote the damaged bytes, which Python then cannot read.
+            raise self._corrupt(f"text that is no UTF-8, byte 0x{error.object[error.start]:02x}") from None
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Do ``work`` in one write transaction and commit it; on SQLite there is no other writer until then.
@@ -110,6 +115,18 @@ class Database:
     def _in_words(self, error: DBAPIError) -> RecordsError:
         return RecordsError(f"The records database {self.shown_url} {_explain(error)}")
 
+    def _corrupt(self, reason: str) -> RecordsError:
+        return RecordsError(f"The records database {self.shown_url} is corrupt ({reason}): {RESTORE}")
+
+    def _refuse_damage(self) -> None:
+        """Let SQLite look through the whole file, where what it says is not to be believed without."""
+        if not self.is_sqlite:
+            return
+        with self.read() as connection:
+            found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one_or_none()
+        if found != "ok":
+            raise self._corrupt(str(found).strip().splitlines()[-1] if found else "it cannot be checked")
+
     def _check_or_create(self, make: bool) -> None:
         version = self.stored_version()
         if version is None and not make:
@@ -118,6 +135,7 @@ class Database:
             self.write(self._create)
             version = self.stored_version()
         if version != tables.SCHEMA_VERSION:
+            self._refuse_damage()
             newer = version is not None and version > tables.SCHEMA_VERSION
             advice = "update climassay" if newer else "use another workspace"
             raise RecordsError(
@@ -141,6 +159,9 @@ class Database:
                 value = connection.execute(query).scalar_one_or_none()
                 if value is not None and value.isdigit():
                     return int(value)
+        self._refuse_damage()
+        if len(names & tables.metadata.tables.keys()) > 1:
+            raise self._corrupt("only some of its tables can be found")
         raise RecordsError(
             f"{self.shown_url} is a database, but not one of climassay's records: choose another workspace or URL."
         )
@@ -250,7 +271,7 @@ def _explain(error: DBAPIError) -> str:
     reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
     text = reason.lower()
     if "not a database" in text or "malformed" in text:
-        return f"is corrupt ({reason}): restore it from a copy or move it away."
+        return f"is corrupt ({reason}): {RESTORE}"
     if "unable to open" in text:
         return "cannot be opened: check that its folder can be read and written."
     if "readonly" in text or "read-only" in text:
@@ -258,7 +279,7 @@ def _explain(error: DBAPIError) -> str:
     if "disk is full" in text or "no space" in text:
         return "cannot grow because the disk is full: make room and run the command again."
     if "disk i/o" in text or "file too large" in text:
-        return f"cannot be read or written ({reason}): see whether the disk is full or damaged."
+        return f"cannot be read or written ({reason}): see whether the disk is full or damaged; a file that was cut off is restored from a copy."
     if lost_to_another(error):
         return f"stayed locked by another process for {BUSY_SECONDS} s: wait for it or stop it, then try again."
     return f"does not work ({reason})."

@@ -96,7 +96,8 @@ def krippendorff_alpha(
         Alpha; 1.0 where all values are equal.
 
     Raises:
-        InputError: Rows of different lengths, no item with two ratings, or an ordinal measurement without its order.
+        InputError: Rows of different lengths, no item with two ratings, an ordinal measurement without its order, a
+            label that is not in the order, or an interval measurement of what is no number.
 
     References:
         Krippendorff, K. (2011), Computing Krippendorff's alpha-reliability.
@@ -111,6 +112,9 @@ def krippendorff_alpha(
         raise InputError("Ordinal alpha needs the order of the labels.")
     values = list(order) if order is not None else list(dict.fromkeys(v for unit in units for v in unit))
     place = {value: index for index, value in enumerate(values)}
+    unknown = [value for unit in units for value in unit if value not in place]
+    if unknown:
+        raise InputError(f"The label {unknown[0]!r} is not in the order given.")
     coincidence = np.zeros((len(values), len(values)))
     for unit in units:
         counts = Counter(unit)
@@ -129,7 +133,10 @@ def _alpha_distance(measurement: Measurement, values: Sequence[Hashable], totals
     if measurement == "nominal":
         return 1.0 - np.eye(size)
     if measurement == "interval":
-        numbers = np.array([float(value) for value in values])  # type: ignore[arg-type]  # the caller promises numbers
+        try:
+            numbers = np.array([float(value) for value in values])  # type: ignore[arg-type]  # found out by trying
+        except (TypeError, ValueError):
+            raise InputError("Interval alpha needs labels that are numbers.") from None
         return np.asarray(np.subtract.outer(numbers, numbers) ** 2)
     cumulative = np.concatenate([[0.0], np.cumsum(totals)])
 
