@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from api_server import ApiServer
-from climassay.corpus import open_or_create, read
+from climassay.corpus import list_collections, open_or_create, read
 from climassay.workspace import Workspace
 
 ONLY_WITH_LOCAL = ("huggingface_hub",)
@@ -92,6 +92,11 @@ def test_what_needs_local_says_so_in_one_sentence(name, told):
     said = err.strip().splitlines()[-1]
     assert said.startswith("climassay: ")
     assert "pip install 'climassay[local]'" in said
+
+
+def test_an_addition_that_cannot_be_embedded_leaves_no_collection(told, workspace):
+    assert told["add"][0] == 2
+    assert [one.name for one in list_collections(Workspace.open(workspace))] == ["heat"]
 
 
 def test_what_does_not_need_it_works(told):

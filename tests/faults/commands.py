@@ -46,6 +46,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "confidence report": ((BAD, BAD, "--html", "{out}"), ("{statements}", BAD, "--html", "{out}")),
     "confidence tag train": ((BAD, "--output", "{out}"),),
     "confidence tag evaluate": ((BAD,),),
+    "confidence tag insert": (("Seas rise.", "--labelled", BAD),),
     "evaluate mcq": (
         (BAD, *SERVER),
         ("{questions}", "--setting", f"few-shot:{BAD}", *SERVER),
@@ -157,6 +158,7 @@ KILLED: Mapping[str, str] = {
     "confidence report": _HERE + "writer_leaves_no_half_file",
     "confidence tag train": _HERE + "writer_leaves_no_half_file",
     "confidence tag evaluate": _HERE + "writer_leaves_no_half_file",
+    "confidence tag insert": "tests/judging/test_harvest_kill.py",
     "masker train": _HERE + "writer_leaves_no_half_file",
     "masker apply": _HERE + "writer_leaves_no_half_file",
     "masker measure": _HERE + "writer_leaves_no_half_file",

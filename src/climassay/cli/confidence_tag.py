@@ -6,14 +6,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from climassay.cli.output import JsonOption, print_json, progress_bar, stderr_console, stdout_console, write_text
+from climassay.cli.confidence_tag_input import (
+    ColumnOption,
+    ContextColumnOption,
+    ContextOption,
+    LabelledArgument,
+    ParagraphsOption,
+    TextArgument,
+    open_weights,
+    read_known,
+    read_taggable,
+)
+from climassay.cli.confidence_tag_insert import insert
+from climassay.cli.output import JsonOption, print_json, progress_bar, stdout_console, write_text
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from climassay.confidence.tagging.labelled import LabelledTable
-    from climassay.confidence.tagging.tagger import LinearTagger, Taggable
+    from climassay.confidence.tagging.tagger import LinearTagger
     from climassay.confidence.tagging.training import TaggerSpec, Tried
 
 _DEFAULT = "statement"
@@ -38,6 +50,8 @@ app = typer.Typer(
     ),
 )
 
+app.command("insert")(insert)
+
 TaggerOption = Annotated[
     Path | None, typer.Option("--tagger", help="A tagger's file.  [default: the one that comes with climassay]")
 ]
@@ -47,26 +61,24 @@ MixOption = Annotated[
         help="Levels among the statements, lowest first: natural (as in training), equal, or shares as 50,100,100,50."
     ),
 ]
-LabelledArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="ClimateX's table (.tsv) or JSON lines of climassay confidence extract.")
-]
-ParagraphsOption = Annotated[
-    Path | None, typer.Option(help="Paragraphs of the reports, to recover the context of ClimateX's statements.")
-]
+StatesModelOption = Annotated[str, typer.Option("--model", "-m", help="Local model whose states are read.")]
+LayerOption = Annotated[int, typer.Option(help="Layer that is read (-1: last).")]
 MethodOption = Annotated[
-    list[str] | None, typer.Option("--method", help="Tagger to try, by name; several may be given.  [default: all]")
+    list[str] | None,
+    typer.Option(
+        "--method",
+        help="Tagger to try, by name; several may be given; mean states and last states read --model.  "
+        "[default: all that read no model]",
+    ),
 ]
 
 
 @app.command(_DEFAULT)
 def tag(
-    text: Annotated[str, typer.Argument(metavar="STATEMENT|FILE", help="A statement in quotes, or a table of them.")],
-    context: Annotated[str, typer.Option(help="The sentences around the statement.")] = "",
-    column: Annotated[
-        str | None,
-        typer.Option("--text", help="Column of a table that holds the statements; files of extract need none."),
-    ] = None,
-    context_column: Annotated[str | None, typer.Option(help="Column that holds their contexts.")] = None,
+    text: TextArgument,
+    context: ContextOption = "",
+    column: ColumnOption = None,
+    context_column: ContextColumnOption = None,
     tagger: TaggerOption = None,
     mix: MixOption = "natural",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write what was tagged as JSON lines.")] = None,
@@ -74,17 +86,7 @@ def tag(
 ) -> None:
     """How confident would the IPCC sound about this? One statement, or every row of a table."""
     loaded = _loaded(tagger, mix)
-    statements: Sequence[Taggable]
-    if column is None and context_column is None and not Path(text).is_file():
-        if not text.strip():
-            raise InputError("There is nothing to tag: give a statement in quotes, or a file and --text COLUMN.")
-        if Path(text).suffix in (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz") and " " not in text:
-            raise InputError(f"There is no file {text}.")
-        statements, known = [(text, context)], [{"statement": text}]
-    elif column is None and context_column is None and Path(text).suffix == ".jsonl":
-        statements, known = _extracted(Path(text))
-    else:
-        statements, known = _from_table(Path(text), column, context_column)
+    statements, known = read_taggable(text, context, column, context_column)
     with progress_bar(as_json or len(statements) < 50) as progress:
         task = progress.add_task("Tagging", total=len(statements) * max(1, len(loaded.sources)))
         found = loaded.probabilities(statements, on_progress=lambda count: progress.advance(task, count))
@@ -112,6 +114,8 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="The tagger's file, for example t.safetensors.")],
     paragraphs: ParagraphsOption = None,
     method: MethodOption = None,
+    model: StatesModelOption = "local:smollm2",
+    layer: LayerOption = 20,
     folds: Annotated[int, typer.Option(min=2, help="Of the cross-validation.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Of folds and bootstrap.")] = 0,
     as_json: JsonOption = False,
@@ -122,8 +126,8 @@ def train(
     from climassay.confidence.tagging.training import best_of, compare, finish
 
     _check_place(output)
-    table = _labelled(file, paragraphs, as_json)
-    lesson, tried = _tried(table, _specs(method), "statement", folds, seed, as_json)
+    table = read_known(file, paragraphs, as_json)
+    lesson, tried = _tried(table, _specs(method), "statement", folds, seed, as_json, (model, layer))
     chosen = best_of(tried)
     chapters = None
     if len({one.document for one in table.items}) > 1:
@@ -150,6 +154,8 @@ def evaluate(
     file: LabelledArgument,
     paragraphs: ParagraphsOption = None,
     method: MethodOption = None,
+    model: StatesModelOption = "local:smollm2",
+    layer: LayerOption = 20,
     tagger: Annotated[
         Path | None, typer.Option(help="Test this tagger instead, on statements that it was not trained on.")
     ] = None,
@@ -167,11 +173,11 @@ def evaluate(
     """Score taggers on statements with known tags: by cross-validation, or one that is trained already."""
     if apart not in ("statement", "document"):
         raise InputError(f"--apart is statement or document, not {apart!r}.")
-    table = _labelled(file, paragraphs, as_json)
+    table = read_known(file, paragraphs, as_json)
     if tagger is not None:
         tried = [_tested(tagger, table, seed)]
     else:
-        _, tried = _tried(table, _specs(method), apart, folds, seed, as_json)
+        _, tried = _tried(table, _specs(method), apart, folds, seed, as_json, (model, layer))
     if predictions is not None:
         _write_predictions(predictions, table, tried)
     if as_json:
@@ -218,58 +224,12 @@ def _loaded(path: Path | None, mix: str) -> "LinearTagger":
     return loaded.for_mix(shares)
 
 
-def _extracted(file: Path) -> "tuple[list[Taggable], list[dict[str, Any]]]":
-    """Statements of ``climassay confidence extract`` with what they are known by, and the level that they carry."""
-    from climassay.confidence.statement_files import read_statements
-
-    try:
-        read = read_statements(file)
-    except InputError as error:
-        raise InputError(f"{error} Of other tables, name the column of the statements with --text COLUMN.") from None
-    if not read:
-        raise InputError(f"{file} has no statements.")
-    return list(read), [{"id": one.id, "statement": one.text, "authors": one.tag} for one in read]
-
-
-def _from_table(
-    file: Path, column: str | None, context_column: str | None
-) -> "tuple[list[Taggable], list[dict[str, Any]]]":
-    from climassay.questions.rows import parse_rows, read_bytes
-
-    if column is None:
-        raise InputError(f"{file} is a file: name the column of its statements with --text COLUMN.")
-    statements: list[Taggable] = []
-    known: list[dict[str, Any]] = []
-    for number, values in enumerate(parse_rows(file, read_bytes(file)), start=1):
-        missing = next((name for name in (column, context_column) if name is not None and name not in values), None)
-        if missing is not None:
-            raise InputError(f"Row {number} of {file} has no column {missing!r}.")
-        said = str(values[column] or "")
-        if not any(map(str.isalpha, said)):
-            raise InputError(f"Row {number} of {file} has no statement in the column {column!r}.")
-        statements.append((said, str(values[context_column] or "") if context_column else ""))
-        known.append({"id": values["id"], "statement": said} if "id" in values else {"statement": said})
-    if not statements:
-        raise InputError(f"{file} has no rows.")
-    return statements, known
-
-
-def _labelled(file: Path, paragraphs: Path | None, quiet: bool) -> "LabelledTable":
-    from climassay.confidence.tagging.labelled import read_labelled
-
-    table = read_labelled(file, paragraphs)
-    if not quiet:
-        for note in table.notes:
-            stderr_console().print(note, highlight=False, markup=False)
-    return table
-
-
 def _specs(names: list[str] | None) -> "tuple[TaggerSpec, ...]":
-    from climassay.confidence.tagging.training import SPECS
+    from climassay.confidence.tagging.training import SPECS, STATES
 
     if not names:
         return SPECS
-    known = {spec.name: spec for spec in SPECS}
+    known = {spec.name: spec for spec in (*SPECS, *STATES)}
     unknown = next((name for name in names if name not in known), None)
     if unknown is not None:
         raise InputError(f"There is no tagger {unknown!r} to try: there are {'; '.join(known)}.")
@@ -277,16 +237,25 @@ def _specs(names: list[str] | None) -> "tuple[TaggerSpec, ...]":
 
 
 def _tried(
-    table: "LabelledTable", specs: "tuple[TaggerSpec, ...]", apart: str, folds: int, seed: int, quiet: bool
+    table: "LabelledTable",
+    specs: "tuple[TaggerSpec, ...]",
+    apart: str,
+    folds: int,
+    seed: int,
+    quiet: bool,
+    states: tuple[str, int],
 ) -> "tuple[Any, list[Tried]]":
-    from climassay.confidence.tagging.reading import Readers
+    from climassay.confidence.tagging.reading import Readers, needs_model
     from climassay.confidence.tagging.training import Lesson, compare
     from climassay.models.encoder import load_encoder
 
+    name, layer = states
+    model = open_weights(name) if any(needs_model(spec.sources) for spec in specs) else None
+    readers = Readers(load_encoder(), model, layer)
     with progress_bar(quiet) as progress:
         reading = progress.add_task("Reading statements", total=None)
         fitting = progress.add_task("Trying taggers", total=len(specs))
-        lesson = Lesson(table.items, Readers(load_encoder()), lambda count: progress.advance(reading, count))
+        lesson = Lesson(table.items, readers, lambda count: progress.advance(reading, count))
         tried = compare(
             specs, lesson, apart="document" if apart == "document" else "statement", count=folds, seed=seed,
             on_fit=lambda: progress.advance(fitting),

@@ -122,20 +122,23 @@ def add(
 
 @app.command("list")
 def list_(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """List the collections."""
-    from climassay.corpus.collection import list_collections
+    """List the collections; damaged ones are named on stderr, and the exit code is 2."""
+    from climassay.corpus.collection import survey_collections
     from climassay.corpus.presentation import collections_table
     from climassay.reporting.tables import as_rich
 
     place = _workspace(workspace)
-    summaries = list_collections(place)
+    summaries, damaged = survey_collections(place)
     if as_json:
         print_json(summaries)
-        return
-    if not summaries:
+    elif summaries:
+        stdout_console().print(as_rich(collections_table(summaries)))
+    elif not damaged:
         typer.echo(f"No collections yet in {place.root}: make one with `climassay corpus add NAME FILES`.", err=True)
-        return
-    stdout_console().print(as_rich(collections_table(summaries)))
+    for error in damaged[:-1]:
+        typer.echo(f"climassay: {error}", err=True)
+    if damaged:
+        raise damaged[-1]
 
 
 @app.command()

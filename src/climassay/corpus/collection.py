@@ -336,22 +336,36 @@ def open_or_create(
     if passage_overlap is None:
         passage_overlap = made.passage_overlap if made else min(DEFAULT_PASSAGE_OVERLAP, passage_size // 2)
     model = load(encoder or (made.encoder if made else BUNDLED_ENCODER))
+    if made is None:
+        # Before anything is made: an encoder whose packages are missing leaves no empty collection behind.
+        model.encode(["Can it encode?"])
     return Collection.create(location, name, model, passage_size=passage_size, passage_overlap=passage_overlap)
 
 
 def list_collections(location: Location) -> list[CollectionSummary]:
-    """All collections of a place, by name; tables that are none of climassay's are left out."""
+    """All collections of a place, by name; tables that are none of climassay's are left out.
+
+    Raises:
+        DamagedCollectionError: One of them is damaged; :func:`survey_collections` gives the others.
+    """
+    summaries, damaged = survey_collections(location)
+    if damaged:
+        raise damaged[0]
+    return summaries
+
+
+def survey_collections(location: Location) -> tuple[list[CollectionSummary], list[DamagedCollectionError]]:
+    """The collections of a place that can be read, by name, and for each damaged one what is wrong with it."""
     store = CollectionStore.at(location)
-    summaries = []
+    summaries, damaged = [], []
     for name in store.names():
-        table = store.open(name)
         try:
-            summaries.append(Collection(store, name, table).summary())
-        except DamagedCollectionError:
-            raise
+            summaries.append(Collection(store, name, store.open(name)).summary())
+        except DamagedCollectionError as error:
+            damaged.append(error)
         except InputError:
             continue
-    return summaries
+    return summaries, damaged
 
 
 def remove_collection(location: Location, name: str) -> None:

@@ -1,7 +1,9 @@
 """Damage to the files of a collection, told in one sentence wherever the table is read or written."""
 
 import errno
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NoReturn
 
 from climassay.errors import ClimassayError, InputError
@@ -65,6 +67,19 @@ class GuardedTable:
             if type(error).__name__ not in _PANICS:
                 raise
             raise_damage(error, self._name, self._address)
+
+
+def newest_version(folder: Path) -> int:
+    """The number of a table's newest version, as the library noted it beside the manifests; 0 where it did not.
+
+    Args:
+        folder: Of the table.
+    """
+    try:
+        noted = json.loads((folder / "_versions" / "latest_version_hint.json").read_bytes())
+        return int(noted["version"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return 0
 
 
 def raise_damage(error: BaseException, name: str, address: str) -> NoReturn:

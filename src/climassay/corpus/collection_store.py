@@ -114,10 +114,16 @@ class CollectionStore:
             self._connect().drop_table(name)
 
     def _open_table(self, name: str) -> Any:
-        from climassay.corpus.collection_damage import GuardedTable
+        from climassay.corpus.collection_damage import GuardedTable, newest_version, raise_damage
 
+        # Read first: what another process writes meanwhile is no damage.
+        newest = 0 if self.folder is None else newest_version(self.folder / f"{name}.lance")
         connection = GuardedTable(self._connect(), name, self.address)
-        return connection.open_table(name)
+        table = connection.open_table(name)
+        if table.version < newest:
+            # The library takes the newest manifest that it finds, and with an older one it gives fewer passages.
+            raise_damage(ValueError(f"its version {newest} is missing"), name, self.address)
+        return table
 
     def _connect(self) -> Any:
         import lancedb

@@ -272,6 +272,8 @@ def _explain(error: DBAPIError) -> str:
     text = reason.lower()
     if "not a database" in text or "malformed" in text:
         return f"is corrupt ({reason}): {RESTORE}"
+    if "could not decode to utf-8" in text:  # what follows there is the text itself
+        return f"is corrupt (a text in it is no UTF-8): {RESTORE}"
     if "unable to open" in text:
         return "cannot be opened: check that its folder can be read and written."
     if "readonly" in text or "read-only" in text:
@@ -279,7 +281,8 @@ def _explain(error: DBAPIError) -> str:
     if "disk is full" in text or "no space" in text:
         return "cannot grow because the disk is full: make room and run the command again."
     if "disk i/o" in text or "file too large" in text:
-        return f"cannot be read or written ({reason}): see whether the disk is full or damaged; a file that was cut off is restored from a copy."
+        advice = "see whether the disk is full or damaged; restore a file that was cut off from a copy."
+        return f"cannot be read or written ({reason}): {advice}"
     if lost_to_another(error):
         return f"stayed locked by another process for {BUSY_SECONDS} s: wait for it or stop it, then try again."
     return f"does not work ({reason})."

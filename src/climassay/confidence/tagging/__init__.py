@@ -34,6 +34,7 @@ from climassay.confidence.tagging.tagger import (
 )
 from climassay.confidence.tagging.training import (
     SPECS,
+    STATES,
     Lesson,
     PartSpec,
     TaggerSpec,
@@ -51,6 +52,7 @@ __all__ = [
     "LEVELS",
     "PUBLISHED",
     "SPECS",
+    "STATES",
     "ClimateX",
     "ConstantTagger",
     "LabelledItem",

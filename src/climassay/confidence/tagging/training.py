@@ -58,6 +58,11 @@ IN_CONTEXT = TaggerSpec(
 )
 SPECS = (TaggerSpec("constant", ()), VECTORS, ORDINAL, WORDS, BOTH, IN_CONTEXT)
 """What is tried where nobody says otherwise; none of them needs a language model."""
+STATES = (
+    TaggerSpec("mean states", (PartSpec(("mean states",), regularisation=1.0),)),
+    TaggerSpec("last states", (PartSpec(("last states",), regularisation=1.0),)),
+)
+"""Pointwise probes on a local model's hidden states; tried where they are named."""
 
 
 class Lesson:
