@@ -2,12 +2,16 @@
 
 import contextlib
 import errno
+import glob
 import os
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from climassay.errors import InputError
 
+STALE_SECONDS = 3600
+"""Age at which a half-written file is taken for one of a killed process: nobody writes bytes he has for so long."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -30,6 +34,7 @@ def write_file(place: Path, data: bytes) -> None:
         target = Path(os.path.realpath(place))
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = target.with_name(f".{target.name}.{os.getpid()}.new")
+        _sweep(target)
         try:
             beside.write_bytes(data)
             beside.replace(target)
@@ -39,6 +44,15 @@ def write_file(place: Path, data: bytes) -> None:
             raise
     except OSError as error:
         raise cannot_write(place, error) from error
+
+
+def _sweep(target: Path) -> None:
+    """Remove what killed processes left of this file. Others may be writing it now, perhaps on another machine."""
+    stale = time.time() - STALE_SECONDS
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*.new"):
+        with contextlib.suppress(OSError):
+            if left.stat().st_mtime < stale:
+                left.unlink()
 
 
 def cannot_write(place: Path, error: OSError) -> InputError:

@@ -134,6 +134,20 @@ def test_a_killed_writer_leaves_no_half_file(tmp_path):
         assert fate == {"ended": -9, "kept": True, "written": True}, name
 
 
+def test_what_a_killed_writer_left_goes_with_a_later_writing(tmp_path):
+    from climassay.folder_files import STALE_SECONDS, write_file
+
+    names = (".table[1].csv.123.new", ".table[1].csv.456.new", ".other.csv.123.new", ".table1.csv.123.new")
+    for name in names:
+        (tmp_path / name).write_bytes(b"half")
+    for name in names[:1] + names[2:]:
+        long_ago = (tmp_path / name).stat().st_mtime - 2 * STALE_SECONDS
+        os.utime(tmp_path / name, (long_ago, long_ago))
+    write_file(tmp_path / "table[1].csv", b"whole")
+    # A fresh one may be another process's that is writing now.
+    assert {path.name for path in tmp_path.iterdir()} == {"table[1].csv", *names[1:]}
+
+
 def test_a_killed_publication_is_finished_by_the_next(tmp_path, monkeypatch, capsys):
     (tmp_path / "questions.jsonl").write_bytes(questions(30))
     command = ("publish", tmp_path / "questions.jsonl", "--data-only", "--name", "x", "--json", "-w", tmp_path / "w")

@@ -69,6 +69,12 @@ def test_agreement_refuses_what_it_cannot_compare():
         fleiss_kappa([[1, 2], [3, 3]])
     with pytest.raises(InputError):
         krippendorff_alpha([["a", None], [None, "b"]])
+    with pytest.raises(InputError, match="'c' is not in the order"):
+        krippendorff_alpha([["a", "c"], ["a", "b"]], measurement="ordinal", order=["a", "b"])
+    with pytest.raises(InputError, match="'c' is not in the order"):
+        krippendorff_alpha([["a", "c"], ["a", "b"]], order=["a", "b"])
+    with pytest.raises(InputError, match="numbers"):
+        krippendorff_alpha([["a", "c"], ["a", "b"]], measurement="interval")
 
 
 def test_rank_correlation_with_interval():

@@ -1,0 +1,357 @@
+"""Long commands on small inputs, one line each, and what they leave behind, in a form that can be compared."""
+
+import json
+import os
+import shlex
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from faults import samples
+
+ASKING = "--model openai:test --base-url {url} --concurrency 1"
+"""Options of a command that asks the API server."""
+JUDGED = "--group group --quality 'is long' --label score"
+DEBATE = "-c book --plain --samples 3 -k 1 --excerpt-words 30 --text-tokens 8 --rounds 1 --split none --wording brief"
+CLAIM = "'The Sun, and not carbon dioxide, has caused the warming since 1950.'"
+
+
+@dataclass(frozen=True)
+class LongCommand:
+    """A command that is killed.
+
+    Its arguments are written as in a shell, with ``{given}`` for the folder of inputs, ``{out}`` for the folder it
+    writes to, ``{w}`` for its workspace, ``{model}`` for a small local model and ``{url}`` for the API server.
+    """
+
+    arguments: str
+    before: str = ""
+    """A command that makes what this one reads; not killed."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks the API server."""
+        return "{url}" in self.arguments or "experiment.toml" in self.arguments or "recipe.toml" in self.arguments
+
+    def filled(self, **places: object) -> list[str]:
+        """The arguments with places and addresses."""
+        return [part.format(**places) for part in shlex.split(self.arguments)]
+
+    def filled_before(self, **places: object) -> list[str]:
+        """The arguments of the command before it."""
+        return [part.format(**places) for part in shlex.split(self.before)]
+
+
+_TRAIN_PROBE = f"judge train {{given}}/items.jsonl -o {{given}}/probe.safetensors {JUDGED} --layer 1 --model {{model}}"
+_TRAIN_VALIDATOR = "validator train {given}/labels.jsonl -o {given}/validator"
+
+COMMANDS = {
+    "corpus add": LongCommand("corpus add books primer:aerosols_clouds primer:contrarian_pamphlet -w {w} --json"),
+    "evaluate mcq": LongCommand(f"evaluate mcq {{given}}/questions.jsonl {ASKING} -w {{w}} --json"),
+    "evaluate run": LongCommand("evaluate run {given}/experiment.toml -w {w} --json"),
+    "generate run": LongCommand("generate run {given}/recipe.toml -w {w} --json"),
+    "generate screen": LongCommand(
+        "generate screen {given}/sample.jsonl --consistency openai:test --base-url {url} --concurrency 1 "
+        "-o {out}/marked.jsonl -w {w} --json"
+    ),
+    "judge benchmark": LongCommand(
+        f"judge benchmark {{given}}/items.jsonl {JUDGED} --method pairs --train-items 9 --limit-groups 3 {ASKING} "
+        "-w {w} --json"
+    ),
+    "judge train": LongCommand(
+        f"judge train {{given}}/items.jsonl -o {{out}}/probe.safetensors {JUDGED} --layer 1 --model {{model}} "
+        "-w {w} --json"
+    ),
+    "judge rank": LongCommand(
+        f"judge rank {{given}}/few.jsonl --group group --quality 'is long' {ASKING} --csv {{out}}/ranking.csv "
+        "-w {w} --json"
+    ),
+    "judge insert": LongCommand(
+        f"judge insert {{given}}/new.jsonl --anchors {{given}}/few.jsonl --kind claims --method pairs --label score "
+        f"--levels 0,1,2 --samples 2 --csv {{out}}/labels.csv {ASKING} -w {{w}} --json"
+    ),
+    "judge ablate": LongCommand(
+        "judge ablate {given}/probe.safetensors {given}/items.jsonl --group group --controls 1 --limit-groups 2 "
+        "--limit-items 4 --model {model} -w {w} --json",
+        before=_TRAIN_PROBE,
+    ),
+    "factcheck": LongCommand(f"factcheck {CLAIM} {DEBATE} --force {ASKING} --html {{out}}/page.html -w {{w}} --json"),
+    "factcheck-run": LongCommand(
+        f"factcheck-run {{given}}/claims.csv {DEBATE} {ASKING} --transcripts {{out}}/debates.jsonl -w {{w}} --json"
+    ),
+    "factcheck-evidence": LongCommand(
+        f"factcheck-evidence {{given}}/evidence.jsonl --predictions {{out}}/rows.jsonl {ASKING} -w {{w}} --json"
+    ),
+    "factcheck-head train": LongCommand(
+        "factcheck-head train {given}/evidence.jsonl -o {out}/head.safetensors --layer 2 --encoder none "
+        "--model {model} -w {w} --json"
+    ),
+    "tune finetune": LongCommand(
+        "tune finetune {given}/sample.jsonl --validation-share 0.4 --model {model} --rank 2 --lr 1e-2 "
+        "--dtype float32 --output tuned --max-length 512 --epochs 3 -w {w} --json"
+    ),
+    "validator train": LongCommand("validator train {given}/labels.jsonl -o {out}/validator.safetensors --json"),
+    "validator apply": LongCommand(
+        "validator apply {given}/validator {given}/drafts.jsonl -o {out}/decided.jsonl --json", before=_TRAIN_VALIDATOR
+    ),
+    "validator simulate": LongCommand(
+        "validator simulate {given}/labels.jsonl --splits 2 --start 6 --batch 10 --strategies random,margin --json"
+    ),
+    "masker train": LongCommand("masker train {given}/cloze.jsonl -o {out}/masker.json --no-vectors --json"),
+    "masker apply": LongCommand("masker apply {given}/unmasked.jsonl -o {out}/masked.jsonl --json"),
+    "masker measure": LongCommand("masker measure primer --json"),
+    "confidence extract": LongCommand("confidence extract {given}/report.md --untagged -o {out}/s.jsonl --json"),
+    "confidence tag train": LongCommand(
+        "confidence tag train {given}/climatex.tsv -o {out}/t.safetensors --method words --folds 3 --json"
+    ),
+    "confidence tag evaluate": LongCommand(
+        "confidence tag evaluate {given}/statements.jsonl --method words --folds 4 --predictions {out}/p.jsonl --json"
+    ),
+    "metrics train-entailment": LongCommand(
+        "metrics train-entailment {given}/pairs.jsonl -o {out}/head.safetensors --hold-out 3 --folds 3 --json"
+    ),
+    "publish": LongCommand("publish {given}/sample.jsonl --name x -o {out}/published -w {w} --json"),
+    "annotate retrain": LongCommand("annotate retrain silver --folds 2 --json -w {w}"),
+}
+"""By name. Long commands that are missing here are killed by the tests that ``faults.commands.KILLED`` names only."""
+
+EXPERIMENT = """
+benchmarks = ["{given}/questions.jsonl"]
+tasks = ["mcq"]
+settings = ["default"]
+scoring = "letter"
+[[model]]
+name = "openai:test"
+base_url = "{url}"
+concurrency = 1
+"""
+RECIPE = """
+name = "drawn"
+collections = ["book"]
+batch = 2
+[writer]
+model = "openai:test"
+base_url = "{url}"
+concurrency = 1
+[counts]
+mcq = 2
+freeform = 2
+cloze = 2
+base = 1
+[contexts]
+most = 0
+[stop]
+asked = 8
+"""
+
+
+def write_inputs(given: Path, url: str) -> None:
+    """All inputs of all commands."""
+    from climassay.generation import Decision, Wording, write_drafts
+    from confidence.tagging.planted import planted
+    from generated_drafts import draft
+    from planted_evidence import evidence_claims
+    from published_sample import write_sample
+
+    def table(name: str, rows: list[dict[str, Any]]) -> None:
+        (given / name).write_bytes(samples.jsonl(rows))
+
+    row = samples.QUESTIONS[0]
+    table("questions.jsonl", [row | {"id": f"q{n}", "question": f"What scatters light {n}?"} for n in range(12)])
+    (given / "experiment.toml").write_text(EXPERIMENT.format(given=given, url=url), encoding="utf-8")
+    (given / "recipe.toml").write_text(RECIPE.format(url=url), encoding="utf-8")
+    write_sample(given)
+    items = [
+        {"group": f"g{group}", "id": f"{group}-{item}", "text": f"{'a' * item} of {group}", "score": item % 3}
+        for group in range(5)
+        for item in range(6)
+    ]
+    table("items.jsonl", items)
+    table("few.jsonl", items[:6])
+    table("new.jsonl", [{"group": "g0", "id": f"new{n}", "text": f"{'e' * n} of 9"} for n in range(4)])
+    (given / "claims.csv").write_text("claim\nIce melts in summer.\nThe Sun drives all warming.\n", encoding="utf-8")
+    evidence = [
+        {
+            "claim": one.text,
+            "claim_label": one.label,
+            "evidences": [{"evidence": part.text, "evidence_label": part.label} for part in one.evidence],
+        }
+        for one in evidence_claims(18, each=2).rows
+    ]
+    table("evidence.jsonl", evidence)
+    labelled = []
+    for number in range(30):
+        valid = number % 3 != 0
+        wording = Wording(f"What does particle {number} do?", "It grows." if valid else "Bananas are sold.")
+        decision = Decision("expert", "anna", valid, "" if valid else "wrong answer")
+        labelled.append(draft(number, wording=wording).decided(decision))
+    write_drafts(given / "labels.jsonl", labelled)
+    write_drafts(given / "drafts.jsonl", [draft(number) for number in range(40, 52)])
+    bare = [draft(n, "cloze", wording=Wording(f"The albedo of ice sheet {n} is high.")) for n in range(8)]
+    write_drafts(given / "unmasked.jsonl", bare)
+    terms = ("albedo", "forcing", "aerosol", "convection", "monsoon", "permafrost")
+    table("cloze.jsonl", [{"question": f"The <MASK> is high in year {n}.", "answer": terms[n % 6]} for n in range(12)])
+    sentence = "Seas will rise by {} cm (high confidence), but ice number {} may stay (low confidence)."
+    text = "\n\n".join(sentence.format(n, n) for n in range(200))
+    (given / "report.md").write_text(f"# Seas\n\n{text}\n", encoding="utf-8")
+    statements = planted(80, seed=5)
+    write_statements_of([one.item.text for one in statements], given / "statements.jsonl")
+    head = "statement_idx\treport\tpage_num\tsent_num\tstatement\tconfidence\tscore\tsplit"
+    levels = ("low", "medium", "high", "very high")
+    rows = [
+        f"{n}\tAR6_WGI\t{n // 4}\t1\t{one.item.text}\t{levels[n % 4]}\t1\ttrain"
+        for n, one in enumerate(planted(120, seed=3))
+    ]
+    (given / "climatex.tsv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    pairs = []
+    for place, thing in enumerate(("ice", "snow", "rain", "wind", "heat", "salt", "dust", "soil", "rock", "sand")):
+        statement = f"The {thing} grew by {place + 3} units."
+        for verb, label in (("grew", "SUPPORTS"), ("shrank", "REFUTES")):
+            said = f"Records show that the {thing} {verb} by {place + 3} units."
+            pairs.append({"premise": said, "statement": statement, "label": label})
+        pairs.append({"premise": "Nothing was measured.", "statement": statement, "label": "NOT_ENOUGH_INFO"})
+    table("pairs.jsonl", pairs)
+
+
+def write_statements_of(texts: list[str], file: Path) -> None:
+    """Statements as ``confidence extract`` writes them, one a section, each level as often as every other."""
+    from climassay.confidence.statement import Statement
+    from climassay.confidence.statement_files import write_statements
+
+    levels = ("low", "medium", "high", "very high")
+    statements = [
+        Statement(
+            id=f"s{number}", text=text, tag=levels[number % 4], report="AR6 WG1", document_id="d",
+            document="Chapter 1", headings=(f"Section {number}",), cycle="AR6", working_group="WG1",
+        )
+        for number, text in enumerate(texts)
+    ]  # fmt: skip
+    write_statements(statements, file)
+
+
+def make_workspace(folder: Path) -> None:
+    """A workspace with the collection ``book`` and the dataset ``silver`` with labels of an annotator."""
+    import debate_workspaces
+    from annotated_drafts import begin
+    from climassay.generation import Wording
+    from climassay.generation.annotation import AnnotationStore, GivenLabel
+    from climassay.records import Records
+    from climassay.workspace import Workspace
+    from generated_drafts import draft
+
+    debate_workspaces.make_workspace(folder)
+    answers = ("Bananas are sold on Mondays.", "It grows.", "It grows and falls.")
+    with Records(Workspace.open(folder).records_url) as records:
+        begin(records, [draft(n, wording=Wording(f"What happens to particle {n}?", answers[n % 3])) for n in range(20)])
+        given = [
+            GivenLabel(f"q{n:04d}", "ann", bool(n % 3), () if n % 3 else ("wrong answer",), key=str(n))
+            for n in range(14)
+        ]
+        AnnotationStore(records).add_all("silver", given)
+
+
+# ----------------------------------------------------------------------------------------------- what a command left
+
+
+COSTS = {
+    "run", "tally", "tallies", "seconds", "usage", "asked", "stored", "computed", "served", "from_records", "cost",
+    "passes", "tokens_computed", "made_at", "created_at", "created", "started_at", "answered_at", "latency",
+}  # fmt: skip
+"""What says when, and at what cost, something was found."""
+
+
+def left_by(life: Path, out: str) -> dict[str, Any]:
+    """What a command printed and every file it wrote, without costs, times, and the folder it was written in."""
+    left = {"printed": _value(out.encode(), life)}
+    places = [life / "out", life / "w"]
+    for file in sorted(path for place in places for path in place.rglob("*") if path.is_file()):
+        name = str(file.relative_to(life))
+        if "records.sqlite" in name or ".lance/" in name or file.name.endswith((".lock", ".new")):
+            continue
+        left[name] = _tensors(file, life) if file.suffix == ".safetensors" else _value(file.read_bytes(), life)
+    left["records"] = list(_results(life))
+    left["passages"] = _passages(life / "w")
+    return left
+
+
+def _value(data: bytes, life: Path) -> Any:
+    text = data.decode("utf-8", "surrogateescape").replace(str(life), "")
+    try:
+        return without_costs(json.loads(text))
+    except ValueError:
+        pass
+    try:
+        return [without_costs(json.loads(line)) for line in text.splitlines()]
+    except ValueError:
+        return text
+
+
+def without_costs(value: Any) -> Any:
+    """A result without what says when and at what cost it was found."""
+    if isinstance(value, dict):
+        return {name: without_costs(part) for name, part in value.items() if name not in COSTS}
+    return [without_costs(part) for part in value] if isinstance(value, list) else value
+
+
+def _tensors(file: Path, life: Path) -> Any:
+    from safetensors import safe_open
+
+    with safe_open(file, "numpy") as held:
+        told = {name: _value(text.encode(), life) for name, text in (held.metadata() or {}).items()}
+        return {"told": told, "rows": {name: held.get_tensor(name).tolist() for name in held.keys()}}  # noqa: SIM118
+
+
+def _results(life: Path) -> Iterator[Any]:
+    """Results of runs that ended, without the runs that were killed, and drafts of datasets, in their order."""
+    file = life / "w" / "records.sqlite"
+    if not file.exists():
+        return
+    with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as records:
+        tables = {name for (name,) in records.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if "results" in tables:
+            yield sorted({_row(row, life) for row in records.execute(RESULTS)})
+        if "drafts" in tables:
+            yield [_row(row, life) for row in records.execute("SELECT * FROM drafts ORDER BY 1, 2")]
+
+
+RESULTS = "SELECT name, position, row FROM results"
+
+
+def _row(row: tuple[Any, ...], life: Path) -> str:
+    return json.dumps([_value(part.encode(), life) if isinstance(part, str) else None for part in row], sort_keys=True)
+
+
+def _passages(workspace: Path) -> dict[str, list[str]]:
+    from climassay.corpus.collection import Collection
+    from climassay.corpus.collection_store import CollectionStore
+    from climassay.workspace import Workspace
+
+    if not workspace.exists():
+        return {}
+    place = Workspace.open(workspace)
+    names = CollectionStore.at(place).names()
+    return {name: sorted(one.id + one.text for one in Collection.open(place, name).each_passage()) for name in names}
+
+
+def stored_answers(workspace: Path) -> int:
+    """Answers that the records hold."""
+    file = workspace / "records.sqlite"
+    if not file.exists():
+        return 0
+    try:
+        with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as records:
+            return records.execute("SELECT count(DISTINCT request) FROM answers WHERE error IS NULL").fetchone()[0]
+    except sqlite3.OperationalError:  # the tables are being made
+        return 0
+
+
+def environment(life: Path, encoders: Path) -> dict[str, str]:
+    """Of a command whose cache is its own but for the encoders' graphs, which take long to make."""
+    cache = life / "cache"
+    cache.mkdir(exist_ok=True)
+    if not (cache / "encoders").exists():
+        (cache / "encoders").symlink_to(encoders)
+    own = {"CLIMASSAY_CACHE": str(cache), "OMP_NUM_THREADS": "1", "CLIMASSAY_THREADS": "1", "OPENAI_API_KEY": "none"}
+    return os.environ | own
