@@ -2,15 +2,14 @@ import re
 
 import pytest
 
-from climassay.cli.main import main
+from command_line import run_command
 
 
 @pytest.mark.slow
 def test_the_demo_runs_the_whole_path_and_its_report_is_self_contained(tmp_path, monkeypatch, capsys):
     report = tmp_path / "demo" / "report.html"
-    monkeypatch.setattr("sys.argv", ["climassay", "demo", "--output", str(report)])
-    main()
-    shown = capsys.readouterr().out
+    code, shown, _ = run_command(monkeypatch, capsys, "demo", "--output", report)
+    assert code == 0
     assert "Accuracy by level" in shown
     assert "Not enough information." in shown
     page = report.read_text(encoding="utf-8")

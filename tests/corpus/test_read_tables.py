@@ -207,4 +207,4 @@ def test_half_a_character_is_left_out(tmp_path: Path) -> None:
     path.write_text(json.dumps(row))
     (document,) = read(path).documents
     assert (document.blocks[0].text, document.title, document.licence) == ("Sea level", "Seas", "CC0")
-    assert document.blocks[0].headings == ("Top > Low",)
+    assert document.blocks[0].headings == ("Top", "Low")
