@@ -257,9 +257,9 @@ def make_workspace(folder: Path) -> None:
 
 COSTS = {
     "run", "tally", "tallies", "seconds", "usage", "asked", "stored", "computed", "served", "from_records", "cost",
-    "passes", "tokens_computed", "made_at", "created_at", "created", "started_at", "answered_at", "latency",
+    "judged", "passes", "tokens_computed", "made_at", "created_at", "created", "started_at", "answered_at", "latency",
 }  # fmt: skip
-"""What says when, and at what cost, something was found."""
+"""What says when, at what cost, and how much of it by this run (``judged`` by a retraining) something was found."""
 
 
 def left_by(life: Path, out: str) -> dict[str, Any]:
