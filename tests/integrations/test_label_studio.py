@@ -124,6 +124,14 @@ def test_an_export_is_read(tmp_path):
     assert found.labels[0].key != label.key
 
 
+def test_annotations_that_are_no_list_are_refused(tmp_path):
+    tasks = exported([chosen("verdict", "valid")])
+    for task in tasks:
+        task["annotations"] = True
+    with pytest.raises(InputError, match="annotations of a task are a list"):
+        read(tmp_path, tasks)
+
+
 def test_what_was_cancelled_or_says_nothing_is_passed_over(tmp_path):
     assert read(tmp_path, exported([chosen("verdict", "valid")], was_cancelled=True)).labels == ()
     assert read(tmp_path, exported([written("remark", "Hm.")])).labels == ()

@@ -116,6 +116,7 @@ def test_own_format_checks_each_row(tmp_path):
         {"id": "f", "kind": "essay", "question": "Q?", "answer": "a"},
         {"id": "g", "kind": "freeform", "question": "", "answer": "a"},
         {"id": "h", "kind": "freeform", "question": "Q?", "answer": "a", "level": "expert"},
+        {"id": "i", "kind": "mcq", "question": "Q?", "options": 3, "answer": "a"},
     ]
     file = tmp_path / "q.jsonl"
     file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
@@ -123,7 +124,7 @@ def test_own_format_checks_each_row(tmp_path):
     assert [question.id for question in found.questions] == ["a", "a-2"]
     assert [question.correct for question in found.questions] == [1, 0]
     reasons = " ".join(found.skipped)
-    for word in ("twice", "none of the 2 options", "at least two", "essay", "empty", "expert"):
+    for word in ("twice", "none of the 2 options", "at least two", "essay", "empty", "expert", "instead of a list"):
         assert word in reasons
 
 
@@ -133,6 +134,7 @@ def test_own_format_checks_each_row(tmp_path):
         ("missing.csv", None, "no file at"),
         ("empty.csv", b"", "no rows"),
         ("other.csv", b"x,y\n1,2\n", "none of the known"),
+        ("wide.csv", b'"many\nlines",' + b"x," * 2000 + b"y\n" + b"1," * 2001 + b"2\n", "many lines"),
         ("broken.jsonl", b'{"question": "Q?"\n', "not valid JSON"),
         ("list.json", b"[1, 2]", "not an object"),
         ("latin.csv", "Question,Answer\nWärme?,ja\n".encode("latin-1"), "UTF-8"),

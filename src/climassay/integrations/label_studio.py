@@ -185,13 +185,14 @@ def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile
         tasks = parse_json(read_bytes(path))
         if not isinstance(tasks, list) or not all(isinstance(task, dict) and "data" in task for task in tasks):
             raise ValueError("a list of tasks with data is wanted")
+        if not all(isinstance(_annotations(task), list) for task in tasks):
+            raise ValueError("the annotations of a task are a list")
     except ValueError as error:
         raise InputError(f"{path} is no export of Label Studio (JSON): {error}.") from None
     labels: list[GivenLabel] = []
     unreadable: list[str] = []
     for number, task in enumerate(tasks, start=1):
-        # "completions" is what old exports call annotations.
-        for annotation in task.get("annotations") or task.get("completions") or ():
+        for annotation in _annotations(task):
             try:
                 label = _given(task["data"], annotation, drafts)
             except (InputError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -199,6 +200,11 @@ def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile
                 continue
             labels += [] if label is None else [label]
     return AnnotationFile(tuple(labels), unreadable=tuple(unreadable))
+
+
+def _annotations(task: Mapping[str, Any]) -> Any:
+    """Those of a task; old exports call them completions."""
+    return task.get("annotations") or task.get("completions") or []
 
 
 def _given(data: Mapping[str, Any], annotation: Mapping[str, Any], drafts: Mapping[str, Draft]) -> GivenLabel | None:

@@ -19,12 +19,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import shorten
 
 from climassay.errors import InputError
 from climassay.questions.hub import HUB, fetch_questions
 from climassay.questions.question import GAP, KINDS, LETTERS, LEVELS, Kind, Level, Question
 from climassay.questions.rows import Row, parse_rows, read_bytes
 
+_SHOWN_CHARACTERS = 300
+"""Of the columns that a message names: a damaged header may be a whole file long."""
 _OPTION_MARK = re.compile(r"^\s*\(?([A-Za-z])\s*[).:]\s*")
 _DASHES = re.compile(r"^\s*-{5,}\s*$", re.MULTILINE)
 _GAP = re.compile(r"<\s*(?:mask|blank)\s*>|\[\s*(?:mask|blank)\s*\]|_{4,}", re.IGNORECASE)
@@ -122,8 +125,9 @@ def _converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
         return _from_climaqa
     if {"question", "answer"} <= names:
         return _from_climassay
+    shown = shorten(", ".join(sorted(map(str, names))), _SHOWN_CHARACTERS, placeholder=" ...")
     raise InputError(
-        f"{file} has the columns {', '.join(sorted(map(str, names)))}, none of the known question formats: "
+        f"{file} has the columns {shown}, none of the known question formats: "
         "climassay (question, answer, options ...), ClimaQA (Question, Options, Answer ...), Pira (A, B, alternative; "
         "or question_en_origin, answer_en_origin)."
     )
@@ -189,6 +193,8 @@ def _from_climassay(row: Row, number: int) -> Question:
             given = _split_options(given)
         if isinstance(given, Mapping):
             given = [given[letter] for letter in sorted(given)]
+        if not isinstance(given, Sequence):
+            raise InputError(f"the options are {str(given)[:40]!r} instead of a list")
         options = tuple(" ".join(str(option).split()) for option in given)
         _check_options(options)
         correct = _correct_index(answer, options)

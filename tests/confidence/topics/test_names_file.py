@@ -70,8 +70,9 @@ def test_no_file_has_no_names(tmp_path):
         ('[names]\n0 = ""\n', "must be a text"),
         ('[names]\n0 = "Ice"\n', "damaged"),
         ("names = 3\n", "damaged"),
+        ('[names]\n0 = "Ice"\n[proposed]\n0 = "Ice"\n[sizes]\n0 = inf\n[statements]\n0 = "a"\n', "damaged"),
     ],
-    ids=["toml", "number", "empty", "forgotten", "table"],
+    ids=["toml", "number", "empty", "forgotten", "table", "endless"],
 )
 def test_damaged_files_are_refused_in_a_sentence(tmp_path, content, words):
     file = tmp_path / "names.toml"

@@ -157,6 +157,6 @@ def _entries(path: Path, data: Mapping[str, Any], at: str) -> list[NamedTopic]:
                 raise InputError(f"{path}: the name [{at}names] {number} must be a text that is not empty.")
             sketch = tuple(statements[number].split())
             found.append(NamedTopic(" ".join(name.split()), proposed[number], int(sizes[number]), sketch))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path} is damaged at {error}: delete it, or undo the last change of it.") from None
     return found
