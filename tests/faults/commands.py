@@ -32,7 +32,6 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "factcheck": (
         ("claim", "--config", BAD),
         ("claim", "--scale", "{folder}/bad.toml"),
-        ("claim", "--prompts", BAD, "--plain", *SERVER),
     ),
     "factcheck-run": ((BAD, "--plain", *SERVER), ("{claims}", "--config", BAD)),
     "factcheck-evidence": ((BAD, *SERVER), ("{claims}", "--head", BAD, *SERVER)),
