@@ -18,20 +18,11 @@ from api_server import ApiServer, Behaviour
 from command_line import run_command
 from faults import samples
 from faults.commands import KILLED, SHORT, walk
+from faults.long_commands import EXPERIMENT
 from published_sample import write_sample
 
 FULL = os.environ.get("CLIMASSAY_FAULTS") == "full"
 HERE = Path(__file__).parent
-EXPERIMENT = """
-benchmarks = ["{folder}/questions.jsonl"]
-tasks = ["mcq"]
-settings = ["default"]
-scoring = "letter"
-[[model]]
-name = "openai:test"
-base_url = "{url}"
-concurrency = 1
-"""
 
 
 def questions(count):
@@ -41,7 +32,7 @@ def questions(count):
 
 def write_inputs(folder, url):
     (folder / "questions.jsonl").write_bytes(questions(12))
-    (folder / "experiment.toml").write_text(EXPERIMENT.format(folder=folder, url=url), encoding="utf-8")
+    (folder / "experiment.toml").write_text(EXPERIMENT.format(given=folder, url=url), encoding="utf-8")
     claims = [{"claim": f"Claim number {n} is true.", "evidence": ["Yes.", "No."]} for n in range(12)]
     (folder / "claims.jsonl").write_bytes(samples.jsonl(claims))
     (folder / "items.jsonl").write_bytes(samples.jsonl(samples.ITEMS))
