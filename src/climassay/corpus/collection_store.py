@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 
+_PRIMARY_KEY = b"lance-schema:unenforced-primary-key:position"
+"""Where LanceDB notes in a column that it is the key."""
+
 Location = Workspace | Path | str
 """A workspace, a folder, or an address that LanceDB understands, for example ``s3://bucket/collections``."""
 
@@ -56,7 +59,7 @@ class CollectionStore:
         return None if self.folder is None else self.folder / f".{name}.lock"
 
     def names(self) -> list[str]:
-        """Names of all tables, in alphabetical order."""
+        """Names of all tables, in alphabetical order; what was interrupted before its first version is none yet."""
         if self.folder is not None and not self.folder.is_dir():
             return []
         connection = self._connect()
@@ -67,7 +70,7 @@ class CollectionStore:
             names += answer.tables
             page = answer.page_token
             if not page:
-                return sorted(names)
+                return sorted(name for name in names if self._has_begun(name))
 
     def open(self, name: str) -> Any:
         """The LanceDB table of a collection.
@@ -88,13 +91,17 @@ class CollectionStore:
         """Make the empty table of a collection, with its full-text index, or open the one that is there already."""
         from climassay.corpus.collection_damage import GuardedTable
         from climassay.corpus.collection_lock import write_lock
-        from climassay.corpus.collection_rows import table_schema
+        from climassay.corpus.collection_rows import read_settings, table_schema
         from climassay.corpus.collection_text_index import create_text_index
 
         check_name(name)
         with write_lock(self.lock_file(name)):
             if name in self.names():
-                return self._open_table(name)
+                table = self._open_table(name)
+                read_settings(table.schema, name)
+                if _PRIMARY_KEY not in (table.schema.field("id").metadata or {}):  # interrupted before the next step
+                    table.set_unenforced_primary_key("id")
+                return table
             connection = GuardedTable(self._connect(), name, self.address)
             table = connection.create_table(name, schema=table_schema(settings), exist_ok=True)
             table.set_unenforced_primary_key("id")
@@ -112,6 +119,13 @@ class CollectionStore:
         self.open(name)
         with write_lock(self.lock_file(name)):
             self._connect().drop_table(name)
+
+    def _has_begun(self, name: str) -> bool:
+        # Damage takes versions or data, not both and every trace of them.
+        if self.folder is None:
+            return True
+        table = self.folder / f"{name}.lance"
+        return any(file.is_file() for part in ("_versions", "data") for file in (table / part).glob("*"))
 
     def _open_table(self, name: str) -> Any:
         from climassay.corpus.collection_damage import GuardedTable, newest_version, raise_damage
