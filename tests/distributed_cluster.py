@@ -9,7 +9,7 @@ STORE = 80 * 1024 * 1024
 
 @contextmanager
 def two_nodes():
-    """Address of the cluster; its workers find the modules of the tests."""
+    """The cluster; its workers find the modules of the tests."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     os.environ.setdefault("RAY_worker_niceness", "0")
@@ -19,7 +19,7 @@ def two_nodes():
 
     cluster = _started(Cluster)
     try:
-        yield cluster.address
+        yield cluster
     finally:
         cluster.shutdown()
         if path is None:

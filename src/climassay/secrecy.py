@@ -48,11 +48,15 @@ def environment_without_secrets() -> Mapping[str, str]:
 
 @cache
 def _spellings(key: str) -> re.Pattern[bytes]:
-    """A pattern for every way in which a JSON text can spell a key."""
+    r"""A pattern for every way in which a JSON text can spell a key.
+
+    An answer that is itself JSON has its backslashes doubled in the body that brings it: ``\\\"``. Seven of them are a
+    text of JSON in one of JSON in a third; without a bound a body of backslashes would take the square of its length.
+    """
     ways = []
     for character in key:
-        spelled = [re.escape(character), rf"\\u00(?i:{ord(character):02x})"]
+        spelled = [re.escape(character), rf"\\{{1,7}}u00(?i:{ord(character):02x})"]
         if character in '"\\/':
-            spelled.append(re.escape("\\" + character))
+            spelled.append(rf"\\{{1,7}}{re.escape(character)}")
         ways.append(f"(?:{'|'.join(reversed(spelled))})")
     return re.compile("".join(ways).encode())

@@ -1,5 +1,6 @@
-"""Which cluster is joined, and what each worker gets of it."""
+"""Which cluster is joined, what it learns of who joins it, and what each worker gets of it."""
 
+import os
 import socket
 import sys
 
@@ -8,7 +9,7 @@ import pytest
 from climassay.distributed.cluster import ClusterOptions, Share, divide, joined
 from climassay.distributed.jobs import WantedEncoder, WantedModel
 from climassay.distributed.pool import shares
-from climassay.errors import InputError, MissingExtraError
+from climassay.errors import InputError, MissingExtraError, ModelError
 from command_line import run_command
 
 
@@ -91,6 +92,39 @@ def test_without_ray_the_command_says_what_to_install(tmp_path, monkeypatch, cap
     )
     with pytest.raises(MissingExtraError), joined(ClusterOptions()):
         pass
+
+
+def test_ray_starts_without_keys_and_passwords(monkeypatch):
+    ray = pytest.importorskip("ray", reason="Ray is not installed (the extra ray brings it)")
+    import ray._private.utils as inner
+
+    given = {
+        "OPENAI_API_KEY": "sk-canary-1",
+        "CLIMASSAY_DATABASE_URL": "postgresql://user:canary-2@host/name",
+        "AWS_SECRET_ACCESS_KEY": "canary-3",
+    }
+    # A model of the hub is fetched by the workers, and a cluster may ask for a token.
+    needed = {"HF_TOKEN": "for-the-hub", "RAY_AUTH_TOKEN": "for-the-cluster", "HARMLESS": "seen"}
+    for name, value in {**given, **needed}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(
+        inner, "get_entrypoint_name", lambda: "climassay ask --base-url http://user:canary-4@host/v1 sk-canary-1"
+    )
+    told = []
+
+    def refused(**_):
+        told.append((dict(os.environ), inner.get_entrypoint_name()))
+        raise RuntimeError("no room")
+
+    monkeypatch.setattr(ray, "init", refused)
+    with pytest.raises(ModelError, match=r"Ray does not start on this machine \(no room\)"), joined(ClusterOptions()):
+        pass
+    for environment, line in told:
+        assert needed.items() <= environment.items()
+        assert "canary" not in str(environment)
+        assert line == "climassay ask --base-url http://***@host/v1 ***"
+    assert {**given, **needed}.items() <= os.environ.items()
+    assert "canary-4" in inner.get_entrypoint_name()
 
 
 def test_workers_without_a_cluster_are_refused(tmp_path, monkeypatch, capsys):

@@ -35,14 +35,6 @@ from tiny_models import save_tiny
 if importlib.util.find_spec("ray") is None:
     pytest.skip("Ray is not installed (the extra ray brings it)", allow_module_level=True)
 
-from distributed_cluster import two_nodes
-
-
-@pytest.fixture(scope="module")
-def address():
-    with two_nodes() as found:
-        yield found
-
 
 @pytest.fixture(scope="module")
 def pool(address):
@@ -267,7 +259,7 @@ def test_a_killed_worker_loses_nothing_and_nothing_recorded_is_asked_again(dista
         assert asked(tmp_path)[0] == times
 
 
-def test_what_kills_every_worker_fails_in_its_place(distant, tmp_path):
+def test_what_kills_every_worker_fails_in_its_place(distant, tmp_path, capsys):
     texts = ["good", "[crash] fine words", "[die] at once", "good too"]
     first, second, third, fourth = distant.generate(chats(*texts))
     assert (first.text, fourth.text) == ("doog 0", "oot doog 3")
@@ -275,3 +267,5 @@ def test_what_kills_every_worker_fails_in_its_place(distant, tmp_path):
     assert second.error is not None
     assert "the model has a fault of its own" in second.error
     assert asked(tmp_path)[0] == {"good": 1, "good too": 1, texts[1]: 3, texts[2]: 3}
+    # What Ray has to say of dead workers does not come between what a command prints.
+    assert capsys.readouterr().out == ""

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from api_server import ApiServer, Behaviour
+from api_server import ApiServer, Behaviour, Reply, by_hash, schema_of
 from climassay import secrecy
 from command_line import run_command
+from published_sample import write_sample
 from web_routes import Site
 
 KEY = 'sk-canary/"6d3f0c27b1"'
@@ -136,6 +137,64 @@ def test_commands_write_down_no_key_and_no_password(tried, logged, monkeypatch):
     assert leaks({"said": f"see {KEY}", "file": URL_PASSWORD.encode(), "clean": "***"}) == ["said", "file"]
 
 
+RECIPE = """
+name = "{name}"
+collections = ["seas"]
+[writer]
+model = "openai:test"
+base_url = "{url}"
+[counts]
+mcq = 1
+cloze = 1
+base = 1
+[contexts]
+most = 0
+[stop]
+asked = 2
+"""
+
+
+def with_the_key_in_every_text(request) -> Reply:
+    """What the schema asks for, so that the answer is taken; the key is within its texts."""
+    reply = by_hash(request)
+    if schema_of(request.body) is None:
+        return reply
+    sent = request.headers["authorization"]
+    told = json.loads(reply.text)
+    return Reply(json.dumps({name: f"{one} {sent}" if isinstance(one, str) else one for name, one in told.items()}))
+
+
+def test_what_writes_screens_and_ranks_writes_down_no_key(tried, logged):
+    folder = tried.folder
+    (folder / "seas.txt").write_text(SEAS + ICE)
+    rows = [{"group": "g", "id": str(n), "text": f"{text} {n}"} for n, text in enumerate((SEAS, ICE, SEAS))]
+    (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    sample = write_sample(folder)
+    tried.run("corpus", "add", "seas", folder / "seas.txt")
+    broken, within = ApiServer(Behaviour(echo_authorization=True)), ApiServer(rule=with_the_key_in_every_text)
+    for name, server in {"broken": broken, "within": within}.items():
+        with server:
+            url = server.url.replace("http://", f"http://user:{URL_PASSWORD}@")
+            recipe = folder / f"{name}.toml"
+            recipe.write_text(RECIPE.format(name=name, url=url))
+            tried.run("generate", "run", recipe, "--html", folder / f"{name}.html", "--json")
+            recipe.unlink()  # the user's own file
+            tried.run("generate", "export", name, "-o", folder / f"{name}.jsonl")
+            asked, marked = ("--base-url", url, "--json"), folder / f"{name}-marked.jsonl"
+            tried.run("generate", "screen", sample, "--consistency", "openai:test", "-o", marked, *asked)
+            rank = folder / f"{name}-rank"
+            tried.run("judge", "rank", folder / "items.jsonl", "--group", "group", "--quality", "is clear", "--model",
+                      "openai:test", "--csv", f"{rank}.csv", "--html", f"{rank}.html", *asked)  # fmt: skip
+            assert {request.headers["authorization"] for request in server.asked} == {f"Bearer {KEY}"}
+    drafts = {name: [json.loads(line) for line in (folder / f"{name}.jsonl").open()] for name in ("broken", "within")}
+    assert all(drafts.values())
+    assert all(draft["error"] for draft in drafts["broken"])
+    assert not any(draft["error"] for draft in drafts["within"])
+    assert all("***" in json.dumps(draft) for draft in drafts["within"]), "the server did echo the key"
+    assert leaks(tried.said) == []
+    assert leaks(files_below(folder)) == []
+
+
 def pages_of(workspace, **settings) -> dict[str, str]:
     """All pages that an admin finds from the entrances on."""
     site = Site(workspace, model="openai:test", **settings)
@@ -221,6 +280,27 @@ def test_a_key_is_blanked_however_json_spells_it(spellings, before, after):
     assert json.loads(body)["b"] == KEY
     blanked = json.loads(secrecy.without_key(body.encode(), KEY))
     assert blanked == {"a": before, "b": "***", "c": after}
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize(
+    "spelled",
+    [json.dumps(KEY), json.dumps(KEY).replace("/", "\\/").replace("k", "\\u006b")],
+    ids=["as-ever", "escaped"],
+)
+def test_a_key_is_blanked_within_json_that_an_answer_holds(depth, spelled):
+    body = f'{{"a": {spelled}}}'
+    for _ in range(depth - 1):
+        body = json.dumps({"a": body})
+    found = json.loads(secrecy.without_key(body.encode(), KEY))
+    for _ in range(depth - 1):
+        found = json.loads(found["a"])
+    assert found == {"a": "***"}
+
+
+def test_a_body_of_backslashes_is_read_in_one_go():
+    body = b"\\" * 3_000_000 + KEY.encode()
+    assert secrecy.without_key(body, KEY) == b"\\" * 3_000_000 + b"***"
 
 
 @pytest.mark.parametrize("body", [b'{"a": "\\u0073 and \\\\ and \\""}', b"plain", b""])

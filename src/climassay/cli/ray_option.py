@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from climassay.cli.output import stderr_console
+from climassay.cli.output import waiting
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ class RayOptions:
                 raise InputError("--ray-workers and --ray-gpus-per-worker go with --ray: name the cluster, or local.")
             yield None
             return
-        from contextlib import ExitStack, nullcontext
+        from contextlib import ExitStack
 
         from climassay.distributed import ClusterOptions, open_pool
 
         options = ClusterOptions(self.ray, self.ray_workers, self.ray_gpus_per_worker)
         with ExitStack() as stack:
-            with nullcontext() if quiet else stderr_console().status(f"Joining Ray ({self.ray}) ..."):
+            with waiting(f"Joining Ray ({self.ray}) ...", quiet=quiet):
                 pool = stack.enter_context(open_pool(options))
             yield pool

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from climassay.errors import InputError, MissingExtraError, ModelError
+from climassay.secrecy import environment_without_secrets, without_secrets
 
 LOCAL = "local"
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?P<port>\d{1,5})")
 _CONNECT_SECONDS = 5.0
 _STARTS = 3
 """Ray gives its own processes 30 seconds to start; a busy machine may need more, and less the next time."""
+_LEFT_IN = ("RAY_", "HF_", "HUGGING")
+"""Beginnings of variables that a worker needs, secret or not: to join the cluster, and to fetch a model of the hub."""
 _STORE_BYTES = 512 * 1024 * 1024
 """Object store of a cluster on this machine: requests and answers are small, and what does not fit goes to disk."""
 
@@ -146,8 +149,10 @@ def _start(ray: Any, options: ClusterOptions) -> None:
         given["num_cpus"] = max(os.cpu_count() or 1, options.workers or 1)
     else:
         given["address"] = options.address
+    _silence()
     try:
-        _init(ray, given, attempts=_STARTS if options.address == LOCAL else 1)
+        with _told_no_secrets():
+            _init(ray, given, attempts=_STARTS if options.address == LOCAL else 1)
     except Exception as error:
         lines = str(error).strip().splitlines()
         reason = lines[0].rstrip(".") if lines else type(error).__name__
@@ -157,6 +162,43 @@ def _start(ray: Any, options: ClusterOptions) -> None:
             f"The Ray cluster {options.address} cannot be joined ({reason}): run the command on one of its machines, "
             "with the same versions of Ray and Python."
         ) from error
+
+
+def _silence() -> None:
+    """Ray tells on stdout of workers that died, in the middle of what ``--json`` prints; the crew tells of them itself.
+
+    Without this it does so whatever ``ray.init`` is told, and there is no public way to stop it.
+    """
+    import ray._private.worker as inner
+
+    inner._worker_logs_enabled = False
+
+
+@contextmanager
+def _told_no_secrets() -> Iterator[None]:
+    """Ray learns no key and no password.
+
+    The processes of a cluster on this machine inherit the environment that they are started in, and need none of its
+    keys. Of a cluster that is there, everybody may read the command line of its jobs, also long after they have ended;
+    it may hold an address with a password.
+    """
+    import ray._private.utils as inner
+
+    # There is no public way to say what Ray keeps as the command line.
+    command_line = getattr(inner, "get_entrypoint_name", str)
+    shown = without_secrets(command_line())
+    open_to_all = environment_without_secrets()
+    hidden = {
+        name: value for name, value in os.environ.items() if name not in open_to_all and not name.startswith(_LEFT_IN)
+    }
+    for name in hidden:
+        del os.environ[name]
+    inner.get_entrypoint_name = lambda: shown
+    try:
+        yield
+    finally:
+        inner.get_entrypoint_name = command_line
+        os.environ.update(hidden)
 
 
 def _init(ray: Any, given: Mapping[str, Any], attempts: int) -> None:
