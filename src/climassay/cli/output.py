@@ -31,14 +31,33 @@ def stdout_console() -> "Console":
     from rich.console import Console
 
     unlimited = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(soft_wrap=not sys.stdout.isatty(), width=WIDE if unlimited else None)
+    width = WIDE if unlimited else None
+    # Documents and names may have brackets and colons, which are no markup of ours.
+    return Console(soft_wrap=not sys.stdout.isatty(), width=width, markup=False, emoji=False)
 
 
 def stderr_console() -> "Console":
     """Console for progress and notes."""
     from rich.console import Console
 
-    return Console(stderr=True)
+    return Console(stderr=True, markup=False, emoji=False)
+
+
+@contextmanager
+def waiting(words: str, *, quiet: bool = False) -> Iterator[None]:
+    """Say on stderr what is waited for, until it is there.
+
+    Args:
+        words: Shown as they are.
+        quiet: Show nothing.
+    """
+    if quiet:
+        yield
+        return
+    from rich.text import Text
+
+    with stderr_console().status(Text(words)):
+        yield
 
 
 def print_json(data: Any) -> None:
@@ -88,7 +107,7 @@ def write_commented(file: Path, text: str, said: str, as_json: bool) -> None:
     if as_json:
         print_json({"file": file})
     else:
-        stdout_console().print(said, highlight=False, markup=False)
+        stdout_console().print(said, highlight=False)
 
 
 @contextmanager
@@ -108,7 +127,7 @@ def progress_bar(quiet: bool = False) -> Iterator["Progress"]:
     )
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

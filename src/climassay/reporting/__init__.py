@@ -17,7 +17,8 @@ from climassay.reporting.figures import (
 )
 from climassay.reporting.html import AnswerCard, Case, Cases, Facts, Prose, Report, Section, render_page, write_page
 from climassay.reporting.latex import as_latex
-from climassay.reporting.tables import Mark, Table, as_csv, as_markdown, as_rich
+from climassay.reporting.tables import Mark, Table, as_csv, as_markdown
+from climassay.reporting.terminal import as_rich
 
 __all__ = [
     "AnswerCard",

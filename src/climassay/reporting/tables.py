@@ -1,18 +1,16 @@
-"""A table that knows nothing of what it shows, and its forms for screen, Markdown and CSV.
+"""A table that knows nothing of what it shows, and its forms for Markdown and CSV.
 
-HTML is made by :mod:`climassay.reporting.html`, LaTeX by :mod:`climassay.reporting.latex`.
+On the screen it is shown by :mod:`climassay.reporting.terminal`, as HTML by :mod:`climassay.reporting.html`, as LaTeX
+by :mod:`climassay.reporting.latex`.
 """
 
 import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from climassay.spreadsheets import safe_cell
-
-if TYPE_CHECKING:
-    from rich.table import Table as RichTable
 
 Align = Literal["left", "right"]
 Mark = Literal["best", "top"]
@@ -145,45 +143,3 @@ def as_csv(table: Table) -> str:
         ]
         writer.writerow([safe_cell(cell) for cell in (*row, *marked)])
     return out.getvalue()
-
-
-def as_rich(table: Table) -> "RichTable":
-    """A table for the terminal."""
-    from rich import box
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    note = table.explained("Bold", "Underlined")
-    shown = RichTable(
-        title=Text(table.title),
-        caption=Text(note) if note else None,
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1),
-        collapse_padding=True,
-    )
-    for place, column in enumerate(table.columns[table.grouped :]):
-        # Numbers stay whole; words, and the names of groups above the first column, may take several lines.
-        whole = column.align == "right" and not (table.grouped and place == 0)
-        shown.add_column(Text(column.heading), justify=column.align, no_wrap=whole, overflow="fold")
-    group: tuple[str, ...] = ()
-    for number, row in enumerate(table.rows):
-        if row[: table.grouped] != group:
-            group = row[: table.grouped]
-            shown.add_row(Text(", ".join(group), style="bold", justify="left"))
-        cells = [
-            # The style of a part, not of the whole, so that the room beside a number is not underlined.
-            Text.assemble((cell, _style(table, number, place)))
-            for place, cell in enumerate(row[table.grouped :], start=table.grouped)
-        ]
-        if table.grouped:
-            cells[0].pad_left(2)
-        shown.add_row(*cells, style="bold" if number in table.strong else None)
-    return shown
-
-
-def _style(table: Table, row: int, column: int) -> str:
-    words: dict[Mark, str] = {"best": "bold", "top": "underline"}
-    return " ".join(style for mark, style in words.items() if table.is_marked(row, column, mark))

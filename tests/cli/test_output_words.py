@@ -1,0 +1,26 @@
+"""What commands print is what is there: brackets in names and documents are no markup."""
+
+import pytest
+
+from climassay.cli.output import progress_bar, stderr_console, stdout_console, waiting
+
+NAME = "local:models/[red]new[/blue]:smile:"
+
+
+@pytest.mark.parametrize("console", [stdout_console, stderr_console])
+def test_brackets_are_printed(console, capsys):
+    console().print(f"{NAME} is there")
+    said = capsys.readouterr()
+    assert f"{NAME} is there" in (said.out or said.err)
+
+
+def test_brackets_are_no_markup_of_what_is_waited_for(capsys):
+    with waiting(f"Loading {NAME} ..."), progress_bar() as progress:
+        progress.add_task(f"Asking {NAME}", total=2)
+    assert f"Asking {NAME}" in capsys.readouterr().err
+
+
+def test_the_quiet_wait_in_silence(capsys):
+    with waiting("Loading ...", quiet=True):
+        pass
+    assert capsys.readouterr().err == ""
