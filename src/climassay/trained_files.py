@@ -3,9 +3,7 @@
 No pickle, so that a file of somebody else's can be opened without running it.
 """
 
-import contextlib
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError, MissingExtraError
+from climassay.folder_files import write_file
 from climassay.given_files import parse_json
 
 T = TypeVar("T")
@@ -49,15 +48,7 @@ class TrainedFormat:
         _, to_bytes = self._safetensors()
         header = {"format": self.name, "version": self.version, **facts}
         whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        try:
-            temporary.write_bytes(to_bytes(whole, {key: json.dumps(value) for key, value in header.items()}))
-            temporary.replace(path)
-        except OSError as error:
-            raise InputError(f"The {self.thing} cannot be written to {path}: {error.strerror or error}.") from error
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        write_file(path, to_bytes(whole, {key: json.dumps(value) for key, value in header.items()}))
 
     def load(self, path: Path, build: Callable[[dict[str, Any], dict[str, Array]], T]) -> T:
         """Read a file exactly as it was saved.

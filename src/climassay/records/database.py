@@ -1,5 +1,6 @@
 """Opening the records database, on SQLite or PostgreSQL, and its transactions."""
 
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,8 @@ ADVISORY_LOCK = 0x636C696D
 """Number of the PostgreSQL lock under which the tables are made."""
 RESTORE = "restore it from a copy or move it away."
 """What to do about a damaged file."""
+_LOG_PAGES = 64 * 1024
+"""Bytes that SQLite needs beside a database to write to it: the index of its log has 32 KiB."""
 ATTEMPTS = 5
 """How often a transaction is tried that lost against another one (deadlock, lock time-out)."""
 
@@ -113,7 +116,8 @@ class Database:
         self._engine.dispose()
 
     def _in_words(self, error: DBAPIError) -> RecordsError:
-        return RecordsError(f"The records database {self.shown_url} {_explain(error)}")
+        full = self.is_sqlite and _is_full(Path(self.url.database or "").parent)
+        return RecordsError(f"The records database {self.shown_url} {_explain(error, full)}")
 
     def _corrupt(self, reason: str) -> RecordsError:
         return RecordsError(f"The records database {self.shown_url} is corrupt ({reason}): {RESTORE}")
@@ -266,7 +270,15 @@ def lost_to_another(error: DBAPIError) -> bool:
     return any(word in text for word in ("database is locked", "deadlock detected", "could not serialize"))
 
 
-def _explain(error: DBAPIError) -> str:
+def _is_full(folder: Path) -> bool:
+    """Whether there is no room for another page of SQLite's log, which it tells as an error of input or output."""
+    try:
+        return shutil.disk_usage(folder).free < _LOG_PAGES
+    except OSError:
+        return False
+
+
+def _explain(error: DBAPIError, full: bool) -> str:
     """Why the database does not work and what to do, as the end of a sentence that begins with its name."""
     reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
     text = reason.lower()
@@ -278,7 +290,7 @@ def _explain(error: DBAPIError) -> str:
         return "cannot be opened: check that its folder can be read and written."
     if "readonly" in text or "read-only" in text:
         return "cannot be written: check its permissions."
-    if "disk is full" in text or "no space" in text:
+    if "disk is full" in text or "no space" in text or (full and "disk i/o" in text):
         return "cannot grow because the disk is full: make room and run the command again."
     if "disk i/o" in text or "file too large" in text:
         advice = "see whether the disk is full or damaged; restore a file that was cut off from a copy."

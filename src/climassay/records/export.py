@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError
+from climassay.folder_files import cannot_write
 from climassay.records.database import Database
 from climassay.records.queries import RecordedAnswer, iterate_answers
 from climassay.spreadsheets import safe_cell
@@ -56,7 +57,7 @@ def export_answers(
         write(partial, counted())
         partial.replace(path)
     except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}): choose another place.") from error
+        raise cannot_write(path, error) from error
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)

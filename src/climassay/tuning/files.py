@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from climassay.errors import InputError
+from climassay.folder_files import cannot_write
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,7 +33,7 @@ def replace_file(file: Path, write: Callable[[Path], object]) -> None:
             os.fsync(written.fileno())
         temporary.replace(file)
     except OSError as error:
-        raise InputError(f"{file} cannot be written ({error.strerror}): make room, or choose another place.") from error
+        raise cannot_write(file, error) from error
     finally:
         temporary.unlink(missing_ok=True)
 

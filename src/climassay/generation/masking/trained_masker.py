@@ -1,7 +1,6 @@
 """A masker that learned from experts which word of a statement they mask."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
+from climassay.folder_files import write_file
 from climassay.generation.masking.candidates import Candidate, candidates
 from climassay.generation.masking.choosing import Choice
 from climassay.generation.masking.context_features import ReadsWords, bundled_reader, context_features
@@ -135,13 +135,7 @@ def save_masker(masker: TrainedMasker, path: Path) -> None:
         "counts": dict(masker.statistics.counts),
         "provenance": asdict(masker.provenance),
     }
-    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        raise InputError(f"The masker cannot be written to {path}: {error.strerror or error}.") from None
+    write_file(path, (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
 def load_masker(path: Path) -> TrainedMasker:
