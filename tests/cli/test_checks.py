@@ -37,9 +37,9 @@ def test_the_list_shows_the_newest_first_with_verdicts_and_agreement(climassay, 
     code, out, _ = climassay("list")
     assert code == 0
     lines = out.splitlines()
-    assert [kept[1] in lines[1], kept[0] in lines[2]] == [True, True]
-    assert "[red]Glaciers grow." in lines[1]
-    assert "incorrect" in lines[2]
+    assert [kept[1] in lines[3], kept[0] in lines[4]] == [True, True]
+    assert "[red]Glaciers grow." in lines[3]
+    assert "incorrect" in lines[4]
     assert "People agree with 100% of 1 reviewed (21% to 100%)." in out
 
 

@@ -48,6 +48,15 @@ def test_one_statement(monkeypatch, capsys, tagger) -> None:
     assert data["tagger"]["licence"] == "CC0"
 
 
+@pytest.mark.parametrize("more", [(), ("--context", "[/bold]")])
+def test_brackets_in_a_statement_are_no_markup(monkeypatch, capsys, tagger, more) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    text = "The record [bold] shows that carbon and [/red] ocean change [IPCC, 2021]."
+    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", text, "--tagger", tagger, *more)
+    assert code == 0
+    assert text in " ".join(out.split())
+
+
 def test_the_screen_says_how_far_to_trust_it(monkeypatch, capsys, tagger) -> None:
     code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", TEXT, "--tagger", tagger)
     assert code == 0

@@ -112,7 +112,7 @@ def open_queue(
         print_json({"dataset": dataset, "settings": settings, "items": progress.items, "open": progress.left_for_me})
         return
     text = f"{dataset}: {progress.left_for_me} of {progress.items} items wait for {settings.overlap} label(s) each."
-    stdout_console().print(text, highlight=False, markup=False)
+    stdout_console().print(text, highlight=False)
     stderr_console().print("Annotate in the browser: climassay serve", highlight=False)
 
 
@@ -215,7 +215,7 @@ def export(
     if as_json:
         print_json({"dataset": dataset, "output": output, "format": chosen.value, "labels": count})
     else:
-        stdout_console().print(f"Wrote {count} labels to {output}", highlight=False, markup=False)
+        stdout_console().print(f"Wrote {count} labels to {output}", highlight=False)
 
 
 def _write(store: "AnnotationStore", dataset: str, output: Path, kind: Format, users: dict[str, str]) -> int:
@@ -259,9 +259,9 @@ def import_labels(
         print_json({"dataset": dataset, "format": chosen.value, **counts, "refused": refused})
         return
     words = f"{taken.stored} labels stored, {taken.known} known before, {taken.withdrawn} withdrawn."
-    stdout_console().print(words, highlight=False, markup=False)
+    stdout_console().print(words, highlight=False)
     for sentence in refused:
-        stderr_console().print(sentence, highlight=False, markup=False)
+        stderr_console().print(sentence, highlight=False)
 
 
 def _read(store: "AnnotationStore", dataset: str, file: Path, kind: Format, users: dict[str, str]) -> "AnnotationFile":
@@ -334,7 +334,7 @@ def retrain(
         f"{found.validator}: {found.labels} labels, {found.invalid} invalid; AUROC {figures['auroc']:.3f} "
         f"({figures['auroc_low']:.3f} to {figures['auroc_high']:.3f}). {found.judged} items judged and put in order."
     )
-    stdout_console().print(words, highlight=False, markup=False)
+    stdout_console().print(words, highlight=False)
 
 
 def _readers(method: Method, model: str, encoder: str) -> dict[str, Any]:

@@ -5,24 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from climassay.cli.model_options import (
-    BaseUrlOption,
-    ConcurrencyOption,
-    DeadlineOption,
-    DtypeOption,
-    ModelOption,
-    NoCacheOption,
-    PriceInOption,
-    PriceOutOption,
-    PromptsOption,
-    model_from_options,
-)
+from climassay.cli.model_options import LoadingOptions, ModelOption
+from climassay.cli.option_groups import grouped
 from climassay.cli.output import JsonOption, WorkspaceOption, print_json, stdout_console, write_text
 
 if TYPE_CHECKING:
     from climassay.grounding import GroundedAnswer
 
 
+@grouped
 def ask(
     question: Annotated[str, typer.Argument(help="Your question, in quotes.")],
     collection: Annotated[list[str], typer.Option("--collection", "-c", help="Where to look; repeat for several.")],
@@ -33,14 +24,7 @@ def ask(
     ] = None,
     sentences: Annotated[int, typer.Option(min=1, help="Sentences asked for, at most.")] = 3,
     html: Annotated[Path | None, typer.Option(help="Write the answer as a self-contained HTML page.")] = None,
-    prompts: PromptsOption = None,
-    base_url: BaseUrlOption = None,
-    concurrency: ConcurrencyOption = None,
-    deadline: DeadlineOption = None,
-    dtype: DtypeOption = None,
-    price_in: PriceInOption = None,
-    price_out: PriceOutOption = None,
-    no_cache: NoCacheOption = False,
+    loading: LoadingOptions = LoadingOptions(),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -53,18 +37,8 @@ def ask(
 
     place = Workspace.open(workspace)
     group = open_collections(place, tuple(collection))
-    prompt = load_prompt("ask", prompts)
-    loaded = model_from_options(
-        model,
-        place,
-        base_url=base_url,
-        concurrency=concurrency,
-        dtype=dtype,
-        price_in=price_in,
-        price_out=price_out,
-        deadline=deadline,
-        quiet=as_json,
-    )
+    prompt = load_prompt("ask", loading.prompts)
+    loaded = loading.load(model, place, quiet=as_json)
     config = {
         "question": question,
         "collections": collection,
@@ -78,7 +52,7 @@ def ask(
             answer = answer_question(
                 question,
                 group,
-                RecordedModel(loaded, store, run, use_cache=not no_cache),
+                RecordedModel(loaded, store, run, use_cache=not loading.no_cache),
                 k=passages,
                 min_cosine=threshold,
                 sentences=sentences,

@@ -55,18 +55,18 @@ def list_checks(
         shown = [summary_data(one) for one in found.checks]
         print_json({"total": found.total, "page": found.page, "pages": found.pages, "checks": shown, "reviews": share})
         return
-    from rich.table import Table
-    from rich.text import Text
+    from climassay.reporting import Table, as_rich
 
-    table = Table("id", "asked", "ended with", "agree", "disagree", "claim", box=None, pad_edge=False)
+    rows = []
     for one in found.checks:
         asked = iso_time(one.asked_at)[:10]
         ended = one.label or one.outcome or one.state
         claim = one.claim.text
         short = claim if len(claim) <= _SHOWN_CHARACTERS else claim[:_SHOWN_CHARACTERS] + "…"
-        table.add_row(one.id, asked, Text(ended), str(one.agree), str(one.disagree), Text(short))
+        rows.append((one.id, asked, short, ended, str(one.agree), str(one.disagree)))
     console = stdout_console()
-    console.print(table)
+    headings = ("id", "asked", "claim", "ended with", "agree", "disagree")
+    console.print(as_rich(Table.of("", headings, rows, left=4)))
     console.print(f"{found.total} checks, page {found.page} of {found.pages}", style="dim")
     if share.agreed is not None:
         low, high = share.agreed.interval.low, share.agreed.interval.high
@@ -90,10 +90,10 @@ def show(
         print_json(check_data(kept, reviews))
         return
     console = stdout_console()
-    console.print(f"Claim: {kept.about.claim.text}", style="bold", highlight=False, markup=False)
+    console.print(f"Claim: {kept.about.claim.text}", style="bold", highlight=False)
     if kept.transcript is None:
         reason = f": {kept.about.error}" if kept.about.error else ""
-        console.print(f"No result; the check is {kept.about.state}{reason}", highlight=False, markup=False)
+        console.print(f"No result; the check is {kept.about.state}{reason}", highlight=False)
     else:
         from climassay.cli.debate_output import show_verdict
 
@@ -109,7 +109,7 @@ def _show_reviews(reviews: "Sequence[CheckReview]") -> None:
         changed = "" if one.current else " (changed since)"
         comment = f": {one.comment}" if one.comment else ""
         line = f"{one.by} {told[one.opinion]}{changed}, {iso_time(one.made_at)[:10]}{comment}"
-        stdout_console().print(line, highlight=False, markup=False)
+        stdout_console().print(line, highlight=False)
 
 
 @app.command()
@@ -129,7 +129,7 @@ def export(
     if as_json:
         print_json({"file": file, "checks": len(ids)})
     else:
-        stderr_console().print(f"{file} written: {len(ids)} checks.", highlight=False, markup=False)
+        stderr_console().print(f"{file} written: {len(ids)} checks.", highlight=False)
 
 
 def _line(checks: "KeptChecks", check: str) -> str:

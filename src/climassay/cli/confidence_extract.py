@@ -145,14 +145,14 @@ def _show(
     statements: "Sequence[Statement]", skipped: "Sequence[Skipped]", output: Path | None, html: Path | None
 ) -> None:
     from climassay.confidence.extraction.summary import summary_table
-    from climassay.reporting.tables import as_rich
+    from climassay.reporting.terminal import as_rich
 
     stdout_console().print(as_rich(summary_table(statements)))
     for one in skipped:
-        stderr_console().print(f"Not read: {one.source}: {one.reason}", highlight=False, markup=False)
+        stderr_console().print(f"Not read: {one.source}: {one.reason}", highlight=False)
     for said, path in (("Statements", output), ("Review page", html)):
         if path is not None:
-            stderr_console().print(f"{said}: {path}", highlight=False, markup=False)
+            stderr_console().print(f"{said}: {path}", highlight=False)
     if output is None and html is None:
         hint = "Keep the statements with -o statements.jsonl, or look at them with --html review.html."
-        stderr_console().print(hint, highlight=False, markup=False)
+        stderr_console().print(hint, highlight=False)

@@ -66,7 +66,9 @@ def lint(
     # All files are opened before any is checked, so that a wrong name is told at once.
     results = [check(draft, chosen) for draft in [read_draft(file) for file in files]]
     if html is not None:
-        _write_page(results, html, accuracy)
+        from climassay.confidence.linting.page import write_lint_page
+
+        write_lint_page(results, html, accuracy)
     _print(results, form, as_json)
     if any(checked.findings for checked in results) and not exit_zero:
         raise typer.Exit(1)
@@ -78,15 +80,6 @@ def _with_tagger(name: str, certainty: float) -> "tuple[Rule, str]":
 
     opened = open_tagger(None if name == "default" else Path(name))
     return tagger_rule(opened.tagger, opened.accuracy, certainty), str(opened.accuracy or "not measured")
-
-
-def _write_page(results: "list[Checked]", path: Path, accuracy: str) -> None:
-    from climassay.confidence.linting.page import write_lint_page
-
-    try:
-        write_lint_page(results, path, accuracy)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}): choose another place.") from error
 
 
 def _print(results: "list[Checked]", form: Form, as_json: bool) -> None:

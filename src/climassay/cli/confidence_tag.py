@@ -146,7 +146,7 @@ def train(
         print_json({"tagger": output, "chosen": chosen.spec.name, "card": _card(made), "tried": _rows(tried)})
         return
     _show_tried(tried)
-    stdout_console().print(f"Chosen: {chosen.spec.name}; written to {output}.", highlight=False, markup=False)
+    stdout_console().print(f"Chosen: {chosen.spec.name}; written to {output}.", highlight=False)
 
 
 @app.command()
@@ -289,13 +289,13 @@ def _card(loaded: "LinearTagger") -> dict[str, Any]:
 
 
 def _show_tags(rows: list[dict[str, Any]], loaded: "LinearTagger", output: Path | None) -> None:
-    from rich.table import Table
+    from climassay.reporting import Table, as_rich
 
     console = stdout_console()
-    table = Table("Statement", "Tag", *loaded.levels)
-    for row in rows:
-        table.add_row(row["statement"], row["tag"], *(f"{value:.0%}" for value in row["probabilities"].values()))
-    console.print(table)
+    shown = [
+        (row["statement"], row["tag"], *(f"{value:.0%}" for value in row["probabilities"].values())) for row in rows
+    ]
+    console.print(as_rich(Table.of("", ("statement", "tag", *loaded.levels), shown, left=2)))
     figures = loaded.card.figures
     if "balanced_accuracy" in figures:
         console.print(
@@ -304,10 +304,9 @@ def _show_tags(rows: list[dict[str, Any]], loaded: "LinearTagger", output: Path 
             f"{max(loaded.card.shares):.0%}), for {figures['balanced_accuracy']:.0%} where all levels are equally "
             "frequent (chance: 25%): a hint, no assessment.",
             highlight=False,
-            markup=False,
         )
     if output is not None:
-        console.print(f"Written to {output}.", highlight=False, markup=False)
+        console.print(f"Written to {output}.", highlight=False)
 
 
 def _rows(tried: "Sequence[Tried]") -> list[dict[str, Any]]:
@@ -319,15 +318,14 @@ def _rows(tried: "Sequence[Tried]") -> list[dict[str, Any]]:
 
 
 def _show_tried(tried: "Sequence[Tried]") -> None:
-    from rich.table import Table
-
     from climassay.confidence.tagging.measures import PUBLISHED
+    from climassay.reporting import Table, as_rich
 
-    table = Table("Tagger", "Accuracy", "Macro-F1", "Log loss", "Accuracy, ClimateX mix", "Levels off", "Balanced")
+    headings = ("tagger", "accuracy", "macro-F1", "log loss", "accuracy, ClimateX mix", "levels off", "balanced")
+    rows = []
     for one in tried:
         mixed, balanced = one.mixed.accuracy, one.balanced.accuracy
-        table.add_row(
-            one.spec.name,
+        figures = (
             f"{one.natural.accuracy.value:.3f}",
             f"{one.natural.macro_f1.value:.3f}",
             f"{one.natural.log_loss.value:.3f}",
@@ -335,6 +333,6 @@ def _show_tried(tried: "Sequence[Tried]") -> None:
             f"{one.mixed.ordinal_error.value:.2f}",
             f"{balanced.value:.3f} [{balanced.interval.low:.3f}, {balanced.interval.high:.3f}]",
         )
-    for name, accuracy in PUBLISHED.items():
-        table.add_row(f"published: {name}", "", "", "", f"{accuracy:.3f}", "", "")
-    stdout_console().print(table)
+        rows.append((one.spec.name, *figures))
+    rows += [(f"published: {name}", "", "", "", f"{accuracy:.3f}", "", "") for name, accuracy in PUBLISHED.items()]
+    stdout_console().print(as_rich(Table.of("", headings, rows)))

@@ -58,7 +58,7 @@ def read_known(file: Path, paragraphs: Path | None, quiet: bool) -> "LabelledTab
     table = read_labelled(file, paragraphs)
     if not quiet:
         for note in table.notes:
-            stderr_console().print(note, highlight=False, markup=False)
+            stderr_console().print(note, highlight=False)
     return table
 
 

@@ -95,18 +95,15 @@ def _evidence(tagger: "InsertionTagger") -> dict[str, Any]:
 
 
 def _show(rows: list[dict[str, Any]], tagger: "InsertionTagger") -> None:
-    from rich.table import Table
+    from climassay.reporting import Table, as_rich
 
     console = stdout_console()
-    table = Table("Statement", "Tag")
-    for row in rows:
-        table.add_row(row["statement"], row["tag"])
-    console.print(table)
+    shown = [(row["statement"], row["tag"]) for row in rows]
+    console.print(as_rich(Table.of("", ("statement", "tag"), shown, left=2)))
     pairs, longer = tagger.trained.accuracy, tagger.trained.longer
     console.print(
         f"Of {pairs.n} pairs of held-out statements of different levels the probe ordered {pairs.value:.0%} "
         f"[{pairs.low:.0%}, {pairs.high:.0%}] as their authors did; "
         f"that the longer one is the more confident is right for {longer.value:.0%}.",
         highlight=False,
-        markup=False,
     )

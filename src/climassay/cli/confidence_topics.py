@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from climassay.cli.model_options import (
-    BaseUrlOption,
-    ModelOption,
-    NoCacheOption,
-    PromptsOption,
-)
+from climassay.cli.model_options import LoadingOptions, ModelOption
+from climassay.cli.option_groups import grouped
 from climassay.cli.output import (
     JsonOption,
     WorkspaceOption,
@@ -58,6 +54,7 @@ class ComparedBy(StrEnum):
 StatementsArgument = Annotated[Path, typer.Argument(metavar="STATEMENTS", help="Made by climassay confidence extract.")]
 
 
+@grouped
 def topics(
     statements: StatementsArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="Write the topics as JSON.")] = Path("topics.json"),
@@ -83,9 +80,7 @@ def topics(
     words_only: Annotated[
         bool, typer.Option("--words-only", help="Name topics by their words, without asking a model.")
     ] = False,
-    base_url: BaseUrlOption = None,
-    prompts: PromptsOption = None,
-    no_cache: NoCacheOption = False,
+    loading: LoadingOptions = LoadingOptions(),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -111,8 +106,8 @@ def topics(
     with ExitStack() as stack:
         asked = None
         if not words_only:
-            asked = _NameModel(stack, model, base_url, workspace, no_cache, statements, settings, as_json)
-        named = _named(fitted, read, encoder, earlier, asked, prompts)
+            asked = _NameModel(stack, model, loading, workspace, statements, settings, as_json)
+        named = _named(fitted, read, encoder, earlier, asked, loading.prompts)
     write_topics(named.model, output)
     if names:
         write_names(names, named.named, named.unused)
@@ -126,34 +121,22 @@ class _NameModel:
         self,
         stack: ExitStack,
         name: str,
-        base_url: str | None,
+        loading: LoadingOptions,
         workspace: Path | None,
-        no_cache: bool,
         statements: Path,
         settings: "TopicSettings",
         quiet: bool,
     ) -> None:
-        from climassay.cli.model_options import model_from_options
         from climassay.records import RecordedModel, Records
         from climassay.workspace import Workspace
 
         place = Workspace.open(workspace)
-        loaded = model_from_options(
-            name,
-            place,
-            base_url=base_url,
-            concurrency=None,
-            dtype=None,
-            price_in=None,
-            price_out=None,
-            deadline=None,
-            quiet=quiet,
-        )
+        loaded = loading.load(name, place, quiet=quiet)
         stack.callback(loaded.close)
         store = stack.enter_context(Records(place.records_url))
         config = {"file": str(statements), "model": name, **asdict(settings)}
         self.run = stack.enter_context(store.run("confidence topics", config, {"topics": settings.seed}))
-        self.model = RecordedModel(loaded, store, self.run, use_cache=not no_cache)
+        self.model = RecordedModel(loaded, store, self.run, use_cache=not loading.no_cache)
 
 
 def _named(
@@ -206,7 +189,7 @@ def _show_topics(named: "NamedTopics", statements: "list[Statement]", output: Pa
         )
         stderr_console().print(told, highlight=False)
     for one in named.unused:
-        stderr_console().print(f"No topic has the statements of {one.name!r} any more.", highlight=False, markup=False)
+        stderr_console().print(f"No topic has the statements of {one.name!r} any more.", highlight=False)
 
 
 def report(
@@ -319,4 +302,4 @@ def _show_report(
         if name in found:
             console.print(as_rich(found[name]))
     for sentence in summary(analysis):
-        console.print(sentence, highlight=False, markup=False)
+        console.print(sentence, highlight=False)

@@ -125,7 +125,7 @@ def list_(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> Non
     """List the collections; damaged ones are named on stderr, and the exit code is 2."""
     from climassay.corpus.collection import survey_collections
     from climassay.corpus.presentation import collections_table
-    from climassay.reporting.tables import as_rich
+    from climassay.reporting.terminal import as_rich
 
     place = _workspace(workspace)
     summaries, damaged = survey_collections(place)
@@ -185,7 +185,7 @@ def show(
     """Show a collection's documents and settings, or one passage in full."""
     from climassay.corpus.collection import Collection
     from climassay.corpus.presentation import documents_table, passage_lines
-    from climassay.reporting.tables import as_rich
+    from climassay.reporting.terminal import as_rich
 
     collection = Collection.open(_workspace(workspace), name)
     if passage_id is not None:
@@ -254,7 +254,7 @@ def evaluate(
     from climassay.corpus.presentation import evaluation_table
     from climassay.corpus.retrieval_evaluation import DEFAULT_KS, evaluate_retrieval, read_labelled
     from climassay.corpus.search import SEARCH_MODES
-    from climassay.reporting.tables import as_rich
+    from climassay.reporting.terminal import as_rich
 
     collection = Collection.open(_workspace(workspace), name)
     files = [path for file in questions for path in _question_files(file)]

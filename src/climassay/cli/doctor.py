@@ -48,7 +48,7 @@ def doctor(
     if as_json:
         print_json({"healthy": healthy, "findings": [asdict(finding) for finding in findings]})
     else:
-        stdout_console().print(f"\n{_summary(findings, healthy)}", highlight=False, markup=False)
+        stdout_console().print(f"\n{_summary(findings, healthy)}", highlight=False)
     if not healthy:
         raise typer.Exit(1)
 

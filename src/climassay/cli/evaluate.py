@@ -7,18 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from climassay.cli.model_options import (
-    BaseUrlOption,
-    ConcurrencyOption,
-    DeadlineOption,
-    DtypeOption,
-    ModelOption,
-    NoCacheOption,
-    PriceInOption,
-    PriceOutOption,
-    PromptsOption,
-    model_from_options,
-)
+from climassay.cli.model_options import LoadingOptions, ModelOption
 from climassay.cli.option_groups import grouped
 from climassay.cli.output import JsonOption, WorkspaceOption, print_json, progress_bar, stderr_console, stdout_console
 from climassay.cli.ray_option import RayOptions
@@ -77,14 +66,7 @@ def mcq(
     markdown: Annotated[Path | None, typer.Option(help="Write all tables as Markdown.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
     predictions: Annotated[Path | None, typer.Option(help="Write every prediction as JSONL.")] = None,
-    prompts: PromptsOption = None,
-    base_url: BaseUrlOption = None,
-    concurrency: ConcurrencyOption = None,
-    deadline: DeadlineOption = None,
-    dtype: DtypeOption = None,
-    price_in: PriceInOption = None,
-    price_out: PriceOutOption = None,
-    no_cache: NoCacheOption = False,
+    loading: LoadingOptions = LoadingOptions(),
     where: RayOptions = RayOptions(),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -101,23 +83,12 @@ def mcq(
     sources = Sources(lambda wanted: open_collections(place, wanted), open_pool)
     settings = [parse_setting(name, sources, k=passages, examples=examples, seed=seed) for name in names]
     scorings = [choice.value for choice in scoring or [ScoringChoice.likelihood]]
-    templates = TaskPrompts.load(prompts)
+    templates = TaskPrompts.load(loading.prompts)
     orders = sum(1 if choice == "text" else permutations for choice in scorings)
     asked = len(question_set.of_kind("mcq")) * len(settings) * orders
     with ExitStack() as stack:
         pool = stack.enter_context(where.opened(quiet=as_json))
-        loaded = model_from_options(
-            model,
-            place,
-            base_url=base_url,
-            concurrency=concurrency,
-            dtype=dtype,
-            price_in=price_in,
-            price_out=price_out,
-            deadline=deadline,
-            quiet=as_json,
-            pool=pool,
-        )
+        loaded = loading.load(model, place, quiet=as_json, pool=pool)
         stack.callback(loaded.close)
         with Records(place.records_url) as store, progress_bar(as_json) as progress:
             task = progress.add_task(f"Asking {model}", total=asked)
@@ -130,7 +101,7 @@ def mcq(
                 orders=permutations,
                 seed=seed,
                 prompts=templates,
-                use_cache=not no_cache,
+                use_cache=not loading.no_cache,
                 on_progress=lambda count: progress.advance(task, count),
             )
     _write_files(result, csv_file, markdown, html, predictions)

@@ -87,18 +87,15 @@ def table(
     experiment = load_run(run, workspace)
     beside = _published(published, published_set)
     scores = score_experiment(experiment, tested=metric or TESTED, seed=seed)
+    tables = _chosen(experiment_tables(scores, beside), only, scores, beside, form)
+    if output is not None:
+        write_text(output, _written([one for _, one in tables], form, experiment))
     if as_json:
         print_json({"run": run, "name": experiment.name, **scores_data(scores), "published": list(beside)})
-        return
-    tables = _chosen(experiment_tables(scores, beside), only, scores, beside, form)
-    if form is Format.screen and output is None:
+    elif output is None and form is Format.screen:
         _show(tables)
-        return
-    text = _written([one for _, one in tables], form, experiment)
-    if output is None:
-        typer.echo(text, nl=False)
-    else:
-        write_text(output, text)
+    elif output is None:
+        typer.echo(_written([one for _, one in tables], form, experiment), nl=False)
 
 
 def report(

@@ -218,10 +218,10 @@ def _show(
     if left_out:
         note.print(f"{left_out} claims of {table.name} were left out (sample, or in the head's training).")
     if table.skipped:
-        note.print(f"{len(table.skipped)} rows were skipped, the first: {table.skipped[0]}.", markup=False)
+        note.print(f"{len(table.skipped)} rows were skipped, the first: {table.skipped[0]}.")
     failed = [one.error for one in found if one.error is not None]
     if failed:
-        note.print(f"{len(failed)} claims got no verdict, the first because: {failed[0]}", markup=False)
+        note.print(f"{len(failed)} claims got no verdict, the first because: {failed[0]}")
 
 
 def _verdicts(found: "Sequence[EvidencePrediction]") -> "Table":

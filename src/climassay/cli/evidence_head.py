@@ -191,5 +191,4 @@ def _show_training(trained: "TrainedHead", scores: "VerdictScores | None", outpu
         f"Trained on {source.claims} claims with {source.passages} passages ({trained.left_out} left out). "
         f"Saved as {output}.",
         highlight=False,
-        markup=False,
     )

@@ -68,9 +68,10 @@ def factcheck(
             tell = _silent if as_json else teller(checker.table)
             [transcript] = checker.check([made], samples=samples, force=force, tell=tell)
             checker.keep([transcript])
-    _finish(transcript, checker.table.scale, past, html, as_json)
+    # Files first: what is printed as JSON says that all went well.
     if claim_review is not None:
         _write_review(claim_review, transcript, checker.table.scale, str(url), str(publisher))
+    _finish(transcript, checker.table.scale, past, html, as_json)
     if transcript.verdict.outcome == "failed":
         raise ModelError(f"There is no verdict, because a model call failed: {transcript.verdict.error}")
 
@@ -131,7 +132,7 @@ def _finish(
 
     show_verdict(transcript, scale)
     if html:
-        stderr_console().print(f"{html} written.", highlight=False, markup=False)
+        stderr_console().print(f"{html} written.", highlight=False)
 
 
 def _write_review(path: Path, transcript: "Transcript", scale: "Scale", url: str, publisher: str) -> None:

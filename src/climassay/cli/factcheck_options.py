@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from climassay.cli.model_options import (
-    BaseUrlOption,
-    ConcurrencyOption,
-    DeadlineOption,
-    DtypeOption,
-    NoCacheOption,
-    PriceInOption,
-    PriceOutOption,
-    PromptsOption,
-    model_from_options,
-)
+from climassay.cli.model_options import LoadingOptions
 from climassay.cli.output import WorkspaceOption
 from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError
@@ -72,7 +62,7 @@ class DecideChoice(StrEnum):
 
 
 @dataclass(frozen=True)
-class DebateOptions(RayOptions):
+class DebateOptions(LoadingOptions, RayOptions):
     """Who debates, and by which rules; what is named here overrides the configuration file."""
 
     config: Annotated[
@@ -139,14 +129,6 @@ class DebateOptions(RayOptions):
     ] = None
     text_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of a draft or an explanation.")] = None
     seed: Annotated[int | None, typer.Option(help="Of everything that is drawn.")] = None
-    prompts: PromptsOption = None
-    base_url: BaseUrlOption = None
-    concurrency: ConcurrencyOption = None
-    deadline: DeadlineOption = None
-    dtype: DtypeOption = None
-    price_in: PriceInOption = None
-    price_out: PriceOutOption = None
-    no_cache: NoCacheOption = False
     workspace: WorkspaceOption = None
 
     def settings(self) -> "DebateSettings":
@@ -220,18 +202,7 @@ def opened(options: DebateOptions, *, quiet: bool) -> Iterator[Room]:
         pool = stack.enter_context(options.opened(quiet=quiet))
         models: dict[str, Any] = {}
         for name in models_of(settings):
-            models[name] = model_from_options(
-                name,
-                place,
-                base_url=options.base_url,
-                concurrency=options.concurrency,
-                dtype=options.dtype,
-                price_in=options.price_in,
-                price_out=options.price_out,
-                deadline=options.deadline,
-                quiet=quiet,
-                pool=pool,
-            )
+            models[name] = options.load(name, place, quiet=quiet, pool=pool)
             stack.callback(models[name].close)
         store = stack.enter_context(Records(place.records_url))
         yield Room(place, store, settings, Company(models, groups, _prices(options, place, models), _encoder(encoder)))

@@ -7,7 +7,15 @@ import typer
 
 from climassay.cli.factcheck_options import DebateOptions, Room, opened
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import JsonOption, print_json, progress_bar, stderr_console, stdout_console, write_text
+from climassay.cli.output import (
+    JsonOption,
+    print_json,
+    progress_bar,
+    stderr_console,
+    stdout_console,
+    waiting,
+    write_text,
+)
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -127,7 +135,7 @@ def _estimate(room: Room, table: "ClaimTable", debate: DebateOptions, samples: i
     from climassay.factcheck.checking import set_table
     from climassay.factcheck.estimate import rehearse
 
-    with stderr_console().status("Estimating ..."):
+    with waiting("Estimating ..."):
         prepared = set_table(room.settings, room.company, debate.prompts)
         return rehearse(prepared, room.company, table.claims, samples)
 
@@ -266,7 +274,7 @@ def _write_transcripts(path: Path, done: "list[Transcript]") -> None:
 def _show_totals(table: "ClaimTable", checker: "Checker", analysis: "RunAnalysis") -> None:
     note = stderr_console()
     if table.skipped:
-        note.print(f"{len(table.skipped)} rows left out, the first: {table.skipped[0]}.", highlight=False, markup=False)
+        note.print(f"{len(table.skipped)} rows left out, the first: {table.skipped[0]}.", highlight=False)
     for name, tally in checker.tallies.items():
         cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
         note.print(

@@ -19,7 +19,6 @@ from climassay.cli.output import (
     write_commented,
 )
 from climassay.cli.ray_option import RayOptions
-from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -188,10 +187,7 @@ def _write_report(name: str, stats: "DatasetStats", store: Any, html: Path) -> N
     placed = list(store.placed(name))
     made = {(one.draft.origin.model, one.draft.origin.fingerprint[:12]) for one in placed}
     facts = [("model", f"{model}, fingerprint {fingerprint}") for model, fingerprint in sorted(made)]
-    try:
-        dataset_report(stats, placed, facts).write(html)
-    except OSError as error:
-        raise InputError(f"{html} cannot be written ({error.strerror}): choose another place.") from error
+    dataset_report(stats, placed, facts).write(html)
 
 
 @app.command()
@@ -272,10 +268,7 @@ def export(
 
     with Records(Workspace.open(workspace).records_url) as records:
         kept = [draft for draft in DatasetStore(records).drafts(dataset) if draft.usable or not accepted]
-    try:
-        write_drafts(output, kept)
-    except OSError as error:
-        raise InputError(f"{output} cannot be written ({error.strerror}): choose another place.") from error
+    write_drafts(output, kept)
     if as_json:
         print_json({"file": output, "drafts": len(kept)})
     else:

@@ -6,15 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from climassay.cli.model_options import (
-    BaseUrlOption,
-    ConcurrencyOption,
-    DtypeOption,
-    PromptsOption,
-    model_from_options,
-)
+from climassay.cli.model_options import LoadingOptions
+from climassay.cli.option_groups import grouped
 from climassay.cli.output import JsonOption, WorkspaceOption, print_json, progress_bar, stderr_console, stdout_console
-from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +21,7 @@ FileArgument = Annotated[
 ]
 
 
+@grouped
 def screen(
     file: FileArgument,
     without: Annotated[
@@ -53,10 +48,7 @@ def screen(
     needed: Annotated[
         float, typer.Option(min=0.01, max=1, help="Least share of orders answered as marked, for --consistency.")
     ] = 1.0,
-    base_url: BaseUrlOption = None,
-    concurrency: ConcurrencyOption = None,
-    dtype: DtypeOption = None,
-    prompts: PromptsOption = None,
+    loading: LoadingOptions = LoadingOptions(),
     seed: Annotated[int, typer.Option(min=0, help="Of option orders beyond the rotations.")] = 0,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the drafts with their marks.")] = None,
     workspace: WorkspaceOption = None,
@@ -81,10 +73,11 @@ def screen(
     )
     if consistency is not None:
         space = Workspace.open(workspace)
-        model_options = (base_url, concurrency, dtype, prompts)
-        marked = _consistent(marked, consistency, space, orders, needed, seed, model_options, as_json)
+        marked = _consistent(marked, consistency, space, orders, needed, seed, loading, as_json)
     if output is not None:
-        _write(output, marked)
+        from climassay.generation import write_drafts
+
+        write_drafts(output, marked)
     if as_json:
         written = [draft for draft in marked if draft.error is None]
         print_json(
@@ -99,7 +92,7 @@ def screen(
         return
     stdout_console().print(as_rich(table(marked)))
     if output is not None:
-        stderr_console().print(f"Marked drafts written to {output}.", highlight=False, markup=False)
+        stderr_console().print(f"Marked drafts written to {output}.", highlight=False)
 
 
 def checks(as_json: JsonOption = False) -> None:
@@ -132,7 +125,7 @@ def _read(file: str) -> "list[Draft]":
         return list(read_drafts(Path(file)))
     found = question_set(file)
     for sentence in found.skipped:
-        stderr_console().print(f"Left out: {sentence}", highlight=False, markup=False)
+        stderr_console().print(f"Left out: {sentence}", highlight=False)
     return [question_draft(question) for question in found.questions]
 
 
@@ -147,15 +140,6 @@ def _holds_drafts(path: Path) -> bool:
     return isinstance(row, dict) and {"wording", "origin"} <= set(row)
 
 
-def _write(output: Path, drafts: "Sequence[Draft]") -> None:
-    from climassay.generation import write_drafts
-
-    try:
-        write_drafts(output, drafts)
-    except OSError as error:
-        raise InputError(f"{output} cannot be written ({error.strerror}): choose another place.") from error
-
-
 def _consistent(
     drafts: "Sequence[Draft]",
     name: str,
@@ -163,7 +147,7 @@ def _consistent(
     orders: int,
     needed: float,
     seed: int,
-    model_options: tuple[str | None, int | None, str | None, Path | None],
+    loading: LoadingOptions,
     quiet: bool,
 ) -> "Sequence[Draft]":
     """The drafts with the decisions of the self-consistency; answers are kept in the records."""
@@ -171,19 +155,8 @@ def _consistent(
     from climassay.generation.screening import SelfConsistency
     from climassay.records import RecordedModel, Records
 
-    base_url, concurrency, dtype, prompts = model_options
-    templates = TaskPrompts.load(prompts)
-    model = model_from_options(
-        name,
-        workspace,
-        base_url=base_url,
-        concurrency=concurrency,
-        dtype=dtype,
-        price_in=None,
-        price_out=None,
-        deadline=None,
-        quiet=quiet,
-    )
+    templates = TaskPrompts.load(loading.prompts)
+    model = loading.load(name, workspace, quiet=quiet)
     config = {
         "model": model.name,
         "fingerprint": model.fingerprint,
@@ -198,6 +171,10 @@ def _consistent(
         bars = stack.enter_context(progress_bar(quiet))
         task = bars.add_task("Answering the questions", total=None)
         asked = SelfConsistency(
-            RecordedModel(model, store, run), orders=orders, needed=needed, prompts=templates, seed=seed
+            RecordedModel(model, store, run, use_cache=not loading.no_cache),
+            orders=orders,
+            needed=needed,
+            prompts=templates,
+            seed=seed,
         )
         return asked.check(drafts, on_progress=lambda count: bars.advance(task, count))

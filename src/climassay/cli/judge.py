@@ -92,9 +92,7 @@ def compare(
         print_json(data)
         return
     verdict = "Both have about as much of it" if even else f"{data['better']} has more of it"
-    stdout_console().print(
-        f"{quality.name}: {verdict} (P(A) = {probability:.3f}, {judge.name}).", highlight=False, markup=False
-    )
+    stdout_console().print(f"{quality.name}: {verdict} (P(A) = {probability:.3f}, {judge.name}).", highlight=False)
 
 
 @app.command()
@@ -277,7 +275,6 @@ def _show_scores(found: "Inserted") -> None:
             f"{scores.baseline.label}: {100 * scores.baseline.accuracy:.1f}%, macro-F1 {scores.macro_f1:.3f}, balanced "
             f"accuracy {scores.balanced_accuracy:.3f}.",
             highlight=False,
-            markup=False,
         )
     stderr_console().print(f"{found.comparisons} comparisons, {found.failed} without an answer.", highlight=False)
 

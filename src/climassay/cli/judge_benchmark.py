@@ -292,7 +292,6 @@ def _show(done: "JudgeBenchmark", tasks: "list[JudgeTask]") -> None:
             note.print(
                 f"{task.quality.name}: {len(task.skipped)} rows left out, the first: {task.skipped[0]}.",
                 highlight=False,
-                markup=False,
             )
     cost = done.cost
     note.print(

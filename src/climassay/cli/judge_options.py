@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from climassay.cli.model_options import (
-    BaseUrlOption,
-    ConcurrencyOption,
-    DeadlineOption,
-    DtypeOption,
-    ModelOption,
-    NoCacheOption,
-    PriceInOption,
-    PriceOutOption,
-    PromptsOption,
-    model_from_options,
-)
+from climassay.cli.model_options import LoadingOptions, ModelOption
 from climassay.cli.output import WorkspaceOption, stderr_console
 from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError
@@ -157,21 +146,13 @@ class QualityOptions:
 
 
 @dataclass(frozen=True)
-class ModelSetup(RayOptions):
+class ModelSetup(LoadingOptions, RayOptions):
     """The model, and where its answers are kept."""
 
     model: ModelOption = "local:smollm2"
-    prompts: PromptsOption = None
-    dtype: DtypeOption = None
     token_budget: Annotated[
         int | None, typer.Option(min=1, help="Most tokens of one forward pass: bounds the memory.")
     ] = None
-    base_url: BaseUrlOption = None
-    concurrency: ConcurrencyOption = None
-    deadline: DeadlineOption = None
-    price_in: PriceInOption = None
-    price_out: PriceOutOption = None
-    no_cache: NoCacheOption = False
     workspace: WorkspaceOption = None
 
 
@@ -212,18 +193,7 @@ def opened(setup: ModelSetup, *, quiet: bool) -> Iterator[Bench]:
     place = Workspace.open(setup.workspace)
     with ExitStack() as stack:
         pool = stack.enter_context(setup.opened(quiet=quiet))
-        loaded = model_from_options(
-            setup.model,
-            place,
-            base_url=setup.base_url,
-            concurrency=setup.concurrency,
-            dtype=setup.dtype,
-            price_in=setup.price_in,
-            price_out=setup.price_out,
-            deadline=setup.deadline,
-            quiet=quiet,
-            pool=pool,
-        )
+        loaded = setup.load(setup.model, place, quiet=quiet, pool=pool)
         stack.callback(loaded.close)
         if setup.no_cache:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="climassay-")))
@@ -317,6 +287,4 @@ def numbers(text: str, option: str) -> tuple[int, ...]:
 def tell_skipped(table: "ItemTable") -> None:
     """Say on stderr which rows were left out."""
     if table.skipped:
-        stderr_console().print(
-            f"{len(table.skipped)} rows left out, the first: {table.skipped[0]}.", highlight=False, markup=False
-        )
+        stderr_console().print(f"{len(table.skipped)} rows left out, the first: {table.skipped[0]}.", highlight=False)

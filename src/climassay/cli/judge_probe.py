@@ -143,7 +143,6 @@ def _show_training(trained: "TrainedProbe", output: Path) -> None:
         f"Trained on {trained.n_items} items ({trained.n_pairs} pairs, {trained.failed} requests failed): "
         f"{cost.stored} requests from disk, {cost.computed} computed. Saved as {output}.",
         highlight=False,
-        markup=False,
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from climassay.cli.model_options import BaseUrlOption, DtypeOption, PromptsOption
-from climassay.cli.output import JsonOption, print_json, stderr_console, stdout_console
+from climassay.cli.output import JsonOption, print_json, stdout_console, waiting
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _model(name: str | None, base_url: str | None, dtype: str | None) -> "Genera
         return None
     from climassay.models import load_model
 
-    with stderr_console().status(f"Loading {name} ..."):
+    with waiting(f"Loading {name} ..."):
         return load_model(name, base_url=base_url, dtype=dtype)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from climassay.cli.output import JsonOption, print_json, stderr_console, stdout_console, write_text
+from climassay.cli.output import JsonOption, print_json, stderr_console, stdout_console, waiting, write_text
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def score(
     from climassay.reporting import as_csv, as_rich
 
     answers = read_answers(file)
-    with stderr_console().status(f"Scoring {len(answers.rows)} answers ..."):
+    with waiting(f"Scoring {len(answers.rows)} answers ..."):
         scored = score_answers(answers.rows, metric, encoder=encoder, window=window or None, seed=seed)
     table = _score_table(answers.name, scored)
     if csv_file:
@@ -71,7 +71,7 @@ def score(
     stdout_console().print(as_rich(table))
     if answers.skipped:
         stderr_console().print(
-            f"{len(answers.skipped)} rows left out, the first: {answers.skipped[0]}", highlight=False, markup=False
+            f"{len(answers.skipped)} rows left out, the first: {answers.skipped[0]}", highlight=False
         )
 
 
@@ -101,7 +101,7 @@ def calibrate_window(
         raise InputError(f"A mean cosine lies between -1 and 1, and so must --floor; {floor:g} does not.")
     answers = read_labelled_answers(file) if file else primer_answers()
     source = str(file) if file else "primer, 40 answers labelled by the climassay authors"
-    with stderr_console().status(f"Encoding {len(answers)} answers in every window ..."):
+    with waiting(f"Encoding {len(answers)} answers in every window ..."):
         found = calibrate(answers, encoder, floor=floor, seed=seed)
     if csv_file:
         write_text(csv_file, as_csv(window_table(found)))

@@ -184,7 +184,7 @@ def _show(found: "Sequence[EntailmentScores]", left_out: int, html: Path | None)
     if left_out:
         told.print(f"{left_out} pairs are left out: a head was trained on their statements.", highlight=False)
     if html:
-        told.print(f"Report written to {html}.", highlight=False, markup=False)
+        told.print(f"Report written to {html}.", highlight=False)
 
 
 def _write_report(html: Path, file: Path, found: "Sequence[EntailmentScores]", left_out: int) -> None:
@@ -228,5 +228,4 @@ def _show_training(trained: "TrainedEntailment", output: Path) -> None:
         f"Trained on {source.pairs} pairs of {source.statements} statements and {source.turned} made by rule. "
         f"Saved as {output}.",
         highlight=False,
-        markup=False,
     )

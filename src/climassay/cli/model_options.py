@@ -1,11 +1,12 @@
 """Options that every command with a model shares."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from climassay.cli.output import stderr_console
+from climassay.cli.output import waiting
 
 if TYPE_CHECKING:
     from climassay.distributed import WorkerPool
@@ -34,33 +35,37 @@ PromptsOption = Annotated[
 NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Ask everything afresh.")]
 
 
-def model_from_options(
-    name: str,
-    workspace: "Workspace",
-    *,
-    base_url: str | None,
-    concurrency: int | None,
-    dtype: str | None,
-    price_in: float | None,
-    price_out: float | None,
-    deadline: float | None,
-    quiet: bool,
-    pool: "WorkerPool | None" = None,
-) -> "Generator":
-    """Load the model that the shared options name, into the workers where there are some, telling the user."""
-    from contextlib import nullcontext
+@dataclass(frozen=True)
+class LoadingOptions:
+    """How a model is loaded or reached, and whether earlier answers of it serve."""
 
-    from climassay.models import load_model
-    from climassay.models.openai_prices import model_price
-    from climassay.models.openai_retry import RetryPolicy
+    prompts: PromptsOption = None
+    base_url: BaseUrlOption = None
+    concurrency: ConcurrencyOption = None
+    deadline: DeadlineOption = None
+    dtype: DtypeOption = None
+    price_in: PriceInOption = None
+    price_out: PriceOutOption = None
+    no_cache: NoCacheOption = False
 
-    price = model_price(name, price_in, price_out, workspace.root)
-    with nullcontext() if quiet else stderr_console().status(f"Loading {name} ..."):
-        return (load_model if pool is None else pool.load_model)(
-            name,
-            base_url=base_url,
-            concurrency=concurrency,
-            dtype=dtype,
-            price=price,
-            policy=None if deadline is None else RetryPolicy(deadline=deadline),
-        )
+    def load(self, name: str, workspace: "Workspace", *, quiet: bool, pool: "WorkerPool | None" = None) -> "Generator":
+        """A model by its name, loaded into the workers where there are some, telling the user.
+
+        Raises:
+            ModelError: There is no such model, or it cannot be loaded.
+            InputError: Its options do not go together.
+        """
+        from climassay.models import load_model
+        from climassay.models.openai_prices import model_price
+        from climassay.models.openai_retry import RetryPolicy
+
+        price = model_price(name, self.price_in, self.price_out, workspace.root)
+        with waiting(f"Loading {name} ...", quiet=quiet):
+            return (load_model if pool is None else pool.load_model)(
+                name,
+                base_url=self.base_url,
+                concurrency=self.concurrency,
+                dtype=self.dtype,
+                price=price,
+                policy=None if self.deadline is None else RetryPolicy(deadline=self.deadline),
+            )

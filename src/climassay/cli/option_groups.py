@@ -11,7 +11,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command take dataclasses of options.
 
     Each parameter whose annotation is a dataclass is replaced, for typer, by the dataclass's fields, whose annotations
-    are those of typer options; the command gets the filled dataclass.
+    are those of typer options; the command gets the filled dataclass. What a dataclass inherits stands after its own.
 
     Args:
         command: A typer command, before it is registered.
@@ -26,7 +26,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
             continue
         groups[parameter.name] = annotation
         kinds = get_type_hints(annotation, include_extras=True)
-        for entry in fields(annotation):
+        own = inspect.get_annotations(annotation)
+        for entry in sorted(fields(annotation), key=lambda entry: entry.name not in own):
             default = inspect.Parameter.empty if entry.default is MISSING else entry.default
             shown.append(
                 inspect.Parameter(

@@ -60,7 +60,7 @@ def quickstart(
     for outcome in outcomes:
         console.print(f"  {outcome.step:<10} {outcome.state}", highlight=False)
     for line in (*map(str, files), "", "Next:", *NEXT):
-        console.print(f"  {line}", highlight=False, markup=False)
+        console.print(f"  {line}", highlight=False)
 
 
 def _annotator(yes: bool) -> str:
@@ -88,7 +88,7 @@ class _Terminal:
 
     def say(self, text: str) -> None:
         """Print a text as it is."""
-        self._console.print(text, highlight=False, markup=False)
+        self._console.print(text, highlight=False)
 
     def answer(self, question: str, offer: str) -> str | None:
         """What is typed, the offer where that is nothing, None where it is s."""

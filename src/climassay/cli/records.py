@@ -114,16 +114,15 @@ def _cost(cost: float | None) -> str:
     return "unknown" if cost is None else f"${cost:.4f}"
 
 
-def _print_table(columns: "Sequence[str]", rows: "Sequence[Sequence[Any]]", title: str | None = None) -> None:
-    from rich.table import Table
-    from rich.text import Text
+def _print_table(columns: "Sequence[str]", rows: "Sequence[Sequence[Any]]", title: str = "") -> None:
+    from climassay.reporting import Table, as_rich
+    from climassay.reporting.tables import Column
 
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if not rows or isinstance(rows[0][number], str) else "right")
-    for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
-    stdout_console().print(table)
+    headed = tuple(
+        Column(column, "left" if not rows or isinstance(rows[0][number], str) else "right")
+        for number, column in enumerate(columns)
+    )
+    stdout_console().print(as_rich(Table(title, headed, tuple(tuple(map(str, row)) for row in rows))))
 
 
 def _print_runs(found: "Sequence[RunSummary]") -> None:

@@ -114,8 +114,8 @@ def _greet(place: "Place", as_json: bool) -> None:
         print_json({"address": settings.root, "link": link, "workspace": str(place.workspace.root)})
         return
     console = stderr_console()
-    console.print(f"climassay serves {place.workspace.root} at {settings.root}", highlight=False, markup=False)
+    console.print(f"climassay serves {place.workspace.root} at {settings.root}", highlight=False)
     if link:
         console.print("Nobody has a password yet. This link signs you in once, as admin:", highlight=False)
-        console.print(f"  {link}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"  {link}", highlight=False, soft_wrap=True)
     console.print("Stop with Ctrl-C.", highlight=False)

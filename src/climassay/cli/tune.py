@@ -188,7 +188,7 @@ def _train(
     config, preset = options.settings(task)
     grid, folder = options.searched(), options.folder(place.adapters)
     for warning in warnings:
-        stderr_console().print(f"Warning: {warning}", style="yellow", highlight=False, markup=False)
+        stderr_console().print(f"Warning: {warning}", style="yellow", highlight=False)
     base = TuningBase(options.model, device=options.device, dtype=config.dtype)
     with progress_bar(as_json) as progress:
         bar = progress.add_task(f"Loading {options.model}", total=None)
@@ -252,15 +252,14 @@ def _show(result: "TuningResult", told: "set[str] | None" = None) -> None:
     )
     if result.trials:
         console.print(as_rich(_trials(result)))
-    console.print(f"Settings: {_settings(result.config)}.", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"Settings: {_settings(result.config)}.", highlight=False, soft_wrap=True)
     for warning in result.warnings:
         if warning not in (told or ()):
-            note.print(f"Warning: {warning}", style="yellow", highlight=False, markup=False)
+            note.print(f"Warning: {warning}", style="yellow", highlight=False)
     early = ", stopped early" if result.stopped_early else ""
     note.print(
         f"{len(result.losses)} of {result.steps} steps in {result.seconds:.0f} s{early}. Use it as\n{result.model}",
         highlight=False,
-        markup=False,
         soft_wrap=True,
     )
 

@@ -70,7 +70,7 @@ def remove(
     if as_json:
         print_json(asdict(user))
     else:
-        stdout_console().print(f"{name} is shut out; what they said stays.", highlight=False, markup=False)
+        stdout_console().print(f"{name} is shut out; what they said stays.", highlight=False)
 
 
 @app.command("list")
@@ -101,5 +101,5 @@ def _show_link(name: str, link: str, words: str, as_json: bool) -> None:
         print_json({"name": name, "link": link})
         return
     console = stdout_console()
-    console.print(f"{name}: {words}:", highlight=False, markup=False)
-    console.print(f"  {link}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"{name}: {words}:", highlight=False)
+    console.print(f"  {link}", highlight=False, soft_wrap=True)

@@ -153,7 +153,7 @@ def apply(
     shown = Table.of(f"Decisions of {judge.name}", ("decision", "questions"), [(k, str(v)) for k, v in counts.items()])
     stdout_console().print(as_rich(shown))
     if output is not None:
-        stderr_console().print(f"Written to {output}.", highlight=False, markup=False)
+        stderr_console().print(f"Written to {output}.", highlight=False)
 
 
 @app.command(name="simulate")

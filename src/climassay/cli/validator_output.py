@@ -59,7 +59,7 @@ def finish(
                 f"{len(table.skipped)} labelled rows left out, the first: {table.skipped[0]}.", highlight=False
             )
     if trained.refusal is not None:
-        stderr_console().print(f"No threshold: {trained.refusal}", highlight=False, markup=False)
+        stderr_console().print(f"No threshold: {trained.refusal}", highlight=False)
 
 
 def scores_table(scores: "ValidatorScores") -> "Table":
@@ -118,7 +118,7 @@ def show_simulation(summary: "SimulationSummary", settings: "SimulationSettings"
     for shown in simulation_tables(summary, settings):
         stdout_console().print(as_rich(shown))
     if html is not None:
-        stderr_console().print(f"Report written to {html}.", highlight=False, markup=False)
+        stderr_console().print(f"Report written to {html}.", highlight=False)
 
 
 def trained_facts(path: Path) -> "tuple[dict[str, Any], Threshold | None]":

@@ -27,11 +27,13 @@ def has_collection(room: Room) -> bool:
 
 
 def _documents_found(room: Room) -> str | None:
-    from climassay.corpus import list_collections
+    from climassay.corpus.collection import survey_collections
 
     if not room.workspace.collections.is_dir():
         return None
-    one = next((one for one in list_collections(room.workspace) if one.name == NAME), None)
+    # A damaged collection beside it is none of its business.
+    readable, _ = survey_collections(room.workspace)
+    one = next((one for one in readable if one.name == NAME), None)
     if one is None or not one.documents or one.incomplete:
         return None
     return f"{one.documents} document(s) in {one.passages} passages, in the collection {NAME}."
