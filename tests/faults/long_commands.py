@@ -1,18 +1,20 @@
-"""Long commands on small inputs, one line each, and what they leave behind, in a form that can be compared."""
+"""Long commands on small inputs, one line each, and what these inputs are."""
 
-import json
 import os
 import shlex
-import sqlite3
-from collections.abc import Iterator
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from faults import samples
 
+START = (sys.executable, "-c", "from climassay.cli.main import main; main()")
+"""Starts a command; its arguments follow."""
 ASKING = "--model openai:test --base-url {url} --concurrency 1"
 """Options of a command that asks the API server."""
+NAMED = "--model openai:test --base-url {url}"
+"""Likewise, of a command that has no ``--concurrency``."""
 JUDGED = "--group group --quality 'is long' --label score"
 DEBATE = "-c book --plain --samples 3 -k 1 --excerpt-words 30 --text-tokens 8 --rounds 1 --split none --wording brief"
 CLAIM = "'The Sun, and not carbon dioxide, has caused the warming since 1950.'"
@@ -92,6 +94,10 @@ COMMANDS = {
         "tune finetune {given}/sample.jsonl --validation-share 0.4 --model {model} --rank 2 --lr 1e-2 "
         "--dtype float32 --output tuned --max-length 512 --epochs 3 -w {w} --json"
     ),
+    "tune pretrain": LongCommand(
+        "tune pretrain book --validation notes --model {model} --rank 2 --lr 1e-2 --dtype float32 --output read "
+        "--max-length 64 --epochs 3 -w {w} --json"
+    ),
     "validator train": LongCommand("validator train {given}/labels.jsonl -o {out}/validator.safetensors --json"),
     "validator apply": LongCommand(
         "validator apply {given}/validator {given}/drafts.jsonl -o {out}/decided.jsonl --json", before=_TRAIN_VALIDATOR
@@ -108,6 +114,20 @@ COMMANDS = {
     ),
     "confidence tag evaluate": LongCommand(
         "confidence tag evaluate {given}/statements.jsonl --method words --folds 4 --predictions {out}/p.jsonl --json"
+    ),
+    "confidence tag insert": LongCommand(
+        "confidence tag insert {given}/untagged.csv --text claim --labelled {given}/statements.jsonl --train-items 48 "
+        "--layer 1 --model {model} -o {out}/tagged.jsonl --json"
+    ),
+    "confidence topics": LongCommand(
+        f"confidence topics {{given}}/observed.jsonl --topics 6 --place-untagged {NAMED} -o {{out}}/topics.json "
+        "--names {out}/names.toml -w {w} --json"
+    ),
+    "confidence report": LongCommand(
+        "confidence report {given}/observed.jsonl {given}/topics.json --tagger bundled --html {out}/page.html "
+        "--tables {out}/tables -w {w} --json",
+        before="confidence topics {given}/observed.jsonl --topics 6 --place-untagged --words-only "
+        "-o {given}/topics.json --json",
     ),
     "metrics train-entailment": LongCommand(
         "metrics train-entailment {given}/pairs.jsonl -o {out}/head.safetensors --hold-out 3 --folds 3 --json"
@@ -198,6 +218,9 @@ def write_inputs(given: Path, url: str) -> None:
     (given / "report.md").write_text(f"# Seas\n\n{text}\n", encoding="utf-8")
     statements = planted(80, seed=5)
     write_statements_of([one.item.text for one in statements], given / "statements.jsonl")
+    claims = "".join(f"Of {one.section} we say that {one.item.text.lower()}\n" for one in planted(40, seed=7)[28:])
+    (given / "untagged.csv").write_text(f"claim\n{claims}", encoding="utf-8")
+    write_observations(given / "observed.jsonl")
     head = "statement_idx\treport\tpage_num\tsent_num\tstatement\tconfidence\tscore\tsplit"
     levels = ("low", "medium", "high", "very high")
     rows = [
@@ -231,17 +254,33 @@ def write_statements_of(texts: list[str], file: Path) -> None:
     write_statements(statements, file)
 
 
+def write_observations(file: Path) -> None:
+    """Statements about six topics, most of them tagged."""
+    import planted_statements
+    from climassay.confidence.statement_files import write_statements
+
+    untagged = [
+        planted_statements.statement(number, topic, tag=None)
+        for topic in ("ocean", "cloud")
+        for number in range(100, 106)
+    ]
+    write_statements([*planted_statements.planted(), *untagged], file)
+
+
 def make_workspace(folder: Path) -> None:
-    """A workspace with the collection ``book`` and the dataset ``silver`` with labels of an annotator."""
+    """A workspace with the collections ``book`` and ``notes`` and the dataset ``silver`` with an annotator's labels."""
     import debate_workspaces
     from annotated_drafts import begin
     from climassay.generation import Wording
     from climassay.generation.annotation import AnnotationStore, GivenLabel
     from climassay.records import Records
     from climassay.workspace import Workspace
+    from debate_tables import make_collection, paragraph
     from generated_drafts import draft
 
     debate_workspaces.make_workspace(folder)
+    noted = paragraph("physical_climate", "The climatic importance of CO2")
+    make_collection(Workspace.open(folder), "notes", noted, title="Notes")
     answers = ("Bananas are sold on Mondays.", "It grows.", "It grows and falls.")
     with Records(Workspace.open(folder).records_url) as records:
         begin(records, [draft(n, wording=Wording(f"What happens to particle {n}?", answers[n % 3])) for n in range(20)])
@@ -250,101 +289,6 @@ def make_workspace(folder: Path) -> None:
             for n in range(14)
         ]
         AnnotationStore(records).add_all("silver", given)
-
-
-# ----------------------------------------------------------------------------------------------- what a command left
-
-
-COSTS = {
-    "run", "tally", "tallies", "seconds", "usage", "asked", "stored", "computed", "served", "from_records", "cost",
-    "judged", "passes", "tokens_computed", "made_at", "created_at", "created", "started_at", "answered_at", "latency",
-}  # fmt: skip
-"""What says when, at what cost, and how much of it by this run (``judged`` by a retraining) something was found."""
-
-
-def left_by(life: Path, out: str) -> dict[str, Any]:
-    """What a command printed and every file it wrote, without costs, times, and the folder it was written in."""
-    left = {"printed": _value(out.encode(), life)}
-    places = [life / "out", life / "w"]
-    for file in sorted(path for place in places for path in place.rglob("*") if path.is_file()):
-        name = str(file.relative_to(life))
-        if "records.sqlite" in name or ".lance/" in name or file.name.endswith((".lock", ".new")):
-            continue
-        left[name] = _tensors(file, life) if file.suffix == ".safetensors" else _value(file.read_bytes(), life)
-    left["records"] = list(_results(life))
-    left["passages"] = _passages(life / "w")
-    return left
-
-
-def _value(data: bytes, life: Path) -> Any:
-    text = data.decode("utf-8", "surrogateescape").replace(str(life), "")
-    try:
-        return without_costs(json.loads(text))
-    except ValueError:
-        pass
-    try:
-        return [without_costs(json.loads(line)) for line in text.splitlines()]
-    except ValueError:
-        return text
-
-
-def without_costs(value: Any) -> Any:
-    """A result without what says when and at what cost it was found."""
-    if isinstance(value, dict):
-        return {name: without_costs(part) for name, part in value.items() if name not in COSTS}
-    return [without_costs(part) for part in value] if isinstance(value, list) else value
-
-
-def _tensors(file: Path, life: Path) -> Any:
-    from safetensors import safe_open
-
-    with safe_open(file, "numpy") as held:
-        told = {name: _value(text.encode(), life) for name, text in (held.metadata() or {}).items()}
-        return {"told": told, "rows": {name: held.get_tensor(name).tolist() for name in held.keys()}}  # noqa: SIM118
-
-
-def _results(life: Path) -> Iterator[Any]:
-    """Results of runs that ended, without the runs that were killed, and drafts of datasets, in their order."""
-    file = life / "w" / "records.sqlite"
-    if not file.exists():
-        return
-    with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as records:
-        tables = {name for (name,) in records.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if "results" in tables:
-            yield sorted({_row(row, life) for row in records.execute(RESULTS)})
-        if "drafts" in tables:
-            yield [_row(row, life) for row in records.execute("SELECT * FROM drafts ORDER BY 1, 2")]
-
-
-RESULTS = "SELECT name, position, row FROM results"
-
-
-def _row(row: tuple[Any, ...], life: Path) -> str:
-    return json.dumps([_value(part.encode(), life) if isinstance(part, str) else None for part in row], sort_keys=True)
-
-
-def _passages(workspace: Path) -> dict[str, list[str]]:
-    from climassay.corpus.collection import Collection
-    from climassay.corpus.collection_store import CollectionStore
-    from climassay.workspace import Workspace
-
-    if not workspace.exists():
-        return {}
-    place = Workspace.open(workspace)
-    names = CollectionStore.at(place).names()
-    return {name: sorted(one.id + one.text for one in Collection.open(place, name).each_passage()) for name in names}
-
-
-def stored_answers(workspace: Path) -> int:
-    """Answers that the records hold."""
-    file = workspace / "records.sqlite"
-    if not file.exists():
-        return 0
-    try:
-        with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as records:
-            return records.execute("SELECT count(DISTINCT request) FROM answers WHERE error IS NULL").fetchone()[0]
-    except sqlite3.OperationalError:  # the tables are being made
-        return 0
 
 
 def environment(life: Path, encoders: Path) -> dict[str, str]:

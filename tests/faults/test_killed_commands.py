@@ -7,111 +7,60 @@ Kills that are tested elsewhere are not tested again; ``faults.commands.KILLED``
 import json
 import os
 import random
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from api_server import ApiServer, Behaviour
 from command_line import run_command
-from faults import samples
+from faults import long_commands, samples
 from faults.commands import KILLED, SHORT, walk
-from faults.long_commands import EXPERIMENT
-from published_sample import write_sample
+from faults.killing import SilencedServer, kill_between_answers
+from faults.left_behind import left_by
+from faults.long_commands import COMMANDS, START
 
 FULL = os.environ.get("CLIMASSAY_FAULTS") == "full"
 HERE = Path(__file__).parent
-
-
-def questions(count):
-    row = samples.QUESTIONS[0]
-    return samples.jsonl([row | {"id": f"q{n}", "question": f"What scatters light number {n}?"} for n in range(count)])
-
-
-def write_inputs(folder, url):
-    (folder / "questions.jsonl").write_bytes(questions(12))
-    (folder / "experiment.toml").write_text(EXPERIMENT.format(given=folder, url=url), encoding="utf-8")
-    claims = [{"claim": f"Claim number {n} is true.", "evidence": ["Yes.", "No."]} for n in range(12)]
-    (folder / "claims.jsonl").write_bytes(samples.jsonl(claims))
-    (folder / "items.jsonl").write_bytes(samples.jsonl(samples.ITEMS))
-    write_sample(folder)
-
-
-SERVER = ("--base-url", "{url}", "--concurrency", "1")
-COMMANDS = {
-    "evaluate run": ("evaluate", "run", "{folder}/experiment.toml"),
-    "factcheck-evidence": ("factcheck-evidence", "{folder}/claims.jsonl", "--model", "openai:test", *SERVER),
-    "generate screen": ("generate", "screen", "{folder}/sample.jsonl", "--consistency", "openai:test", *SERVER),
-    "judge rank": ("judge", "rank", "{folder}/items.jsonl", "--model", "openai:test", *SERVER, "--quality", "is long"),
-}
+NAMES = ("evaluate run", "factcheck-evidence", "generate screen", "judge rank")
+KILLED_HERE = NAMES if FULL else NAMES[:1]
 POINTS = (2, 5, 9) if FULL else (None,)
 """Answers after which the command is killed; None: drawn by the seed."""
-KILLED_HERE = list(COMMANDS) if FULL else ["evaluate run"]
-
-
-def stored(workspace):
-    """Answers that the records hold."""
-    file = workspace / "records.sqlite"
-    if not file.exists():
-        return 0
-    try:
-        with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as records:
-            return records.execute("SELECT count(DISTINCT request) FROM answers WHERE error IS NULL").fetchone()[0]
-    except sqlite3.OperationalError:  # the tables are being made
-        return 0
-
-
-def without_costs(value):
-    """A result without what says when and at what cost it was found."""
-    if isinstance(value, dict):
-        told = {"run", "tally", "seconds", "usage", "asked", "stored", "computed", "served", "from_records", "cost"}
-        return {name: without_costs(part) for name, part in value.items() if name not in told}
-    return [without_costs(part) for part in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("name", KILLED_HERE)
 def test_a_killed_command_ends_as_if_it_had_never_been_killed(name, point, tmp_path, monkeypatch, capsys):
-    point = point or random.Random(name).randint(2, 6)
-    with ApiServer(Behaviour(latency=0.1)) as server:
-        write_inputs(tmp_path, server.url)
-        command = [part.format(folder=tmp_path, url=server.url) for part in COMMANDS[name]]
+    with SilencedServer(latency=0.02) as server:
+        long_commands.write_inputs(tmp_path, server.url)
 
-        def run(workspace):
-            code, out, err = run_command(monkeypatch, capsys, *command, "--json", "-w", workspace)
+        def arguments(life):
+            return COMMANDS[name].filled(given=tmp_path, out=life / "out", w=life / "w", url=server.url)
+
+        def run(life):
+            """What is left, and what was asked for it."""
+            server.asked.clear()
+            (life / "out").mkdir(parents=True, exist_ok=True)
+            code, out, err = run_command(monkeypatch, capsys, *arguments(life))
             assert code == 0, err
-            return without_costs(json.loads(out))
+            return left_by(life, out), [request.prompt for request in server.asked]
 
-        expected = run(tmp_path / "straight")
-        needed = len({request.prompt for request in server.asked})
-        assert needed > point
-        server.asked.clear()
+        expected, asked = run(tmp_path / "straight")
+        needed = len(asked)
+        assert len(set(asked)) == needed
 
-        workspace = tmp_path / "killed"
-        start = "import sys; from climassay.cli.main import main; main()"
-        arguments = [sys.executable, "-c", start, *command, "--json", "-w", str(workspace)]
-        with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            # An answer that has come may not be stored yet: a kill before the first one is stored shows nothing.
-            while (len(server.asked) <= point or not stored(workspace)) and process.poll() is None:
-                try:
-                    process.wait(timeout=0.005)
-                except subprocess.TimeoutExpired:
-                    continue
-            process.kill()
-            _, err = process.communicate()
-        assert process.returncode == -9, err.decode()
-        kept = stored(workspace)
+        killed = tmp_path / "killed"
+        (killed / "out").mkdir(parents=True)
+        server.answers_left = kept = point or random.Random(name).randint(2, 6)
         assert 0 < kept < needed
-        server.asked.clear()
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen([*START, *arguments(killed)], **pipes, text=True) as process:
+            kill_between_answers(process, server, killed / "w")
 
-        assert run(workspace) == expected
-        asked = [request.prompt for request in server.asked]
+        found, asked = run(killed)
+        assert found == expected
         assert len(asked) == len(set(asked)) == needed - kept
-        server.asked.clear()
-        assert run(workspace) == expected
-        assert not server.asked
+        assert run(killed) == (expected, [])
 
 
 def test_a_killed_writer_leaves_no_half_file(tmp_path):
@@ -140,7 +89,9 @@ def test_what_a_killed_writer_left_goes_with_a_later_writing(tmp_path):
 
 
 def test_a_killed_publication_is_finished_by_the_next(tmp_path, monkeypatch, capsys):
-    (tmp_path / "questions.jsonl").write_bytes(questions(30))
+    row = samples.QUESTIONS[0]
+    rows = [row | {"id": f"q{n}", "question": f"What scatters light number {n}?"} for n in range(30)]
+    (tmp_path / "questions.jsonl").write_bytes(samples.jsonl(rows))
     command = ("publish", tmp_path / "questions.jsonl", "--data-only", "--name", "x", "--json", "-w", tmp_path / "w")
     code, _, err = run_command(monkeypatch, capsys, *command, "--output", tmp_path / "whole")
     assert code == 0, err

@@ -1,0 +1,187 @@
+"""Every command that writes a file or folder where the user says, option by option, on small inputs."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from faults.commands import walk
+from faults.long_commands import ASKING, CLAIM, DEBATE, JUDGED
+
+TARGET = "{target}"
+
+
+@dataclass(frozen=True)
+class WritingCommand:
+    """A command with the option that names what it writes.
+
+    Its arguments are written as in a shell, with ``{target}`` for the file or folder that is written, ``{given}`` for
+    the folder of inputs, ``{w}`` for the workspace, ``{model}`` for a small local model, ``{url}`` for the API server
+    and ``{run}`` for the run that the command before it made.
+    """
+
+    arguments: str
+    before: str = ""
+    """A command that makes what this one reads."""
+    folder: bool = False
+    """Whether it writes a folder."""
+    new: bool = False
+    """Whether it writes only where no file is yet."""
+    again: str = ""
+    """What must be said to write once more over what is there."""
+
+    def target(self, folder: Path) -> Path:
+        """What is written into a folder."""
+        (named,) = (part for part in shlex.split(self.arguments) if part.startswith(TARGET))
+        return Path(named.format(target=folder / "out"))
+
+    def filled(self, **places: object) -> list[str]:
+        """The arguments with places and addresses."""
+        return [part.format(**places) for part in shlex.split(self.arguments)]
+
+    def filled_before(self, **places: object) -> list[str]:
+        """The arguments of the command before it."""
+        return [part.format(**places) for part in shlex.split(self.before)]
+
+
+def _options(command: str, arguments: str, *names: str, before: str = "") -> dict[str, WritingCommand]:
+    """One command with each of these options in turn."""
+    return {f"{command} {name}": WritingCommand(f"{command} {arguments} {name} {TARGET}", before) for name in names}
+
+
+_QUALITY = f"{{given}}/few.jsonl --group group --quality 'is long' {ASKING} -w {{w}}"
+_EXPERIMENT = "evaluate run {given}/experiment.toml -w {w} --json"
+_VERDICTS = "{given}/verdicts.csv --truth truth --predicted said"
+_TRAINED = "--layer 1 --model {model} -w {w}"
+_PROBE = f"{{given}}/items.jsonl {JUDGED} {_TRAINED}"
+
+WRITES: dict[str, WritingCommand] = {
+    **_options("ask", f"'Why does it warm?' -c book --threshold -1 {ASKING} -w {{w}}", "--html"),
+    "publish --output": WritingCommand(
+        f"publish {{given}}/sample.jsonl --data-only --output {TARGET}", folder=True, again="--force"
+    ),
+    "factcheck init file": WritingCommand(f"factcheck init {TARGET}", new=True),
+    **_options("factcheck", f"{CLAIM} {DEBATE} --force {ASKING} -w {{w}}", "--html"),
+    **_options(
+        "factcheck",
+        f"{CLAIM} {DEBATE} --force {ASKING} -w {{w}} --url https://example.org/1 --publisher Us",
+        "--claim-review",
+    ),
+    **_options(
+        "factcheck-run", f"{{given}}/claims.csv {DEBATE} {ASKING} -w {{w}}", "--html", "--transcripts", "--markdown"
+    ),
+    "factcheck-run --pages": WritingCommand(
+        f"factcheck-run {{given}}/claims.csv {DEBATE} {ASKING} -w {{w}} --pages {TARGET}", folder=True
+    ),
+    **_options("factcheck-evidence", f"{{given}}/evidence.jsonl {ASKING} -w {{w}}", "--predictions", "--csv", "--html"),
+    **_options(
+        "factcheck-head train", f"{{given}}/evidence.jsonl --encoder none {_TRAINED.replace('1', '2', 1)}", "--output"
+    ),
+    **_options("annotate export", "silver -w {w} --format jsonl", "--output"),
+    "annotate export folder --output": WritingCommand(
+        f"annotate export silver -w {{w}} --format label-studio --output {TARGET}", folder=True
+    ),
+    "checks export file": WritingCommand(f"checks export {TARGET}.jsonl -w {{w}}"),
+    **_options("confidence extract", "{given}/report.md --untagged", "--output"),
+    **_options("confidence extract", "{given}/report.md --untagged --output {given}/extracted.jsonl", "--html"),
+    **_options("confidence lint", "{given}/report.md --exit-zero", "--html"),
+    **_options("confidence topics", "{given}/planted.jsonl --topics 4 --words-only -w {w}", "--output"),
+    "confidence topics --names": WritingCommand(
+        "confidence topics {given}/planted.jsonl --topics 4 --words-only -w {w} -o {given}/t.json "
+        f"--names {TARGET}",
+        new=True,
+    ),
+    **_options("confidence report", "{given}/planted.jsonl {given}/topics.json -w {w} --html {given}/r.html", "--html"),
+    "confidence report --tables": WritingCommand(
+        f"confidence report {{given}}/planted.jsonl {{given}}/topics.json -w {{w}} --tables {TARGET}", folder=True
+    ),
+    **_options("confidence tag statement", "'Seas rise.'", "--output"),
+    **_options(
+        "confidence tag insert",
+        "'Seas rise.' --labelled {given}/statements.jsonl --layer 1 --train-items 16 --model {model}",
+        "--output",
+    ),
+    **_options("confidence tag train", "{given}/climatex.tsv --method words --folds 3", "--output"),
+    **_options("confidence tag evaluate", "{given}/statements.jsonl --method words --folds 4", "--predictions"),
+    "records export file": WritingCommand(f"records export {TARGET}.jsonl -w {{w}}", before=_EXPERIMENT),
+    **_options(
+        "evaluate mcq", f"{{given}}/questions.jsonl {ASKING} -w {{w}}", "--csv", "--markdown", "--html", "--predictions"
+    ),
+    "evaluate init file": WritingCommand(f"evaluate init {TARGET}", new=True),
+    **_options("evaluate run", "{given}/experiment.toml -w {w}", "--html", "--markdown"),
+    **_options("evaluate table", "{run} -w {w} --format csv", "--output", before=_EXPERIMENT),
+    **_options("evaluate report", "{run} -w {w}", "--html", before=_EXPERIMENT),
+    **_options("generate screen", "{given}/drafts.jsonl", "--output"),
+    "generate init file": WritingCommand(f"generate init {TARGET}", new=True),
+    **_options("generate run", "{given}/recipe.toml -w {w}", "--html"),
+    **_options("generate stats", "silver -w {w}", "--html"),
+    **_options("generate export", "silver -w {w}", "--output"),
+    **_options(
+        "judge benchmark",
+        f"{{given}}/items.jsonl {JUDGED} --method pairs --train-items 9 --limit-groups 3 {ASKING} -w {{w}}",
+        "--csv",
+        "--markdown",
+        "--html",
+        "--predictions",
+    ),
+    **_options("judge train", _PROBE, "--output"),
+    **_options("judge train", f"{_PROBE} --output {{given}}/probe.safetensors", "--html"),
+    **_options("judge rank", f"{_QUALITY}", "--csv", "--html"),
+    **_options(
+        "judge insert",
+        "{given}/new.jsonl --anchors {given}/few.jsonl --kind claims --method pairs --label score "
+        f"--levels 0,1,2 --samples 2 {ASKING} -w {{w}}",
+        "--csv",
+    ),
+    **_options("metrics score", "{given}/answers.jsonl --metric bleu_char", "--csv", "--output"),
+    **_options("metrics calibrate-window", "", "--csv", "--html"),
+    **_options("metrics validate-entailment", "{given}/pairs.jsonl", "--html"),
+    **_options("metrics train-entailment", "{given}/pairs.jsonl --hold-out 3 --folds 3", "--output"),
+    **_options("masker train", "{given}/cloze.jsonl --no-vectors", "--output"),
+    **_options("masker apply", "{given}/unmasked.jsonl", "--output"),
+    "prompts export folder": WritingCommand(f"prompts export {TARGET}", folder=True),
+    **_options("validator train", "{given}/labels.jsonl", "--output"),
+    **_options("validator train", "{given}/labels.jsonl --output {given}/validator", "--html"),
+    **_options(
+        "validator apply",
+        "{given}/validator {given}/drafts.jsonl",
+        "--output",
+        before="validator train {given}/labels.jsonl -o {given}/validator",
+    ),
+    **_options(
+        "validator simulate",
+        "{given}/labels.jsonl --splits 2 --start 6 --batch 10 --strategies random",
+        "--html",
+    ),
+    **_options("verdicts score", _VERDICTS, "--csv", "--markdown", "--html"),
+}
+"""By command and option."""
+
+SMALL = (
+    "verdicts score --csv", "verdicts score --html", "metrics score --output", "generate screen --output",
+    "confidence extract --output", "publish --output", "prompts export folder", "generate init file",
+    "evaluate init file",
+)  # fmt: skip
+"""What ``make test`` tries; ``make faults`` tries all."""
+
+ELSEWHERE = {
+    "demo --output": "minutes of work, and the same writer as every other page",
+    "tune pretrain --output": "a name in the workspace",
+    "tune finetune --output": "a name in the workspace",
+    "factcheck --config": "is read",
+    "factcheck-run --config": "is read",
+    "factcheck claim": "is no file",
+    "factcheck file": "of init",
+}
+"""What looks as if it named a file to write and is not tried, and why."""
+
+
+def offered() -> set[str]:
+    """Every option, and every argument, that says what to write, by its command, for example ``ask --html``."""
+    found = set()
+    for command, made in walk():
+        for option in made.params:
+            said = (getattr(option, "help", None) or "").lower()
+            named = option.name in {"output", "html"} or "write" in said
+            if named and not getattr(option, "is_flag", False):
+                found.add(f"{command} {max(option.opts, key=len)}")
+    return found
