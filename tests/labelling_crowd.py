@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -80,10 +81,16 @@ class _Open:
 
 
 class ServerProcess:
-    """``climassay serve`` as a process of its own, on one port also after it was killed."""
+    """``climassay serve`` as a process of its own, on one port also after it was killed.
 
-    def __init__(self, place: Place) -> None:
+    Args:
+        place: That it serves.
+        options: More of the command.
+    """
+
+    def __init__(self, place: Place, *options: str) -> None:
         self._place = place
+        self._options = options
         self._port = 0
         self._process: subprocess.Popen[str] | None = None
 
@@ -103,6 +110,7 @@ class ServerProcess:
     def start(self) -> None:
         """Start it; when this returns, its port is open, and requests wait until it answers."""
         command = ["serve", "--port", str(self._port), "--workspace", str(self._place.workspace), "--json"]
+        command += self._options
         program = "from climassay.cli.main import main; main()"
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         environment.pop(DATABASE_VARIABLE, None)
@@ -199,9 +207,19 @@ class Crowd:
         asyncio.run(self._ask_for_nothing(seconds))
         return self.told
 
+    def kill_server(self, meanwhile: Callable[[], object]) -> None:
+        """From another thread, while they work: kill the server, do something, and start it again."""
+        killing = self._kill_and_start(meanwhile)
+        asyncio.run_coroutine_threadsafe(killing, self._loop).result()
+
+    def go_home(self) -> None:
+        """From another thread: let everybody finish the label at hand and begin no other."""
+        self._ends = 0.0
+
     async def _work(self) -> None:
         import aiohttp
 
+        self._loop = asyncio.get_running_loop()
         self._up, self._death = asyncio.Event(), asyncio.Lock()
         self._up.set()
         begun = time.perf_counter()
@@ -286,9 +304,15 @@ class Crowd:
             if not self._kills or len(self.told.acknowledged) < self._kills[0]:
                 return
             self._kills.pop(0)
-            self._up.clear()
-            await asyncio.to_thread(self._server.kill)
-            self.told.kills += 1
+            await self._kill_and_start(lambda: None)
+
+    async def _kill_and_start(self, meanwhile: Callable[[], object]) -> None:
+        self._up.clear()
+        await asyncio.to_thread(self._server.kill)
+        self.told.kills += 1
+        try:
+            await asyncio.to_thread(meanwhile)
+        finally:
             await asyncio.to_thread(self._server.start)
             self._up.set()
 

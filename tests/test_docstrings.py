@@ -19,21 +19,6 @@ ELSEWHERE = re.compile(r"\b(?:as|see|as in) :(?:func|meth|class):", re.IGNORECAS
 """Words that send the reader to the docstring that says it."""
 SHAPE = re.compile(r"\bshapes?\b|\[[a-z0-9][a-z0-9 ,*+/()]*\]", re.IGNORECASE)
 ARRAYS = re.compile(r"\b(?:NDArray|ndarray|ArrayLike|FloatArray|IntArray|Tensor)\b")
-WITHOUT_SHAPE = {
-    # Of the room confidence, whose words others are at work on.
-    "confidence/tagging/linear.py:softmax",
-    "confidence/tagging/measures.py:Tagged.shares",
-    "confidence/tagging/measures.py:Tagged.confusion",
-    "confidence/tagging/measures.py:Tagged.take",
-    "confidence/tagging/splits.py:Twins.of",
-    "confidence/tagging/training.py:Lesson.block",
-    "confidence/tagging/training.py:Lesson.shares",
-    "confidence/tagging/training.py:finish",
-    "confidence/tagging/training.py:fit",
-    "confidence/tagging/tagger.py:LinearTagger.probabilities",
-    "confidence/tagging/tagger.py:ConstantTagger.probabilities",
-    "confidence/trends/predictions.py:confusion",
-}
 
 
 class Public(NamedTuple):
@@ -134,7 +119,7 @@ def test_functions_that_raise_errors_of_the_family_say_so(everything):
 
 def test_functions_of_arrays_give_their_shapes(everything):
     found = {public.where for public in everything if without_shapes(public)}
-    assert sorted(found - WITHOUT_SHAPE) == []
+    assert sorted(found) == []
 
 
 def test_every_module_says_what_it_holds(modules):

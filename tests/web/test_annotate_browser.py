@@ -220,6 +220,7 @@ def test_back_leads_to_the_page_before_and_links_within_the_page_load_nothing(vi
     page.goto("/annotate")
     page.get_by_role("link", name="Begin").click()
     first = shown(page)
+    page.wait_for_load_state()  # a key that is pressed before the scripts run goes nowhere
     page.keyboard.press("v")
     second = follows(page, first)
     page.evaluate("window.loadedOnce = true")

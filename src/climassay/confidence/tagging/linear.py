@@ -97,7 +97,7 @@ def fit_levels(
 
 
 def softmax(logits: FloatArray) -> FloatArray:
-    """Probabilities along the last axis."""
+    """Probabilities along the last axis, of any shape [..., levels]."""
     powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
 

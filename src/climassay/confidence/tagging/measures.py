@@ -52,7 +52,7 @@ class Tagged:
         return int(self.probabilities.shape[1])
 
     def take(self, places: ArrayLike) -> "Tagged":
-        """Some of the statements."""
+        """The statements at these places, shape [taken]."""
         chosen = np.asarray(places)
         return Tagged(self.truth[chosen], self.probabilities[chosen], self.groups[chosen])
 
@@ -66,12 +66,12 @@ class Tagged:
 
     @property
     def shares(self) -> FloatArray:
-        """Share of each level in the truth."""
+        """Share of each level in the truth, shape [levels]."""
         return np.bincount(self.truth, minlength=self.levels) / len(self.truth)
 
     @property
     def confusion(self) -> FloatArray:
-        """Counts by true level (rows) and most probable level (columns)."""
+        """Counts by true level (rows) and most probable level (columns), shape [levels, levels]."""
         return np.asarray(_tables(self, None)[1])
 
 

@@ -59,7 +59,14 @@ class Twins:
         return len(self._pairs) // 2
 
     def of(self, places: IntArray) -> IntArray:
-        """Items that are nearly the same as one of these, themselves not counted unless they are each other's."""
+        """Items that are nearly the same as one of these, themselves not counted unless they are each other's.
+
+        Args:
+            places: Of the items, shape [given].
+
+        Returns:
+            Places in ascending order, shape [found].
+        """
         inside = np.isin(self._pairs[:, 0], places)
         return np.unique(self._pairs[inside, 1])
 

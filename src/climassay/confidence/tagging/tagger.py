@@ -163,7 +163,7 @@ class LinearTagger:
     def probabilities(
         self, items: Sequence[Taggable], *, on_progress: Callable[[int], None] | None = None
     ) -> FloatArray:
-        """See :class:`Tagger`.
+        """See :class:`Tagger`; shape [items, levels].
 
         Raises:
             InputError: A statement has no words.
@@ -216,7 +216,7 @@ class ConstantTagger:
         *,
         on_progress: Callable[[int], None] | None = None,  # noqa: ARG002 - part of the protocol
     ) -> FloatArray:
-        """See :class:`Tagger`."""
+        """See :class:`Tagger`; shape [items, levels], the same row for each."""
         return np.tile(np.array(self.shares, dtype=np.float64), (len(items), 1))
 
     def tag(self, items: Sequence[Taggable]) -> list[Tag]:

@@ -83,7 +83,16 @@ class Lesson:
         self._read[source] = block
 
     def block(self, source: Source, places: IntArray, vocabulary: Vocabulary | None) -> Block:
-        """Features of some of the items."""
+        """Features of some of the items.
+
+        Args:
+            source: What is read.
+            places: Of the items, shape [chosen].
+            vocabulary: Of sources made of words.
+
+        Returns:
+            Shape [chosen, features], sparse for words.
+        """
         if vocabulary is not None:
             return read_block(source, [self.items[place].item for place in places], self.readers, vocabulary)
         if source not in self._read:
@@ -99,7 +108,7 @@ class Lesson:
         return Twins(np.asarray(self.block("vectors", every, None), dtype=np.float32))
 
     def shares(self, places: IntArray) -> tuple[float, ...]:
-        """Of the levels; one that does not occur counts as half a statement."""
+        """Of the levels among items, places of shape [chosen]; one that does not occur counts as half a statement."""
         counts = np.maximum(np.bincount(self.truth[places], minlength=len(LEVELS)), 0.5)
         return tuple((counts / counts.sum()).tolist())
 
@@ -122,7 +131,13 @@ class Fitted:
 
 
 def fit(spec: TaggerSpec, lesson: Lesson, places: IntArray) -> Fitted:
-    """Fit a tagger's regressions on some of the lesson's statements; vocabularies are learned from these alone."""
+    """Fit a tagger's regressions on some of the lesson's statements; vocabularies are learned from these alone.
+
+    Args:
+        spec: Which regressions, on which sources.
+        lesson: Labelled statements.
+        places: Of those that are learned from, shape [chosen].
+    """
     vocabularies: dict[Source, Vocabulary] = {}
     for source in spec.sources:
         if source.endswith("words"):
@@ -236,7 +251,7 @@ def finish(
         licence: Of the data, in words.
         by_document: The same tagger, compared with ``apart="document"``: where there are enough documents, the card
             gets the residuals by which shares of levels are estimated.
-        places: Statements to fit on; None: all.
+        places: Of the statements to fit on, shape [chosen]; None: all.
         seed: Noted on the card.
     """
     kept = np.arange(len(lesson.items)) if places is None else places

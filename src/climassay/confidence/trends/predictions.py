@@ -116,7 +116,11 @@ def held_out(cases: Cases, predictions: Predictions) -> list[Case]:
 
 
 def confusion(cases: Sequence[Case], predictions: Predictions) -> FloatArray:
-    """Counts by true level (rows) and most probable level (columns), of statements that :func:`held_out` gave."""
+    """Counts by true level (rows) and most probable level (columns), of statements that :func:`held_out` gave.
+
+    Returns:
+        Shape [levels, levels].
+    """
     table = np.zeros((len(predictions.levels),) * 2)
     for case, given in zip(cases, predictions.of(cases).argmax(axis=1), strict=True):
         assert case.tag is not None
