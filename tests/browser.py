@@ -3,10 +3,15 @@
 ``running_server``   the application on a free port, over an empty workspace
 ``visit(role)``      a page of a browser in which a user of that role is signed in (None: nobody)
 ``shoot(page, name)`` pictures of a page, wide and as on a phone, in the folder ``$CLIMASSAY_SCREENSHOTS``
+``arriving(page)``   around what leads to another page: waits until that page is there with its scripts
 
 Whatever a visited page logs as an error, throws, or asks of another host fails the test at its end.
+
+``CLIMASSAY_SLOW_BROWSER=4`` leaves pages a quarter of the processor and brings them 0.2 s late and in pieces: a test
+that looks at a page before it is there, which on a quick machine goes well nearly always, fails then.
 """
 
+import asyncio
 import os
 import re
 import shutil
@@ -25,10 +30,13 @@ from required_programs import missing
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 SCREENSHOTS_VARIABLE = "CLIMASSAY_SCREENSHOTS"
+SLOW_VARIABLE = "CLIMASSAY_SLOW_BROWSER"
+PIECES = 4
+"""Parts in which a page arrives where pages are slow."""
 WIDE = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 NARROWEST = {"width": 360, "height": 740}
-PATIENCE = 20_000
+PATIENCE = 60_000
 """Milliseconds until something that should appear is missed; long, because the machine may be busy."""
 
 
@@ -101,7 +109,7 @@ def serving(place, sock):
             await super().startup(sockets)
             begun.set()
 
-    server = Server(uvicorn.Config(create_app(place), log_level="warning", timeout_graceful_shutdown=5))
+    server = Server(uvicorn.Config(in_pieces(create_app(place)), log_level="warning", timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
     assert begun.wait(30), "The server did not start."
@@ -185,7 +193,9 @@ def visit(chromium, running_server):
 
             cookie = {"name": SESSION_COOKIE, "value": running_server.session(role), "url": running_server.url}
             context.add_cookies([{**cookie, "httpOnly": True, "sameSite": "Lax"}])
-        return context.new_page()
+        page = context.new_page()
+        slow_down(page)
+        return page
 
     with inside(loop):
         yield open_page
@@ -210,6 +220,59 @@ def shoot(tmp_path):
         return folder
 
     return take
+
+
+def slowness() -> float:
+    """How many times slower than it is the browser is to be."""
+    return max(1.0, float(os.environ.get(SLOW_VARIABLE) or 1))
+
+
+def in_pieces(app):
+    """An application whose answers come late and whose pages arrive in pieces, as ``$CLIMASSAY_SLOW_BROWSER`` says."""
+
+    async def slow(scope, receive, send):
+        html = False
+
+        async def send_slowly(message):
+            nonlocal html
+            if message["type"] == "http.response.start":
+                await asyncio.sleep(0.05 * slowness())
+                html = any(
+                    key == b"content-type" and value.startswith(b"text/html") for key, value in message["headers"]
+                )
+            body = message.get("body", b"")
+            if not html or not body:
+                await send(message)
+                return
+            piece = -(-len(body) // PIECES)
+            for start in range(0, len(body), piece):
+                more = start + piece < len(body) or message.get("more_body", False)
+                await send({**message, "body": body[start : start + piece], "more_body": more})
+                await asyncio.sleep(0.05 * slowness())
+
+        await app(scope, receive, send_slowly)
+
+    return slow if slowness() > 1 else app
+
+
+def slow_down(page) -> None:
+    """Make a page as slow as ``$CLIMASSAY_SLOW_BROWSER`` says."""
+    times = slowness()
+    if times == 1:
+        return
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setCPUThrottlingRate", {"rate": times})
+
+
+@contextmanager
+def arriving(page):
+    """Wait for the page to which something done within leads, until it is loaded.
+
+    Playwright's click returns when the click is made: a look at the page that follows may still find the old one, or
+    the new one half read.
+    """
+    with page.expect_navigation():
+        yield
 
 
 def sideways(page) -> int:

@@ -1,10 +1,12 @@
 """The browser of the tests: what it must notice, and that it leaves no trace in other tests."""
 
 import asyncio
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from browser import Watch, inside, sideways
+from browser import Watch, arriving, inside, sideways
 
 EVIL = """<!doctype html><h1>Page</h1><div style="width: 500px">wide</div>
 <img src="http://elsewhere.invalid/pixel.png" alt="">
@@ -60,3 +62,44 @@ def test_the_event_loop_of_the_browser_is_no_other_tests_concern(chromium):
     with inside(loop):
         pass
     assert asyncio.run(answer()) == 42
+
+
+@pytest.fixture
+def slow_rows():
+    """Address of a page whose link leads to a table that arrives in two parts; the rows are in the second."""
+
+    class TwoParts(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            if self.path != "/table":
+                self.wfile.write(b'<a href="/table">Table</a>')
+                return
+            self.wfile.write(b"<!doctype html><h1>Table</h1><table><tbody>" + b" " * 4096)
+            self.wfile.flush()
+            go.wait(1)
+            self.wfile.write(b"<tr><td>1</td></tr><tr><td>2</td></tr></tbody></table>")
+
+        def log_message(self, *_):
+            pass
+
+    go = threading.Event()
+    with ThreadingHTTPServer(("127.0.0.1", 0), TwoParts) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        go.set()
+        server.shutdown()
+
+
+def test_whoever_arrives_sees_the_whole_page(context, slow_rows):
+    page = context.new_page()
+    page.goto(slow_rows)
+    page.get_by_role("link", name="Table").click()
+    page.wait_for_url("**/table", wait_until="commit")
+    assert page.locator("tr").count() == 0, "the page is read at once: this test shows nothing"
+    page.goto(slow_rows)
+    with arriving(page):
+        page.get_by_role("link", name="Table").click()
+    assert page.locator("tr").count() == 2

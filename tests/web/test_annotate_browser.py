@@ -5,7 +5,7 @@ import re
 import pytest
 
 from annotated_dataset import DATASET, WORDINGS, draft, fill
-from browser import PHONE, sideways
+from browser import PHONE, arriving, sideways
 
 HOME = f"/annotate/{DATASET}"
 
@@ -218,9 +218,9 @@ def test_a_label_that_was_on_its_way_when_the_session_ended_is_sent_after_signin
 def test_back_leads_to_the_page_before_and_links_within_the_page_load_nothing(visit, queue):
     page = visit("annotator")
     page.goto("/annotate")
-    page.get_by_role("link", name="Begin").click()
+    with arriving(page):
+        page.get_by_role("link", name="Begin").click()
     first = shown(page)
-    page.wait_for_load_state()  # a key that is pressed before the scripts run goes nowhere
     page.keyboard.press("v")
     second = follows(page, first)
     page.evaluate("window.loadedOnce = true")
@@ -237,18 +237,22 @@ def test_pages_work_without_scripts(visit, running_server):
     queue = fill(running_server.place, [draft("q1"), draft("q2")])
     page = visit("annotator", javascript=False)
     page.goto("/annotate")
-    page.get_by_role("link", name="Begin").click()
+    with arriving(page):
+        page.get_by_role("link", name="Begin").click()
     first = shown(page)
-    page.get_by_role("button", name="Valid", exact=True).click()
+    with arriving(page):
+        page.get_by_role("button", name="Valid", exact=True).click()
     assert shown(page) != first
     page.locator("#reject summary").click()
     page.get_by_label("The marked answer is wrong").check()
-    page.locator("#reject").get_by_role("button", name="Reject").click()
+    with arriving(page):
+        page.locator("#reject").get_by_role("button", name="Reject").click()
     assert [(label.accepted, label.reasons) for label in queue.labels(DATASET)] == [
         (True, ()),
         (False, ("wrong answer",)),
     ]
-    page.get_by_role("button", name="Undo").click()
+    with arriving(page):
+        page.get_by_role("button", name="Undo").click()
     assert len(queue.labels(DATASET)) == 1
 
 
@@ -292,6 +296,7 @@ def test_all_pages_fit_and_can_be_read_aloud(visit, running_server, shoot):
         if name:
             shoot(page, name, whole=True)
     page.goto(f"{HOME}/conflicts/q1")
-    page.get_by_role("button", name="Decide like adjudicator").click()
+    with arriving(page):
+        page.get_by_role("button", name="Decide like adjudicator").click()
     page.wait_for_url("**/conflicts?done=decided")
     assert queue.item(DATASET, "q1").state == "settled"

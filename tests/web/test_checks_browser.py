@@ -2,7 +2,7 @@
 
 import pytest
 
-from browser import sideways
+from browser import arriving, sideways
 from check_parts import SUN, Gate, ended, furnish, scripted, write_settings
 from climassay.web.checks.store import checks_of
 
@@ -16,7 +16,8 @@ def server_settings(tmp_path, monkeypatch):
 def send(page, claim=SUN):
     page.goto("/check")
     page.get_by_label("The claim").fill(claim)
-    page.get_by_role("button", name="Check it").click()
+    with arriving(page):
+        page.get_by_role("button", name="Check it").click()
     page.wait_for_url("**/checks/c*")
     return page.url.rpartition("/")[2]
 
@@ -51,7 +52,8 @@ def test_a_debate_arrives_live_and_ends_in_a_verdict_that_can_be_reviewed(runnin
     assert ended(running_server.place, check).about.label == "incorrect"
     page.get_by_label("I agree").check()
     page.get_by_role("textbox", name="Comment").fill("The passages say so.")
-    page.get_by_role("button", name="Save the review").click()
+    with arriving(page):
+        page.get_by_role("button", name="Save the review").click()
     page.get_by_text("1 agrees, 0 disagree.").wait_for()
     shoot(page, "check-verdict", whole=True)
     assert sideways(page) == 0
@@ -59,7 +61,8 @@ def test_a_debate_arrives_live_and_ends_in_a_verdict_that_can_be_reviewed(runnin
     shoot(page, "checks")
     assert sideways(page) == 0
     page.get_by_label("Words").fill("carbon")
-    page.keyboard.press("Enter")
+    with arriving(page):
+        page.keyboard.press("Enter")
     page.get_by_text("1 check", exact=True).wait_for()
 
 

@@ -1,6 +1,6 @@
 """Checking a text in a real browser: from the form to a finding in its place, and a statement's level."""
 
-from browser import sideways
+from browser import arriving, sideways
 from climassay.confidence.linting.opened_tagger import OpenedTagger
 from climassay.confidence.linting.tagger_rule import MeasuredAccuracy
 from climassay.web.confidence.texts import TAGGER
@@ -29,9 +29,11 @@ def test_a_draft_is_checked_and_a_statement_estimated(running_server, visit, sho
     running_server.place.shared(TAGGER, lambda: OpenedTagger(FixedTagger(), accuracy))
     page = visit("annotator")
     page.goto("/")
-    page.get_by_role("link", name="State certainty").first.click()
+    with arriving(page):
+        page.get_by_role("link", name="State certainty").first.click()
     page.get_by_label("The draft").fill(DRAFT)
-    page.get_by_role("button", name="Check the text").click()
+    with arriving(page):
+        page.get_by_role("button", name="Check the text").click()
     page.get_by_role("heading", name="8 findings").wait_for()
     assert page.locator("mark", has_text="moderate confidence").is_visible()
     page.get_by_role("link", name="Line 3, column 96").click()
@@ -40,7 +42,8 @@ def test_a_draft_is_checked_and_a_statement_estimated(running_server, visit, sho
     shoot(page, "confidence-check", whole=True)
     assert sideways(page) == 0
     page.get_by_label("How confident would the IPCC sound about this statement?").fill("Glaciers lose mass.")
-    page.get_by_role("button", name="Estimate the level").click()
+    with arriving(page):
+        page.get_by_role("button", name="Estimate the level").click()
     page.get_by_text("The reports would most probably sound: high confidence.").wait_for()
     assert page.get_by_text("47% [42% to 52%] of 300 statements").is_visible()
     shoot(page, "confidence-statement", whole=True, dark=True)

@@ -6,6 +6,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from annotated_dataset import WORDINGS, draft, fill, source
+from browser import arriving
 from climassay.factcheck import DebateSettings, make_claim
 from climassay.factcheck.kept_checks import KeptChecks
 from climassay.generation import Wording
@@ -159,7 +160,8 @@ def test_a_browser_runs_nothing_of_it(visit, running_server):
         page.goto(address)
         assert page.locator("xss-marker").count() == 0
     page.goto("/checks")
-    page.locator("main a[href^='/checks/c']").first.click()
+    with arriving(page):
+        page.locator("main a[href^='/checks/c']").first.click()
     assert page.locator("xss-marker").count() == 0
     assert dialogs == []
 

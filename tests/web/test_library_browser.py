@@ -3,7 +3,7 @@
 import re
 import threading
 
-from browser import sideways
+from browser import arriving, sideways
 from library_parts import GLACIER, OCEAN, TellingEncoder, add_book, pdf_of, teach
 
 WARMING = (
@@ -43,7 +43,8 @@ def test_a_pdf_is_sent_followed_found_and_read(running_server, visit, shoot, tmp
     file.write_bytes(pdf_of(WARMING, RISE, title="Sea Level"))
     page = visit("adjudicator")
     page.goto("/library")
-    page.get_by_role("link", name="Add documents").click()
+    with arriving(page):
+        page.get_by_role("link", name="Add documents").click()
     page.get_by_label("Files").set_input_files(file)
     page.get_by_label("Into a new collection, named").fill("seas")
     shoot(page, "library-upload")
@@ -57,11 +58,14 @@ def test_a_pdf_is_sent_followed_found_and_read(running_server, visit, shoot, tmp
     assert page.get_by_role("link", name="Sea Level").is_visible()
     shoot(page, "library-uploaded")
     assert sideways(page) == 0
-    page.get_by_role("link", name="To the collection").click()
+    with arriving(page):
+        page.get_by_role("link", name="To the collection").click()
     page.get_by_label("Look for").fill("glaciers melting")
-    page.get_by_label("Look for").press("Enter")
+    with arriving(page):
+        page.get_by_label("Look for").press("Enter")
     page.locator("mark", has_text="glaciers").first.wait_for()
-    page.locator(".library-hits a").first.click()
+    with arriving(page):
+        page.locator(".library-hits a").first.click()
     page.wait_for_url(re.compile("/library/seas/passages/"))
     assert page.locator(".library-passage mark").count() > 1
     assert "sea level.pdf" in page.locator("#reference").text_content()
@@ -107,11 +111,13 @@ def test_the_pages_to_read_fit_every_screen(running_server, visit, shoot):
     page.goto("/library/oceans?q=warming+of+the+deep+ocean")
     shoot(page, "library-collection", whole=True)
     assert sideways(page) == 0
-    page.locator(".library-hits a").first.click()
+    with arriving(page):
+        page.locator(".library-hits a").first.click()
     page.wait_for_url(re.compile("/passages/"))
     shoot(page, "library-passage", whole=True)
     assert sideways(page) == 0
-    page.locator("main a", has_text="The Ocean in the Climate System").first.click()
+    with arriving(page):
+        page.locator("main a", has_text="The Ocean in the Climate System").first.click()
     page.wait_for_url(re.compile("/documents/"))
     shoot(page, "library-document", dark=True)
     assert sideways(page) == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from browser import sideways
+from browser import arriving, sideways
 from experiments import experiment, question, questions_of
 from stored_runs import ask, store_experiment, store_factchecks, store_mcq
 
@@ -37,15 +37,19 @@ def test_the_list_of_runs_leads_to_a_run_and_back(visit, running_server, experim
         assert "running" in page.locator("tr", has_text=going.id).inner_text()
         shoot(page, "results-runs")
         assert sideways(page) == 0
-    page.get_by_role("link", name="Tokens").press("Enter")
+    with arriving(page):
+        page.get_by_role("link", name="Tokens").press("Enter")
     assert page.locator("th[aria-sort=descending]").inner_text().startswith("Tokens")
     page.get_by_label("Text in id or configuration").fill("local:large")
-    page.get_by_role("button", name="Show").click()
+    with arriving(page):
+        page.get_by_role("button", name="Show").click()
     assert page.locator("tbody tr").count() == 1
-    page.get_by_role("link", name="All runs").click()
+    with arriving(page):
+        page.get_by_role("link", name="All runs").click()
     for run in chosen:
         page.get_by_label(f"Compare {run}").check()
-    page.get_by_role("button", name="Compare the chosen runs").click()
+    with arriving(page):
+        page.get_by_role("button", name="Compare the chosen runs").click()
     page.get_by_role("heading", name="Runs side by side").wait_for()
     assert page.get_by_text("Compared on the questions that both runs asked").is_visible()
     shoot(page, "results-compare", whole=True)
@@ -93,19 +97,23 @@ def test_tables_sort_by_value_and_filter(visit, experiment_run, shoot):
 def test_from_an_experiment_to_one_question(visit, experiment_run, shoot):
     page = visit("annotator")
     page.goto(f"/results/{experiment_run}")
-    page.get_by_role("link", name="135 questions one by one").click()
+    with arriving(page):
+        page.get_by_role("link", name="135 questions one by one").click()
     page.get_by_label("Task").select_option("mcq")
     page.get_by_label("Some answer wrong").check()
-    page.get_by_role("button", name="Show").click()
+    with arriving(page):
+        page.get_by_role("button", name="Show").click()
     shoot(page, "results-questions")
-    page.locator(".question-list a").first.click()
+    with arriving(page):
+        page.locator(".question-list a").first.click()
     page.get_by_role("heading", name="What about mcq number").wait_for()
     assert page.locator("tbody tr").count() == 9
     page.locator("details summary", has_text="SmolLM2-135M, rag-source").click()
     assert page.get_by_text("A passage about aerosols.").first.is_visible()
     shoot(page, "results-question", whole=True)
     assert sideways(page) == 0
-    page.get_by_role("link", name="Prompts and raw answers").click()
+    with arriving(page):
+        page.get_by_role("link", name="Prompts and raw answers").click()
     assert page.get_by_role("heading", name="Prompts and raw answers").is_visible()
 
 
@@ -147,5 +155,6 @@ def test_pages_work_without_scripts(visit, running_server, experiment_run):
     assert page.locator(".result-table button").count() == 0
     assert page.locator("caption", has_text="Multiple choice and cloze, primer").is_visible()
     page.goto(f"/results/{large}")
-    page.get_by_role("link", name="Show them").click()
+    with arriving(page):
+        page.get_by_role("link", name="Show them").click()
     assert page.locator("caption", has_text="Multiple choice and cloze, primer").is_visible()
