@@ -12,7 +12,6 @@ import random
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from climassay.records import Records
 from climassay.web.access import SESSION_COOKIE
 from climassay.web.accounts import AccountStore
 from climassay.workspace import DATABASE_VARIABLE, Workspace
+from killed_process import START
 
 DATASET = "crowd"
 FORM = re.compile(r'action="(/annotate/[^"]+)" data-label>')
@@ -111,14 +111,11 @@ class ServerProcess:
         """Start it; when this returns, its port is open, and requests wait until it answers."""
         command = ["serve", "--port", str(self._port), "--workspace", str(self._place.workspace), "--json"]
         command += self._options
-        program = "from climassay.cli.main import main; main()"
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         environment.pop(DATABASE_VARIABLE, None)
         if self._place.database_url:
             environment[DATABASE_VARIABLE] = self._place.database_url
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", program, *command], stdout=subprocess.PIPE, text=True, env=environment
-        )
+        self._process = subprocess.Popen([*START, *command], stdout=subprocess.PIPE, text=True, env=environment)
         # The greeting is one JSON document of several lines; its end is a brace alone.
         assert self._process.stdout is not None
         said = ""

@@ -4,12 +4,13 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 from command_line import run_command
+from killed_process import START, assert_same, kill_when
 from tiny_models import save_tiny
 
 GROUPS, ITEMS = 5, 8
@@ -58,40 +59,13 @@ def rows(workspace: Path, table: str) -> int:
         return 0
 
 
-def kill_when(happened, folder: Path, cache: Path, workspace: Path) -> None:
+def start_and_kill(when, folder: Path, cache: Path, workspace: Path) -> None:
     """Start the command and kill it as soon as something has happened."""
-    start = "from climassay.cli.main import main; main()"
     environment = os.environ | {"CLIMASSAY_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(
-        [sys.executable, "-c", start, *command(folder, workspace)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        [*START, *command(folder, workspace)], env=environment, stdout=PIPE, stderr=PIPE, text=True
     ) as process:
-        while not happened() and process.poll() is None:
-            try:
-                process.wait(timeout=0.005)
-            except subprocess.TimeoutExpired:
-                continue
-        process.kill()
-        out, err = process.communicate()
-    assert process.returncode == -9, err.decode()
-    assert out == b""
-
-
-def assert_same(found, expected, path=""):
-    """All but costs. The batches, and with them the last digits of numbers, depend on where a run was cut."""
-    if isinstance(expected, dict):
-        assert found.keys() == expected.keys(), path
-        for name in found.keys() - COSTS:
-            assert_same(found[name], expected[name], f"{path}/{name}")
-    elif isinstance(expected, list):
-        assert len(found) == len(expected), path
-        for number, (one, other) in enumerate(zip(found, expected, strict=True)):
-            assert_same(one, other, f"{path}/{number}")
-    else:
-        close = pytest.approx(expected, rel=1e-3, abs=1e-3) if isinstance(expected, float) else expected
-        assert found == close, path
+        assert kill_when(when, process) == ""
 
 
 def test_a_killed_benchmark_goes_on_where_it_stopped(folder, tmp_path, monkeypatch, capsys):
@@ -105,10 +79,10 @@ def test_a_killed_benchmark_goes_on_where_it_stopped(folder, tmp_path, monkeypat
     assert (straight["computed"], straight["stored"]) == (2 * REQUESTS, 0)
 
     cache, workspace = tmp_path / "cache", tmp_path / "workspace"
-    kill_when(lambda: shards(cache), folder, cache, workspace)
+    start_and_kill(lambda: shards(cache), folder, cache, workspace)
     kept = {path: path.read_bytes() for path in shards(cache)}
     assert rows(workspace, "answers") == 0
-    kill_when(lambda: rows(workspace, "answers"), folder, cache, workspace)
+    start_and_kill(lambda: rows(workspace, "answers"), folder, cache, workspace)
     answered = rows(workspace, "answers")
     assert 0 < answered < REQUESTS
     assert {path: path.read_bytes() for path in kept} == kept
@@ -117,5 +91,5 @@ def test_a_killed_benchmark_goes_on_where_it_stopped(folder, tmp_path, monkeypat
     probe, pairs = found["results"]
     assert (probe["computed"], probe["stored"]) == (0, REQUESTS)
     assert (pairs["computed"], pairs["stored"]) == (REQUESTS - answered, answered)
-    assert_same(found, straight)
+    assert_same(found, straight, costs=COSTS)
     assert rows(workspace, "runs") == 3

@@ -3,12 +3,12 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import urllib.request
 
 import pytest
 
 from command_line import run_command
+from killed_process import START
 
 
 def test_users_come_and_go(monkeypatch, capsys, tmp_path):
@@ -63,7 +63,7 @@ def test_a_port_in_use_is_said_before_anything_is_loaded(monkeypatch, capsys, tm
 
 
 def test_a_fresh_workspace_is_served_at_once_with_a_link(tmp_path):
-    command = [sys.executable, "-c", "from climassay.cli.main import main; main()", "serve", "--port", "0", "--json"]
+    command = [*START, "serve", "--port", "0", "--json"]
     server = subprocess.Popen(
         [*command, "-w", str(tmp_path)], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
     )

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from climassay.factcheck.scales import CLIMATE_FEEDBACK
 from climassay.factcheck.serialisation import from_data
 from command_line import run_command
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace, stored
+from killed_process import START, kill_when
 
 CLAIMS = (
     (CLAIM, "incorrect"),
@@ -141,26 +141,6 @@ def test_a_dry_run_says_what_it_would_take_and_asks_nothing_for_the_records(clim
 # ------------------------------------------------------------------------------------------------ resumed
 
 
-def kill_when(happened, arguments: list[str]) -> None:
-    """Start the command and kill it as soon as something has happened."""
-    start = "from climassay.cli.main import main; main()"
-    with subprocess.Popen(
-        [sys.executable, "-c", start, *arguments],
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        while not happened() and process.poll() is None:
-            try:
-                process.wait(timeout=0.005)
-            except subprocess.TimeoutExpired:
-                continue
-        process.kill()
-        out, err = process.communicate()
-    assert process.returncode == -9, err.decode()
-    assert out == b""
-
-
 def test_a_killed_run_goes_on_where_it_stopped(climassay, claims, workspace, model, tmp_path):
     def run(place):
         code, out, err = climassay(*command(claims, place, model, *options))
@@ -172,7 +152,10 @@ def test_a_killed_run_goes_on_where_it_stopped(climassay, claims, workspace, mod
     expected = straight["tallies"][model]
 
     place = make_workspace(tmp_path / "killed")
-    kill_when(lambda: stored(place, "answers") >= 8, command(claims, place, model, *options))
+    killed = [*START, *command(claims, place, model, *options)]
+    own = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(killed, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert kill_when(lambda: stored(place, "answers") >= 8, process) == ""
     answered = stored(place, "answers")
     assert 0 < answered < expected["asked"]
     resumed = run(place)

@@ -9,9 +9,7 @@ import json
 import os
 import shlex
 import shutil
-import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -28,13 +26,10 @@ from climassay.distributed import ClusterOptions, open_pool
 from command_line import run_command
 from faults.left_behind import left_by, stored_answers
 from faults.long_commands import DEBATE, environment
+from killed_process import PATIENCE, START, kill_when
 
 if importlib.util.find_spec("ray") is None:
     pytest.skip("Ray is not installed (the extra ray brings it)", allow_module_level=True)
-
-START = [sys.executable, "-c", "from climassay.cli.main import main; main()"]
-PATIENCE = 300.0
-"""Seconds until a command that is to be killed is given up."""
 
 
 # -------------------------------------------------------------------------------------------------------- the commands
@@ -228,14 +223,9 @@ class Lives:
     def kill(self, life):
         """Run as a process, which is killed as soon as something is kept: how much that is."""
         own = environment(life, self._encoders)
-        command, deadline = [*START, *self.arguments(life, True)], time.monotonic() + PATIENCE
+        command = [*START, *self.arguments(life, True)]
         with subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            while not self.work.kept(life) and process.poll() is None and time.monotonic() < deadline:
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=0.005)
-            process.kill()
-            _, err = process.communicate()
-        assert process.returncode == -signal.SIGKILL, err
+            kill_when(lambda: self.work.kept(life), process)
         return self.work.kept(life)
 
 

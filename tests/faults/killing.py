@@ -5,17 +5,11 @@ What is left afterwards is compared with what an uninterrupted life leaves.
 
 import math
 import subprocess
-import time
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from api_server import ApiServer, Behaviour, Reply, Request, by_hash
 from faults.left_behind import stored_answers
-
-PATIENCE = 180.0
-"""Seconds until a process that stores no answers has failed."""
+from killed_process import kill_when
 
 
 def answered(request: Request) -> Reply:
@@ -51,32 +45,8 @@ def kill_between_answers(process: "subprocess.Popen[str]", server: SilencedServe
     An answer that was given may not be stored yet, so what counts is the records. No answer can come after them, so
     that the kill falls between two answers however slow the machine is.
     """
-    last, ends = server.answers_left, time.monotonic() + PATIENCE
+    last = server.answers_left
     assert last is not None
-    while stored_answers(workspace) < last and process.poll() is None and time.monotonic() < ends:
-        try:
-            process.wait(timeout=0.02)
-        except subprocess.TimeoutExpired:
-            continue
-    process.kill()
-    _, err = process.communicate()
+    kill_when(lambda: stored_answers(workspace) >= last, process)
     server.answers_left = None
-    assert process.returncode == -9, err
     assert stored_answers(workspace) == last
-
-
-def assert_same(found: Any, expected: Any, path: str) -> None:
-    """What is left is the same. Batches, and with them the last digits of numbers, depend on where a run was cut."""
-    if isinstance(expected, dict):
-        assert isinstance(found, dict), path
-        assert found.keys() == expected.keys(), path
-        for name in expected:
-            assert_same(found[name], expected[name], f"{path}: {name}")
-    elif isinstance(expected, list):
-        assert len(found) == len(expected), path
-        for number, (one, other) in enumerate(zip(found, expected, strict=True)):
-            assert_same(one, other, f"{path}: {number}")
-    elif isinstance(expected, float):
-        assert found == pytest.approx(expected, rel=1e-3, abs=1e-3), path
-    else:
-        assert found == expected, path

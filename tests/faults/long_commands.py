@@ -2,15 +2,12 @@
 
 import os
 import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from faults import samples
 
-START = (sys.executable, "-c", "from climassay.cli.main import main; main()")
-"""Starts a command; its arguments follow."""
 ASKING = "--model openai:test --base-url {url} --concurrency 1"
 """Options of a command that asks the API server."""
 NAMED = "--model openai:test --base-url {url}"

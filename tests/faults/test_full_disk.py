@@ -18,10 +18,10 @@ import pytest
 from api_server import ApiServer, Behaviour
 from command_line import run_command
 from faults import long_commands, samples
-from faults.killing import assert_same
 from faults.left_behind import left_by
 from faults.long_commands import COMMANDS
 from faults.writing_commands import ELSEWHERE, SMALL, WRITES, offered
+from killed_process import assert_same
 
 FULL = os.environ.get("CLIMASSAY_FAULTS") == "full"
 LEFT = 2048

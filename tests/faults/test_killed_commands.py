@@ -18,7 +18,8 @@ from faults import long_commands, samples
 from faults.commands import KILLED, SHORT, walk
 from faults.killing import SilencedServer, kill_between_answers
 from faults.left_behind import left_by
-from faults.long_commands import COMMANDS, START
+from faults.long_commands import COMMANDS
+from killed_process import START
 
 FULL = os.environ.get("CLIMASSAY_FAULTS") == "full"
 HERE = Path(__file__).parent

@@ -26,8 +26,9 @@ from climassay.records import Records
 from climassay.web.accounts import AccountStore
 from debate_workspaces import CLAIM
 from faults import long_commands
-from faults.killing import PATIENCE, SilencedServer, assert_same
+from faults.killing import SilencedServer
 from faults.left_behind import left_by, stored_answers, without_costs
+from killed_process import PATIENCE, assert_same
 from labelling_crowd import Crowd, Place, ServerProcess, Told, differences, prepare
 
 FULL = os.environ.get("CLIMASSAY_FAULTS") == "full"

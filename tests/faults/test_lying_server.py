@@ -20,8 +20,11 @@ HONEST = 6
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    """Two attempts without waiting: what is tested is what comes of a failure, not how long it takes."""
-    policy = RetryPolicy(base=0.0, max_attempts=2, attempt_timeout=1.0)
+    """Two attempts without waiting: what is tested is what comes of a failure, not how long it takes.
+
+    Silence is waited for long enough that an honest answer on a busy machine is none.
+    """
+    policy = RetryPolicy(base=0.0, max_attempts=2, attempt_timeout=4.0)
     monkeypatch.setattr("climassay.models.openai_api.RetryPolicy", lambda: policy)
 
 

@@ -17,9 +17,10 @@ import pytest
 
 from faults import long_commands
 from faults.commands import KILLED
-from faults.killing import SilencedServer, assert_same, kill_between_answers
+from faults.killing import SilencedServer, kill_between_answers
 from faults.left_behind import left_by, stored_answers
-from faults.long_commands import COMMANDS, START
+from faults.long_commands import COMMANDS
+from killed_process import START, assert_same
 
 FULL = os.environ.get("CLIMASSAY_FAULTS") == "full"
 KILLS = int(os.environ.get("CLIMASSAY_KILLS", "2"))

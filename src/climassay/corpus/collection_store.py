@@ -96,16 +96,18 @@ class CollectionStore:
 
         check_name(name)
         with write_lock(self.lock_file(name)):
-            if name in self.names():
+            is_new = name not in self.names()
+            if is_new:
+                connection = GuardedTable(self._connect(), name, self.address)
+                table = connection.create_table(name, schema=table_schema(settings), exist_ok=True)
+            else:
                 table = self._open_table(name)
                 read_settings(table.schema, name)
-                if _PRIMARY_KEY not in (table.schema.field("id").metadata or {}):  # interrupted before the next step
-                    table.set_unenforced_primary_key("id")
-                return table
-            connection = GuardedTable(self._connect(), name, self.address)
-            table = connection.create_table(name, schema=table_schema(settings), exist_ok=True)
-            table.set_unenforced_primary_key("id")
-            create_text_index(table)
+            # Also where an earlier call was interrupted after the step above.
+            if _PRIMARY_KEY not in (table.schema.field("id").metadata or {}):
+                table.set_unenforced_primary_key("id")
+            if is_new:
+                create_text_index(table)
             return table
 
     def drop(self, name: str) -> None:
