@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # One thread a test process: two OpenMP threads on two busy cores run slower than one.
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
-.PHONY: demo test test-postgres test-slow faults lint format bench screenshots docs docs-check notebooks audit release-check clean
+.PHONY: demo test test-postgres test-slow test-browser-slowly faults lint format bench screenshots docs docs-check notebooks audit release-check clean
 
 demo: $(READY)
 	$(BIN)/climassay demo --output demo/report.html
@@ -19,6 +19,11 @@ test: $(READY)
 test-postgres: $(READY)
 	CLIMASSAY_TEST_DATABASE=postgresql $(TEST_ENVIRONMENT) $(BIN)/python -m pytest tests/web -n 2 --dist loadfile \
 		-k "not browser and not hostile and not load and not schema and not killed and not uploads and not databases"
+
+# The pages in a browser that is four times slower: a test that looks at a page before it is there fails.
+test-browser-slowly: $(READY)
+	CLIMASSAY_REQUIRE=browser CLIMASSAY_SLOW_BROWSER=4 $(TEST_ENVIRONMENT) $(BIN)/python -m pytest tests/web tests/test_browser.py \
+		-n 2 --dist loadfile -k "browser"
 
 # Damage in full: 500 mutated files a reader, every bad input for every command, more kills.
 faults: $(READY)
