@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,10 @@ from scripted_model import ScriptedModel
 
 pytest.importorskip("bertopic", reason="needs the extra topics")
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
+SUBJECTS = (
+    "sea level", "precipitation", "glacier", "crop", "health", "fisher", "coral", "ozone", "aerosol", "forest", "ocean",
+    "ice sheet", "heat",
+)  # fmt: skip
 UNTAGGED = statement(90, "ocean", id="untagged", tag=None)
 
 
@@ -117,11 +122,14 @@ def test_five_hundred_real_statements_give_the_same_topics_every_time(tmp_path, 
     assert first.model == again.model
     assert len(first.model.topics) == 8
     assert first.model.clusters > 8
-    # Statements on one subject meet in one topic far more often than any two do.
-    seas = [one.id for one in statements if "sea level" in one.text.lower()]
-    assert together(first.model.counts(seas)) > 2 * together(first.model.counts(one.id for one in statements))
+    # Two statements on one subject meet in one topic far more often than any two do: 2.2 to 2.6 times as often over six
+    # seeds, which move the topics as much as the rounding of another processor does. Topics at random give 1.
+    chosen = {one.id: next(iter(first.model.counts([one.id]))) for one in statements}
+    same = [[one.id for one in statements if subject in one.text.lower()] for subject in SUBJECTS]
+    assert meetings(same, chosen) > 1.5 * meetings([list(chosen)], chosen)
 
 
-def together(counts):
-    """Probability that two statements, drawn with replacement, have one topic."""
-    return sum(n * n for n in counts.values()) / counts.total() ** 2
+def meetings(groups, chosen):
+    """Share of the pairs within groups that have one topic."""
+    pairs = [pair for group in groups for pair in combinations(group, 2)]
+    return sum(chosen[one] == chosen[other] for one, other in pairs) / len(pairs)
