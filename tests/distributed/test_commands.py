@@ -25,7 +25,7 @@ from api_server import ApiServer
 from climassay.distributed import ClusterOptions, open_pool
 from command_line import run_command
 from faults.left_behind import left_by, stored_answers
-from faults.long_commands import DEBATE, environment
+from faults.long_commands import DEBATE, EXPERIMENT, environment
 from killed_process import PATIENCE, START, kill_when
 
 if importlib.util.find_spec("ray") is None:
@@ -81,14 +81,6 @@ COMMANDS = {
         f"factcheck-run {{given}}/claims.csv {DEBATE} --transcripts {{out}}/debates.jsonl --model {{model}}", answers
     ),
 }
-EXPERIMENT = """
-benchmarks = ["{given}/questions.jsonl"]
-tasks = ["mcq"]
-settings = ["default"]
-scoring = "letter"
-[[model]]
-name = "{model}"
-"""
 RECIPE = """
 name = "drawn"
 collections = ["book"]

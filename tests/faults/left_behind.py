@@ -58,7 +58,8 @@ def _tensors(file: Path, life: Path) -> Any:
 
     with safe_open(file, "numpy") as held:
         told = {name: _value(text.encode(), life) for name, text in (held.metadata() or {}).items()}
-        return {"told": told, "rows": {name: held.get_tensor(name).tolist() for name in held.keys()}}  # noqa: SIM118
+        names = held.keys()  # what is held is no mapping: it cannot be iterated over itself
+        return {"told": told, "rows": {name: held.get_tensor(name).tolist() for name in names}}
 
 
 def _results(life: Path) -> Iterator[Any]:

@@ -140,10 +140,9 @@ tasks = ["mcq"]
 settings = ["default"]
 scoring = "letter"
 [[model]]
-name = "openai:test"
-base_url = "{url}"
-concurrency = 1
+name = "{model}"
 """
+"""What the model needs beyond its name comes after it."""
 RECIPE = """
 name = "drawn"
 collections = ["book"]
@@ -177,7 +176,9 @@ def write_inputs(given: Path, url: str) -> None:
 
     row = samples.QUESTIONS[0]
     table("questions.jsonl", [row | {"id": f"q{n}", "question": f"What scatters light {n}?"} for n in range(12)])
-    (given / "experiment.toml").write_text(EXPERIMENT.format(given=given, url=url), encoding="utf-8")
+    (given / "experiment.toml").write_text(
+        EXPERIMENT.format(given=given, model="openai:test") + f'base_url = "{url}"\nconcurrency = 1\n', encoding="utf-8"
+    )
     (given / "recipe.toml").write_text(RECIPE.format(url=url), encoding="utf-8")
     write_sample(given)
     items = [
