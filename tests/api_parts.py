@@ -21,6 +21,7 @@ from climassay.web.checks.store import checks_of
 from climassay.workspace import Workspace
 from debate_parts import WordEncoder
 from factcheck_transcripts import checked
+from patience import job_at_its_end
 from stored_runs import store_experiment, store_mcq
 from web_parts import ORIGIN
 
@@ -95,10 +96,7 @@ class Server:
 
     def ended(self, job):
         """A job, once it has ended."""
-        for _ in range(600):
-            if self.get(f"/jobs/{job}", role="admin")["state"] in ("done", "failed", "stopped"):
-                break
-            self.place.jobs.wait_for_news(0.05)
+        job_at_its_end(self.place.jobs, job)
         return self.get(f"/jobs/{job}", role="admin")
 
 

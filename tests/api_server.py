@@ -27,7 +27,8 @@ always):
     [[long-answer]]                   a megabyte of answer
     [[say TEXT]]                      the answer is TEXT
 
-Every request is logged twice, when it arrives (``asked``) and when its answer has been written (``served``).
+Every request is logged twice, when it arrives (``asked``) and right before its answer is written (``served``): who
+has the answer finds both entries.
 """
 
 import argparse
@@ -43,6 +44,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+from patience import reached
 
 ORDER = re.compile(r"\[\[(.+?)(?: x(\d+))?\]\]")
 LETTERS = "abcd"
@@ -70,6 +73,8 @@ class Behaviour:
     max_top_logprobs: int = 20
     refused: tuple[str, ...] = ()
     """Parameters that get status 400."""
+    gather: int = 0
+    """So many requests have to be under way before the first is answered."""
     capacity: int | None = None
     """More requests at once than this get status 429."""
     echo_authorization: bool = False
@@ -148,7 +153,7 @@ class ApiServer:
         ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready.set)), daemon=True)
         self._thread.start()
-        ready.wait()
+        reached(ready)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -162,6 +167,7 @@ class ApiServer:
     async def _serve(self, ready: Callable[[], object]) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
+        self.gathered = asyncio.Event()
         self._open: set[Connection] = set()
         server = await self._loop.create_server(lambda: Connection(self), "127.0.0.1", 0, backlog=1024)
         self.port = server.sockets[0].getsockname()[1]
@@ -273,8 +279,11 @@ class Connection(asyncio.Protocol):
         request = server.receive(headers, raw)
         server.in_flight += 1
         server.most_in_flight = max(server.most_in_flight, server.in_flight)
+        if server.in_flight >= server.behaviour.gather:
+            server.gathered.set()
         crowded = server.behaviour.capacity is not None and server.in_flight > server.behaviour.capacity
         try:
+            await server.gathered.wait()
             if server.behaviour.latency and not crowded:
                 await asyncio.sleep(server.behaviour.latency)
             if crowded:
@@ -284,8 +293,9 @@ class Connection(asyncio.Protocol):
             elif refusal := self.refusal(request):
                 self.fail(request, 400, refusal)
             else:
-                self.send(200, self.completion(request))
+                completion = self.completion(request)
                 server.log("served", request)
+                self.send(200, completion)
         finally:
             server.in_flight -= 1
 

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from patience import PATIENCE, reached
 from required_programs import missing
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
@@ -36,8 +37,6 @@ PIECES = 4
 WIDE = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 NARROWEST = {"width": 360, "height": 740}
-PATIENCE = 60_000
-"""Milliseconds until something that should appear is missed; long, because the machine may be busy."""
 
 
 @contextmanager
@@ -112,12 +111,12 @@ def serving(place, sock):
     server = Server(uvicorn.Config(in_pieces(create_app(place)), log_level="warning", timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
-    assert begun.wait(30), "The server did not start."
+    reached(begun)
     try:
         yield RunningServer(place, place.settings.root)
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(PATIENCE)
         place.close()
 
 
@@ -184,7 +183,7 @@ def visit(chromium, running_server):
             locale="en-GB",
             timezone_id="UTC",
         )
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(PATIENCE * 1000)
         watch = Watch(urlsplit(running_server.url).netloc, expected)
         watch.over(context)
         visits.append((context, watch))

@@ -9,6 +9,7 @@ from climassay.models.encoder import BUNDLED_ENCODER
 from climassay.web.checks.store import checks_of
 from debate_parts import WordEncoder
 from debate_tables import Script, View
+from patience import job_at_its_end, reached, until
 from web_parts import post
 
 SUN = "The Sun, and not carbon dioxide, has caused the warming since 1950."
@@ -68,7 +69,7 @@ class Gate:
         """Wait, if it is the speaker's turn."""
         if f"You are the {self.speaker}" in prompt and "laim: N/A" not in prompt:
             self.reached.set()
-            assert self.open.wait(30), "Nobody opened the gate."
+            reached(self.open)
 
 
 def scripted(gate=None, plans=DISPUTE, **script):
@@ -112,12 +113,8 @@ def ask(client, claim=SUN, **more):
 
 def ended(place, check):
     """Wait until the work on a check has ended; the check."""
-    for _ in range(600):
-        kept = checks_of(place).get(check)
-        if kept.about.job is not None and place.jobs.get(kept.about.job).ended:
-            return checks_of(place).get(check)
-        place.jobs.wait_for_news(0.05)
-    raise AssertionError("The check did not end.")
+    job_at_its_end(place.jobs, until(lambda: checks_of(place).get(check).about.job))
+    return checks_of(place).get(check)
 
 
 class Seen(HTMLParser):

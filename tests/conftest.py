@@ -2,7 +2,7 @@
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from required_programs import summary_of_skipped
 
@@ -13,8 +13,8 @@ for variable in ("CLIMASSAY_DATABASE_URL", "CLIMASSAY_RECORDS", "CLIMASSAY_WORKS
     os.environ.pop(variable, None)
 
 # The same examples in every run, so that a change is judged by what it changed; the other profile looks for new ones.
-# No deadlines: how long an example takes says more about what else the machine is doing.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
+# No deadlines, and no check of how fast examples come: that says more about what else the machine is doing.
+settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", max_examples=2000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 

@@ -2,18 +2,16 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from patience import LOOK_EVERY, until
+
 START = (sys.executable, "-c", "from climassay.cli.main import main; main()")
 """Runs ``climassay`` with the arguments that follow."""
-PATIENCE = 300.0
-"""Seconds until something that should have happened has failed to."""
-LOOK_EVERY = 0.005
-"""Seconds between two looks: well below the time in which a killed command does one thing."""
 
 
 def kill_when(happened: Callable[[], object], process: "subprocess.Popen[str]") -> str:
@@ -21,13 +19,15 @@ def kill_when(happened: Callable[[], object], process: "subprocess.Popen[str]") 
 
     The process has pipes for stdout and stderr, as text. One that ends before it is killed fails the test.
     """
-    ends = time.monotonic() + PATIENCE
-    while not happened() and process.poll() is None and time.monotonic() < ends:
-        try:
+
+    def pause() -> None:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=LOOK_EVERY)
-        except subprocess.TimeoutExpired:
-            continue
-    process.kill()
+
+    try:
+        until(lambda: happened() or process.poll() is not None, pause)
+    finally:
+        process.kill()
     out, err = process.communicate()
     assert process.returncode == -9, err
     return out

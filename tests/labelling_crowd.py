@@ -25,6 +25,7 @@ from climassay.web.access import SESSION_COOKIE
 from climassay.web.accounts import AccountStore
 from climassay.workspace import DATABASE_VARIABLE, Workspace
 from killed_process import START
+from patience import PATIENCE
 
 DATASET = "crowd"
 FORM = re.compile(r'action="(/annotate/[^"]+)" data-label>')
@@ -33,8 +34,6 @@ EMPTY = "/static/icon.svg"
 """Asked for comparison: the smallest file of the application, without a database."""
 MOST_TRIES = 20
 """Of one request, before the crowd gives up on the server."""
-PATIENCE = 60.0
-"""Seconds until a request without an answer counts as cut."""
 
 
 @dataclass(frozen=True)

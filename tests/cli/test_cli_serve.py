@@ -9,6 +9,7 @@ import pytest
 
 from command_line import run_command
 from killed_process import START
+from patience import PATIENCE
 
 
 def test_users_come_and_go(monkeypatch, capsys, tmp_path):
@@ -82,5 +83,5 @@ def test_a_fresh_workspace_is_served_at_once_with_a_link(tmp_path):
             assert "server" not in answer.headers
     finally:
         server.send_signal(signal.SIGINT)
-        server.wait(20)
+        server.wait(PATIENCE)
     assert (tmp_path / "records.sqlite").is_file()

@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,7 +25,8 @@ from climassay.distributed import ClusterOptions, open_pool
 from command_line import run_command
 from faults.left_behind import left_by, stored_answers
 from faults.long_commands import DEBATE, EXPERIMENT, environment
-from killed_process import PATIENCE, START, kill_when
+from killed_process import START, kill_when
+from patience import until
 
 if importlib.util.find_spec("ray") is None:
     pytest.skip("Ray is not installed (the extra ray brings it)", allow_module_level=True)
@@ -288,9 +288,7 @@ def test_a_command_whose_worker_is_killed_goes_on(name, lives, pool, alone):
     life, killed = lives.begin("orphaned"), []
 
     def kill_the_worker():
-        pause, deadline = threading.Event(), time.monotonic() + PATIENCE
-        while not lives.work.kept(life) and time.monotonic() < deadline:
-            pause.wait(0.005)
+        until(lambda: lives.work.kept(life))
         for one in psutil.Process().children(recursive=True):
             if one.name().startswith("ray::Worker"):
                 one.kill()

@@ -30,6 +30,7 @@ from climassay.models.encoder import load_encoder
 from climassay.records import RecordedModel, Records
 from command_line import run_command
 from distant_model import WantedDistant, asked
+from patience import until
 from tiny_models import save_tiny
 
 if importlib.util.find_spec("ray") is None:
@@ -65,15 +66,9 @@ def backwards(*texts):
     return [f"{text[::-1]} {n}" for n, text in enumerate(texts)]
 
 
-def wait_until(true):
-    pause = threading.Event()
-    while not true():
-        pause.wait(0.01)
-
-
 def opened_when(folder, true):
     """A thread that lets the waiting workers answer when something is true."""
-    gate = threading.Thread(target=lambda: (wait_until(true), (folder / "go").touch()))
+    gate = threading.Thread(target=lambda: (until(true), (folder / "go").touch()))
     gate.start()
     return gate
 
@@ -117,7 +112,7 @@ def test_a_command_whose_driver_is_killed_goes_on_where_it_was(address, tiny, tm
     questions, ray = tmp_path / "questions.csv", ("--ray", address, "--ray-workers", "1")
     write_questions(questions, 60)
     killed = start(questions, tiny, tmp_path / "spread", *ray)
-    wait_until(lambda: stored(tmp_path / "spread") > 0 or killed.poll() is not None)
+    until(lambda: stored(tmp_path / "spread") > 0 or killed.poll() is not None)
     killed.kill()
     _, err = killed.communicate()
     assert killed.returncode == -signal.SIGKILL, err
@@ -231,7 +226,7 @@ def test_a_killed_worker_loses_nothing_and_nothing_recorded_is_asked_again(dista
     texts = [f"{'[wait] ' if number >= 8 else ''}number {number}" for number in range(16)]
 
     def kill_who_waits():
-        wait_until(lambda: any("[wait]" in prompt for prompt in asked(tmp_path)[0]) and len(stored_first()) == 8)
+        until(lambda: any("[wait]" in prompt for prompt in asked(tmp_path)[0]) and len(stored_first()) == 8)
         lines = (tmp_path / "asked").read_text(encoding="utf-8").splitlines()
         os.kill(int(next(line for line in lines if "[wait]" in line).split()[0]), signal.SIGKILL)
         (tmp_path / "go").touch()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from climassay.corpus import open_or_create, read
-from climassay.doctor import Finding, examine, is_healthy, workspace_files
+from climassay.doctor import Finding, examine, is_healthy, servers, workspace_files
 from climassay.doctor.installation import examine_installation
 from climassay.doctor.servers import examine_servers
 from climassay.doctor.workspace_files import examine_workspace, header_fault
@@ -20,6 +20,7 @@ from climassay.extras import EXTRAS, extra_with
 from climassay.records import Records
 from climassay.workspace import Workspace
 from command_line import run_command
+from patience import PATIENCE
 
 CANARY = "sk-canary-5f1c"
 
@@ -28,6 +29,13 @@ CANARY = "sk-canary-5f1c"
 def no_servers(monkeypatch):
     for name in ("OPENAI_API_KEY", "CLIMASSAY_API_KEY", "OPENAI_BASE_URL", "CLIMASSAY_DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def in_no_hurry(monkeypatch):
+    """The doctor looks for moments only; here it finds what is there on a busy machine too."""
+    monkeypatch.setattr(workspace_files, "INTEGRITY_SECONDS", PATIENCE)
+    monkeypatch.setattr(servers, "SECONDS", PATIENCE)
 
 
 @pytest.fixture(scope="module")

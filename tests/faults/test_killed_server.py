@@ -28,8 +28,9 @@ from debate_workspaces import CLAIM
 from faults import long_commands
 from faults.killing import SilencedServer
 from faults.left_behind import left_by, stored_answers, without_costs
-from killed_process import PATIENCE, assert_same
+from killed_process import assert_same
 from labelling_crowd import Crowd, Place, ServerProcess, Told, differences, prepare
+from patience import PATIENCE, until
 
 FULL = os.environ.get("CLIMASSAY_FAULTS") == "full"
 KILLS = int(os.environ.get("CLIMASSAY_KILLS", "2"))
@@ -122,11 +123,12 @@ class Life:
 
     def until(self, what: Callable[[], object]) -> None:
         """Wait until something is so; nobody stops labelling before."""
-        begun = time.monotonic()
-        while not what():
-            assert time.monotonic() < begun + PATIENCE, self.work()
+
+        def pause() -> None:
             done, _ = wait([self._labelling], timeout=POLL)
             assert not done, self._labelling.result()
+
+        until(what, pause)
 
     def kill(self) -> None:
         """Kill the server, look around, and start it again."""

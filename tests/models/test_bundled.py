@@ -13,6 +13,8 @@ from climassay.errors import ModelError
 from climassay.models import bundled, gguf_conversion
 from climassay.models.bundled import BUNDLED, bundled_path, bundled_status, install_bundled, requirements_text
 from climassay.models.gguf_conversion import converted_folder
+from killed_process import kill_when
+from patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 SMOLLM2 = BUNDLED["smollm2"]
@@ -157,7 +159,7 @@ def folders(cache: Path) -> list[str]:
 
 def test_two_processes_that_start_at_once_convert_once(tmp_path: Path, converted: Path) -> None:
     processes = [start_conversion(tmp_path) for _ in range(2)]
-    printed = [process.communicate(timeout=300)[0].strip() for process in processes]
+    printed = [process.communicate(timeout=PATIENCE)[0].strip() for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     assert printed[0] == printed[1]
     made = Path(printed[0])
@@ -168,15 +170,11 @@ def test_two_processes_that_start_at_once_convert_once(tmp_path: Path, converted
 
 def test_a_conversion_that_was_killed_leaves_nothing_half(tmp_path: Path) -> None:
     process = start_conversion(tmp_path)
-    while not any(tmp_path.glob("converted/*.making-*/model.safetensors")):
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=0.01)
-    process.kill()
-    process.communicate()
+    kill_when(lambda: any(tmp_path.glob("converted/*.making-*/model.safetensors")), process)
     assert ".making-" in "".join(folders(tmp_path))
     assert not gguf_conversion._is_complete(tmp_path / "converted" / folders(tmp_path)[0])
     again = start_conversion(tmp_path)
-    folder = Path(again.communicate(timeout=300)[0].strip())
+    folder = Path(again.communicate(timeout=PATIENCE)[0].strip())
     assert again.returncode == 0
     assert folders(tmp_path) == [folder.name]
 

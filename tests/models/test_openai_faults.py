@@ -14,6 +14,7 @@ from climassay.models.contract import Completion, GenerationRequest, Generator, 
 from climassay.models.openai_api import OpenAIModel
 from climassay.models.openai_prices import Price
 from climassay.models.openai_retry import Clock, RetryPolicy
+from patience import reached, until
 
 AT_ONCE = RetryPolicy(base=0.0, max_attempts=4)
 
@@ -167,11 +168,15 @@ def test_what_the_server_refuses_for_good_fails_at_once_in_its_words(model, stat
 
 
 def test_a_server_that_never_answers_is_asked_again_and_then_given_up(server):
-    policy = RetryPolicy(base=0.0, attempt_timeout=0.1, max_attempts=2)
-    client = OpenAIModel("test", base_url=server.url, policy=policy)
-    once, always = client.generate([request("[[hang x1]] [[say late]]"), request("[[hang]]")])
+    patient, impatient = (RetryPolicy(base=0.0, attempt_timeout=0.1, max_attempts=most) for most in (1000, 2))
+    client = OpenAIModel("test", base_url=server.url, policy=patient)
+    once = client.generate([request("[[hang x1]] [[say late]]")])[0]
     client.close()
-    assert (once.text, once.usage.requests) == ("late", 2)
+    assert once.text == "late"
+    assert once.usage.requests >= 2  # More where the machine is so busy that an honest answer is late as well.
+    client = OpenAIModel("test", base_url=server.url, policy=impatient)
+    always = client.generate([request("[[hang]]")])[0]
+    client.close()
     assert always.error == "No answer after 2 attempts; the last one: The server did not answer within 0.1 s."
 
 
@@ -224,12 +229,12 @@ def test_a_used_up_quota_is_not_waited_for(model):
 
 
 def test_no_more_than_the_concurrency_is_under_way():
-    with ApiServer(Behaviour(latency=0.01)) as slow:
-        client = OpenAIModel("test", base_url=slow.url, concurrency=7)
+    with ApiServer(Behaviour(gather=7)) as patient:
+        client = OpenAIModel("test", base_url=patient.url, concurrency=7)
         client.generate([request(f"number {number}") for number in range(60)])
         client.close()
-        assert slow.most_in_flight == 7
-        assert slow.connections <= 7, "connections are reused"
+        assert patient.most_in_flight == 7
+        assert patient.connections <= 7, "connections are reused"
 
 
 def test_it_settles_where_the_server_can_follow():
@@ -307,7 +312,7 @@ def test_ctrl_c_cancels_what_is_under_way_and_leaves_the_client_usable(server, m
         first_told.set()
 
     def interrupt():
-        first_told.wait()
+        reached(first_told)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     interrupter = threading.Thread(target=interrupt)
@@ -317,7 +322,7 @@ def test_ctrl_c_cancels_what_is_under_way_and_leaves_the_client_usable(server, m
     interrupter.join()
     assert told == [1]
     assert model.generate([request("[[say still there]]")])[0].text == "still there"
-    assert server.in_flight == 0, "the hanging requests were given up"
+    until(lambda: server.in_flight == 0)  # The hanging requests were given up.
 
 
 def test_a_parameter_that_the_model_does_not_know_is_left_out_from_then_on():

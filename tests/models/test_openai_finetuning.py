@@ -14,6 +14,7 @@ import pytest
 from climassay.errors import InputError, ModelError
 from climassay.models.openai_finetuning import fine_tune, read_state
 from climassay.models.openai_retry import RetryPolicy
+from patience import reached
 
 DATA = b'{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "VALID"}]}\n'
 FAST = RetryPolicy(attempt_timeout=10.0, max_attempts=3, base=0.0)
@@ -214,9 +215,9 @@ def test_a_process_killed_while_it_waits_goes_on_with_its_job(server, tmp_path):
     data.write_bytes(DATA)
     server.jobs_state.script = ["running"]
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(data), str(state), url(server)], env=os.environ)
-    assert server.jobs_state.looked.wait(timeout=60)
+    reached(server.jobs_state.looked)
     process.send_signal(signal.SIGKILL)
-    process.wait(timeout=60)
+    process.wait()
     assert read_state(state).job_id == "job-0"
     server.jobs_state.script = ["running", "succeeded"]
     found, _ = run(server, state, seed=0)

@@ -10,6 +10,7 @@ import pytest
 from annotated_dataset import DATASET, draft, fill, source
 from climassay.generation import Wording
 from climassay.web.annotate import retraining
+from patience import job_at_its_end
 from topic_encoder import TopicEncoder
 from web_parts import csrf_of
 
@@ -103,20 +104,10 @@ def test_an_unknown_format_is_not_given_out(queue, client_of):
     assert client_of("adjudicator").get(f"{HOME}/export?format=xlsx").status_code == 400
 
 
-def ended(place, job):
-    """The job when it has ended."""
-    for _ in range(600):
-        found = place.jobs.get(job)
-        if found.ended:
-            return found
-        place.jobs.wait_for_news(0.2)
-    raise AssertionError(f"The job {job} does not end.")
-
-
 def train(client, place):
     answer = client.post(f"{HOME}/retrain", data={"csrf": csrf_of(client)})
     assert answer.headers["location"].startswith("/jobs/")
-    return ended(place, answer.headers["location"].removeprefix("/jobs/"))
+    return job_at_its_end(place.jobs, answer.headers["location"].removeprefix("/jobs/"))
 
 
 def test_a_training_reads_the_labels_and_judges_what_waits(place, client_of, monkeypatch):
@@ -155,6 +146,6 @@ def test_a_training_that_waits_is_not_asked_for_twice(queue, place, client_of):
     assert retraining.open_training(place, DATASET) is None
     second = place.jobs.submit("retrain", "Train", {"dataset": DATASET})
     for job in (first, second):
-        ended(place, job)
+        job_at_its_end(place.jobs, job)
     assert retraining.open_training(place, DATASET) is None
     assert [job.id for job in retraining.trainings(place, DATASET)] == [second]

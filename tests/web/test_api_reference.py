@@ -14,6 +14,7 @@ from api_parts import API, about, bearer, document, furnish, operations, setting
 from browser import serving
 from climassay.web import Place, ServerSettings
 from climassay.workspace import Workspace
+from patience import PATIENCE
 
 GUIDE = Path(__file__).parents[2] / "docs" / "api.md"
 REFERENCES = re.compile(r'"\$ref": "#/components/schemas/([^"]+)"')
@@ -148,7 +149,7 @@ def test_the_client_of_the_guide_works_as_it_stands_there(tmp_path):
                 env={**os.environ, **known},
                 capture_output=True,
                 text=True,
-                timeout=120,
+                timeout=PATIENCE,
             )
     assert done.stderr == ""
     assert re.fullmatch(rf"incorrect: The Sun.* {re.escape(server.url)}/checks/c[0-9a-f]{{12}}\n", done.stdout)

@@ -11,6 +11,7 @@ from climassay.factcheck.kept_check import PAGE
 from climassay.web.checks import asking
 from climassay.web.checks.store import checks_of
 from debate_tables import View
+from patience import reached
 from web_parts import application_over, post
 
 
@@ -163,7 +164,7 @@ def test_a_claim_that_is_nothing_to_check_ends_so_without_a_debate(client_of, pl
 def test_the_debate_so_far_is_on_the_page_and_refreshes_without_a_script(client_of, place, gate):
     client = client_of("annotator")
     check = ask(client)
-    assert gate.reached.wait(30)
+    reached(gate.reached)
     answer = client.get(f"/checks/{check}")
     seen = Seen(answer.text)
     assert re.search(r'<noscript><meta http-equiv="refresh" content="\d+"></noscript>', answer.text)
@@ -179,7 +180,7 @@ def test_the_debate_so_far_is_on_the_page_and_refreshes_without_a_script(client_
 def test_news_are_pieces_of_the_same_page_from_an_event_on(client_of, place, gate):
     client = client_of("annotator")
     check = ask(client)
-    assert gate.reached.wait(30)
+    reached(gate.reached)
     whole = client.get(f"/checks/{check}").text
     [box] = Seen(whole).every("div", data_live=check)
     first = Seen(client.get(f"/checks/{check}/debate").text)
@@ -232,7 +233,7 @@ def test_whatever_an_event_cites_was_told_before_it(client_of, place, script):
 def test_the_same_claim_of_the_same_person_is_not_begun_twice(client_of, place, gate):
     client = client_of("annotator")
     check = ask(client)
-    assert gate.reached.wait(30)
+    reached(gate.reached)
     assert ask(client) == check
     assert ask(client_of("adjudicator")) != check
     assert checks_of(place).list().total == 2
@@ -241,7 +242,7 @@ def test_the_same_claim_of_the_same_person_is_not_begun_twice(client_of, place, 
 def test_a_check_is_stopped_by_who_asked_and_goes_on_without_asking_again(client_of, place, gate):
     client = client_of("adjudicator")
     check = ask(client)
-    assert gate.reached.wait(30)
+    reached(gate.reached)
     assert post(client_of("annotator"), f"/checks/{check}/stop").status_code == 403
     assert Seen(client.get(f"/checks/{check}").text).every("form", action=f"/checks/{check}/stop")
     assert post(client, f"/checks/{check}/stop").headers["location"] == f"/checks/{check}"
@@ -261,7 +262,7 @@ def test_a_run_that_was_stopped_is_interrupted_and_no_failure(client_of, place, 
 
     client = client_of("annotator")
     check = ask(client)
-    assert gate.reached.wait(30)
+    reached(gate.reached)
     post(client, f"/checks/{check}/stop")
     gate.open.set()
     ended(place, check)
@@ -297,7 +298,7 @@ def test_a_check_that_cannot_begin_says_why(client_of, place):
 def test_a_job_that_was_stopped_before_its_turn_stops_its_check(client_of, place, gate):
     client = client_of("annotator")
     ask(client)
-    assert gate.reached.wait(30)
+    reached(gate.reached)
     second = ask(client, "Glaciers grow.")
     place.jobs.stop(checks_of(place).get(second).about.job)
     assert "The check was stopped" in Seen(client.get(f"/checks/{second}").text).text

@@ -17,6 +17,7 @@ from climassay.web.checks.store import checks_of
 from climassay.web.checks.work import BEGIN
 from climassay.web.jobs import JobEvent
 from climassay.workspace import Workspace
+from patience import PATIENCE
 from web_parts import application_over
 
 DRIVER = Path(__file__).with_name("checks_killed_driver.py")
@@ -55,7 +56,7 @@ def test_a_debate_that_was_killed_goes_on_and_only_what_is_missing_is_asked(serv
     environment = {**os.environ, "PYTHONPATH": str(DRIVER.parents[1])}
     driver = subprocess.run(
         [sys.executable, str(DRIVER), str(tmp_path / "killed"), str(server.settings), str(cut)],
-        env=environment, capture_output=True, text=True, timeout=120, check=False,
+        env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert driver.returncode == -9, driver.stderr
     place = server("killed")

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from patience import PATIENCE
 from web_routes import PARAMETER, Route, Site, routes_of
 
 MEGABYTE = 2**20
@@ -32,7 +33,7 @@ def test_a_body_that_is_announced_as_too_large_is_not_read(site):
 def test_a_body_without_a_length_is_cut_off_while_it_comes(running_server):
     """Sixty-four megabytes in pieces, to a real server: it answers and hangs up long before the last one."""
     parts = urlsplit(running_server.url)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE)
     connection.putrequest("POST", "/sign-in")
     connection.putheader("Transfer-Encoding", "chunked")
     connection.putheader("Content-Type", "application/x-www-form-urlencoded")
@@ -183,7 +184,7 @@ def test_odd_addresses_break_nothing(tmp_path, database_url):
 def test_raw_requests_get_nothing(request_line, running_server):
     """What clients clean up before they send it, sent as it is."""
     parts = urlsplit(running_server.url)
-    with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
+    with socket.create_connection((parts.hostname, parts.port), timeout=PATIENCE) as connection:
         connection.sendall(request_line + f"\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n".encode())
         said = b""
         while part := connection.recv(65536):
@@ -198,7 +199,7 @@ def test_raw_requests_get_nothing(request_line, running_server):
 
 def test_a_header_that_is_far_too_long_is_refused(running_server):
     parts = urlsplit(running_server.url)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE)
     connection.request("GET", "/", headers={"Cookie": "x=" + "a" * 200_000})
     assert 400 <= connection.getresponse().status < 500
 
@@ -208,7 +209,7 @@ def test_two_lengths_do_not_smuggle_a_second_request(running_server):
     hidden = b"GET /sign-in HTTP/1.1\r\nHost: x\r\n\r\n"
     head = f"POST /sign-in HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: {len(hidden)}\r\n".encode()
     for second in (b"Content-Length: 0\r\n", b"Transfer-Encoding: chunked\r\n", b"Transfer-Encoding: xchunked\r\n"):
-        with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
+        with socket.create_connection((parts.hostname, parts.port), timeout=PATIENCE) as connection:
             connection.sendall(head + second + b"Connection: close\r\n\r\n" + hidden)
             said = b""
             while part := connection.recv(65536):

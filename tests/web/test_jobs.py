@@ -5,19 +5,8 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.web.jobs import JobReport, Stopped
+from patience import job_at_its_end, reached
 from web_parts import application_over, post
-
-WAIT = 20
-
-
-def waited(place, job):
-    """A job, when it has ended."""
-    for _ in range(WAIT * 10):
-        found = place.jobs.get(job)
-        if found.ended:
-            return found
-        place.jobs.wait_for_news(0.1)
-    raise AssertionError(f"{job} did not end: {found}")
 
 
 def counting(place, payload, report):
@@ -36,7 +25,7 @@ def started(place):
 
 def test_a_job_is_done_and_tells_in_order(started):
     job = started.jobs.submit("count", "Count to 5", {"to": 5}, by="ada")
-    done = waited(started, job)
+    done = job_at_its_end(started.jobs, job)
     assert (done.state, done.done, done.total, done.by) == ("done", 5, 5, "ada")
     assert done.result == {"page": "/counted"}
     events = started.jobs.events(job)
@@ -54,11 +43,11 @@ def test_a_failure_is_a_sentence(started):
 
     started.jobs.register("sentence", sentence, "corpus")
     started.jobs.register("bug", bug, "corpus")
-    assert waited(started, started.jobs.submit("sentence", "x", {})).error == "The file is empty."
-    failed = waited(started, started.jobs.submit("bug", "x", {}))
+    assert job_at_its_end(started.jobs, started.jobs.submit("sentence", "x", {})).error == "The file is empty."
+    failed = job_at_its_end(started.jobs, started.jobs.submit("bug", "x", {}))
     assert failed.state == "failed"
     assert "secret" not in failed.error
-    assert waited(started, started.jobs.submit("count", "x", {"to": 1})).state == "done"
+    assert job_at_its_end(started.jobs, started.jobs.submit("count", "x", {"to": 1})).state == "done"
 
 
 def test_jobs_of_a_lane_come_one_after_the_other(started):
@@ -73,7 +62,7 @@ def test_jobs_of_a_lane_come_one_after_the_other(started):
     started.jobs.register("alone", alone, "models")
     jobs = [started.jobs.submit("alone", "x", {"n": n}) for n in range(6)]
     for job in jobs:
-        waited(started, job)
+        job_at_its_end(started.jobs, job)
     assert max(most) == 1
     assert order == list(range(6))
 
@@ -88,11 +77,11 @@ def test_a_stopped_job_ends(started):
 
     started.jobs.register("endless", endless, "corpus")
     job = started.jobs.submit("endless", "x", {})
-    assert begun.wait(WAIT)
+    reached(begun)
     started.jobs.stop(job)
-    assert waited(started, job).state == "stopped"
+    assert job_at_its_end(started.jobs, job).state == "stopped"
     queued = started.jobs.submit("count", "x", {"to": 2})
-    assert waited(started, queued).state == "done"
+    assert job_at_its_end(started.jobs, queued).state == "done"
     started.jobs.stop(queued)
     assert started.jobs.get(queued).state == "done"
 
@@ -110,7 +99,7 @@ def test_what_a_kill_has_cut_goes_on_at_the_next_start(place_on, database_url):
     second = place_on(database_url)
     second.jobs.register("count", counting, "corpus")
     second.jobs.start(second)
-    assert waited(second, job).state == "done"
+    assert job_at_its_end(second.jobs, job).state == "done"
     assert [event.body["n"] for event in second.jobs.events(job)] == [0, 1, 2, 3]
 
 
@@ -127,7 +116,7 @@ def test_a_server_that_ends_queues_its_work_again(place_on):
     first.jobs.register("patient", patient, "corpus")
     first.jobs.start(first)
     job = first.jobs.submit("patient", "x", {})
-    assert begun.wait(WAIT)
+    reached(begun)
     first.jobs.close()
     assert place_on().jobs.get(job).state == "queued"
 
@@ -145,7 +134,7 @@ def test_the_stream_tells_all_and_goes_on_from_where_it_broke(place):
     place.jobs.register("count", counting, "corpus")
     with application_over(place) as client_of:
         job = place.jobs.submit("count", "Count", {"to": 3}, by="annotator")
-        waited(place, job)
+        job_at_its_end(place.jobs, job)
         client = client_of("annotator")
         told = events_in(client.get(f"/jobs/{job}/events").text)
         assert [event for event in told if event[0] == "number"] == [("number", str(n + 1), {"n": n}) for n in range(3)]
@@ -162,7 +151,7 @@ def test_work_of_others_is_not_shown_and_not_stopped(place):
     with application_over(place) as client_of:
         place.accounts.add("bob")
         job = place.jobs.submit("count", "Count", {"to": 1}, by="bob")
-        waited(place, job)
+        job_at_its_end(place.jobs, job)
         for path in (f"/jobs/{job}", f"/jobs/{job}/events"):
             assert client_of("annotator").get(path).status_code == 403
             assert client_of("adjudicator").get(path).status_code == 200
@@ -184,7 +173,7 @@ def test_readers_without_an_account_follow_checks_and_nothing_else(place_on):
         place.accounts.add("bob")
         check, other = (place.jobs.submit(kind, "x", {"to": 1}, by="bob") for kind in ("check", "count"))
         for job in (check, other):
-            waited(place, job)
+            job_at_its_end(place.jobs, job)
         visitor = client_of(None)
         assert events_in(visitor.get(f"/jobs/{check}/events").text)[-1][0] == "end"
         assert visitor.get(f"/jobs/{other}/events").status_code == 403

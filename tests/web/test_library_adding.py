@@ -1,7 +1,6 @@
 """Documents sent through the pages: who may, what becomes of each file, what a kill leaves, what twice changes."""
 
 import re
-import time
 
 import pytest
 
@@ -10,6 +9,7 @@ from climassay.corpus.collection_store import CollectionStore
 from climassay.web.library import adding
 from climassay.web.library.uploads import uploads_folder
 from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, add_book, pdf_of, teach
+from patience import job_at_its_end, until
 from web_parts import application_over, csrf_of, post
 from web_routes import Site, turned_away
 
@@ -38,21 +38,12 @@ def send(client, *files, collection="seas", **fields):
     return client.post("/library/upload", data=data, files=list(files) or [BOOK])
 
 
-def ended(place, job, patience=60.0):
-    """A job after its end."""
-    until = time.monotonic() + patience
-    while not (found := place.jobs.get(job)).ended:
-        assert time.monotonic() < until, f"The job {job} did not end."
-        place.jobs.wait_for_news(0.2)
-    return found
-
-
 def added(place, client, *files, **fields):
     """The job of an upload, at its end, and the page that tells of it."""
     answer = send(client, *files, **fields)
     assert answer.status_code == 303, answer.text
     address = answer.headers["location"]
-    return ended(place, address.rpartition("/")[2]), client.get(address).text
+    return job_at_its_end(place.jobs, address.rpartition("/")[2]), client.get(address).text
 
 
 def kept(place):
@@ -160,16 +151,13 @@ def test_a_killed_job_goes_on_with_what_is_missing(place_on, place):
         teach(place, Dying())
         answer = send(clients("adjudicator"), *files)
         job = answer.headers["location"].rpartition("/")[2]
-        until = time.monotonic() + 60
-        while len(place.jobs.events(job)) < 1 or any(thread.is_alive() for thread in place.jobs._threads[1:]):
-            assert time.monotonic() < until
-            place.jobs.wait_for_news(0.1)
+        until(lambda: place.jobs.events(job) and not any(one.is_alive() for one in place.jobs._threads[1:]))
     assert place.jobs.get(job).state == "running"
     assert [document.source for document in documents(place)] == ["a.txt"]
     later = place_on()
     teach(later)
     with application_over(later) as clients:
-        assert ended(later, job).state == "done"
+        assert job_at_its_end(later.jobs, job).state == "done"
         told = [event.body["shown"] for event in later.jobs.events(job) if event.kind == "file"]
     assert told == ["a.txt", "b.txt", "c.txt"]
     assert sorted(document.source for document in documents(later)) == ["a.txt", "b.txt", "c.txt"]

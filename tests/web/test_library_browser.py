@@ -5,6 +5,7 @@ import threading
 
 from browser import arriving, sideways
 from library_parts import GLACIER, OCEAN, TellingEncoder, add_book, pdf_of, teach
+from patience import reached
 
 WARMING = (
     "The global ocean has taken up about nine tenths of the heat that greenhouse gases have added. "
@@ -32,7 +33,8 @@ class HeldEncoder(TellingEncoder):
         self.go = threading.Event()
 
     def encode(self, texts, *, role="passage", on_progress=None):
-        assert role == "query" or self.go.wait(60)
+        if role == "passage":
+            reached(self.go)
         return super().encode(texts, role=role, on_progress=on_progress)
 
 

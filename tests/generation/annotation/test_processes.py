@@ -6,6 +6,7 @@ from annotated_drafts import DATASET, begin, plain
 from annotating_process import go, start
 from climassay.generation.annotation import AnnotationSettings, AnnotationStore
 from climassay.records import Records
+from patience import PATIENCE
 
 ITEMS = 16
 
@@ -28,7 +29,7 @@ def test_acknowledged_labels_survive_a_kill_and_are_stored_once(store, database_
     acknowledged += killed.stdout.read().split()
     killed.wait()
     for process in others:
-        out, _ = process.communicate(timeout=120)
+        out, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0
         acknowledged += out.split()
     labels = store.labels(DATASET, current=False)
