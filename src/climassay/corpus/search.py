@@ -43,6 +43,8 @@ MEMORY_BUDGET = 1 << 30
 LARGEST_K = 1000
 _DIGITS = 6
 """Scores are compared to so many digits, so that the last bits of a sum decide no order."""
+_ROUNDING = 1e-4
+"""More than a product in single precision can be off."""
 
 Scores = dict[str, float]
 """Score by passage id, best first."""
@@ -109,6 +111,11 @@ class _Vectors:
     ids: tuple[str, ...]
     rows: Mapping[str, int]
     matrix: NDArray[np.float32]
+
+    def cosines(self, query: NDArray[np.float32], rows: Sequence[int] | NDArray[np.intp]) -> Scores:
+        """Cosines of some rows to a query, by id."""
+        places = np.asarray(rows, dtype=np.intp)
+        return {self.ids[row]: cosine for row, cosine in zip(places, _cosines(self.matrix[places], query), strict=True)}
 
 
 class Searcher:
@@ -194,11 +201,9 @@ class Searcher:
         if held is None:
             near = self._dense_on_disk(query, depth, document)
             return near, near | self._cosines_on_disk(query, [item for item in others if item not in near])
-        # All modes and any number of queries take this one product, so that they agree in every digit.
-        with one_thread():
-            cosines = np.round(held.matrix @ query, _DIGITS)
-        near = _best(cosines, held.ids, depth, None if document is None else self._rows_of(document, held))
-        known = {item: round(float(cosines[held.rows[item]]), _DIGITS) for item in others if item in held.rows}
+        among = None if document is None else self._rows_of(document, held)
+        near = _first(_ordered(held.cosines(query, _within_reach(held.matrix, query, depth, among))), depth)
+        known = held.cosines(query, [held.rows[item] for item in others if item in held.rows])
         # What another process has stored since the vectors were read.
         late = self._cosines_on_disk(query, [item for item in others if item not in held.rows])
         return near, near | known | late
@@ -211,14 +216,15 @@ class Searcher:
 
     def _dense_on_disk(self, query: NDArray[np.float32], depth: int, document: str | None) -> Scores:
         # Twice the depth: among equals at the end of the list LanceDB's order is not ours.
-        found = self._table.search(query, vector_column_name="vector").distance_type("dot").select(["id", "_distance"])
+        found = (
+            self._table.search(query, vector_column_name="vector")
+            .distance_type("dot")
+            .select(["id", "vector", "_distance"])
+        )
         if document is not None:
             found = found.where(f"document_id = {quoted(document)}", prefilter=True)
         rows = found.limit(2 * depth).to_arrow()
-        cosines = 1.0 - rows["_distance"].to_numpy()
-        ids = rows["id"].to_pylist()
-        scores = {item: round(float(cosine), _DIGITS) for item, cosine in zip(ids, cosines, strict=True)}
-        return _first(_ordered(scores), depth)
+        return _first(_ordered(self._cosines_of(rows, query)), depth)
 
     def _by_words(self, query: str, depth: int, document: str | None) -> Scores:
         """The ``depth`` passages of greatest BM25 score; passages that are not in the index yet are scanned."""
@@ -232,10 +238,11 @@ class Searcher:
     def _cosines_on_disk(self, query: NDArray[np.float32], ids: Sequence[str]) -> Scores:
         if not ids:
             return {}
-        rows = self._rows(ids, ["id", "vector"])
-        products = to_matrix(rows["vector"], self._width) @ query
-        found = zip(rows["id"].to_pylist(), products, strict=True)
-        return {item: round(float(cosine), _DIGITS) for item, cosine in found}
+        return self._cosines_of(self._rows(ids, ["id", "vector"]), query)
+
+    def _cosines_of(self, rows: Any, query: NDArray[np.float32]) -> Scores:
+        products = _cosines(to_matrix(rows["vector"], self._width), query)
+        return dict(zip(rows["id"].to_pylist(), products, strict=True))
 
     def _hits(self, found: Sequence[tuple[Scores, Scores]]) -> list[list[Hit]]:
         """Hits with their passages, which are read from the table once for all queries."""
@@ -298,18 +305,29 @@ def _check(queries: Sequence[str], k: int, mode: str, min_cosine: float | None) 
         raise InputError(f"A cosine is never {min_cosine}: take a threshold from -1 to 1.")
 
 
-def _best(
-    cosines: NDArray[np.float32], ids: Sequence[str], depth: int, among: NDArray[np.intp] | None = None
-) -> Scores:
-    """The ``depth`` greatest of all rows or of some, equals at the end of the list by id like everywhere."""
-    rows = np.arange(len(cosines)) if among is None else among
-    looked_at = cosines[rows]
-    if len(looked_at) > depth:
-        least = np.partition(looked_at, -depth)[-depth]
-        chosen = rows[looked_at >= least]
-    else:
-        chosen = rows
-    return _first(_ordered({ids[row]: round(float(cosines[row]), _DIGITS) for row in chosen.tolist()}), depth)
+def _cosines(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> list[float]:
+    """Cosines of unit vectors to a query, to the digits that count.
+
+    Each is added up by itself, so that equal vectors have equal cosines. In a product of matrices the last digits hang
+    on the row's place and on the processor.
+    """
+    products: NDArray[np.float64] = (vectors.astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+    return [round(cosine, _DIGITS) for cosine in products.tolist()]
+
+
+def _within_reach(
+    matrix: NDArray[np.float32], query: NDArray[np.float32], depth: int, among: NDArray[np.intp] | None
+) -> NDArray[np.intp]:
+    """Rows that hold the ``depth`` greatest cosines, of all rows or of some: with them all that rounding may hide."""
+    with one_thread():
+        products = matrix @ query
+    rows = np.arange(len(products)) if among is None else among
+    looked_at = products[rows]
+    if len(looked_at) <= depth:
+        return rows
+    least = np.partition(looked_at, -depth)[-depth]
+    within: NDArray[np.intp] = rows[looked_at >= least - _ROUNDING]
+    return within
 
 
 def _ordered(scores: Mapping[str, float]) -> Scores:

@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 
-from climassay.confidence.topics import TopicSettings, group_statements, map_of
+from climassay.confidence.topics import TopicSettings, clustering, group_statements, map_of
 from climassay.confidence.topics.clustering import cluster_centres, join_clusters, nearest
 from climassay.errors import InputError, MissingExtraError
 from planted_statements import NoisyTopicEncoder, planted
@@ -109,3 +109,36 @@ def test_a_missing_library_is_named_with_its_extra(data, monkeypatch):
     monkeypatch.setattr(importlib, "import_module", without)
     with pytest.raises(MissingExtraError, match=r"climassay\[topics\]"):
         grouped(data)
+
+
+class OneHeap:
+    """A map on which five subjects lie so near one another, and the sixth so far away, that the five look like one."""
+
+    def __init__(self, topics):
+        self._topics = topics
+
+    def fit(self, _vectors, y=None):
+        return self
+
+    def transform(self, _vectors):
+        names = sorted(set(self._topics))
+        seen = dict.fromkeys(names, 0)
+        places = []
+        for topic in self._topics:
+            corner = 5.0 * names.index(topic) if topic != names[-1] else 1000.0
+            places.append((corner + 0.6 * (seen[topic] % 5), 0.6 * (seen[topic] // 5)))
+            seen[topic] += 1
+        return np.asarray(places, dtype=np.float32)
+
+    def fit_transform(self, vectors, y=None):
+        return self.transform(vectors)
+
+
+def test_a_cluster_of_nearly_everything_is_cut_into_what_it_consists_of(data, monkeypatch):
+    monkeypatch.setattr(clustering, "_umap", lambda *_: OneHeap(truth(data[0])))
+    found = grouped(data)
+    assert len(found.words) == 6
+    assert np.bincount(found.groups[found.groups >= 0]).max() <= len(data[1]) / 2
+    # Without the limit they are one, which is what HDBSCAN's excess of mass makes of them.
+    monkeypatch.setattr(clustering, "_LARGEST", 1.0)
+    assert sorted(np.bincount(grouped(data).groups)) == [30, 150]

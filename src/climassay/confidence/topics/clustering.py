@@ -29,6 +29,8 @@ FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 LEAST_STATEMENTS = 20
 """Fewer have no neighbourhoods to speak of."""
+_LARGEST = 0.5
+"""Share of all statements that a cluster has at most; a larger one is cut into what it consists of."""
 _CANDIDATE_WORDS = 30
 """Words that maximal marginal relevance chooses among."""
 _MANY = 1000
@@ -161,7 +163,10 @@ def _fine_clusters(
     """A fitted BERTopic model, and each statement's cluster."""
     bertopic, hdbscan = _import("bertopic"), _import("hdbscan")
     least = min(settings.least, max(3, len(texts) // 10))
-    clusters = hdbscan.HDBSCAN(min_cluster_size=least, metric="euclidean", core_dist_n_jobs=1)
+    # HDBSCAN's excess of mass may take nearly everything for one cluster, which says nothing about anything. Whether it
+    # does can hang on the rounding of a processor; what is cut too fine is joined again.
+    most = max(least, int(_LARGEST * len(texts)))
+    clusters = hdbscan.HDBSCAN(min_cluster_size=least, max_cluster_size=most, metric="euclidean", core_dist_n_jobs=1)
     model = bertopic.BERTopic(
         embedding_model=_embedder(encoder),
         umap_model=_umap(settings.components, 0.0, settings.seed, settings.neighbours, len(texts)),
