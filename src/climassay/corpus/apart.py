@@ -5,9 +5,11 @@ tried again and again by every start of it.
 """
 
 import json
+import math
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -81,17 +83,40 @@ def _reader(order: dict[str, Any], silence: float) -> Iterator[Iterator[bytes]]:
 
 def _watched(process: "subprocess.Popen[bytes]", lines: IO[bytes], silence: float) -> Iterator[bytes]:
     """The lines of a process, which is killed when it is silent for too long."""
-    while True:
-        timer = threading.Timer(silence, process.kill)
-        timer.daemon = True
-        timer.start()
+    watch = _Watch(process, silence)
+    watch.start()
+    try:
+        while line := watch.listen(lines):
+            yield line
+    finally:
+        watch.over.set()
+
+
+class _Watch(threading.Thread):
+    """Kills a process that says nothing for too long while somebody listens to it; one thread for all of its lines."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", silence: float) -> None:
+        super().__init__(daemon=True)
+        self.over = threading.Event()
+        self._process = process
+        self._silence = silence
+        self._patient_until = math.inf
+
+    def listen(self, lines: IO[bytes]) -> bytes:
+        """The next line."""
+        self._patient_until = time.monotonic() + self._silence
         try:
-            line = lines.readline()
+            return lines.readline()
         finally:
-            timer.cancel()
-        if not line:
-            return
-        yield line
+            self._patient_until = math.inf
+
+    def run(self) -> None:
+        """Watch until it is over."""
+        # No wait is longer than the silence allowed, so that who begins to listen meanwhile is looked at in time.
+        while not self.over.wait(max(0.001, min(self._silence, self._patient_until - time.monotonic()))):
+            if time.monotonic() >= self._patient_until:
+                self._process.kill()
+                return
 
 
 def _result(told: dict[str, Any]) -> ReadResult:
