@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # One thread a test process: two OpenMP threads on two busy cores run slower than one.
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
-.PHONY: demo test test-postgres test-slow test-browser-slowly faults lint format bench screenshots docs docs-check notebooks audit release-check clean
+.PHONY: demo test test-postgres test-slow test-browser-slowly test-late-threads test-plain-processor faults lint format bench screenshots docs docs-check notebooks audit release-check clean
 
 demo: $(READY)
 	$(BIN)/climassay demo --output demo/report.html
@@ -24,6 +24,18 @@ test-postgres: $(READY)
 test-browser-slowly: $(READY)
 	CLIMASSAY_REQUIRE=browser CLIMASSAY_SLOW_BROWSER=4 $(TEST_ENVIRONMENT) $(BIN)/python -m pytest tests/web tests/test_browser.py \
 		-n 2 --dist loadfile -k "browser"
+
+# The tests with threads that are late: a test that looks before something has happened fails. It takes an hour.
+test-late-threads: $(READY)
+	PYTHONPATH=tests $(TEST_ENVIRONMENT) $(BIN)/python -m pytest -p late_threads -n 2 --dist loadfile
+
+# The tests with the plainest instructions of an Intel or AMD processor, which round otherwise than those that are taken
+# elsewhere: a test that hangs on last digits fails.
+PLAIN_PROCESSOR := ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=Nehalem ONEDNN_MAX_CPU_ISA=SSE41 \
+	MKL_CBWR=COMPATIBLE NPY_DISABLE_CPU_FEATURES="AVX2 FMA3 AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL"
+
+test-plain-processor: $(READY)
+	$(PLAIN_PROCESSOR) $(TEST_ENVIRONMENT) $(BIN)/python -W ignore -m pytest -n 2 --dist loadfile
 
 # Damage in full: 500 mutated files a reader, every bad input for every command, more kills.
 faults: $(READY)
