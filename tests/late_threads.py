@@ -50,4 +50,5 @@ def pytest_configure() -> None:
     transport: Any = asyncio.selector_events._SelectorSocketTransport  # What servers of asyncio answer through.
     for owner, name, share in ((threading.Event, "set", 0.3), (queue.Queue, "put", 0.1), (transport, "write", 0.5)):
         setattr(owner, name, _napping(getattr(owner, name), share))
-    setattr(threading.Thread, "run", _napping(threading.Thread.run, 0.8, first=True))  # noqa: B010
+    thread: Any = threading.Thread
+    thread.run = _napping(thread.run, 0.8, first=True)
