@@ -25,6 +25,7 @@ always):
     [[deep]]                          a body nested 100,000 levels deep
     [[other-type]]                    a page of HTML that says it is one
     [[long-answer]]                   a megabyte of answer
+    [[parts N]]                       the answer's text in two parts, the first of N characters
     [[say TEXT]]                      the answer is TEXT
 
 Every request is logged twice, when it arrives (``asked``) and right before its answer is written (``served``): who
@@ -79,6 +80,8 @@ class Behaviour:
     """More requests at once than this get status 429."""
     echo_authorization: bool = False
     """Put the Authorization header into every answer and error."""
+    echo_in_errors: bool = False
+    """Put it into every error."""
     log: str | None = None
 
 
@@ -140,6 +143,7 @@ class ApiServer:
         self.most_in_flight = 0
         self.connections = 0
         self.port = 0
+        self.path = "/v1"
         self._counts: Counter[str] = Counter()
         self._log = None
         if self.behaviour.log:
@@ -147,7 +151,7 @@ class ApiServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"http://127.0.0.1:{self.port}{self.path}"
 
     def __enter__(self) -> "ApiServer":
         ready = threading.Event()
@@ -200,6 +204,65 @@ class ApiServer:
             self.asked.append(request)
         self.log("asked", request)
         return request
+
+    def error(self, request: Request) -> tuple[int, Any] | None:
+        """Status and body with which a request is refused; None where it is not."""
+        message = self.refusal(request)
+        return None if message is None else (400, {"error": {"message": message, "type": "test"}})
+
+    def refusal(self, request: Request) -> str | None:
+        """Why a request is refused."""
+        behaviour, body = self.behaviour, request.body
+        if body.get("logprobs") and behaviour.logprobs == "refuse":
+            return "This model does not support logprobs."
+        if body.get("top_logprobs", 0) > behaviour.max_top_logprobs:
+            return f"top_logprobs must be at most {behaviour.max_top_logprobs}."
+        if body.get("response_format") and behaviour.schema == "refuse":
+            return "response_format of type json_schema is not supported by this model."
+        for name in behaviour.refused:
+            if name in body:
+                advice = " Use 'max_completion_tokens' instead." if name == "max_tokens" else ""
+                return f"Unsupported parameter: '{name}' is not supported with this model.{advice}"
+        return None
+
+    def completion(self, request: Request) -> dict[str, Any]:
+        """The body of an answer."""
+        behaviour, body = self.behaviour, request.body
+        reply = self.rule(request)
+        text = "Sure! It depends." if schema_of(body) and behaviour.schema == "ignore" else reply.text
+        if behaviour.echo_authorization:
+            text += request.headers.get("authorization", "")
+        choice = {
+            "index": 0,
+            "finish_reason": reply.finish_reason,
+            "message": {"role": "assistant", "content": text},
+            "logprobs": None,
+        }
+        if body.get("logprobs") and behaviour.logprobs == "yes":
+            limit = body.get("max_tokens", 1000)
+            choice["logprobs"] = {
+                "content": [
+                    {
+                        "token": likely[0][0],
+                        "logprob": likely[0][1],
+                        "top_logprobs": [
+                            {"token": token, "logprob": logprob} for token, logprob in likely[: body["top_logprobs"]]
+                        ],
+                    }
+                    for likely in reply.positions[:limit]
+                ]
+            }
+        usage = {"prompt_tokens": len(request.content.split()), "completion_tokens": max(1, len(text.split()))}
+        return {
+            "id": f"chatcmpl-{request.prompt[:12]}",
+            "object": "chat.completion",
+            "choices": [choice],
+            "usage": usage,
+        }
+
+    def other_route(self, method: str, path: str) -> tuple[int, Any]:
+        """Status and body for whatever is not chat completions."""
+        return 404, {"error": {"message": f"No such route: {method} {path}"}}
 
     def order_of(self, request: Request) -> str | None:
         """The fault that this request's prompt orders, if it is still due."""
@@ -273,8 +336,9 @@ class Connection(asyncio.Protocol):
 
     async def answer(self, first_line: str, headers: dict[str, str], raw: bytes) -> None:
         server = self.server
-        if not first_line.startswith("POST") or "/chat/completions" not in first_line:
-            self.send(404, {"error": {"message": f"No such route: {first_line}"}})
+        method, path, _ = first_line.split(" ", 2)
+        if method != "POST" or path != f"{server.path}/chat/completions":
+            self.send(*server.other_route(method, path))
             return
         request = server.receive(headers, raw)
         server.in_flight += 1
@@ -290,28 +354,14 @@ class Connection(asyncio.Protocol):
                 self.fail(request, 429, "Too many requests at once.")
             elif order := server.order_of(request):
                 await self.misbehave(request, order)
-            elif refusal := self.refusal(request):
-                self.fail(request, 400, refusal)
+            elif error := server.error(request):
+                self.send(*error)
             else:
-                completion = self.completion(request)
+                completion = server.completion(request)
                 server.log("served", request)
                 self.send(200, completion)
         finally:
             server.in_flight -= 1
-
-    def refusal(self, request: Request) -> str | None:
-        behaviour, body = self.server.behaviour, request.body
-        if body.get("logprobs") and behaviour.logprobs == "refuse":
-            return "This model does not support logprobs."
-        if body.get("top_logprobs", 0) > behaviour.max_top_logprobs:
-            return f"top_logprobs must be at most {behaviour.max_top_logprobs}."
-        if body.get("response_format") and behaviour.schema == "refuse":
-            return "response_format of type json_schema is not supported by this model."
-        for name in behaviour.refused:
-            if name in body:
-                advice = " Use 'max_completion_tokens' instead." if name == "max_tokens" else ""
-                return f"Unsupported parameter: '{name}' is not supported with this model.{advice}"
-        return None
 
     async def misbehave(self, request: Request, order: str) -> None:
         word, _, rest = order.partition(" ")
@@ -321,23 +371,28 @@ class Connection(asyncio.Protocol):
         elif word == "drop":
             self.transport.abort()
         elif word == "drop-in-body":
-            text = self.text(200, self.completion(request))
+            text = self.text(200, self.server.completion(request))
             self.transport.write(text[: len(text) - 40])
             await asyncio.sleep(0)
             self.transport.close()
         elif word == "truncate":
-            body = json.dumps(self.completion(request)).encode()
+            body = json.dumps(self.server.completion(request)).encode()
             self.send_raw(200, body[: len(body) // 2])
         elif word == "malformed":
             self.send_raw(200, b"<html>upstream error</html>")
         elif word == "empty-choices":
-            self.send(200, {**self.completion(request), "choices": []})
+            self.send(200, {**self.server.completion(request), "choices": []})
         elif word == "wrong-shape":
             self.send(200, {"choices": [{"message": "a text where an object should be"}]})
         elif word == "hang":
             await asyncio.Event().wait()
+        elif word == "parts":
+            completion, cut = self.server.completion(request), int(rest)
+            text = completion["choices"][0]["message"]["content"]
+            parts = [{"type": "text", "text": part} for part in (text[:cut], text[cut:])]
+            self.send_raw(200, _with_choice(completion, message={"role": "assistant", "content": parts}))
         elif word in LIES:
-            self.send_raw(200, LIES[word](self.completion(request)))
+            self.send_raw(200, LIES[word](self.server.completion(request)))
         elif word == "other-type":
             page = b"<html><body>Gateway</body></html>"
             head = f"HTTP/1.1 200 X\r\nContent-Type: text/html\r\nContent-Length: {len(page)}\r\n\r\n"
@@ -345,42 +400,8 @@ class Connection(asyncio.Protocol):
         else:
             raise ValueError(f"unknown order {order!r}")
 
-    def completion(self, request: Request) -> dict[str, Any]:
-        behaviour, body = self.server.behaviour, request.body
-        reply = self.server.rule(request)
-        text = "Sure! It depends." if schema_of(body) and behaviour.schema == "ignore" else reply.text
-        if behaviour.echo_authorization:
-            text += request.headers.get("authorization", "")
-        choice = {
-            "index": 0,
-            "finish_reason": reply.finish_reason,
-            "message": {"role": "assistant", "content": text},
-            "logprobs": None,
-        }
-        if body.get("logprobs") and behaviour.logprobs == "yes":
-            limit = body.get("max_tokens", 1000)
-            choice["logprobs"] = {
-                "content": [
-                    {
-                        "token": likely[0][0],
-                        "logprob": likely[0][1],
-                        "top_logprobs": [
-                            {"token": token, "logprob": logprob} for token, logprob in likely[: body["top_logprobs"]]
-                        ],
-                    }
-                    for likely in reply.positions[:limit]
-                ]
-            }
-        usage = {"prompt_tokens": len(request.content.split()), "completion_tokens": max(1, len(text.split()))}
-        return {
-            "id": f"chatcmpl-{request.prompt[:12]}",
-            "object": "chat.completion",
-            "choices": [choice],
-            "usage": usage,
-        }
-
     def fail(self, request: Request, status: int, message: str, headers: dict[str, str] | None = None) -> None:
-        if self.server.behaviour.echo_authorization:
+        if self.server.behaviour.echo_authorization or self.server.behaviour.echo_in_errors:
             message += f" (you sent {request.headers.get('authorization')})"
         self.send(status, {"error": {"message": message or f"status {status}", "type": "test"}}, headers)
 

@@ -15,8 +15,12 @@ from web_parts import post
 SUN = "The Sun, and not carbon dioxide, has caused the warming since 1950."
 SETTINGS = """\
 model = "local:scripted"
+scale = "climate-feedback"
 split = "none"
 check_claims = false
+[profile]
+name = "small"
+brief = false
 [[advocate]]
 name = "Physical"
 collections = ["physical"]

@@ -1,6 +1,7 @@
 """Settings and fixtures that all tests share."""
 
 import os
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
@@ -8,9 +9,11 @@ from required_programs import summary_of_skipped
 
 pytest_plugins = ["browser", "postgres_server", "web_parts"]
 
-# The user's own database and workspace are no place for tests.
+# The user's own database, workspace and configuration are no place for tests.
 for variable in ("CLIMASSAY_DATABASE_URL", "CLIMASSAY_RECORDS", "CLIMASSAY_WORKSPACE"):
     os.environ.pop(variable, None)
+
+os.environ["CLIMASSAY_CONFIG"] = str(Path(__file__).with_name("no_providers.toml"))
 
 # The same examples in every run, so that a change is judged by what it changed; the other profile looks for new ones.
 # No deadlines, and no check of how fast examples come: that says more about what else the machine is doing.

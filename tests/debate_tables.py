@@ -24,6 +24,7 @@ from climassay.factcheck.transcript import Transcript
 from climassay.grounding import CollectionGroup
 from climassay.models.contract import Encoder
 from climassay.models.encoder import load_encoder
+from climassay.models.profiles import ProfileSettings
 from climassay.primer import book_path
 from climassay.prompts import Prompt
 from scripted_model import ScriptedModel
@@ -138,7 +139,7 @@ class View:
 
 
 NEI = View(informed=False)
-UNSURE = {"evidence": "low", "agreement": "medium", "confidence": "low"}
+UNSURE = {"evidence": "limited", "agreement": "medium", "confidence": "low"}
 Plan = Mapping[str, "Sequence[View | str] | Callable[[str], View]"]
 
 
@@ -189,7 +190,7 @@ class Script:
         return _option(line, view)
 
     def _write(self, prompt: str, schema: Any) -> Any:
-        if prompt.startswith("<system>You split"):
+        if prompt.startswith(("<system>You split", "<system>You prepare")):
             return self.split
         if re.match(r"<system>You are [^\n]*? in a debate about a claim\. Ask", prompt):
             return self.question
@@ -277,7 +278,13 @@ def hold(
         decide: As in the mediator's settings.
         settings: Of the debate that are to differ.
     """
-    known: dict[str, Any] = {"model": "local:scripted", "split": "none", "check_claims": False}
+    known: dict[str, Any] = {
+        "model": "local:scripted",
+        "scale": "climate-feedback",
+        "split": "none",
+        "check_claims": False,
+        "profile": SCORED,
+    }
     chosen = DebateSettings(advocates, MediatorSettings(decide=decide), **{**known, **settings})
     company = Company(
         dict.fromkeys(models_of(chosen), script.model),
@@ -306,6 +313,10 @@ def held(script: Script, settings: DebateSettings, company: Company, claim: str)
             answers = exchange.answer(asks)
     except StopIteration as end:
         return Held(end.value, script, events)
+
+
+SCORED = ProfileSettings("small", brief=False)
+"""A small model that is asked by scores, with prompts that state every rule and say who is asked."""
 
 
 def among(settings: AdvocateSettings, **changes: Any) -> AdvocateSettings:

@@ -27,6 +27,7 @@ class DistantModel:
     """Answers with the prompt backwards and the request's seed."""
 
     name, window, layers, dtype, device, token_budget = "local:distant", 512, 3, "float32", "cpu", 384
+    parameters = 1000
 
     def __init__(self, folder: Path, fingerprint: str) -> None:
         self.fingerprint = fingerprint

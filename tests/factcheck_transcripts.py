@@ -14,6 +14,7 @@ from climassay.factcheck.transcript import (
     Levels,
     MediatorDecision,
     PassageCitation,
+    Quotation,
     Round,
     Stability,
     Subclaim,
@@ -23,8 +24,8 @@ from climassay.factcheck.transcript import (
 from climassay.grounding import AnswerSentence
 from climassay.models.contract import Usage
 
-SURE = Levels("high", "high", "very high", "very likely")
-UNSURE = Levels("low", "medium", "low")
+SURE = Levels("robust", "high", "very high", "very likely")
+UNSURE = Levels("limited", "medium", "low")
 
 
 def passage(number, text="", **changes):
@@ -83,7 +84,7 @@ def debate(*rounds, scale=CLIMATE_FEEDBACK, reason="close verdicts"):
 
 
 def checked(text, *rounds, scale=CLIMATE_FEEDBACK, share=None, reason="close verdicts", **changes):
-    """A finished fact-check of a claim; its id is its text.
+    """A finished fact-check of a claim.
 
     Args:
         text: The claim.
@@ -114,14 +115,14 @@ def checked(text, *rounds, scale=CLIMATE_FEEDBACK, share=None, reason="close ver
         "usage": Usage(100, 10, 5),
     }
     whole = Subclaim(1, text, 0, len(text))
-    start = Transcript(Claim(text, text), scale.name, mediator="expert, local:smollm2", subclaims=(whole,), **known)
+    start = Transcript(Claim(text), scale.name, mediator="expert, local:smollm2", subclaims=(whole,), **known)
     return replace(start, **changes)
 
 
 def unchecked(text, outcome, *, error=None, scale=CLIMATE_FEEDBACK):
     """A fact-check that ended before the debate."""
     return Transcript(
-        Claim(text, text),
+        Claim(text),
         scale.name,
         (),
         "expert, local:smollm2",
@@ -135,7 +136,7 @@ def unchecked(text, outcome, *, error=None, scale=CLIMATE_FEEDBACK):
 def with_text_everywhere(record, text):
     """A record with a text in place of every free text that it holds; choices, names of scales and ids stay."""
     kept = {"id", "scale", "kind", "origin", "outcome", "reason", "split", "document_id", "label", "verdict", "round"}
-    kept |= {"evidence", "agreement", "confidence", "likelihood", "placement"}
+    kept |= {"side", "evidence", "agreement", "confidence", "likelihood", "placement"}
     changed = {}
     for field in fields(record):
         value = getattr(record, field.name)
@@ -194,7 +195,7 @@ def full_transcript():
         "verdict",
         "incorrect",
         "The Sun alone warms the Earth, and carbon dioxide has had no effect since 1950.",
-        SURE,
+        replace(SURE, likelihood="very unlikely"),
         probabilities("incorrect", 0.62),
         (
             sentence("The Sun has not become brighter since 1950.", 1),
@@ -204,6 +205,11 @@ def full_transcript():
         ("The advocates still differ: Pamphlet holds the claim for correct.",),
         removed_citations=1,
         contradicts=False,
+        quotations=(
+            Quotation(1, "Solar irradiance has changed little.", "against"),
+            Quotation(3, "The Sun drives the weather.", "for"),
+        ),
+        removed_quotations=1,
     )
     profiles = (
         AdvocateProfile("IPCC", "collection", ("ar6",), "local:smollm2", "f" * 64, 1.0),
@@ -211,7 +217,7 @@ def full_transcript():
         AdvocateProfile("Pamphlet", "adversarial", ("pamphlet",), "local:smollm2", "f" * 64, 0.2),
     )
     return Transcript(
-        Claim("c1", text, "A columnist, The Daily", "2023-04-28"),
+        Claim(text, "A columnist, The Daily", "2023-04-28"),
         "climate-feedback",
         profiles,
         "neutral, local:smollm2",
@@ -264,14 +270,16 @@ def transcripts(draw):
                entailment=_some(st.none() | shares)),
         2,
     )  # fmt: skip
+    quoted = _some(_drawn(Quotation, passage=st.integers(1, count), text=TEXTS), 2) if count else st.just(())
     asked = _some(_drawn(FollowUp, reply=sentences, retrieved=numbers), 1)
     opinions = _some(
         _drawn(AdvocateOpinion, verdict=LABELS, levels=st.none() | _drawn(Levels), probabilities=_some(shares),
-               explanation=sentences, retrieved=numbers, asks=asked),
+               explanation=sentences, retrieved=numbers, asks=asked, quotations=quoted),
         2,
     )  # fmt: skip
     decision = _drawn(MediatorDecision, verdict=LABELS, probabilities=_some(shares), informed=_some(TEXTS))
-    verdict = _drawn(Verdict, label=LABELS, probabilities=_some(shares), explanation=sentences, caveats=_some(TEXTS))
+    verdict = _drawn(Verdict, label=LABELS, probabilities=_some(shares), explanation=sentences, caveats=_some(TEXTS),
+                     quotations=quoted)  # fmt: skip
     claim = draw(_drawn(Claim, text=TEXTS))
     ends = draw(_some(st.tuples(*[st.integers(0, len(claim.text))] * 2).map(sorted)))
     profile = _drawn(AdvocateProfile, collections=_some(TEXTS), weight=shares)

@@ -4,7 +4,6 @@ import zlib
 
 import numpy as np
 
-from climassay.factcheck.checking import claim_id
 from climassay.factcheck.evidence_mode import Evidence, EvidenceClaim, EvidenceTable
 from climassay.factcheck.verdict_head import VERDICT_LABELS
 from climassay.factcheck.verdict_head_fitting import rule_verdict
@@ -87,5 +86,5 @@ def evidence_claims(count=60, each=4, seed=0, scrambled=False):
             for word, label in zip(words, labels, strict=True)
         )
         verdict = rule_verdict(np.array([EVIDENCE_LABELS.index(one.label) for one in evidence]))
-        rows.append(EvidenceClaim(claim_id(text), text, evidence, VERDICT_LABELS[verdict]))
+        rows.append(EvidenceClaim(text, evidence, VERDICT_LABELS[verdict]))
     return EvidenceTable("planted", "ef" * 32, tuple(rows), ())

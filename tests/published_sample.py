@@ -31,6 +31,8 @@ def write_sample(folder: Path) -> Path:
 class Listener:
     """A generator that keeps the requests and gives every one the same answer."""
 
+    parameters = 135_000_000
+
     name = "listener"
     fingerprint = "0" * 64
 

@@ -11,10 +11,12 @@ class ScriptedModel:
     Args:
         choose: From (prompt, options) to the option to prefer, to a list of log-probabilities, or to an exception.
         write: From (prompt, schema or None) to the text, or to an exception.
+        parameters: How many it tells that it has; None, as of a model behind a server, is asked as a strong model.
     """
 
-    def __init__(self, choose=None, write=None, name="local:scripted"):
+    def __init__(self, choose=None, write=None, name="local:scripted", parameters=None):
         self.name = name
+        self.parameters = parameters
         self.fingerprint = "5" * 64
         self.choose = choose or (lambda _, options: options[0])
         self.write = write or (lambda _, schema: "The passages bear on it." if schema is None else "{}")

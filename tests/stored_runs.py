@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, replace
 
+from climassay.claim_identity import claim_id
 from climassay.evaluation.experiment_store import save_experiment
 from climassay.evaluation.mcq import Prediction
 from climassay.evaluation.scores import score_mcq
@@ -99,10 +100,10 @@ def store_factchecks(records, *, published=True):
         checked("Unknown <script>alert(1)</script> thing.", ({"IPCC": "not enough information"},
                 "not enough information")),
     ]  # fmt: skip
-    truths = {"c1": "correct", "It cools.": "incorrect", "It warms.": "correct", "Ice melts.": "correct"}
+    truths = {done[0].claim.text: "correct", "It cools.": "incorrect", "It warms.": "correct", "Ice melts.": "correct"}
     config = {"scale": "climate-feedback", "file": "claims.csv", "prompts": {"verdict": "b" * 64}}
     with records.run("factcheck-run", config, {"sampling": 0}) as run:
         run.save_results("transcript", [as_data(one) for one in done])
         if published:
-            run.save_results("published", [{"claim": key, "verdict": label} for key, label in truths.items()])
+            run.save_results("published", [{"claim": claim_id(key), "verdict": label} for key, label in truths.items()])
     return run.id

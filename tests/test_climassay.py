@@ -139,7 +139,7 @@ def test_a_loaded_model_stays_open_and_its_answers_are_kept(books):
 
 
 def test_a_claim_is_debated_by_the_collections_that_are_named(books):
-    model = ScriptedModel()
+    model = ScriptedModel(parameters=135_000_000)
     transcript = climassay.check_claim("The ocean warms.", "heat", plain=True, model=model, workspace=books, force=True)
     assert [profile.name for profile in transcript.advocates] == ["heat", "model"]
     assert transcript.verdict.label

@@ -112,7 +112,7 @@ def unknown_to_verdict_head(file: Path, pairs: Sequence[LabelledPair]) -> list[L
     from climassay.factcheck import load_head as load_verdict_head
 
     head = load_verdict_head(file)
-    return [pair for pair in pairs if not head.knows(pair.statement_id)]
+    return [pair for pair in pairs if not head.knows(pair.statement)]
 
 
 def verdict_head_scorer(file: Path, encoder: Encoder) -> Computed:

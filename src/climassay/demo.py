@@ -24,6 +24,7 @@ from climassay.factcheck import (
     make_claim,
     open_checker,
 )
+from climassay.factcheck.page_words import DEMONSTRATION
 from climassay.grounding import GroundedAnswer, answer_card, answer_question, open_collections, written
 from climassay.records import RecordedModel, Records
 from climassay.reporting import Case, Cases, Prose, Report, Section
@@ -157,8 +158,7 @@ def _debate_section(factcheck: Transcript, page: str) -> Section:
         (
             Prose(
                 "Two advocates, one with the books and one with a pamphlet of contrarian arguments, and a mediator who "
-                "favours neither. The verdicts are those of a model of 135 million parameters: they are legal, and "
-                "show how debates go, but nobody should rely on them."
+                f"favours neither. {DEMONSTRATION}"
             ),
             Cases("Claims", (case,)),
         ),

@@ -20,7 +20,7 @@ def climassay(monkeypatch, capsys, tmp_path):
 @pytest.fixture
 def kept(tmp_path):
     """A finished check that two people reviewed, and one that broke."""
-    settings = DebateSettings(advocates_from_names(["ar6"]))
+    settings = DebateSettings(advocates_from_names(["ar6"]), scale="climate-feedback")
     with Records(Workspace.open(tmp_path / "here").records_url) as records:
         checks = KeptChecks(records)
         done = checks.begin(full_transcript().claim, settings, set_up="two", by="ann")

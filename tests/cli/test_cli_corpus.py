@@ -210,4 +210,4 @@ def test_real_reports(corpus, tmp_path):
     )["hits"]
     assert hit["passage"]["first_page"] is not None
     assert "p. " in hit["citation"] or "pp. " in hit["citation"]
-    assert hit["citation"].startswith("SR15")
+    assert hit["citation"].startswith("IPCC SR15 (2018), Summary for Policymakers")

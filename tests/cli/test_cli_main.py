@@ -1,11 +1,16 @@
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
+from typer.testing import CliRunner
 
 from climassay import __version__
+from climassay.cli.main import app
 from command_line import run_command
 
 
@@ -27,6 +32,24 @@ def test_help_imports_nothing_heavy():
     assert result.returncode == 0, result.stderr
     for command in ("ask", "corpus", "models", "records", "evaluate", "judge", "demo", "prompts"):
         assert command in result.stdout
+
+
+def groups(command, path=()):
+    if isinstance(command, TyperGroup):
+        yield path
+        for name, part in command.commands.items():
+            yield from groups(part, (*path, name))
+
+
+@pytest.mark.parametrize("path", list(groups(get_command(app))), ids=" ".join)
+def test_help_cuts_no_line_and_shows_every_command_once(path):
+    text = CliRunner().invoke(app, [*path, "--help"]).output
+    assert not re.search(r"\.\.\.$", text.partition("\n\n")[2], re.MULTILINE)
+    group = get_command(app)
+    for name in path:
+        group = group.commands[name]
+    listed = re.findall(r"^  ([a-z][a-z-]*)  ", text, re.MULTILINE)
+    assert sorted(listed) == sorted(group.commands)
 
 
 def test_version():

@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from api_server import ApiServer, Reply
 from climaqa_cases import CASES
 from command_line import run_command
 
@@ -98,3 +99,54 @@ def test_wrong_input_is_one_sentence_and_code_two(monkeypatch, capsys, answers, 
     assert (code, out) == (2, "")
     assert word in err
     assert "Traceback" not in err
+
+
+VERDICTS = {"Yes, ice melts.": "correct", "The sea is salty.": "beside the point"}
+
+
+def marking(asked):
+    """Marks the answers it knows, and breaks the schema on any other."""
+    answer = next((answer for answer in VERDICTS if answer in asked.content), None)
+    if answer is None:
+        return Reply("no JSON")
+    return Reply(json.dumps({"reason": f"It says: {answer}", "verdict": VERDICTS[answer]}))
+
+
+def test_a_judge_behind_a_server_marks_answers_and_gives_its_reasons(monkeypatch, capsys, tmp_path):
+    file, each = tmp_path / "answers.jsonl", tmp_path / "each.csv"
+    row = {"question": "Does ice melt in the warmth?", "reference": "It does."}
+    answers = [*VERDICTS, "", "Something else."]
+    file.write_text("".join(json.dumps({**row, "id": n, "answer": text}) + "\n" for n, text in enumerate(answers)))
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    with ApiServer(rule=marking) as server:
+        judge = ("--judge", "openai:test", "--base-url", server.url, "--workspace", tmp_path / "workspace")
+        arguments = ("metrics", "score", file, "-m", "judged_accuracy", *judge)
+        code, out, err = run_command(monkeypatch, capsys, *arguments, "--output", each, "--json")
+        assert code == 0, err
+        requests = len(server.asked)
+        code, table, err = run_command(monkeypatch, capsys, *arguments)
+        assert code == 0, err
+        # What is in the records is not asked for again; a failure is.
+        assert all("Something else." in one.content for one in server.asked[requests:])
+    data = json.loads(out)
+    assert (data["means"]["judged_accuracy"]["value"], data["means"]["judged_accuracy"]["n"]) == (
+        pytest.approx(1 / 3),
+        3,
+    )
+    assert data["judge_failures"] == 1
+    assert [one["judged_accuracy"] for one in data["answers"]] == [1.0, 0.0, 0.0, None]
+    assert [one["reason"] for one in data["answers"]] == [*(f"It says: {answer}" for answer in VERDICTS), "", ""]
+    written = list(csv.DictReader(each.open(newline="")))
+    assert [one["verdict"] for one in written] == ["correct", "beside the point", "beside the point", ""]
+    assert written[3]["judge_error"]
+    assert "1 judgements failed" in table
+
+
+def test_a_judge_needs_questions(monkeypatch, capsys, tmp_path, answers):
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    with ApiServer(rule=marking) as server:
+        judge = ("--judge", "openai:test", "--base-url", server.url, "--workspace", tmp_path / "workspace")
+        code, _, err = run_command(monkeypatch, capsys, "metrics", "score", answers, "-m", "judged_accuracy", *judge)
+    assert code == 2
+    assert "question" in err

@@ -66,7 +66,7 @@ def test_runs(climassay, run_id):
 def test_usage(climassay, run_id):
     code, out, _ = climassay("usage", "--run", run_id)
     assert code == 0
-    assert out.splitlines()[3].split() == ["openai:[test]", "ab" * 6, "2", "1", "2", "10", "2", "unknown"]
+    assert out.splitlines()[3].split() == ["openai:[test]", "ab" * 6, "2", "1", "2", "10", "2", "0", "unknown"]
     (usage,) = json.loads(climassay("usage", "--json")[1])
     assert (usage["prompt_tokens"], usage["failed"], usage["unpriced"]) == (10, 1, 1)
 

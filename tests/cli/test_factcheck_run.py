@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.factcheck.scales import CLIMATE_FEEDBACK
+from climassay.factcheck.scales import ACCURACY
 from climassay.factcheck.serialisation import from_data
 from command_line import run_command
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace, stored
@@ -23,7 +23,7 @@ CLAIMS = (
 KEYS = {
     "run", "skipped", "tallies", "verdicts", "scale", "shown", "claims", "repeated", "with_truth", "outcomes", "scores",
     "by_round", "distributions", "nei", "rounds", "agreement", "contradictions", "citations", "left_out", "risk",
-    "disagreements", "failures", "with_failures", "usage",
+    "disagreements", "demonstration", "failures", "with_failures", "usage",
 }  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def test_three_claims_are_scored_and_written_and_asked_once(climassay, claims, w
     told = json.loads(out)
     assert set(told) == KEYS
     assert (told["claims"], told["with_truth"], told["skipped"], told["failures"]) == (3, 3, [], 0)
-    legal = {*CLIMATE_FEEDBACK.labels, CLIMATE_FEEDBACK.nei}
+    legal = {*ACCURACY.labels, ACCURACY.nei}
     assert [(one["claim"], one["label"] in legal) for one in told["verdicts"]] == [(text, True) for text, _ in CLAIMS]
     assert told["tallies"][model]["asked"] > 0
     assert told["tallies"][model]["failed"] == 0
@@ -80,11 +80,11 @@ def test_three_claims_are_scored_and_written_and_asked_once(climassay, claims, w
     assert [(one.claim.text, one.verdict.label) for one in transcripts] == [
         (one["claim"], one["label"]) for one in told["verdicts"]
     ]
-    # "Not enough information" is no verdict that could disagree.
+    # "Not enough information" is no verdict that could disagree; the published ones are of another scale.
     others = [
         one.claim.id
         for one, (_, verdict) in zip(transcripts, CLAIMS, strict=True)
-        if one.verdict.label not in (verdict, CLIMATE_FEEDBACK.nei)
+        if ACCURACY.collapse(one.verdict.label, 2) not in (ACCURACY.match(verdict, 2), ACCURACY.nei)
     ]
     assert [one["claim"] for one in told["disagreements"]] == others
 
@@ -131,11 +131,12 @@ def test_a_dry_run_says_what_it_would_take_and_asks_nothing_for_the_records(clim
     assert told["cost"] is None
     assert stored(workspace, "answers") == stored(workspace, "runs") == 0
 
-    code, out, err = climassay(*command(claims, workspace, model, "--dry"))
+    code, out, err = climassay(*command(claims, workspace, model, "--dry-run"))
     assert code == 0, err
     said = " ".join(out.split())
-    assert said.startswith(f"3 claims, one round each: {told['requests']} requests, ")
-    assert re.search(r"about \d+ (seconds|minutes) on this machine", said)
+    assert said.startswith("3 claims, one round.")
+    assert f"{told['requests']} calls, for each claim at most {told['sequence']} one after the other" in said
+    assert re.search(r"about \d+ (seconds|minutes)\.", said)
 
 
 # ------------------------------------------------------------------------------------------------ resumed
@@ -179,7 +180,10 @@ BAD = {
     "no collection": (["claims.csv", "-c", "nowhere"], "There is no collection 'nowhere'"),
     "no scale": (["claims.csv", "-c", "book", "--scale", "stars"], "There is no scale 'stars'"),
     "no level": (["claims.csv", "-c", "book", "--classes", "4"], "cannot be shown in 4 classes"),
-    "other verdicts": (["claims.csv", "-c", "book", "--truth", "verdict", "--scale", "binary"], "'misleading'"),
+    "other verdicts": (
+        ["claims.csv", "-c", "book", "--truth", "verdict", "--scale", "climate-fever"],
+        "is not of the scale",
+    ),
     "head by schema": (
         ["claims.csv", "-c", "book", "--head", "h.json", "--elicitation", "schema"],
         "A verdict head decides by scores",

@@ -190,7 +190,7 @@ class TestRealReports:
     def test_summary_for_policymakers(self) -> None:
         result = read(DATA / "pdf" / "ipcc_ar6_wg1_spm.pdf")
         (document,) = result.documents
-        assert document.title == "Summary for Policymakers"
+        assert document.title == "IPCC AR6 WG1 (2021), Summary for Policymakers"
         tops = list(dict.fromkeys(block.headings[0] for block in document.blocks if block.headings))
         assert [top for top in tops if top[1] == "."] == [
             "A. The Current State of the Climate",

@@ -72,6 +72,23 @@ class TestHtml:
         assert document.date == "2023-09-14"
         assert document.licence == "https://creativecommons.org/licenses/by/4.0/"
 
+    @pytest.mark.parametrize(
+        ("markup", "text"),
+        [
+            ("of CO<sub>2</sub><sup>26</sup> and N<sub>2</sub>O", "of CO2 and N2O"),
+            ("of CO<sub>2</sub><sup><span><a href='#n'>7</a></span></sup>.", "of CO2."),
+            ("of CO<sub>2</sub><a href='#n'><span><sup>7</sup></span></a>.", "of CO2."),
+            ("the air<sup>26,27</sup> and ice<sup>[3]</sup>, snow<sup>*</sup>", "the air and ice, snow"),
+            ("at the end.<sup>8</sup> Then", "at the end. Then"),
+            ("warm<sup class='footnote-ref'>8</sup>, warm<sup role='doc-noteref'>8</sup>", "warm, warm"),
+            ("in W m<sup>-2</sup>, km<sup>2</sup>, 10<sup>12</sup> m<sup>3</sup>", "in W m⁻², km², 10¹² m³"),
+            ("by <sup>14</sup>C, R<sup>2</sup>, (1 + r)<sup>10</sup>, Ca<sup>2+</sup>", "by ¹⁴C, R², (1 + r)¹⁰, Ca2+"),
+        ],
+    )
+    def test_note_marks_are_set_apart_and_powers_stay(self, tmp_path: Path, markup: str, text: str) -> None:
+        document = only_document(read_bytes(tmp_path, "notes.html", f"<p>It speaks {markup}</p>".encode()))
+        assert document.blocks[0].text == f"It speaks {text}"
+
     def test_plain_page_without_structure(self, tmp_path: Path) -> None:
         document = only_document(
             read_bytes(tmp_path, "old.htm", b"<title>Old</title>First line.<p>Second <b>para</b>.<p>Third.")

@@ -188,6 +188,49 @@ class TestCleaning:
             "Averaged over day and night and all seasons of the year.",
         ]
 
+    @pytest.mark.parametrize(("rise", "moved"), [(4, 0), (0, 4), (3.3, 0), (2, 0)])
+    def test_note_marks_go_wherever_they_are_glued(self, tmp_path: Path, rise: float, moved: float) -> None:
+        """By the text rise or by another baseline, high or low: PDFium cuts the line at some of them."""
+
+        def line(y: float, *parts: str) -> list[Text]:
+            x, texts = 50.0, []
+            for part in parts:
+                up, text = part.startswith("^"), part.removeprefix("^").removeprefix("_")
+                low, size = part.startswith("_"), 6 if part[0] in "^_" else 10
+                sign = 1 if up else -0.5 if low else 0
+                texts.append(Text(x, y + sign * moved, text, size, rise=sign * rise))
+                x += 0.6 * size * len(text)
+            return texts
+
+        page = [
+            *column(OTHER, 50, 700, 480),
+            *line(
+                600,
+                "All of the CO",
+                "_2",
+                "^26",
+                " of the air and the N",
+                "_2",
+                "O in words",
+                "^7",
+                " end.",
+                "^8",
+                " So",
+            ),
+            *line(
+                588, "10", "^6", " km", "^2", "^12", " of ice, (high confidence)", "^29", " W m", "^-2", " and m", "^3"
+            ),
+            *line(
+                576, "come with CO", "_2", "^26,27", " and ", "^14", "C, at USD20 tCO", "_2", "^-1", "; CO", "_2", "^9"
+            ),
+            *line(564, "is the last word of this paragraph."),
+        ]
+        document = only_document(read_bytes(tmp_path, build_pdf([page])))
+        assert texts(document)[1:] == [
+            "All of the CO2 of the air and the N2O in words end. So 10⁶ km² of ice, (high confidence) W m⁻² and m³ "
+            "come with CO2 and 14C, at USD20 tCO2⁻¹; CO2 is the last word of this paragraph."
+        ]
+
     def test_footnotes_follow_the_paragraph_that_the_page_break_cut(self, tmp_path: Path) -> None:
         note = "1 Only the area of more than fifteen per cent ice is counted here."
         pages = [[*column(LEFT, 50, 700, 480), Text(50, 90, note, 7)], column(RIGHT, 50, 700, 480)]

@@ -99,7 +99,7 @@ def test_ray_starts_without_keys_and_passwords(monkeypatch):
     import ray._private.utils as inner
 
     given = {
-        "OPENAI_API_KEY": "sk-canary-1",
+        "OPENAI_API_KEY": "sk-c4n4ryZk93xQ",
         "CLIMASSAY_DATABASE_URL": "postgresql://user:canary-2@host/name",
         "AWS_SECRET_ACCESS_KEY": "canary-3",
     }
@@ -108,7 +108,7 @@ def test_ray_starts_without_keys_and_passwords(monkeypatch):
     for name, value in {**given, **needed}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(
-        inner, "get_entrypoint_name", lambda: "climassay ask --base-url http://user:canary-4@host/v1 sk-canary-1"
+        inner, "get_entrypoint_name", lambda: "climassay ask --base-url http://user:canary-4@host/v1 sk-c4n4ryZk93xQ"
     )
     told = []
 

@@ -53,6 +53,21 @@ def test_the_commented_file_is_one_and_so_are_its_comments():
     assert by_label["ft-silver"].training.questions == "silver.jsonl"
     assert by_label["cp-held-out"].training.collections == ("other-books",)
     assert plan.benchmarks[1].files == ("mcq.csv", "freeform.csv", "cloze.csv")
+    assert plan.metrics.judge.name == "openai:NAME"
+
+
+@pytest.mark.parametrize(
+    ("judge", "expected"),
+    [
+        ('judge = "near"', ModelSpec("openai:one", "near", base_url="http://localhost:1/v1")),
+        ('judge = "openai:one"', ModelSpec("openai:one", "near", base_url="http://localhost:1/v1")),
+        ('judge = "openai:two"', ModelSpec("openai:two")),
+        ('[metrics.judge]\nname = "openai:two"\ntimeout = 60', ModelSpec("openai:two", timeout=60)),
+    ],
+)
+def test_a_judge_is_a_model_of_the_file_or_another_one(judge, expected):
+    model = '[[model]]\nname = "openai:one"\nlabel = "near"\nbase_url = "http://localhost:1/v1"\n'
+    assert parse(f"{SMALL}{model}[metrics]\n{judge}\n").metrics.judge == expected
 
 
 @pytest.mark.parametrize(
@@ -73,6 +88,8 @@ def test_the_commented_file_is_one_and_so_are_its_comments():
         ("benchmarks = 3\n" + SMALL.replace('benchmarks = ["primer"]', ""), "list of texts"),
         (SMALL + "[metrics]\nwindow = 1.5\n", "whole number"),
         ("metrics = 3\n" + SMALL, "begins with"),
+        (SMALL + "[metrics]\njudge = 3\n", "the judge is a model"),
+        (SMALL + "[metrics]\njudge = { name = 3 }\n", r"\[metrics.judge\] has name"),
         ("model = 3\n" + SMALL.split("[[")[0], "tables that begin"),
     ],
 )

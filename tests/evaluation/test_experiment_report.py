@@ -149,6 +149,8 @@ ASKED = question("freeform", 1)
         ({"supported": 0.0, "factual_accuracy": 0.4}, None, True),
         ({"factual_accuracy": 0.4}, None, True),
         ({"factual_accuracy": 0.6}, None, False),
+        ({"judged_accuracy": 0.5, "supported": 0.0}, None, False),
+        ({"judged_accuracy": 0.0, "supported": 1.0}, None, True),
         ({"bleu": 0.0}, None, False),
         ({}, "time out", True),
     ],

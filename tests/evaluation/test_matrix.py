@@ -1,5 +1,6 @@
 """A whole experiment: what is asked of whom, what is kept, and what a second run asks."""
 
+import json
 import tomllib
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,6 +12,8 @@ from climassay.errors import InputError, ModelError
 from climassay.evaluation.answer_scores import AnswerScorer
 from climassay.evaluation.examples import ExamplePool
 from climassay.evaluation.experiment_file import BenchmarkSpec, parse_plan
+from climassay.evaluation.experiment_report import experiment_report
+from climassay.evaluation.experiment_scores import score_experiment
 from climassay.evaluation.experiment_store import load_experiment
 from climassay.evaluation.matrix import Adapter, Bench, answers_wanted, read_benchmark, run_experiment
 from climassay.evaluation.settings import Sources
@@ -72,7 +75,7 @@ class Same:
 class Lab:
     """Opens scripted models and remembers what was opened."""
 
-    def __init__(self, write=None, choose=None, adapter=None):
+    def __init__(self, write=None, choose=None, adapter=None, judge=None):
         self.opened = []
         self.models = []
         self.closed = 0
@@ -81,6 +84,7 @@ class Lab:
         )
         self.choose = choose or (lambda prompt, options: options[0])
         self.adapter = adapter
+        self.judge = judge
 
     def open_model(self, spec, adapter):
         model = ScriptedModel(write=self.write, choose=self.choose, name=spec.name)
@@ -92,7 +96,7 @@ class Lab:
         return model
 
     def bench(self):
-        scorer = AnswerScorer(Letters(), "local:minilm", Same())
+        scorer = AnswerScorer(Letters(), "local:minilm", Same(), judge=self.judge)
         return Bench(
             self.open_model,
             Sources(lambda names: None, lambda name: POOL),
@@ -208,6 +212,33 @@ def test_a_metric_that_fails_is_missing_and_others_stay(store):
 def test_an_experiment_is_read_back_as_it_was(store):
     done = run(Lab(), store)
     assert load_experiment(store, done.run) == done
+
+
+def judging(prompt, _schema):
+    assert "Why does the sea rise?" in prompt
+    assert prompt.count("Because ice melts.") == 2  # reference and answer
+    return json.dumps({"reason": "Melting is what the reference says.", "verdict": "partly correct"})
+
+
+def test_a_judge_marks_freeform_answers_and_its_reasons_are_kept_and_shown(store):
+    judge = ScriptedModel(write=judging, name="local:judge")
+    done = run(Lab(judge=judge), store, plan('tasks = ["freeform", "cloze"]'))
+    silent = ScriptedModel(write=lambda *_: "I would rather not.", name="local:silent")
+    silent.fingerprint = "6" * 64
+    other = run(Lab(judge=silent), store, plan('tasks = ["freeform"]'))
+    judged = [one for one in done.outcomes if one.cell.task == "freeform"]
+    assert [one.scores["judged_accuracy"] for one in judged] == [0.5] * 4
+    assert {one.judgement.reason for one in judged} == {"Melting is what the reference says."}
+    assert all(one.judgement is None for one in done.outcomes if one.cell.task == "cloze")
+    assert done.metric_sources["judged_accuracy"] == "local:judge"
+    assert load_experiment(store, done.run) == done
+    assert "judged partly correct: Melting is what the reference says." in experiment_report(done).to_html()
+    score = score_experiment(done).get(judged[0].cell, "judged_accuracy")
+    assert (score.estimate.value, score.estimate.n, score.unscored) == (0.5, 1, 0)
+    # Where the judge fails, answers have no score, and are counted.
+    assert all("judged_accuracy" not in one.scores and one.judgement.error for one in other.outcomes)
+    assert all(count.unscored == (("judged_accuracy", 1),) for count in score_experiment(other).counts)
+    assert "not judged: " in experiment_report(other).to_html()
 
 
 def test_other_runs_are_no_experiments(store):

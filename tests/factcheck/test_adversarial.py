@@ -27,7 +27,7 @@ SHOWN = "The change in solar irradiance over the same interval was close to zero
 
 def number_of(prompt: str, beginning: str) -> str | None:
     """The number under which a passage lies before somebody."""
-    found = re.search(rf"(?:^|<user>)\[(\d+)\] {re.escape(beginning)}", prompt, re.MULTILINE)
+    found = re.search(rf"(?:^|<user>)\[(\d+)\] (?:[^\n]*\n)?{re.escape(beginning)}", prompt, re.MULTILINE)
     return found[1] if found else None
 
 
@@ -36,7 +36,7 @@ def book(prompt: str) -> View:
     number = number_of(prompt, FORCING)
     assert number is not None
     says = f"The effective forcing by CO2 was about 2.16 W m⁻² [{number}]. {SHOWN} [{number}]."
-    return View("incorrect", "high", "high", "high", placement="misleading", says=says)
+    return View("incorrect", "robust", "high", "high", placement="misleading", says=says)
 
 
 def pamphlet(prompt: str) -> View:
@@ -44,19 +44,19 @@ def pamphlet(prompt: str) -> View:
     number = number_of(prompt, SUNSPOTS)
     if SHOWN in prompt.partition("Question of")[2]:
         says = f"My source names active solar cycles but no measurement since 1950 [{number}]."
-        return View("inaccurate", "low", "medium", "medium", placement="outlier", says=says)
+        return View("inaccurate", "limited", "medium", "medium", placement="outlier", says=says)
     says = f"The twentieth century had some of the most active solar cycles on record [{number}]."
     return View("correct", "medium", "medium", "medium", placement="consensus", says=says)
 
 
 def mediator(prompt: str) -> View:
     """Is certain only where nobody contradicts the measurement any more."""
-    book_number = re.search(rf"{SHOWN}\. \[(\d+)\]", prompt)
+    book_number = re.search(rf"{SHOWN} \[(\d+)\]", prompt)
     assert book_number is not None
-    if re.search(r"^Pamphlet \(authority low\): correct;", prompt, re.MULTILINE):
+    if re.search(r"^Pamphlet \(authority low; [^\n]*\): correct;", prompt, re.MULTILINE):
         return View("misleading", "medium", "low", "low", says="One side has a measurement, the other a coincidence.")
     says = f"Sunlight has hardly changed, while CO2 traps more heat [{book_number[1]}]."
-    return View("incorrect", "high", "high", "high", says=says)
+    return View("incorrect", "robust", "high", "high", says=says)
 
 
 def reply(prompt: str) -> str:

@@ -3,10 +3,11 @@ from dataclasses import replace
 
 import pytest
 
+from climassay.claim_identity import claim_id, words_id
 from climassay.errors import InputError
-from climassay.factcheck.analysis import analyse, analysis_data
+from climassay.factcheck.analysis import analyse, analysis_data, stored_truths
 from climassay.factcheck.risk_coverage import probability_of
-from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER
+from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.models.contract import Usage
 from climassay.statistics import krippendorff_alpha, wilson_interval
 from factcheck_transcripts import UNSURE, checked, full_transcript, sentence, unchecked
@@ -42,7 +43,7 @@ TRUTHS = {"a": "incorrect", "b": "Inaccurate", "c": "misleading", "d": "incorrec
 def analysed(transcripts=None, truths=None, scale=CLIMATE_FEEDBACK, **options):
     return analyse(
         run() if transcripts is None else transcripts,
-        TRUTHS if truths is None else truths,
+        {claim_id(text): verdict for text, verdict in (TRUTHS if truths is None else truths).items()},
         scale,
         **{"resamples": 200, **options},
     )
@@ -240,12 +241,12 @@ def test_the_probability_is_that_of_the_label_given():
 def test_disagreements_are_listed_farthest_first_and_nei_is_none():
     found = analysed().disagreements
     assert [(one.claim, one.truth, one.verdict, one.distance) for one in found] == [
-        ("c", "misleading", "correct", 7),
-        ("b", "inaccurate", "incorrect", 1),
+        (claim_id("c"), "misleading", "correct", 7),
+        (claim_id("b"), "inaccurate", "incorrect", 1),
     ]
     assert found[0].probability == pytest.approx(0.7)
-    assert (found[0].confidence, found[0].explanation) == ("very high", "It is correct. [1]")
-    assert [one.claim for one in analysed(classes=7).disagreements] == ["c"]
+    assert (found[0].confidence, found[0].explanation) == ("very high", "It is correct [1].")
+    assert [one.claim for one in analysed(classes=7).disagreements] == [claim_id("c")]
 
 
 def test_nei_can_be_the_truth():
@@ -256,8 +257,18 @@ def test_nei_can_be_the_truth():
     ]
     analysis = analysed(checks, {"a": "NOT_ENOUGH_INFO", "b": "NOT_ENOUGH_INFO"}, scale)
     assert scores_of(analysis, "mediator", 3).rows.figures.accuracy.value == 0.5
-    assert [(one.claim, one.distance) for one in analysis.disagreements] == [("a", None)]
+    assert [(one.claim, one.distance) for one in analysis.disagreements] == [(claim_id("a"), None)]
     assert analysis.risk.points[-1].coverage == 0.5
+
+
+def test_published_verdicts_of_older_runs_are_found_by_the_words_where_those_tell_claims_apart():
+    claims = ["It rose by +0.5 percent.", "It rose by -0.5 percent.", "Ice melts."]
+    transcripts = [both("correct", "correct", "correct", text) for text in claims]
+    older = [{"claim": words_id(text), "verdict": "correct"} for text in claims[1:]]
+    found = stored_truths(older, transcripts)
+    assert [found.get(claim_id(text)) for text in claims] == [None, None, "correct"]
+    today = [{"claim": claim_id(text), "verdict": "correct"} for text in claims[1:]]
+    assert [stored_truths(today, transcripts).get(claim_id(text)) for text in claims] == [None, "correct", "correct"]
 
 
 def test_failed_calls_are_counted():
@@ -269,7 +280,7 @@ def test_failed_calls_are_counted():
     ("options", "message"),
     [
         ({"transcripts": []}, "no fact-check"),
-        ({"truths": {"a": "purple"}}, "'purple' of claim a is not of the scale climate-feedback"),
+        ({"truths": {"a": "purple"}}, "'purple'"),
         ({"scale": CLIMATE_FEVER}, "on the scale climate-feedback, not climate-fever"),
         ({"classes": 4}, "cannot be shown in 4 classes"),
     ],
@@ -278,6 +289,31 @@ def test_failed_calls_are_counted():
 def test_what_cannot_be_analysed_is_refused(options, message):
     with pytest.raises(InputError, match=message):
         analysed(**options)
+
+
+def test_verdicts_published_on_another_scale_are_compared_in_two_classes():
+    given = {"a": "false", "b": "mostly true", "c": "misleading", "d": "true"}
+    transcripts = [checked(name, ({"IPCC": label}, label), scale=ACCURACY, share=0.8) for name, label in given.items()]
+    truths = {"a": "inaccurate", "b": "correct but", "c": "mostly accurate", "d": "accurate"}
+    analysis = analysed(transcripts, truths, ACCURACY)
+    assert [len(one.classes) for one in analysis.scores[0].levels] == [2]
+    assert scores_of(analysis, "mediator", 2).rows.figures.accuracy.value == 0.75
+    assert analysis.shown == 2
+    [missed] = analysis.disagreements
+    assert (missed.claim, missed.truth, missed.verdict) == (claim_id("c"), "mostly accurate", "misleading")
+    assert missed.distance is None
+    assert dict(by_party(analysis.distributions)["published"].counts)["correct"] == 3
+    with pytest.raises(InputError, match="compared in 2 classes at most, not in 5"):
+        analysed(transcripts, truths, ACCURACY, classes=5)
+    own = analysed(transcripts, {"a": "false", "c": "true"}, ACCURACY)
+    assert [len(one.classes) for one in own.scores[0].levels] == [5, 2]
+
+
+def test_a_verdict_that_nothing_bears_does_not_count_as_one():
+    [first, *_] = run()
+    bare = replace(first, verdict=replace(first.verdict, explanation=()))
+    assert dict(analysed([bare]).outcomes)["not enough information"] == 1
+    assert scores_of(analysed([bare]), "mediator", 12).rows.nei == 1
 
 
 def test_a_run_without_debates_can_be_analysed():

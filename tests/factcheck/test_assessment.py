@@ -25,7 +25,7 @@ from debate_parts import drive
 PROMPT = (Message("user", "Claim: the Sun did it."),)
 BLANK = (Message("user", "Claim: N/A"),)
 LEVELS_WORDS = " {}; agreement: {}; confidence: {}"
-SURE = LEVELS_WORDS.format("high", "high", "very high")
+SURE = LEVELS_WORDS.format("robust", "high", "very high")
 MEDIUM = LEVELS_WORDS.format("medium", "medium", "medium")
 
 
@@ -79,12 +79,12 @@ def test_certainty_then_draft_then_verdict_then_explanation():
         "Information", "The claim is", "Evidence", "Likelihood", "Assessment", "Verdict", "Explanation"
     ]  # fmt: skip
     assert (found.verdict, found.placement, found.levels.likelihood) == ("misleading", "outlier", "very likely")
-    assert (found.levels.evidence, found.levels.agreement, found.levels.confidence) == ("high", "high", "very high")
+    assert (found.levels.evidence, found.levels.agreement, found.levels.confidence) == ("robust", "high", "very high")
     assert found.draft == found.explanation == "Sunlight has hardly changed."
     assert max(found.probabilities) == found.probabilities[CLIMATE_FEEDBACK.labels.index("misleading")]
     assert sum(found.probabilities) == pytest.approx(1)
     assert found.answer == (
-        "Information: enough\nThe claim is an outlier view\nEvidence: high; agreement: high; confidence: very high\n"
+        "Information: enough\nThe claim is an outlier view\nEvidence: robust; agreement: high; confidence: very high\n"
         "Likelihood: very likely\nAssessment: Sunlight has hardly changed.\nVerdict: misleading"
     )
 
@@ -100,7 +100,7 @@ def test_verdict_first_moves_the_verdict_and_nothing_else():
     assert found.verdict == "misleading"
     assert found.answer == (
         "Information: enough\nThe claim is an outlier view\nVerdict: misleading\n"
-        "Evidence: high; agreement: high; confidence: very high\nLikelihood: very likely\n"
+        "Evidence: robust; agreement: high; confidence: very high\nLikelihood: very likely\n"
         "Assessment: Sunlight has hardly changed."
     )
     asked = [

@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from climassay.factcheck.assessment import PLACEMENTS, Interview, Manner, answer_schema, assess, explain, read_answer
 from climassay.factcheck.levels import ALL_LEVELS, LIKELIHOODS, QUANTIFIABLE
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER, SCALES
+from climassay.factcheck.transcript import Quotation
 from climassay.models.contract import Completion, Message
 from debate_parts import drive
 
@@ -20,73 +21,97 @@ def interview(scale=CLIMATE_FEEDBACK, **changes):
     return Interview("m", PROMPT, (), scale, **changes)
 
 
-CERTAINTY = ["evidence", "agreement", "confidence", "likelihood", "assessment"]
+CERTAINTY = ["evidence", "agreement", "confidence", "likelihood"]
+JUDGED = ["quotations", "reasoning", "verdict", *CERTAINTY]
 
 
 @pytest.mark.parametrize(
     ("one", "manner", "order"),
     [
-        ({}, {}, ["information", "placement", *CERTAINTY, "verdict", "explanation"]),
-        ({}, {"verdict_first": True}, ["information", "placement", "verdict", *CERTAINTY, "explanation"]),
-        ({"gate": False}, {}, [*CERTAINTY, "verdict", "explanation"]),
-        ({"gate": False, "follow_up": True, "others": ("IPCC",)}, {},
-         [*CERTAINTY, "verdict", "explanation", "next", "questions"]),
+        ({"passages": (1, 4)}, {}, [*JUDGED, "placement", "explanation"]),
+        ({}, {}, [*JUDGED[1:], "placement", "explanation"]),
+        ({"passages": (1,)}, {"verdict_first": True},
+         ["verdict", "quotations", "reasoning", *CERTAINTY, "placement", "explanation"]),
+        ({"passages": (1,), "gate": False, "others": ("IPCC",)}, {}, [*JUDGED, "explanation", "questions"]),
+        ({"passages": (1,), "statements": (1, 2), "replies": 2}, {},
+         ["replies", "statements", *JUDGED[1:], "placement", "explanation"]),
     ],
-    ids=["advocate", "verdict first", "no gate", "mediator"],
+    ids=["advocate", "no passages", "verdict first", "mediator", "statements and replies"],
 )  # fmt: skip
 def test_fields_of_the_schema_stand_in_the_order_of_the_decisions(one, manner, order):
     schema = answer_schema(interview(**one), Manner("schema", **manner))
     assert list(schema["properties"]) == schema["required"] == order
     Draft202012Validator.check_schema(schema)
+    if "statements" in one:
+        several = schema["properties"]["statements"]["properties"]
+        assert list(several) == ["1", "2"]
+        assert all(list(part["properties"]) == JUDGED for part in several.values())
 
 
-def test_the_schema_knows_the_scale_and_no_information_only_behind_a_gate():
-    gated, free = (answer_schema(interview(CLIMATE_FEVER, gate=gate), Manner("schema")) for gate in (True, False))
-    assert gated["properties"]["verdict"]["enum"] == ["REFUTES", "DISPUTED", "SUPPORTS", "NOT_ENOUGH_INFO"]
-    assert free["properties"]["verdict"]["enum"] == ["REFUTES", "DISPUTED", "SUPPORTS"]
+def nodes(schema):
+    """Every node of a schema."""
+    yield schema
+    for part in schema.get("properties", {}).values():
+        yield from nodes(part)
+    if "items" in schema:
+        yield from nodes(schema["items"])
 
 
-def whole(**changes):
+def test_every_node_is_typed_and_no_information_is_always_a_verdict():
+    whole = interview(CLIMATE_FEVER, passages=(1, 2), others=("IPCC",), statements=(1, 2), replies=1)
+    schema = answer_schema(whole, Manner("schema"))
+    assert all("type" in node for node in nodes(schema))
+    assert all(not node["additionalProperties"] for node in nodes(schema) if node["type"] == "object")
+    verdicts = ["REFUTES", "DISPUTED", "SUPPORTS", "NOT_ENOUGH_INFO"]
+    assert schema["properties"]["verdict"]["enum"] == verdicts
+    assert schema["properties"]["statements"]["properties"]["2"]["properties"]["verdict"]["enum"] == verdicts
+
+
+def judged(**changes):
     return {
-        "information": "enough", "placement": "outlier", "evidence": "high", "agreement": "high",
-        "confidence": "very high", "likelihood": "likely", "assessment": "So.", "verdict": "misleading",
-        "explanation": "Because [1].", "next": "close the debate", "questions": [], **changes,
+        "quotations": [{"passage": 1, "quotation": "The Sun \n did not.", "side": "against"}], "reasoning": "So.",
+        "verdict": "misleading", "evidence": "robust", "agreement": "high", "confidence": "very high",
+        "likelihood": "unlikely", **changes,
     }  # fmt: skip
 
 
+def whole(**changes):
+    return {**judged(), "placement": "outlier", "explanation": "Because [1].", "questions": [], **changes}
+
+
 def test_one_request_is_enough():
-    asked = interview(follow_up=True, others=("IPCC", "WMO"))
+    asked = interview(passages=(1,), others=("IPCC", "WMO"), statements=(1, 2), replies=1)
     questions = [
         {"to": "WMO", "question": "Why \n so?"},
         {"to": "NASA", "question": "Who?"},
         {"to": "IPCC", "question": " "},
     ]
-    text = json.dumps(whole(questions=questions))
+    parts = {"1": judged(), "2": judged(verdict=CLIMATE_FEEDBACK.nei, quotations=[])}
+    text = json.dumps(whole(questions=questions, statements=parts, replies={"1": "Close to zero [1]."}))
     found, [[ask]] = drive(assess(asked, Manner("schema", temperature=0.5, seed=3)), lambda _: Completion(text, "stop"))
     assert ask.request.schema == answer_schema(asked, Manner("schema"))
     assert (ask.request.sampling.temperature, ask.request.sampling.seed) == (0.5, 3)
     assert (found.verdict, found.placement, found.draft, found.explanation) == (
         "misleading", "outlier", "So.", "Because [1].",
     )  # fmt: skip
-    assert (found.levels.confidence, found.levels.likelihood, found.goes_on) == ("very high", "likely", False)
+    assert found.quotations == (Quotation(1, "The Sun did not.", "against"),)
+    assert (found.levels.confidence, found.levels.likelihood, found.goes_on) == ("very high", "unlikely", True)
     assert found.questions == (("WMO", "Why so?"),)
+    assert found.replies == ("Close to zero [1].",)
+    assert [part.verdict for part in found.statements] == ["misleading", CLIMATE_FEEDBACK.nei]
     assert drive(explain(asked, Manner("schema"), found), None) == (found, [])
 
 
 def test_incoherent_certainty_is_mended_and_a_likelihood_without_confidence_left_out():
-    found = read_answer(whole(evidence="low", agreement="low"), interview())
+    found = read_answer(whole(evidence="limited", agreement="low"), interview())
     assert (found.levels.confidence, found.levels.likelihood) == ("low", None)
     assert read_answer(whole(likelihood="not quantified"), interview()).levels.likelihood is None
 
 
-@pytest.mark.parametrize("changes", [{"information": "not enough"}, {"verdict": CLIMATE_FEEDBACK.nei}])
-def test_no_information_is_a_verdict_behind_a_gate_and_an_error_without_one(changes):
-    found = read_answer(whole(**changes), interview())
+@pytest.mark.parametrize("gate", [True, False])
+def test_no_information_is_a_verdict_of_advocates_and_mediator_and_has_no_levels(gate):
+    found = read_answer(whole(verdict=CLIMATE_FEEDBACK.nei), interview(gate=gate))
     assert (found.verdict, found.levels, found.explanation) == (CLIMATE_FEEDBACK.nei, None, "Because [1].")
-    given_anyway = assess(interview(gate=False), Manner("schema"))
-    text = json.dumps(whole(**changes))
-    found, _ = drive(given_anyway, lambda _: Completion(text, "stop"))
-    assert found.verdict == ("misleading" if "information" in changes else None)
 
 
 def instances(schema):
@@ -96,13 +121,16 @@ def instances(schema):
     if schema["type"] == "object":
         return st.fixed_dictionaries({name: instances(part) for name, part in schema["properties"].items()})
     if schema["type"] == "array":
-        return st.lists(instances(schema["items"]), max_size=schema["maxItems"])
-    return st.text(max_size=min(20, schema["maxLength"]))
+        return st.lists(instances(schema["items"]), max_size=2)
+    if schema["type"] == "integer":
+        return st.integers(schema["minimum"], schema["maximum"])
+    return st.text(max_size=20)
 
 
 INTERVIEWS = st.builds(
-    interview, st.sampled_from(list(SCALES.values())), gate=st.booleans(), follow_up=st.booleans(),
-    others=st.sampled_from([(), ("IPCC",), ("IPCC", "WMO")]),
+    interview, st.sampled_from(list(SCALES.values())), gate=st.booleans(),
+    others=st.sampled_from([(), ("IPCC",), ("IPCC", "WMO")]), passages=st.sampled_from([(), (1,), (2, 7)]),
+    statements=st.sampled_from([(), (1, 2)]), replies=st.integers(0, 2),
 )  # fmt: skip
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -112,21 +140,25 @@ JSON = st.recursive(
 
 
 def is_legal(found, one):
-    """Whether an assessment can stand in a transcript."""
+    """Whether an assessment can stand in a transcript, once its quotations are looked up."""
     if found.error is not None:
         return found.verdict is None
-    if found.verdict == one.scale.nei:
-        return one.gate and found.levels is None
     levels = found.levels
-    return (
-        found.verdict in one.scale.labels
-        and any((levels.evidence, levels.agreement, levels.confidence) == (w.evidence, w.agreement, w.confidence)
-                for w in ALL_LEVELS)
+    certain = levels is None if found.verdict == one.scale.nei else (
+        any((levels.evidence, levels.agreement, levels.confidence) == (w.evidence, w.agreement, w.confidence)
+            for w in ALL_LEVELS)
         and (levels.likelihood is None or (levels.likelihood in LIKELIHOODS and levels.confidence in QUANTIFIABLE))
+    )  # fmt: skip
+    return (
+        found.verdict in (*one.scale.labels, one.scale.nei)
+        and certain
         and found.placement in (*PLACEMENTS, None)
         and found.goes_on in (True, False, None)
         and all(to in one.others and text for to, text in found.questions)
-    )  # fmt: skip
+        and all(isinstance(quotation.passage, int) for quotation in found.quotations)
+        and len(found.replies) == one.replies
+        and len(found.statements) == len(one.statements)
+    )
 
 
 @settings(deadline=None)

@@ -8,7 +8,7 @@ from climassay.errors import InputError
 from climassay.factcheck.claimreview import claim_review, claim_review_script
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.factcheck.transcript import Claim
-from factcheck_transcripts import checked, full_transcript, unchecked
+from factcheck_transcripts import checked, full_transcript, sentence, unchecked
 
 WHO = {"url": "https://example.org/checks/1", "author": "The Checkers"}
 NEI = CLIMATE_FEEDBACK.nei
@@ -38,7 +38,7 @@ def check_requirements(review):
     assert author["name"]
 
 
-@pytest.mark.parametrize("label", [*CLIMATE_FEEDBACK.labels, NEI])
+@pytest.mark.parametrize("label", CLIMATE_FEEDBACK.labels)
 def test_every_verdict_has_what_is_required(label):
     review = json.loads(json.dumps(claim_review(the_claim(label=label), **WHO)))
     check_requirements(review)
@@ -56,10 +56,11 @@ def test_the_more_true_the_higher_the_rating():
     assert (rating["ratingValue"], rating["bestRating"]) == (1, 3)
 
 
-def test_too_little_information_has_words_but_no_number():
-    rating = claim_review(the_claim(label=NEI), **WHO)["reviewRating"]
-    assert not {"ratingValue", "bestRating", "worstRating"} & set(rating)
-    assert "do not say enough" in rating["ratingExplanation"]
+def test_without_enough_information_or_evidence_there_is_nothing_to_rate():
+    unborne = checked("It warms.", ({"IPCC": "correct"}, "correct"), explanation=(sentence("I know.", in_house=True),))
+    for transcript in (the_claim(label=NEI), unborne):
+        with pytest.raises(InputError, match="ended as 'not enough information'"):
+            claim_review(transcript, **WHO)
 
 
 def test_what_is_known_is_said():
@@ -80,14 +81,29 @@ def test_what_is_known_is_said():
         "author": {"@type": "Organization", "name": "A columnist, The Daily"},
         "datePublished": "2023-04-28",
     }
-    assert review["reviewBody"].startswith("The Sun has not become brighter since 1950. [1]")
-    assert "(In-house knowledge)" in review["reviewBody"]
-    assert review["citation"][0].endswith("https://example.org/report?page=11")
+    # What no passage bears, and every mark of ours, stays out of what others publish.
+    assert review["reviewBody"] == "The Sun has not become brighter since 1950. Carbon dioxide has."
+    assert review["citation"] == [
+        {
+            "@type": "CreativeWork",
+            "name": "Physical climate",
+            "pagination": "11",
+            "url": "https://example.org/report?page=11",
+        },
+        {"@type": "CreativeWork", "name": "State of the Climate, Physical climate", "pagination": "12"},
+        {"@type": "CreativeWork", "name": "A pamphlet", "pagination": "13"},
+    ]
     assert "Confidence of the model: very high." in review["reviewRating"]["ratingExplanation"]
 
 
+def test_fixed_words_of_a_small_models_explanation_stay_out():
+    said = replace(sentence("x", 1), text="This is rated \u201ccorrect\u201d, because the ocean warms.")
+    review = claim_review(checked("It warms.", ({"IPCC": "correct"}, "correct"), explanation=(said,)), **WHO)
+    assert review["reviewBody"] == "The ocean warms."
+
+
 def test_a_source_that_is_an_address_is_where_the_claim_appears():
-    claim = Claim("c", "It warms.", "https://daily.example/column", "15-May-23")
+    claim = Claim("It warms.", "https://daily.example/column", "15-May-23")
     item = claim_review(the_claim(claim=claim), **WHO)["itemReviewed"]
     assert item == {"@type": "Claim", "appearance": {"@type": "CreativeWork", "url": "https://daily.example/column"}}
 

@@ -19,7 +19,8 @@ from climassay.factcheck.configuration import (
     load_settings,
     parse_settings,
 )
-from climassay.factcheck.scales import load_scale
+from climassay.factcheck.scales import SCALES, load_scale
+from climassay.models.profiles import ProfileSettings
 
 IPCC = AdvocateSettings("IPCC", collections=("ipcc",))
 
@@ -42,16 +43,22 @@ def test_the_commented_file_says_the_defaults(tmp_path):
     path.write_text(COMMENTED, encoding="utf-8")
     settings = load_settings(path)
     assert replace(settings, advocates=()) == DebateSettings()
-    assert settings.advocates == (IPCC, AdvocateSettings("abstracts", collections=("abstracts",), weight=0.4))
+    assert settings.advocates == (
+        replace(IPCC, weight=1.0),
+        AdvocateSettings("abstracts", collections=("abstracts",), weight=0.4),
+    )
 
 
 def test_the_commented_file_shows_every_entry():
     def entries(text):
         return set(re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE))
 
-    top, mediator, advocates = re.split(r"\[mediator\]|# One table for each advocate", COMMENTED)
-    assert entries(top) == {field.name for field in fields(DebateSettings)} - {"advocates", "mediator"}
+    top, mediator, profile, advocates = re.split(
+        r"\[mediator\]|# How the models are asked|# One table for each advocate", COMMENTED
+    )
+    assert entries(top) == {field.name for field in fields(DebateSettings)} - {"advocates", "mediator", "profile"}
     assert entries(mediator) == {field.name for field in fields(MediatorSettings)}
+    assert entries(profile) <= {field.name for field in fields(ProfileSettings)}
     assert entries(advocates) == {field.name for field in fields(AdvocateSettings)}
 
 
@@ -65,7 +72,9 @@ def test_what_the_commented_file_only_mentions_can_be_said_too():
 
 
 def test_every_choice_that_the_commented_file_names_is_one():
-    named = re.search(r"scale = .* or (.*), or a \.toml", COMMENTED)[1].split(", ")
+    shown = re.search(r"^scale = .*\n(?: +#.*\n)*", COMMENTED, re.MULTILINE)[0]
+    named = [name for name in SCALES if name in shown]
+    assert len(named) >= 4
     assert [load_scale(name).name for name in named] == named
     for entry, options in (("split", "model rules none"), ("elicitation", "scored schema auto"),
                            ("wording", "full brief auto")):  # fmt: skip

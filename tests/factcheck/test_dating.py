@@ -20,7 +20,7 @@ TODAY = datetime.date(2024, 6, 1)
 
 
 def claim(text, date=""):
-    return Claim("c", text, date=date)
+    return Claim(text, date=date)
 
 
 def passage(date=None, edition=None):

@@ -1,6 +1,5 @@
-"""Whole debates in their other forms: JSON answers, several models and collections, heads, entailment."""
+"""Whole debates by scores in their other forms: several models and collections, heads, entailment."""
 
-import json
 import re
 
 import pytest
@@ -16,6 +15,7 @@ from debate_tables import (
     PAMPHLET,
     PHYSICAL,
     PLAIN,
+    SCORED,
     SUN,
     Script,
     View,
@@ -26,91 +26,6 @@ from debate_tables import (
     hold,
     speaker_of,
 )
-from scripted_model import ScriptedModel
-
-# ------------------------------------------------------------------------------------------------ by JSON
-
-
-class JsonSpeaker:
-    """Answers each interview under its schema, and counts the rounds by who was asked how often."""
-
-    def __init__(self, **plans):
-        self.plans, self.rounds, self.model = plans, {}, ScriptedModel(write=self._write)
-        self.model.name = "openai:scripted"
-
-    def _write(self, prompt, schema):
-        if schema is None:
-            return (
-                "The change was close to zero [2]."
-                if "and answer" in prompt
-                else "Which record shows it, and since when?"
-            )
-        name = speaker_of(prompt)
-        self.rounds[name] = number = self.rounds.get(name, 0) + 1
-        plan = self.plans[name]
-        changes = plan[min(number, len(plan)) - 1]
-        known = {
-            "information": "enough", "placement": "consensus", "evidence": "medium", "agreement": "medium",
-            "confidence": "medium", "likelihood": "not quantified", "assessment": "A draft.", "verdict": "incorrect",
-            "explanation": f"{name} says so [1].", "next": "close the debate", "questions": [],
-        }  # fmt: skip
-        return json.dumps({field: {**known, **changes}[field] for field in schema["properties"]})
-
-
-def by_json(*advocates, rounds=3, **plans):
-    speaker = JsonSpeaker(**plans)
-    settings = DebateSettings(advocates, model="openai:scripted", split="none", check_claims=False, rounds=rounds)
-    names = dict.fromkeys(name for one in advocates for name in one.collections)
-    company = Company({"openai:scripted": speaker.model}, {name: collection(name) for name in names}, encoder=encoder())
-    return held(speaker, settings, company, SUN)
-
-
-def test_a_debate_by_json_takes_one_request_an_opinion_and_the_mediators_own_questions():
-    question = {"to": "Ice", "question": "Which record shows it?"}
-    found = by_json(
-        PHYSICAL,
-        ICE,
-        Physical=[{}],
-        Ice=[{"verdict": "correct"}, {"verdict": "inaccurate"}],
-        mediator=[{"next": "ask follow-up questions", "questions": [question]}, {}],
-    )
-    assert found.reasons == ["contrast", "close verdicts"]
-    [asked] = found.transcript.rounds[1].follow_ups
-    assert (asked.asker, asked.to, asked.question, asked.origin) == (
-        "mediator",
-        "Ice",
-        "Which record shows it?",
-        "model",
-    )
-    assert found.script.rounds == {"Physical": 2, "Ice": 2, "mediator": 2}
-    # Two opinions and a decision in each round, and one reply; the other requests tell contradictions.
-    assert len(found.script.model.texts) == 7
-    assert found.transcript.verdict.label == "incorrect"
-    assert found.transcript.verdict.probabilities == ()
-
-
-def test_questions_that_advocates_ask_in_json_are_put_to_whom_they_name():
-    found = by_json(
-        PHYSICAL,
-        ICE,
-        Physical=[{"questions": [{"to": "Ice", "question": "Which record?"}, {"to": "Nobody", "question": "Why?"}]}],
-        Ice=[{"verdict": "correct"}],
-        mediator=[{}],
-    )
-    asked = {(one.asker, one.to) for one in found.transcript.rounds[1].follow_ups}
-    assert asked == {("mediator", "Physical"), ("mediator", "Ice"), ("Physical", "Ice")}
-
-
-@pytest.mark.parametrize(("wish", "reasons"), [
-    ("close the debate", ["contrast", "mediator"]),
-    ("ask follow-up questions", ["contrast", "contrast", "round limit"]),
-])  # fmt: skip
-def test_in_json_the_mediator_says_itself_whether_to_go_on(wish, reasons):
-    changing = [{"verdict": verdict} for verdict in ("correct", "accurate", "mostly accurate")]
-    found = by_json(PHYSICAL, ICE, Physical=[{}], Ice=changing, mediator=[{"next": wish}])
-    assert found.reasons == reasons
-    assert not any(prompt.endswith("Next:") for prompt, _ in found.script.model.options)
-
 
 # ------------------------------------------------------------------------------------------------ who takes part
 
@@ -121,6 +36,8 @@ def test_every_participant_asks_its_own_model():
         (among(PHYSICAL, model="local:a"), among(ICE, model="local:b")),
         MediatorSettings(model="local:c"),
         model="local:a",
+        profile=SCORED,
+        scale="climate-feedback",
         split="none",
         rounds=2,
     )
@@ -148,7 +65,10 @@ def test_a_plain_advocate_judges_without_passages_and_all_it_says_is_in_house():
     assert (opinion.retrieved, opinion.removed_citations) == ((), 1)
     assert [(one.text, one.citations, one.in_house) for one in opinion.explanation] == [("It is well known.", (), True)]
     assert found.transcript.sources == ()
-    assert found.transcript.verdict.outcome == "verdict"
+    assert opinion.verdict == "incorrect"
+    # Its view is shown, but is no verdict that evidence bears.
+    verdict = found.transcript.verdict
+    assert (verdict.outcome, verdict.withheld, verdict.levels) == ("not enough information", "incorrect", None)
 
 
 def test_what_a_debate_used_is_what_its_models_were_asked_but_for_content_free_prompts():
@@ -177,7 +97,9 @@ def answered(settings, script, give):
         return end.value
 
 
-HEADED = DebateSettings((PHYSICAL,), model="local:scripted", split="none", head="head.json", scale="climate-fever")
+HEADED = DebateSettings(
+    (PHYSICAL,), model="local:scripted", profile=SCORED, split="none", head="head.json", scale="climate-fever"
+)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +124,9 @@ def test_entailment_is_measured_for_every_citation_of_the_verdict_and_the_last_o
     script = Script(
         {"Physical": [View(says="One thing [1]. Another [1, 2].")], "mediator": [View(says="So it is [2].")]}
     )
-    settings = DebateSettings((PHYSICAL,), model="local:scripted", split="none", entailment=True)
+    settings = DebateSettings(
+        (PHYSICAL,), model="local:scripted", scale="climate-feedback", profile=SCORED, split="none", entailment=True
+    )
     asked = []
 
     def give(ask):

@@ -1,6 +1,7 @@
 """What a run will take: the rehearsal asks what one round of real debates asks."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,9 @@ from climassay.factcheck.checking import make_claim, set_table
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, MediatorSettings
 from climassay.factcheck.estimate import SAMPLE, rehearse
 from climassay.models.openai_prices import Price
+from climassay.models.profiles import ProfileSettings
 from debate_parts import Shelf, company_of, debates
+from debate_tables import SCORED
 from scripted_model import ScriptedModel
 
 IPCC = AdvocateSettings("IPCC", collections=("ar6",), min_cosine=0.0, passages=1)
@@ -21,7 +24,7 @@ CLAIMS = [
 
 
 def debating(*advocates, **changes):
-    known = {"model": "local:scripted", "split": "rules", "check_claims": False, "rounds": 1}
+    known = {"model": "local:scripted", "split": "rules", "check_claims": False, "rounds": 1, "profile": SCORED}
     return DebateSettings(advocates or (IPCC, WMO, PLAIN), **{**known, **changes})
 
 
@@ -30,18 +33,22 @@ def shelves():
 
 
 def legal(prompt, schema):
-    """The first of all choices, and no parts of a claim."""
-    if schema is None:
-        return "It bears on it."
-    made = {
-        name: part["enum"][0] if "enum" in part else [] if part["type"] == "array" else "It bears on it."
-        for name, part in schema["properties"].items()
-    }
-    return json.dumps(made)
+    """The first of all choices, no parts of a claim, and a citation of a passage where there is one."""
+    passage = re.search(r"\[\d+\]", prompt.rpartition("<user>")[2])
+    words = "It bears on it." if passage is None else f"It bears on it {passage[0]}."
+    return words if schema is None else json.dumps(filled_in(schema, words))
+
+
+def filled_in(part, words):
+    if "enum" in part:
+        return part["enum"][0]
+    if part["type"] == "object":
+        return {name: filled_in(inner, words) for name, inner in part["properties"].items()}
+    return [] if part["type"] == "array" else words
 
 
 def estimated(rules, claims=CLAIMS, **others):
-    company = company_of(one := ScriptedModel(write=legal), *shelves(), **others)
+    company = company_of(one := ScriptedModel(write=legal, parameters=1), *shelves(), **others)
     return rehearse(set_table(rules, company), company, claims), one
 
 
@@ -70,6 +77,28 @@ def test_requests_are_those_of_one_round_of_real_debates(changes):
     assert all(len(transcript.rounds) == 1 and transcript.failures == 0 for transcript in held)
     assert found.claims == len(CLAIMS)
     assert found.requests == sum(transcript.usage.requests for transcript in held)
+
+
+def test_calls_in_sequence_are_those_a_claim_waits_for():
+    by_schema = {"profile": ProfileSettings("strong"), "split": "none"}
+    one, _ = estimated(debating(IPCC, **by_schema), CLAIMS[:1])
+    three, _ = estimated(
+        debating(IPCC, replace(IPCC, name="Second"), replace(IPCC, name="Third"), **by_schema), CLAIMS[:1]
+    )
+    # Advocates are asked side by side: more of them make more calls, and nobody waits longer.
+    assert three.requests > one.requests
+    assert three.sequence == one.sequence <= 4
+    more, _ = estimated(debating(IPCC, rounds=3, **by_schema), CLAIMS[:1])
+    assert (one.further_rounds, more.further_rounds) == (0, 2)
+    assert more.further_sequence == 2
+    assert estimated(debating(IPCC, rounds=3), CLAIMS[:1])[0].further_sequence is None
+
+
+def test_a_model_behind_a_server_is_as_fast_as_it_was():
+    company = company_of(ScriptedModel(name="openai:m", write=legal), *shelves())
+    table = set_table(debating(model="openai:m"), company)
+    found = rehearse(table, company, CLAIMS, pace={"openai:m": 2.5}.get)
+    assert found.seconds == pytest.approx(2.5 * found.requests)
 
 
 def test_an_advocate_without_passages_costs_nothing():

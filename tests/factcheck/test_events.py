@@ -12,7 +12,7 @@ from climassay.factcheck.stage import Retrieval, SourceBook
 from climassay.factcheck.steps import Found
 from climassay.factcheck.transcript import AdvocateOpinion, FollowUp
 from debate_parts import Shelf, company_of
-from debate_tables import PAMPHLET, PHYSICAL, SUN, Script, View, among, held
+from debate_tables import PAMPHLET, PHYSICAL, SCORED, SUN, Script, View, among, held
 from factcheck_transcripts import full_transcript, passage, transcripts
 
 
@@ -58,7 +58,14 @@ def test_passages_are_told_before_anybody_cites_them_and_again_when_they_lie_bef
     script = Script({"Physical": [View(says="It did not [1].")], "Pamphlet": [View("correct"), View("inaccurate")]})
     shelves = Shelf("physical", "The Sun is steady.", "Ice melts."), Shelf("pamphlet", "The Sun caused the warming.")
     advocates = [among(one, min_cosine=None, passages=1) for one in (PHYSICAL, PAMPHLET)]
-    settings = DebateSettings(tuple(advocates), model="local:scripted", split="none", check_claims=False)
+    settings = DebateSettings(
+        tuple(advocates),
+        model="local:scripted",
+        scale="climate-feedback",
+        profile=SCORED,
+        split="none",
+        check_claims=False,
+    )
     found = held(script, settings, company_of(script.model, *shelves), SUN)
     told, cited = {}, set()
     for event in found.events:

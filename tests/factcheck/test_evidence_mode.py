@@ -167,7 +167,7 @@ class Biased:
 
 def claims(*texts, evidence=2):
     passages = tuple(Evidence(f"Passage {number}.") for number in range(evidence))
-    return [EvidenceClaim(text, text, passages) for text in texts]
+    return [EvidenceClaim(text, passages) for text in texts]
 
 
 def test_calibration_undoes_what_the_model_always_prefers():
@@ -247,7 +247,7 @@ def test_verdicts_of_a_head():
     table = evidence_claims(40)
     readings = [Reading("contrast", (TELLING_LAYER,), "none")]
     head = train_head(table, table.rows[:30], EvidenceModel(), readings=readings, regularisations=(3.0,)).head
-    broken = EvidenceClaim("x", "X.", (Evidence("unreadable"),))
+    broken = EvidenceClaim("X.", (Evidence("unreadable"),))
     found = check_with_head([*table.rows[30:], broken], head, EvidenceModel())
     assert found[-1].verdict is None
     assert found[-1].error is not None

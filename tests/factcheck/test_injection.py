@@ -6,6 +6,7 @@ cited, and the control tokens of the model.
 """
 
 import functools
+import json
 import re
 from pathlib import Path
 
@@ -15,7 +16,21 @@ from climassay.factcheck.checking import Company
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
 from climassay.factcheck.scales import CLIMATE_FEEDBACK
 from climassay.models.contract import Message
-from debate_tables import ICE, PHYSICAL, SUN, UNSURE, Script, View, among, encoder, held, hold, make_collection
+from debate_tables import (
+    ICE,
+    PHYSICAL,
+    SCORED,
+    SUN,
+    UNSURE,
+    Script,
+    View,
+    among,
+    encoder,
+    held,
+    hold,
+    make_collection,
+    speaker_of,
+)
 from injections import INJECTIONS
 from tiny_models import smollm2
 
@@ -57,7 +72,10 @@ def debate(text: str, place: str, folder: str, **settings):
     known = company_with(text if place == "passage" else "The Sun is bright and warms the Earth.", folder)
     advocates = tuple(AdvocateSettings(name, collections=("shelf",), min_cosine=-1.0) for name in ("One", "Two"))
     chosen = DebateSettings(
-        advocates, model="local:scripted", **{"split": "none", "check_claims": False, "rounds": 2, **settings}
+        advocates,
+        model="local:scripted",
+        scale="climate-feedback",
+        **{"split": "none", "check_claims": False, "rounds": 2, "profile": SCORED, **settings},
     )
     company = Company({"local:scripted": script.model}, known.collections, encoder=encoder())
     return held(script, chosen, company, text if place == "claim" else SUN)
@@ -144,6 +162,88 @@ def test_an_answer_under_a_schema_stays_within_it(text, place, folder):
     transcript = hold(script, *advocates, claim=claim, elicitation="schema").transcript
     assert {tuple(fields["verdict"]["enum"]) for fields in asked} == {(*CLIMATE_FEEDBACK.labels, CLIMATE_FEEDBACK.nei)}
     assert (transcript.verdict.outcome, transcript.verdict.label) == ("failed", None)
+
+
+# ------------------------------------------------------------------------------------------------ one JSON answer
+
+PLAIN, MADE_UP = "It is as everybody says.", "Nothing of the kind was ever said."
+FORCING = "The forcing by CO2 was 2.16 W m⁻²."
+VERDICTS = {"One": "incorrect", "Two": "correct", "mediator": "incorrect"}
+
+
+@functools.cache
+def debate_by_json(text: str, place: str, folder: str):
+    """The same with a strong model, which puts the text into every field that takes words; and its schemas."""
+    words = text if place == "words" else MADE_UP
+    schemas = []
+
+    def write(prompt, schema):
+        if prompt.startswith("<system>You sort"):
+            count = len(re.findall(r"^Passage \d+", prompt, re.MULTILINE))
+            return json.dumps({"grades": [{"passage": number + 1, "grade": 2} for number in range(count)]})
+        fields, speaker = schema["properties"], speaker_of(prompt)
+        schemas.append(fields)
+        known = {
+            "quotations": [
+                {"passage": number, "quotation": said, "side": "against"}
+                for number in (1, 2)
+                for said in (words, FORCING)
+            ],
+            "reasoning": words, "verdict": VERDICTS[speaker], "evidence": "robust", "agreement": "high",
+            "confidence": "high", "likelihood": "extremely unlikely", "placement": "outlier",
+            "explanation": f"{words} That is in the passages [1] [2].",
+            "questions": [{"to": to, "question": words} for to in ("Two", "nobody")],
+            "replies": dict.fromkeys(fields.get("replies", {}).get("properties", ()), f"{words} So it is [2]."),
+        }  # fmt: skip
+        return json.dumps({name: known[name] for name in fields})
+
+    script = Script({})
+    script.model.write = write
+    known = company_with(text if place == "passage" else "The Sun is bright and warms the Earth.", folder)
+    advocates = tuple(AdvocateSettings(name, collections=("shelf",), min_cosine=-1.0) for name in ("One", "Two"))
+    chosen = DebateSettings(
+        advocates, model="local:scripted", scale="climate-feedback", split="none", check_claims=False, rounds=2
+    )
+    company = Company({"local:scripted": script.model}, known.collections, encoder=encoder())
+    return held(script, chosen, company, text if place == "claim" else SUN), schemas
+
+
+@PLACES
+@TEXTS
+def test_a_strong_model_is_asked_the_same_on_the_same_lines_and_no_text_becomes_a_system_message(text, place, folder):
+    (found, schemas), (plain, expected) = (debate_by_json(one, place, folder) for one in (text, PLAIN))
+    assert found.reasons == plain.reasons == ["contrast", "no change"]
+    assert [shape(prompt) for prompt in found.script.model.texts] == [shape(one) for one in plain.script.model.texts]
+    assert schemas == expected
+    line = " ".join(text.split())
+    for prompt in found.script.model.texts:
+        system, _, asked = prompt.partition("\n<user>")
+        assert line not in system
+        # It reaches the model, as material.
+        assert place == "words" or speaker_of(prompt) == "mediator" or line in asked
+
+
+@PLACES
+@TEXTS
+def test_what_a_strong_model_answers_is_looked_up(text, place, folder):
+    found, schemas = debate_by_json(text, place, folder)
+    transcript = found.transcript
+    labels = (*CLIMATE_FEEDBACK.labels, CLIMATE_FEEDBACK.nei)
+    assert {tuple(fields["verdict"]["enum"]) for fields in schemas} == {labels}
+    judged = [transcript.verdict, *(one for held in transcript.rounds for one in held.opinions)]
+    assert [judged[0].label, *(one.verdict for one in judged[1:])] == ["incorrect", *["incorrect", "correct"] * 2]
+    texts = {source.number: source.passage.text for source in transcript.sources}
+    assert len(texts) == 2
+    for one in judged:
+        # Of four quotations one is true: the other passage does not hold it, and neither holds the words.
+        [quotation] = one.quotations
+        assert (quotation.text, one.removed_quotations) == (FORCING, 3)
+        assert FORCING in texts[quotation.passage]
+        assert one.levels.likelihood is None
+        assert {number for some in one.explanation for number in some.citations} <= set(texts)
+    asked = transcript.rounds[1].follow_ups
+    assert {one.to for one in asked} == {"Two"}
+    assert all(set(some.citations) <= set(texts) for one in asked for some in one.reply)
 
 
 # ------------------------------------------------------------------------------------------------ tokens of a model

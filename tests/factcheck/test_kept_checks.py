@@ -6,8 +6,10 @@ from typing import get_args
 
 import pytest
 
+from climassay.claim_identity import claim_id, words_id
 from climassay.errors import InputError
 from climassay.factcheck import DebateSettings, advocates_from_names, from_data, make_claim
+from climassay.factcheck.check_tables import checks
 from climassay.factcheck.configuration import AdvocateSettings, MediatorSettings, parse_settings, settings_tables
 from climassay.factcheck.kept_check import LONGEST_COMMENT, PAGE, Reviewed, Wanted, check_data
 from climassay.factcheck.kept_checks import KeptChecks
@@ -105,12 +107,22 @@ def test_a_list_goes_on_behind_a_check_whatever_was_asked_meanwhile(store):
 
 def test_the_same_person_finds_the_check_of_the_same_claim_that_is_under_way(store):
     first, second = begun(store, by="ann"), begun(store)
-    assert store.under_way(make_claim("it  WARMS"), "ann", "two") == first
+    assert store.under_way(make_claim("it  WARMS."), "ann", "two") == first
     assert store.under_way(make_claim("It warms."), None, "two") == second
     assert store.under_way(make_claim("It warms."), "bob", "two") is None
     assert store.under_way(make_claim("It warms."), "ann", "three") is None
     store.stop(first)
     assert store.under_way(make_claim("It warms."), "ann", "two") is None
+
+
+def test_opposite_claims_are_two_whatever_ids_an_earlier_climassay_stored(store):
+    check = begun(store, "The trend is +0.5 percent.", by="ann")
+    words = words_id("The trend is -0.5 percent.")
+    assert words == words_id("The trend is +0.5 percent.")
+    store._database.write(lambda connection: connection.execute(checks.update().values(claim_id=words)))
+    assert store.under_way(make_claim("The trend is -0.5 percent."), "ann", "two") is None
+    assert store.under_way(make_claim("the trend is +0.5 percent."), "ann", "two") == check
+    assert store.get(check).about.claim.id == claim_id("The trend is +0.5 percent.")
 
 
 def test_the_last_word_of_each_person_counts_and_earlier_ones_are_kept(store):

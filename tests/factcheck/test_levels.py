@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from climassay.confidence import vocabulary
 from climassay.factcheck.levels import (
+    AGREEMENT,
     ALL_LEVELS,
     CONFIDENCES,
-    LEVELS,
+    EVIDENCE,
     LIKELIHOODS,
     QUANTIFIABLE,
     UNCERTAIN,
@@ -23,15 +25,15 @@ ASSESSMENTS = st.sampled_from(ALL_LEVELS)
 @pytest.mark.parametrize(
     ("evidence", "agreement", "allowed"),
     [
-        ("low", "low", ("very low", "low")),
-        ("low", "medium", ("very low", "low", "medium")),
-        ("low", "high", ("low", "medium", "high")),
+        ("limited", "low", ("very low", "low")),
+        ("limited", "medium", ("very low", "low", "medium")),
+        ("limited", "high", ("low", "medium", "high")),
         ("medium", "low", ("very low", "low", "medium")),
         ("medium", "medium", ("low", "medium", "high")),
         ("medium", "high", ("medium", "high", "very high")),
-        ("high", "low", ("low", "medium", "high")),
-        ("high", "medium", ("medium", "high", "very high")),
-        ("high", "high", ("high", "very high")),
+        ("robust", "low", ("low", "medium", "high")),
+        ("robust", "medium", ("medium", "high", "very high")),
+        ("robust", "high", ("high", "very high")),
     ],
 )
 def test_confidence_increases_towards_the_corner_of_high_evidence_and_agreement(evidence, agreement, allowed):
@@ -40,10 +42,12 @@ def test_confidence_increases_towards_the_corner_of_high_evidence_and_agreement(
 
 
 def test_words_stand_in_order():
-    assert LEVELS == ("low", "medium", "high")
+    # The words of the IPCC stand in one place more, where reports and drafts are read for them.
+    assert (EVIDENCE, AGREEMENT, CONFIDENCES) == (vocabulary.EVIDENCE, vocabulary.AGREEMENT, vocabulary.TAGS)
     assert CONFIDENCES == ("very low", "low", "medium", "high", "very high")
-    assert LIKELIHOODS[0] == "exceptionally unlikely"
-    assert LIKELIHOODS[-1] == "virtually certain"
+    middles = [sum(vocabulary.LIKELIHOOD_RANGES[term]) for term in LIKELIHOODS]
+    assert middles == sorted(middles)
+    assert len(LIKELIHOODS) == 10
     assert set(CONFIDENCES) - QUANTIFIABLE - UNCERTAIN == {"medium"}
 
 
@@ -53,7 +57,7 @@ def test_every_coherent_assessment_is_listed_once():
     assert {one.confidence for one in ALL_LEVELS} == set(CONFIDENCES)
 
 
-@given(st.sampled_from(LEVELS), st.sampled_from(LEVELS), st.sampled_from(CONFIDENCES))
+@given(st.sampled_from(EVIDENCE), st.sampled_from(AGREEMENT), st.sampled_from(CONFIDENCES))
 def test_an_incoherent_confidence_becomes_the_nearest_one_allowed(evidence, agreement, confidence):
     allowed = allowed_confidences(evidence, agreement)
     found = coherent(evidence, agreement, confidence)
@@ -65,8 +69,8 @@ def test_an_incoherent_confidence_becomes_the_nearest_one_allowed(evidence, agre
 
 
 def test_very_low_confidence_with_the_best_evidence_is_raised_no_further_than_needed():
-    assert coherent("high", "high", "very low") == "high"
-    assert coherent("low", "low", "very high") == "low"
+    assert coherent("robust", "high", "very low") == "high"
+    assert coherent("limited", "low", "very high") == "low"
 
 
 @given(st.lists(ASSESSMENTS, min_size=1, max_size=6), st.sampled_from(LIKELIHOODS))
@@ -75,8 +79,8 @@ def test_several_statements_hold_no_better_than_the_weakest(assessments, likelih
     assert Levels(found.evidence, found.agreement, found.confidence) in ALL_LEVELS
     assert found.likelihood is None
     for one in assessments:
-        assert LEVELS.index(found.evidence) <= LEVELS.index(one.evidence)
-        assert LEVELS.index(found.agreement) <= LEVELS.index(one.agreement)
+        assert EVIDENCE.index(found.evidence) <= EVIDENCE.index(one.evidence)
+        assert AGREEMENT.index(found.agreement) <= AGREEMENT.index(one.agreement)
         assert CONFIDENCES.index(found.confidence) <= CONFIDENCES.index(one.confidence)
 
 

@@ -7,8 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
+from climassay.factcheck import page_words
 from climassay.factcheck.page import claim_pieces, factcheck_page, notices, safe_link, standing
-from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER, load_scale
+from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER, load_scale
+from climassay.factcheck.shown import as_shown
 from climassay.factcheck.transcript import Subclaim
 from factcheck_transcripts import (
     checked,
@@ -21,6 +23,12 @@ from factcheck_transcripts import (
 )
 
 NEI = CLIMATE_FEEDBACK.nei
+UNBORNE = checked(
+    "Volcanoes emit more CO2 than people do.",
+    ({"IPCC": "mostly accurate"}, "mostly accurate"),
+    share=0.86,
+    explanation=(sentence("Volcanoes emit much.", in_house=True),),
+)
 VOID = {"meta", "br", "link", "img", "input"}
 
 
@@ -97,15 +105,21 @@ def test_a_page_says_what_came_out_and_how():
         "The claim is contradicted by the evidence.",
         "probability of 62%",
         "A columnist, The Daily, 2023-04-28",
-        "the finding has a probability of 90 to 100 per cent",
-        "Carbon dioxide has. [1] [2]",
-        "That is common knowledge. (In-house knowledge)",
+        "Likelihood that the claim is true",
+        "a probability of 0 to 10 per cent",
+        "What speaks for the claim",
+        "\u201cThe Sun drives the weather.\u201d",
+        "[3] A pamphlet (physical.pdf)",
+        "What speaks against it",
+        "\u201cSolar irradiance has changed little.\u201d",
+        "Carbon dioxide has [1] [2].",
+        "That is common knowledge (In-house knowledge).",
         "1 of 2 cited sentences got their citation by comparing",
         "argues the stance of pamphlet",
-        "It fell by 42 percent. [3] (42 not in the cited passage)",
+        "It fell by 42 percent [3] (42 not in the cited passage).",
         "In its view the claim is an outlier view",
         "mediator asks Pamphlet: Which measurement shows that CO2 does nothing?",
-        "Pamphlet replies: Plants like it. [3]",
+        "Pamphlet replies: Plants like it [3].",
         "closed the debate, because the mediator was satisfied",
         "held another round, because the informed advocates' verdicts were more than one step apart",
         "Draft, written before the verdict",
@@ -128,7 +142,6 @@ def test_warnings_come_before_the_explanation_and_name_everything():
     assert page.words.index("Before you rely on this") < page.words.index("Why")
     contrary = checked("It warms.", ({"IPCC": "correct"}, "correct"), contradicts=True, explanation=(sentence("No."),))
     assert notices(contrary)[0].startswith("The explanation seems to argue for the other side")
-    assert "The explanation cites no passage." in notices(contrary)
     assert notices(PAGES["one statement"]) == ()
 
 
@@ -142,6 +155,16 @@ def test_passages_that_do_not_entail_what_they_are_cited_for_are_warned_of():
     assert notices(weak) == ("1 sentence cites a passage that may not say so.",)
 
 
+def test_a_verdict_that_nothing_bears_is_not_shown_as_one():
+    page = page_of(replace(UNBORNE, rounds=()))
+    assert "No verdict: nothing in the sources bears one." in page.words
+    assert "mostly accurate" in " ".join(notices(as_shown(UNBORNE, CLIMATE_FEEDBACK)))
+    assert "The model gives this verdict" not in page.words
+    assert "How certain it is" not in page.words
+    assert 'class="scale' not in page.page
+    assert "passage-1" in page.ids
+
+
 @pytest.mark.parametrize("label", CLIMATE_FEEDBACK.labels)
 def test_the_scale_shows_where_the_verdict_stands(label):
     page = factcheck_page(checked("It warms.", ({"IPCC": label}, label)))
@@ -153,8 +176,7 @@ def test_the_scale_shows_where_the_verdict_stands(label):
 
 def test_too_little_information_is_said_plainly_with_what_was_searched():
     page = page_of(NEI_CHECK)
-    assert "do not say enough to judge this claim" in page.words
-    assert "No verdict was made up" in page.words
+    assert "No verdict: nothing in the sources bears one." in page.words
     assert "IPCC in ar6: 1 passage found ([1]), not enough to judge" in page.words
     assert 'class="scale"' not in page.page
     empty = replace(NEI_CHECK, rounds=tuple(
@@ -190,11 +212,32 @@ def test_other_scales_are_known_by_name_or_given():
     refuted = checked("It cools.", ({"IPCC": "REFUTES"}, "REFUTES"), scale=CLIMATE_FEVER)
     assert "is refuted by the evidence" in page_of(refuted).words
     own = replace(CLIMATE_FEVER, name="mine")
-    assert "mine: REFUTES" in page_of(replace(refuted, scale="mine"), scale=own).words
+    assert (
+        "mineREFUTES: the claim is refuted by the evidence." in page_of(replace(refuted, scale="mine"), scale=own).words
+    )
     with pytest.raises(InputError, match="no scale 'mine'"):
         factcheck_page(replace(refuted, scale="mine"))
     with pytest.raises(InputError, match="not a verdict of the scale"):
         factcheck_page(replace(refuted, scale="binary"))
+
+
+def test_five_steps_are_named_and_each_is_defined():
+    page = page_of(checked("It warms.", ({"IPCC": "mostly true"}, "mostly true"), scale=ACCURACY))
+    assert re.findall(r"<li[^>]*><span>([^<]*)</span></li>", page.page) == list(ACCURACY.labels)
+    for label in (*ACCURACY.labels, ACCURACY.nei):
+        assert f"{label}: the claim {ACCURACY.meaning(label)}." in page.words
+
+
+@pytest.mark.parametrize("transcript", [full_transcript(), PAGES["one statement"], NEI_CHECK])
+def test_what_a_demonstration_model_made_says_so(transcript):
+    assert page_words.DEMONSTRATION in page_of(transcript).words
+    strong = replace(
+        transcript,
+        mediator="expert, openai:strong",
+        advocates=tuple(replace(one, model="openai:strong") for one in transcript.advocates),
+    )
+    assert page_words.DEMONSTRATION not in page_of(strong).words
+    assert page_words.DEMONSTRATION in page_of(replace(strong, demonstration=True)).words
 
 
 ATTACK = "\"'></p><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}"

@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from climassay.claim_identity import claim_id
 from climassay.factcheck.analysis import analyse
 from climassay.factcheck.report import analysis_tables, factcheck_report
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER
@@ -32,7 +33,8 @@ def run(size=24):
 
 def analysed(*given, classes=7):
     transcripts, truths = given or run()
-    return analyse(transcripts, truths, CLIMATE_FEEDBACK, classes=classes, resamples=100)
+    known = {claim_id(text): verdict for text, verdict in truths.items()}
+    return analyse(transcripts, known, CLIMATE_FEEDBACK, classes=classes, resamples=100)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +166,7 @@ def test_the_headline_says_whether_a_constant_answer_is_as_good(size, wrong, wor
 
 
 def test_disagreements_link_to_their_place_and_their_page(analysis):
-    report = factcheck_report(analysis, file="x", pages={"Claim 6.": "claims/6.html"})
+    report = factcheck_report(analysis, file="x", pages={claim_id("Claim 6."): "claims/6.html"})
     (cases,) = blocks(report, Cases)
     assert len(cases.cases) == len(analysis.disagreements) > 3
     anchors = Anchors(report.to_html())
@@ -177,7 +179,7 @@ def test_disagreements_link_to_their_place_and_their_page(analysis):
 def test_published_figures_are_shown_for_their_scale_only(analysis):
     assert "62.94 / 38.87" in factcheck_report(analysis, file="x").to_html()
     scale = CLIMATE_FEVER
-    fever = analyse([checked("a", ({"E": "SUPPORTS"}, "SUPPORTS"), scale=scale)], {"a": "SUPPORTS"}, scale)
+    fever = analyse([checked("a", ({"E": "SUPPORTS"}, "SUPPORTS"), scale=scale)], {claim_id("a"): "SUPPORTS"}, scale)
     page = factcheck_report(fever, file="x").to_html()
     assert "62.94" not in page
     assert "No verdict differs from the published one." in page
@@ -200,8 +202,8 @@ def test_a_run_in_which_nothing_was_debated_has_a_report():
 def test_nothing_that_people_or_models_write_becomes_markup():
     attack = "\"'><script>alert(1)</script>"
     attacked = with_text_everywhere(full_transcript(), attack)
-    attacked = replace(attacked, claim=replace(attacked.claim, id=attack), without=((attack, "correct"),))
-    analysis = analysed([attacked], {attack: "correct"})
+    attacked = replace(attacked, without=((attack, "correct"),))
+    analysis = analysed([attacked], {attacked.claim.text: "correct"})
     page = factcheck_report(analysis, file=attack, facts=((attack, attack),)).to_html()
     anchors = Anchors(page)
     assert "script" not in anchors.tags

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from climassay.errors import InputError
+from climassay.factcheck.configuration import DebateSettings
 from climassay.factcheck.scales import (
+    ACCURACY,
     BINARY,
     CLIMATE_FEEDBACK,
     CLIMATE_FEVER,
@@ -92,6 +94,27 @@ def test_a_built_in_scale_is_whole(scale):
         right = {scale.collapse(label, 2) for label in scale.correct}
         wrong = {scale.collapse(label, 2) for label in scale.labels if not scale.is_correct(label)}
         assert not right & wrong
+
+
+def test_the_scale_for_people_has_five_steps_that_say_what_they_mean():
+    assert len(ACCURACY.labels) == 5
+    assert load_scale(DebateSettings().scale) is ACCURACY
+    assert len({ACCURACY.meaning(label) for label in (*ACCURACY.labels, ACCURACY.nei)}) == 6
+
+
+def test_scales_understand_each_others_verdicts_by_their_side_and_no_finer():
+    for ours, theirs in ((ACCURACY, CLIMATE_FEEDBACK), (CLIMATE_FEEDBACK, ACCURACY), (BINARY, CLIMATE_FEEDBACK)):
+        for label in theirs.labels:
+            side = "correct" if theirs.is_correct(label) else "incorrect"
+            assert ours.match(label, 2) == side
+            assert ours.comparable_counts([label])[-1] == 2
+    assert ACCURACY.match("inaccurate") is None
+    assert ACCURACY.comparable_counts(["inaccurate", "NEI"]) == (2,)
+    assert ACCURACY.comparable_counts(["True", "mostly_false"]) == (5, 2)
+    assert CLIMATE_FEEDBACK.comparable_counts(()) == (12, 7, 5, 2)
+    # On which side "disputed" lies nobody has said.
+    with pytest.raises(InputError, match="'DISPUTED' is not of the scale accuracy"):
+        ACCURACY.comparable_counts(["true", "DISPUTED"])
 
 
 def test_labels_and_levels_that_a_scale_does_not_have():
@@ -233,7 +256,9 @@ def test_tables_that_are_none(table, words):
 
 
 def test_files_that_are_no_scale(tmp_path):
-    with pytest.raises(InputError, match="There is no scale 'fever': there are climate-feedback, climate-fever"):
+    with pytest.raises(
+        InputError, match="There is no scale 'fever': there are accuracy, climate-feedback, climate-fever"
+    ):
         load_scale("fever")
     with pytest.raises(InputError, match="There is no file at"):
         load_scale(str(tmp_path / "none.toml"))

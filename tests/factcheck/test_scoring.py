@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER, SCIENCE_FEEDBACK, parse_scale
-from climassay.factcheck.scoring import NO_VERDICT, claim_key, score_verdicts
+from climassay.factcheck.scoring import NO_VERDICT, score_verdicts
 from climassay.statistics import bootstrap_interval
 
 SHARED = Path(__file__).parents[3] / "shared"
@@ -218,27 +218,6 @@ def test_predictions_that_are_not_of_the_scale():
 def test_what_cannot_be_scored(truth, predicted, options, words):
     with pytest.raises(InputError, match=words):
         score(truth, predicted, **options)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "CO2 isn’t “the” cause",
-        "co2 isn't the cause",
-        "  CO2\tisn't\nthe cause ",
-        '"CO2 isn\'t ‘the’ cause"',
-        "CO₂ isn't the cause",
-    ],
-)
-def test_spellings_of_one_claim(text):
-    assert claim_key(text) == "co2 isn't the cause"
-
-
-@pytest.mark.parametrize(
-    ("first", "second"), [("It is warming.", "It isn't warming."), ("we're", "were"), ("1.5 °C", "15 °C")]
-)
-def test_claims_that_differ(first, second):
-    assert claim_key(first) != claim_key(second)
 
 
 def test_duplicates_are_told_by_the_claim_and_the_first_is_kept():

@@ -67,8 +67,8 @@ def changed(*path, to):
         (changed("rounds", 0, "number", to=True), "rounds[0].number must be a whole number"),
         (changed("rounds", 0, "number", to=1.5), "rounds[0].number must be a whole number"),
         (changed("rounds", 0, "opinions", to="none"), "rounds[0].opinions must be a list"),
-        (changed("rounds", 1, "opinions", 2, "levels", "evidence", to="robust"), "can be low, medium, high"),
-        (changed("rounds", 1, "opinions", 2, "levels", "evidence", to=["low"]), "can be low, medium, high"),
+        (changed("rounds", 1, "opinions", 2, "levels", "evidence", to="strong"), "can be limited, medium, robust"),
+        (changed("rounds", 1, "opinions", 2, "levels", "evidence", to=["low"]), "can be limited, medium, robust"),
         (changed("verdict", "probabilities", 0, to=float("nan")), "verdict.probabilities[0] must be a finite number"),
         (changed("verdict", "probabilities", 0, to=10**400), "verdict.probabilities[0] must be a finite number"),
         (changed("prefixed", to=1), "prefixed must be true or false"),
@@ -85,6 +85,15 @@ def test_damaged_data_is_refused_with_its_place(data, message):
     with pytest.raises(InputError) as refused:
         from_data(data)
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(("earlier", "now"), [("low", "limited"), ("medium", "medium"), ("high", "robust")])
+def test_levels_of_evidence_in_earlier_words_are_read_in_those_of_the_ipcc(earlier, now):
+    path = ("rounds", 1, "opinions", 2, "levels", "evidence")
+    given = changed(*path, to=earlier)
+    before = json.dumps(given)
+    assert as_data(from_data(given)) == changed(*path, to=now)
+    assert json.dumps(given) == before
 
 
 def test_a_check_without_debate_comes_back():

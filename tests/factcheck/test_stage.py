@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
-from climassay.factcheck.assessment import Assessment, Manner
+from climassay.factcheck.assessment import Manner
 from climassay.factcheck.scales import BINARY
 from climassay.factcheck.stage import (
     TEMPLATES,
@@ -18,12 +18,10 @@ from climassay.factcheck.stage import (
     last_question,
     load_templates,
     material,
-    quotation,
-    told,
+    provenance,
 )
 from climassay.factcheck.steps import Found
 from climassay.grounding import AnswerSentence
-from debate_parts import WordEncoder
 
 
 def passage(name, text="Arctic ice melts. Cows graze."):
@@ -96,41 +94,14 @@ def exhibits(*texts):
     return [Exhibit(number, passage(str(number), text), text) for number, text in enumerate(texts, start=3)]
 
 
-def test_the_nearest_sentence_is_quoted_with_its_passage():
-    shown = exhibits("Cows graze. Grass grows.", "The Arctic ice melts fast. Nobody knows.")
-    sentence = quotation("the Arctic ice melts", shown, WordEncoder())
-    assert sentence.text == "A passage says: \u201cThe Arctic ice melts fast\u201d."
-    assert (sentence.citations, sentence.origin, sentence.in_house) == ((4,), "attributed", False)
-    assert sentence.support == pytest.approx(4 / 20**0.5)
-
-
-def test_a_passage_without_a_sentence_can_be_quoted():
-    assert quotation("ice", exhibits("ice"), WordEncoder()).text == "A passage says: \u201cice\u201d."
-
-
-def test_an_explanation_that_cannot_be_used_gives_way_to_a_quotation():
-    shown = exhibits("The ice melts. Cows graze.")
-    grounded = stage(WordEncoder())
-    sentences, removed = grounded.explained(Assessment(explanation="The ice melts [3]. So it is [9]."), "ice", shown)
-    assert ([one.citations for one in sentences], removed) == ([(3,), ()], 1)
-    sentences, removed = grounded.explained(Assessment(explanation="[9]"), "ice melts", shown)
-    assert [one.text for one in sentences] == ["A passage says: \u201cThe ice melts\u201d."]
-    assert grounded.explained(Assessment(), "ice", []) == ((), 0)
-    assert stage(None).explained(Assessment(), "ice", shown) == ((), 0)
-
-
-def test_a_sentence_that_was_cut_off_is_left_out():
-    sentences, _ = stage(WordEncoder()).explained(Assessment(explanation="Ice melts. And the", cut=True), "ice", [])
-    assert [one.text for one in sentences] == ["Ice melts."]
-
-
 # ------------------------------------------------------------------------------------------------------------ prompts
 
 
 def test_every_template_is_loaded_and_brief_ones_are_used_where_there_are_some():
     assert set(load_templates()) == set(TEMPLATES)
     values = {"name": "IPCC", "kind": "collection", "stance": "", "claim": "C", "statement": "C", "sources": [],
-              "opinions": [], "exchanges": []}  # fmt: skip
+              "opinions": [], "exchanges": [], "about": "A book.", "others": [], "ask": False, "most_questions": 3,
+              "statements": [], "questions": []}  # fmt: skip
     full, brief = stage().messages("advocate", **values), stage(brief=True).messages("advocate", **values)
     assert len(full.messages[0].content) > 2 * len(brief.messages[0].content)
     assert "is contradicted by the evidence" in full.messages[1].content
@@ -156,16 +127,22 @@ def test_material_is_one_line(text):
     assert material(text).split() == text.split()
 
 
-def test_what_others_said_is_told_with_citations_and_cut():
+def test_what_others_said_is_told_with_citations_and_cut_for_small_models_only():
     sentences = [
         AnswerSentence("Ice melts.", (1, 2), "model", False, 1.0),
         AnswerSentence("So.", (), "none", True, 0.0),
     ]
-    assert told(sentences) == "Ice melts. [1] [2] So. (In-house knowledge)"
-    assert told([]) == ""
-    long = told([AnswerSentence("word " * 200, (), "none", False, 0.0)])
-    assert len(long.split()) == 91
-    assert long.endswith(" ...")
+    assert stage().told(sentences) == "Ice melts [1] [2]. So (In-house knowledge)."
+    assert stage().told([]) == ""
+    long = [AnswerSentence("word " * 200, (), "none", False, 0.0)]
+    assert len(stage().told(long).split()) == 91
+    assert stage().told(long).endswith(" ...")
+    assert len(stage(elicitation="schema").told(long).split()) == 200
+
+
+def test_a_passage_comes_with_report_chapter_page_and_year_and_without_its_address():
+    shown = replace(passage("a"), report="AR6", chapter="Ocean", first_page=7, date="2021-08-09", url="https://x.y")
+    assert provenance(shown) == "AR6, A book (book.md), Ocean, p. 7, 2021"
 
 
 @pytest.mark.parametrize(
@@ -182,18 +159,3 @@ def test_what_others_said_is_told_with_citations_and_cut():
 )
 def test_a_question_ends_at_its_mark_and_has_four_words(text, question):
     assert last_question(text) == question
-
-
-def test_words_that_lead_into_an_explanation_do_not_take_part_in_its_attribution():
-    shown = [Exhibit(1, passage("a", "Arctic ice melts."), "Arctic ice melts.")]
-    lead = "This is rated \u201cincorrect\u201d, because"
-    said = Assessment("incorrect", explanation="arctic ice melts.", lead=lead)
-    [sentence], _ = stage(WordEncoder()).explained(said, "ice", shown)
-    [alone], _ = stage(WordEncoder()).explained(replace(said, lead=""), "ice", shown)
-    assert (sentence.text, sentence.citations) == (f"{lead} arctic ice melts.", (1,))
-    assert (alone.text, alone.support) == ("arctic ice melts.", sentence.support)
-
-
-def test_without_information_nothing_is_quoted():
-    shown = [Exhibit(1, passage("a"), "Arctic ice melts.")]
-    assert stage(WordEncoder()).explained(Assessment(BINARY.nei), "ice", shown) == ((), 0)

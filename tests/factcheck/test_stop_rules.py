@@ -85,16 +85,16 @@ def test_a_contrast_opens_a_round_in_which_everybody_sees_the_first_opinions_the
         first, second = held.script.prompts_of(name, "Information")
         assert "What the advocates said at first" not in first
         for words in (
-            "- Physical: incorrect. Irradiance hardly changed. [1]",
-            "- Ice: correct. The forcing says so. [4]",
-            "- Model: inaccurate. It is widely known. (In-house knowledge)",
+            "- Physical: incorrect. Irradiance hardly changed [1].",
+            "- Ice: correct. The forcing says so [4].",
+            "- Model: inaccurate. It is widely known (In-house knowledge).",
             f"Question of mediator to Ice: {asked.question}",
-            "Reply of Ice: The change was close to zero. [4]",
+            "Reply of Ice: The change was close to zero [4].",
         ):
             assert words in second
     third = held.script.prompts_of("mediator", "Evidence")[1]
-    assert "Ice (authority medium): incorrect" in third
-    assert "Reply of Ice: The change was close to zero. [4]" in third
+    assert "Ice (authority medium; source: Principles of Physical Climate): incorrect" in third
+    assert "Reply of Ice: The change was close to zero [4]." in third
 
 
 def test_in_the_third_round_the_opinions_shown_are_still_the_first_ones_and_earlier_replies_are_not_forgotten():
@@ -107,7 +107,7 @@ def test_in_the_third_round_the_opinions_shown_are_still_the_first_ones_and_earl
     held = hold(script, PHYSICAL, ICE, rounds=4)
     assert held.reasons == ["contrast", "contrast", "close verdicts"]
     third = script.prompts_of("Ice", "Information")[2]
-    assert "- Ice: correct. At first." in third
+    assert "- Ice: correct. At first (In-house knowledge)." in third
     assert "Later." not in third
     every = [one.question for round_ in held.transcript.rounds for one in round_.follow_ups]
     assert len(set(every)) == 4
@@ -234,7 +234,10 @@ def test_the_only_informed_advocate_is_leant_to_with_a_caveat():
     assert (verdict.outcome, verdict.label) == ("verdict", "misleading")
     assert verdict.caveats == ("Only Ice has information on this claim: the evidence is not broadly substantiated.",)
     [prompt] = held.script.prompts_of("mediator", "Evidence")
-    assert "Physical" not in prompt
+    # It is told who abstained, and why.
+    assert (
+        "Physical (authority high; source: Principles of Physical Climate) gives no verdict: what was found" in prompt
+    )
 
 
 def test_without_any_information_the_mediator_is_not_asked():
@@ -255,7 +258,7 @@ def test_without_any_relevant_passage_no_model_is_asked_at_all():
     assert held.transcript.usage.requests == 0
 
 
-LACKING = [NEI, View("unsupported", evidence="low", agreement="medium", confidence="low")]
+LACKING = [NEI, View("unsupported", evidence="limited", agreement="medium", confidence="low")]
 
 
 @pytest.mark.parametrize("lacking", LACKING, ids=["nei", "unsupported"])
@@ -360,7 +363,9 @@ def by_statement(brighter, warm):
 
 
 def test_subclaims_are_judged_apart_and_aggregated_by_each_advocate():
-    physical = by_statement(View("incorrect", confidence="high"), View("inaccurate", evidence="low", confidence="low"))
+    physical = by_statement(
+        View("incorrect", confidence="high"), View("inaccurate", evidence="limited", confidence="low")
+    )
     held = debate({"Physical": physical, "Ice": by_statement(NEI, View("incorrect"))}, claim=TWO, split="rules")
     [round_] = held.transcript.rounds
     assert [(one.advocate, one.subclaim, one.verdict) for one in round_.parts] == [
@@ -371,13 +376,13 @@ def test_subclaims_are_judged_apart_and_aggregated_by_each_advocate():
     ]
     whole = round_.opinions[0]
     assert (whole.subclaim, whole.verdict, whole.informed) == (None, "incorrect", True)
-    assert (whole.levels.evidence, whole.levels.confidence) == ("low", "low")
+    assert (whole.levels.evidence, whole.levels.confidence) == ("limited", "low")
     assert set(whole.retrieved) == {number for one in round_.parts[:2] for number in one.retrieved}
     asked = [prompt for prompt, _ in held.script.model.options if prompt.startswith("<system>You bring")]
     told = '"The Sun has become brighter since 1950.": incorrect\n"Carbon dioxide does not warm the Earth.": inaccurate'
     assert any(told in prompt for prompt in asked)
     [prompt] = held.script.prompts_of("mediator", "Evidence")
-    assert '- "Carbon dioxide does not warm the Earth.": inaccurate' in prompt
+    assert '- on "Carbon dioxide does not warm the Earth.": inaccurate' in prompt
 
 
 def test_a_whole_that_is_unsupported_on_low_evidence_is_no_view():
@@ -412,7 +417,8 @@ def test_the_models_subclaims_are_debated_by_what_they_say_and_keep_their_places
         ("The Sun has become brighter since 1950", "The Sun has become brighter since 1950."),
         ("Carbon dioxide does not warm the Earth", "Carbon dioxide does not warm the Earth at all."),
     )
-    text = json.dumps({"parts": [{"quotation": quotation, "statement": said} for quotation, said in parts]})
+    given = [{"quotation": quotation, "statement": said, "queries": []} for quotation, said in parts]
+    text = json.dumps({"reason": "", "kind": "checkable", "parts": given})
     held = debate({}, claim=TWO, split="model", split_text=text, context_prefix=True)
     one, other = held.transcript.subclaims
     assert (held.transcript.split, TWO[other.start : other.end]) == ("model", "Carbon dioxide does not warm the Earth")
@@ -449,7 +455,7 @@ def test_with_an_adversary_the_mediator_is_neutral_and_trusts_nobody_beforehand(
 )
 def test_authority_is_told_in_words(weight, word):
     [prompt] = debate({}, PHYSICAL, among(ICE, weight=weight)).script.prompts_of("mediator", "Evidence")
-    assert f"Ice (authority {word}): incorrect" in prompt
+    assert f"Ice (authority {word}; source: Principles of Physical Climate): incorrect" in prompt
 
 
 def test_the_pool_weighs_probabilities_by_authority():
@@ -513,7 +519,7 @@ def test_an_explanation_for_the_other_side_is_marked(side, contradicts):
 VIEWS = st.builds(
     View,
     verdict=st.sampled_from(CLIMATE_FEVER.labels),
-    evidence=st.sampled_from(["low", "medium"]),
+    evidence=st.sampled_from(["limited", "medium"]),
     agreement=st.just("medium"),
     confidence=st.sampled_from(["low", "medium"]),
     informed=st.booleans(),

@@ -2,15 +2,17 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.factcheck.subclaims import MOST, by_rules, locate, split_claim, whole
+from climassay.factcheck.subclaims import MOST, by_rules, locate, read_claim, whole
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import Completion
+from climassay.models.profiles import SMALL, STRONG
 from climassay.prompts import load_prompt
 from debate_parts import drive
 
@@ -73,9 +75,19 @@ def test_more_pieces_than_allowed_end_in_one_last_piece():
 # ------------------------------------------------------------------------------------------------------- by a model
 
 
-def split(text, answer, splitter="model"):
+TEMPLATES = {name: load_prompt(f"factcheck_{name}") for name in ("split", "split_brief")}
+
+
+def read(text, answer, splitter="model", profile=STRONG):
     completion = answer if isinstance(answer, Completion) else Completion(answer, "stop")
-    return drive(split_claim(text, splitter, "m", load_prompt("factcheck_split")), lambda _: completion)
+    return drive(read_claim(text, splitter, "m", profile, TEMPLATES), lambda _: completion)
+
+
+def split(text, answer, splitter="model"):
+    """What a small model makes of a claim: its parts, and who made them."""
+    reading, batches = read(text, answer, splitter, SMALL)
+    assert (reading.kind, reading.reason) == ("checkable", "")
+    return (reading.subclaims, reading.splitter), batches
 
 
 def parts(*pairs):
@@ -174,6 +186,92 @@ def test_no_model_is_asked_where_none_splits(splitter):
     assert batches == []
     assert who == splitter
     assert len(subclaims) == (2 if splitter == "rules" else 1)
+
+
+# ------------------------------------------------------------------------------------------------- by a strong model
+
+
+def reading(*pairs, kind="checkable", reason=""):
+    found = [{"quotation": quotation, "statement": said, "queries": list(asked)} for quotation, said, asked in pairs]
+    return json.dumps({"reason": reason, "kind": kind, "parts": found})
+
+
+def test_one_call_says_whether_a_claim_can_be_checked_and_gives_statements_and_queries():
+    answer = reading(
+        ("CO2 does nothing", "CO2 has no effect on the climate.", ["radiative forcing of CO2"]),
+        (SUN[:33], "The Sun has brightened.", ["total solar irradiance trend", " solar\nforcing "]),
+    )
+    found, [[ask]] = read(SUN, answer)
+    assert (found.kind, found.splitter) == ("checkable", "model")
+    assert texts_of(found.subclaims) == ["The Sun has brightened.", "CO2 has no effect on the climate."]
+    assert [one.queries for one in found.subclaims] == [
+        ("total solar irradiance trend", "solar forcing"), ("radiative forcing of CO2",),
+    ]  # fmt: skip
+    assert SUN in ask.request.messages[-1].content
+
+
+def test_the_statement_of_a_strong_model_is_taken_in_its_own_words():
+    pairs = [("He says so", "The senator says that the ice grows."), ("they all lie", "Scientists lie about the ice.")]
+    text = "He says so and they all lie"
+    found, _ = read(text, reading(*[(quotation, said, ()) for quotation, said in pairs]))
+    assert texts_of(found.subclaims) == [said for _, said in pairs]
+
+
+def test_a_single_part_is_the_claim_with_its_queries_wherever_it_is_quoted_from():
+    found, _ = read(SUN, reading(("the sun got brighter", "It did.", ["solar irradiance"])))
+    assert found.subclaims == (replace(whole(SUN), queries=("solar irradiance",)),)
+
+
+def test_queries_are_taken_once_each_at_most_as_many_as_wanted_and_only_with_words():
+    asked = ["ice", "??", "ice", " ice ", "snow", "sea level", "glaciers"]
+    found, _ = read(SUN, reading((SUN, SUN, asked)))
+    assert found.subclaims[0].queries == ("ice", "snow", "sea level")
+    assert STRONG.queries == 3
+
+
+def test_without_queries_none_is_asked_for_and_none_taken():
+    found, [[ask]] = read(SUN, reading((SUN, SUN, ["ice"])), profile=replace(STRONG, queries=0))
+    assert found.subclaims == (whole(SUN),)
+    assert "quer" not in ask.request.messages[0].content
+    assert "queries" not in json.dumps(ask.request.schema)
+
+
+@pytest.mark.parametrize("kind", ["not checkable", "not about climate"])
+def test_what_cannot_be_checked_is_refused_with_the_models_reason(kind):
+    found, _ = read(SUN, reading(kind=kind, reason=" It is\na wish. "))
+    assert (found.kind, found.reason) == (kind, "It is a wish.")
+    assert found.subclaims == (whole(SUN),)
+
+
+def test_a_kind_that_was_not_offered_refuses_nothing():
+    found, _ = read(SUN, reading((SUN, SUN, ()), kind="ignore"))
+    assert found.kind == "checkable"
+
+
+@pytest.mark.parametrize(
+    "answer", [Completion.failed("No luck."), "", reading(), reading(("a", "b", ()), ("c", "d", ()))]
+)
+def test_rules_take_over_without_queries_where_the_answer_cannot_be_used(answer):
+    found, _ = read(TWO, answer)
+    assert (found.splitter, found.kind) == ("rules", "checkable")
+    assert found.subclaims == by_rules(TWO)
+
+
+@given(TEXTS, JSON.map(json.dumps) | st.text(max_size=20))
+def test_an_answer_of_any_form_leads_to_a_reading(text, answer):
+    found, _ = read(text, answer)
+    places_are_sound(text, found.subclaims)
+
+
+def test_limits_that_the_schema_sets_stand_in_the_prompt():
+    _, [[ask]] = read(SUN, reading((SUN, SUN, ())))
+    said = " ".join(message.content for message in ask.request.messages)
+    part = ask.request.schema["properties"]["parts"]
+    assert f"at most {part['maxItems']}" in said
+    fields = part["items"]["properties"]
+    assert f"at most {fields['statement']['maxLength']} characters" in said
+    assert f"at most {fields['queries']['maxItems']} search queries" in said
+    assert f"at most {fields['queries']['items']['maxLength']} characters" in said
 
 
 @pytest.mark.parametrize(

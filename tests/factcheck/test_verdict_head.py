@@ -158,8 +158,8 @@ def test_training_claims_that_cannot_be_used_are_left_out_and_counted():
     found = train_head(table, rows, EvidenceModel(), readings=READINGS[1:2], regularisations=(0.3,))
     assert found.left_out == 3
     assert found.head.provenance.claims == 27
-    assert not found.head.knows(first.id)
-    assert found.head.knows(rest[0].id)
+    assert not found.head.knows(first.text)
+    assert found.head.knows(rest[0].text)
 
 
 def test_states_are_read_once(tmp_path):

@@ -41,8 +41,8 @@ def write_questions(path, orders):
 def questions(tmp_path):
     """Honest questions first, so that the server has proven itself when it begins to lie."""
     file = tmp_path / "questions.csv"
-    # What the server refuses for good is asked once a run, all else twice.
-    orders = [f"[[{lie} x{1 if lie[:3] in ('400', '404') else 2}]]" for lie in LIES]
+    # What the server refuses for good, and an answer without a word, is asked once a run, all else twice.
+    orders = [f"[[{lie} x{1 if lie[:3] in ('400', '404') or lie == 'no-content' else 2}]]" for lie in LIES]
     write_questions(file, [""] * HONEST + orders)
     return file
 

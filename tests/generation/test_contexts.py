@@ -86,7 +86,9 @@ def test_the_threshold_holds_in_every_mode(group, seed):
 
 
 def test_unsuitable_passages_are_not_shown(group, seed):
-    passages = found(group, seed, most=9, threshold=0.0, suitable=lambda text: "deep" if "deep" in text else None)
+    passages = found(
+        group, seed, most=9, threshold=0.0, suitable=lambda passage: "deep" if "deep" in passage.text else None
+    )
     assert passages
     assert not any("deep" in passage.text for passage in passages)
     assert any("deep" in passage.text for passage in found(group, seed, most=9, threshold=0.0))

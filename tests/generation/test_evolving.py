@@ -30,7 +30,7 @@ LENGTHS = pytest.mark.parametrize("brief", [False, True], ids=["full", "brief"])
 
 
 def harder(_prompt, schema):
-    return json.dumps({name: HARDER[name] for name in schema["properties"]})
+    return json.dumps({name: HARDER.get(name, "") for name in schema["properties"]})
 
 
 @LEVELS

@@ -12,6 +12,7 @@ from climassay.errors import InputError
 from climassay.generation.schemas import (
     BRIEF,
     FULL,
+    DeclinedError,
     UnreadableAnswerError,
     answer_schema,
     deal_positions,
@@ -32,6 +33,12 @@ ANSWERS = {"mcq": MCQ, "freeform": FREEFORM, "cloze": {"statement": "Snow has a 
 KINDS = pytest.mark.parametrize("kind", ["mcq", "freeform", "cloze"])
 
 
+def answer_for(kind, lengths):
+    """A good answer with the fields that models of these lengths are asked for."""
+    declined = {"declined": ""} if lengths.reason else {}
+    return declined | ANSWERS[kind] | ({"term": "albedo"} if kind == "cloze" and lengths.term else {})
+
+
 def read(kind, answer, lengths=FULL, **options):
     return read_wording(kind, answer if isinstance(answer, str) else json.dumps(answer), lengths, **options)
 
@@ -40,11 +47,42 @@ def read(kind, answer, lengths=FULL, **options):
 @pytest.mark.parametrize("lengths", [FULL, BRIEF], ids=["full", "brief"])
 def test_schemas_accept_good_answers_and_can_be_enforced(kind, lengths):
     schema = answer_schema(kind, lengths)
-    jsonschema.validate(ANSWERS[kind], schema)
+    good = answer_for(kind, lengths)
+    jsonschema.validate(good, schema)
     assert schema_grammar(schema).max_bytes > 0
-    for name in ANSWERS[kind]:
+    for name in good:
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({key: value for key, value in ANSWERS[kind].items() if key != name}, schema)
+            jsonschema.validate({key: value for key, value in good.items() if key != name}, schema)
+
+
+@KINDS
+def test_a_passage_can_be_declined_in_the_schema_and_the_reason_is_kept(kind):
+    empty = {name: [] if name == "distractors" else "" for name in answer_for(kind, FULL)}
+    refusal = empty | {"declined": "It lists\n authors only."}
+    jsonschema.validate(refusal, answer_schema(kind))
+    with pytest.raises(DeclinedError, match=r"^It lists authors only\.$"):
+        read(kind, refusal)
+
+
+@KINDS
+@pytest.mark.parametrize("word", ["", " ", "None.", "no", "N/A"])
+def test_a_word_for_nothing_declines_nothing(kind, word):
+    assert read(kind, answer_for(kind, FULL) | {"declined": word}).question
+
+
+def test_small_models_are_not_asked_for_judgement():
+    for kind in ANSWERS:
+        assert not {"declined", "term"} & set(answer_schema(kind, BRIEF)["properties"])
+    assert read("cloze", ANSWERS["cloze"] | {"declined": "It is dull.", "term": "high"}, BRIEF).answer == ""
+
+
+@pytest.mark.parametrize("answer", [{}, {"term": ""}, {"term": 7}])
+def test_a_statement_without_its_term_is_left_to_a_masker(answer):
+    assert read("cloze", ANSWERS["cloze"] | answer).answer == ""
+
+
+def test_a_text_longer_than_the_prompt_asks_for_is_kept():
+    assert read("freeform", FREEFORM | {"answer": "It is so, " * 100 + "and"}).answer.endswith("and")
 
 
 @KINDS
@@ -55,9 +93,7 @@ def test_examples_are_answers_of_the_schema_and_are_read_as_themselves(kind):
         written = example_answer(question)
         jsonschema.validate(json.loads(written), answer_schema(kind))
         wording = read(kind, written, position=question.correct or 0)
-        assert wording.answer == {"mcq": lambda q: q.options[q.correct], "freeform": lambda q: q.answer}.get(
-            kind, lambda _: ""
-        )(question)
+        assert wording.answer == (question.options[question.correct] if kind == "mcq" else question.answer)
         assert sorted(wording.options) == sorted(question.options)
         assert "<MASK>" not in wording.question
 
@@ -111,11 +147,15 @@ def test_no_place_in_a_hand_is_always_the_same_letter():
         ("mcq", MCQ | {"distractors": ["a", "b"]}, "2 distractors instead of 3"),
         ("mcq", MCQ | {"distractors": "abc"}, "0 distractors instead of 3"),
         ("mcq", MCQ | {"distractors": ["a", "b", None]}, "leaves the distractor 3 empty"),
-        ("mcq", MCQ | {"answer": "x" * 250}, "answer of the reply was cut off at 250 characters"),
+        ("mcq", MCQ | {"answer": "x" * FULL.option}, f"answer of the reply was cut off at {FULL.option} characters"),
         ("freeform", {"question": "Why?"}, "leaves the answer empty"),
         ("freeform", FREEFORM | {"question": 7}, "leaves the question empty"),
         ("cloze", {}, "leaves the statement empty"),
-        ("cloze", {"statement": "word " * 70}, "statement of the reply was cut off at 350 characters"),
+        (
+            "cloze",
+            {"statement": "w" * FULL.statement},
+            f"statement of the reply was cut off at {FULL.statement} characters",
+        ),
         ("cloze", "[" * 5000, "not complete JSON"),
     ],
 )
@@ -126,7 +166,7 @@ def test_unreadable_answers_say_what_is_wrong(kind, answer, fault):
 
 
 def test_a_text_that_ends_at_its_bound_is_whole():
-    whole = "x" * 349 + "."
+    whole = "x" * (FULL.statement - 1) + "."
     assert read("cloze", {"statement": whole}).question == whole
 
 

@@ -23,8 +23,8 @@ BOOKS = {
 }
 
 
-def fault(text: str) -> str | None:
-    return "references" if text.startswith("References") else None
+def fault(passage) -> str | None:
+    return "references" if passage.text.startswith("References") else None
 
 
 @pytest.fixture(scope="module")

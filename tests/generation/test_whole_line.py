@@ -68,24 +68,32 @@ class Writer:
     def __call__(self, request: Request) -> Reply:
         self.asked += 1
         schema = schema_of(request.body)
+        if schema is not None and "missing" in schema["properties"]:
+            return self._verdict(request, schema)
         [section] = [name for name, text in self.texts.items() if text[:200] in request.content]
-        if schema is None:
-            return self._choice(request, section)
         names = schema["properties"]
         kind = "mcq" if "distractors" in names else "cloze" if "statement" in names else "freeform"
         base = SECTIONS[section][kind]
         evolving = kind != "cloze" and base["question"] in request.content
         answer = SECTIONS[section][f"{kind}/reasoning"] if evolving else base
-        return Reply(json.dumps({name: answer[name] for name in names}, ensure_ascii=False))
+        return Reply(json.dumps({name: answer.get(name, "") for name in names}, ensure_ascii=False))
 
-    def _choice(self, request: Request, section: str) -> Reply:
+    def _verdict(self, request: Request, schema) -> Reply:
+        """What an examiner says of a question: nothing against it, but another letter where a section is spoiled."""
+        [section] = [name for name, text in self.texts.items() if text[:200] in request.content]
+        verdict = {"missing": "", "reasoning": "The passage says so.", "answer": "right", "flaw": "none"}
+        verdict |= {"also_right": [], "is_term": True}
+        if "none" in schema["properties"]["answer"]["enum"]:
+            verdict["answer"] = self._letter(request, section)
+        return Reply(json.dumps({name: verdict[name] for name in schema["properties"]}))
+
+    def _letter(self, request: Request, section: str) -> str:
         options = dict(re.findall(r"^([a-d])\) (.+)$", request.content, flags=re.MULTILINE))
         known = {SECTIONS[section][kind]["answer"] for kind in ("mcq", "mcq/reasoning")}
         right = next(letter for letter, text in options.items() if text in known)
         if section in self.spoiled:
             right = next(letter for letter in options if letter != right)
-        likely = [(right, -0.01), *((letter, -6.0) for letter in options if letter != right)]
-        return Reply(right, [likely])
+        return right
 
 
 @pytest.fixture

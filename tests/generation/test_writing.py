@@ -131,7 +131,8 @@ def test_examples_are_turns_in_the_asked_format(kind):
     for place, question in enumerate(base):
         assert question.context in turns[1 + 2 * place]
         written = json.loads(turns[2 + 2 * place])
-        assert set(written) == set(json.loads(perfect("", {"properties": written})))
+        asked = {"declined": "", **json.loads(perfect("", {"properties": written}))}
+        assert set(written) == set(asked) | ({"term"} if kind == "cloze" else set())
     assert MAIN.text in turns[-2]
 
 
@@ -239,6 +240,43 @@ def test_models_that_count_no_tokens_get_prompts_of_eight_thousand_at_most():
     assert len(model.texts[0]) < 8192 * 3.5
 
 
+def test_a_declined_passage_is_a_decision_with_the_models_reason_and_no_failure():
+    model = ScriptedModel(
+        write=lambda _, schema: json.dumps(
+            dict.fromkeys(schema["properties"], "")
+            | {
+                "declined": "Only thanks to colleagues.",
+                **({"distractors": []} if "distractors" in schema["properties"] else {}),
+            }
+        )
+    )
+    for draft in write(model, *map(assignment, KINDS)):
+        assert (draft.error, draft.usable, draft.written) == (None, False, False)
+        assert (draft.rejection.reason, draft.rejection.detail) == ("declined", "Only thanks to colleagues.")
+
+
+def test_prompts_name_title_and_section_of_each_passage():
+    shown = replace(MAIN, document="Ice and Snow", section="Albedo > Soot")
+    for kind in KINDS:
+        model = ScriptedModel(write=perfect)
+        write(model, assignment(kind, passages=(shown, replace(OTHER, document="Seas", section=""))))
+        assert model.texts[0].index("Ice and Snow > Albedo > Soot") < model.texts[0].index(MAIN.text)
+        assert "from Seas:" in model.texts[0]
+
+
+def test_the_writer_of_a_statement_names_its_term_unless_a_masker_does():
+    answer = {"declined": "", "statement": "Snow has a high albedo.", "term": "albedo"}
+    named, left = (
+        write(
+            ScriptedModel(write=lambda _, schema: json.dumps({name: answer[name] for name in schema["properties"]})),
+            assignment("cloze"),
+            own_terms=own,
+        )[0]
+        for own in (True, False)
+    )
+    assert (named.wording.answer, left.wording.answer) == ("albedo", "")
+
+
 def test_own_prompts_replace_built_in_ones(tmp_path):
     (tmp_path / "generate_cloze.prompt").write_text(
         "[user]\nState: {{ main }}\n[assistant]\nJSON: \n", encoding="utf-8"
@@ -248,7 +286,7 @@ def test_own_prompts_replace_built_in_ones(tmp_path):
     [draft] = write(model, assignment("cloze"), prompts=tmp_path, examples={"cloze": [example]})
     assert model.texts == [
         "<user>State: The sea is salty.\n"
-        '<assistant>JSON: {"statement": "The sea is salty."}\n'
+        '<assistant>JSON: {"declined": "", "statement": "The sea is salty.", "term": "salty"}\n'
         f"<user>State: {MAIN.text}\n<answer>JSON: "
     ]
     assert draft.origin.prompts[0][1] == load_prompt("generate_cloze", tmp_path).sha256

@@ -97,7 +97,7 @@ def test_uncited_sentences_are_attributed_or_marked():
     assert (first.origin, first.citations, first.in_house) == ("attributed", (cloud,), False)
     assert first.support == pytest.approx(1.0, abs=1e-5)
     assert (second.origin, second.citations, second.in_house) == ("none", (), True)
-    assert answer.text.endswith(IN_HOUSE_MARK)
+    assert answer.text.endswith(f"{IN_HOUSE_MARK}.")
 
 
 def test_numbers_that_no_cited_passage_has_are_named_and_never_attributed():
@@ -115,7 +115,7 @@ def test_the_models_own_mark_is_kept_out_of_the_text_but_honoured():
     (sentence,) = answer.sentences
     assert sentence.text == "Low clouds reflect sunlight."
     assert sentence.in_house
-    assert answer.text == f"Low clouds reflect sunlight. {IN_HOUSE_MARK}"
+    assert answer.text == f"Low clouds reflect sunlight {IN_HOUSE_MARK}."
 
 
 def test_nothing_relevant_means_no_model_is_asked():
@@ -160,7 +160,12 @@ def test_passages_are_numbered_in_the_prompt_and_named_by_what_the_source_has():
     answer = answer_question("Why does the ocean and low clouds matter?", Shelf(), model)
     prompt = model.asked[0].messages[-1].content
     for source in answer.sources:
-        assert f"[{source.number}] {source.passage.text}" in prompt
+        assert f"[{source.number}] From: {source.citation}\n{source.passage.text}" in prompt
+    small = Scripted("Water expands [1].")
+    small.parameters = 135_000_000
+    answer_question("Why does the ocean and low clouds matter?", Shelf(), small)
+    for source in answer.sources:
+        assert f"[{source.number}] {source.passage.text}" in small.asked[0].messages[-1].content
     citations = {source.citation for source in answer.sources}
     assert citations == {"Ocean book (ocean.md), Heat, pp. 3-4", "Cloud book, https://example.org/cloud"}
 

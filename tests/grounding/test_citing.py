@@ -52,9 +52,16 @@ def test_quantities_that_the_cited_passage_has_in_another_unit_are_its_own():
 def test_a_number_with_the_wrong_unit_or_from_another_passage_is_named_as_written():
     (sentence,) = grounded("The sea rose 0.20 °C, and it warmed by 1.1 °C [1].")
     assert sentence.foreign_numbers == ("0.20 °C", "1.1 °C")
-    assert written(sentence).endswith("[1] (0.20 °C, 1.1 °C not in the cited passage)")
+    assert written(sentence).endswith("[1] (0.20 °C, 1.1 °C not in the cited passage).")
     (both,) = grounded("The sea rose 0.20 m, and it warmed by 1.1 °C [1, 2].")
     assert both.foreign_numbers == ()
+
+
+def test_numbers_of_the_question_are_not_foreign():
+    text = "In 2023 it warmed by 1.09 °C [2]."
+    (found,), _ = ground_text(text, cut=False, sources=SOURCES, encoder=None, given="How warm was 2023?")
+    assert found.foreign_numbers == ()
+    assert grounded(text)[0].foreign_numbers == ("2023",)
 
 
 def test_a_sentence_is_attributed_only_with_its_quantities_and_units():

@@ -81,6 +81,27 @@ def test_ranges_share_magnitudes_but_years_and_ranks_take_no_units():
     assert read("In 2019, 3% more; rank 3 (5%)") == [(2019, None), (3, "share"), (3, None), (5, "share")]
 
 
+@pytest.mark.parametrize(
+    "period", ["in 1901 to 1971", "between 1901 and 1971", "in 1901–1971", "from 1901 to 1971", "over 1901 to 1971"]
+)
+def test_years_take_no_units_of_what_comes_behind_them(period):
+    years = [(1901, None), (1971, None)]
+    assert read(f"from 1.3 mm {period} to 3.7 mm") == [(0.0013, LENGTH), *years, (0.0037, LENGTH)]
+    assert read(f"{period}, 3.7 mm") == [*years, (0.0037, LENGTH)]
+    passage = "Sea level rose by 1.3 mm yr-1 between 1901 and 1971, and by 3.7 mm yr-1 between 2006 and 2018."
+    assert foreign_quantities(f"From 1.3 mm a year {period} to 3.7 mm a year in 2006–2018.", [passage]) == ()
+    assert foreign_quantities(f"From 1.3 mm a year {period} to 3.7 mm a year.", ["1.3 mm yr-1, 3.7 mm yr-1"]) == (
+        "1901",
+        "1971",
+    )
+
+
+def test_numbers_like_years_with_a_unit_are_measurements():
+    assert read("from 1000 to 1500 mm") == [(1, LENGTH), (1.5, LENGTH)]
+    assert read("in 1500 to 2500 mm of rain") == [(1.5, LENGTH), (2.5, LENGTH)]
+    assert read("by 2.5 mm in 1971 to 3.7 mm") == [(0.0025, LENGTH), (1971, None), (0.0037, LENGTH)]
+
+
 NAMES = (
     "CO2|CO 2|CH4|N2O|RCP8.5|RCP 4.5|SSP5-8.5|PM2.5|PM 2.5|AR6|COP28|COP 28|CMIP6|[3]|[1, 12]|Figure 3.2|Table 4"
     "|Section 2.3.1|9.2.2|B.1.2|{3.1, Figure SPM.1}|carbon-14|COVID-19|W m–2"
@@ -125,6 +146,80 @@ def test_names_references_and_citations_are_no_quantities(name):
 )  # fmt: skip
 def test_a_quantity_needs_the_same_value_and_kind_of_unit(sentence, passage, foreign):
     assert foreign_quantities(sentence, [passage]) == foreign
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passage", "foreign"),
+    [
+        ("It is > 3 K.", "It is < 3 K.", ("> 3 K",)),
+        ("It is more than 3 K.", "It is at most 3 K.", ("more than 3 K",)),
+        ("It is at least 3 K.", "It is no more than 3 K.", ("at least 3 K",)),
+        ("It is 3 K or more.", "It is below 3 K.", ("3 K or more",)),
+        ("It is up to 3 K.", "It is more than 3 K.", ("up to 3 K",)),
+        ("It is more than 3 K.", "It is 3 K.", ("more than 3 K",)),
+        ("It is more than 3 K.", "It is 3.4 K.", ()),
+        ("It is more than 3 K.", "It is 30 K.", ("more than 3 K",)),
+        ("It is more than 400 ppm.", "It is 410 ppm.", ()),
+        ("It is less than 400 ppm.", "It is 410 ppm.", ("less than 400 ppm",)),
+        ("It is at least 3 K.", "It is 3 K.", ()),
+        ("It is up to 5 K.", "It is 2 to 5 K.", ()),
+        ("It is more than 3 K.", "It is greater than 3 °C.", ()),
+        ("Warming above 2 °C.", "Warming of 2 °C.", ()),
+        ("Warming above 2 °C.", "Warming below 2 °C.", ("above 2 °C",)),
+        ("It is 3 K.", "It is up to 3 K.", ()),
+        ("It is +0.5 percent.", "It is -0.5 percent.", ("+0.5 percent",)),
+        ("It is -0.5 percent.", "It is +0.5 percent.", ("-0.5 percent",)),
+        ("It is minus 0.5 percent.", "It is 0.5 percent.", ("minus 0.5 percent",)),
+        ("It fell by more than 3 K.", "A change of -3.4 K.", ()),
+        ("It is over 3 K.", "It is more than 3 K.", ()),
+        ("It is over 3 K.", "It is 3.4 K.", ()),
+        ("It is over 3 K.", "It is 3 K.", ("over 3 K",)),
+        ("It is over 3 K.", "It is less than 3 K.", ("over 3 K",)),
+        ("It is less than 3 K.", "It is over 3 K.", ("less than 3 K",)),
+        ("It rises by over 3 mm a year.", "It rises by 3 mm a year.", ("over 3 mm a year",)),
+        # Something may happen or extend over these.
+        ("It warmed over 10 to 20 years.", "It took 10 to 20 years.", ()),
+        ("Ice over 4 million km2, over 2006 to 2018.", "From 2006 to 2018 it had 4 million km2.", ()),
+    ],
+)  # fmt: skip
+def test_signs_and_bounds_are_part_of_a_quantity(sentence, passage, foreign):
+    assert foreign_quantities(sentence, [passage]) == foreign
+
+
+PLAIN = ("", "about ")
+ABOVE = ("> ", "more than ", "over ", "at least ", "≥ ")
+BELOW = ("< ", "less than ", "at most ", "≤ ", "up to ")
+KINDS = (" K", "%", " ppm", " W m⁻²", " GtCO2", " mm per year")
+AMOUNTS = st.decimals("0.1", "99.9", places=1).map(str)
+
+
+@given(st.data(), st.sampled_from(("comparator", "sign", "number", "unit", "nothing")))
+def test_one_part_of_a_statement_that_differs_is_found(data, changed):
+    """Two statements of a figure: alike, or with another sign, bound, number or unit."""
+    side = data.draw(st.sampled_from((PLAIN, ABOVE, BELOW)))
+    comparator, sign = data.draw(st.sampled_from(side)), data.draw(st.sampled_from(("", "+", "-")))
+    number, unit = data.draw(AMOUNTS), data.draw(st.sampled_from(KINDS))
+    said = f"The change is {comparator}{sign}{number}{unit}."
+    match changed:
+        case "comparator":
+            assume(side is not PLAIN)
+            comparator = data.draw(st.sampled_from(BELOW if side is ABOVE else ABOVE))
+        case "sign":
+            assume(sign)  # without one, words may carry it
+            sign = "-" if sign == "+" else "+"
+        case "number":
+            number = data.draw(AMOUNTS.filter(lambda other: other != number))
+        case "unit":
+            unit = data.draw(st.sampled_from([kind for kind in KINDS if kind != unit]))
+    found = foreign_quantities(said, [f"The change is {comparator}{sign}{number}{unit}."])
+    assert bool(found) is (changed != "nothing")
+
+
+def test_what_the_claim_says_may_be_repeated():
+    claim, passage = "In 2023 it warmed by 3 K.", "It warmed by 1.2 K."
+    assert foreign_quantities("Not by 3 K in 2023, but by 1.2 K.", [passage]) == ("3 K", "2023")
+    assert foreign_quantities("Not by 3 K in 2023, but by 1.2 K.", [claim, passage]) == ()
+    assert foreign_quantities("Not by 4 K in 2023.", [claim, passage]) == ("4 K",)
 
 
 def test_any_passage_may_have_the_quantity():

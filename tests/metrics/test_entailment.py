@@ -14,7 +14,7 @@ from tiny_models import smollm2
 class Weighing:
     """Gives scripted probabilities by the premise in the prompt; fails where there are none."""
 
-    name = "local:weighing"
+    name, parameters = "local:weighing", 1000
 
     def __init__(self, answers):
         self.answers, self.asked = answers, []
@@ -50,6 +50,15 @@ def test_calibration_divides_by_what_is_answered_without_content():
     assert relations[1] == pytest.approx((1 / 15, 12 / 15, 2 / 15))
     assert relations[2] is None
     assert len(model.asked) == 4
+
+
+def test_a_strong_model_is_asked_nothing_without_content():
+    class Strong(Weighing):
+        parameters = 8_000_000_000
+
+    model = Strong(ANSWERS)
+    assert PromptedEntailment(model).score(PAIRS) == PromptedEntailment(model, calibrated=False).score(PAIRS)
+    assert len(model.asked) == 2 * len(PAIRS)
 
 
 def test_without_the_content_free_answer_nothing_is_calibrated():

@@ -77,8 +77,8 @@ def test_pairs_a_head_was_trained_on_are_left_out():
     assert unseen_pairs(PAIRS, scorer) == tuple(PAIRS)
 
     class Knowing:
-        def knows(self, statement_id):
-            return statement_id == PAIRS[0].statement_id
+        def knows(self, statement):
+            return statement == PAIRS[0].statement
 
     scorer.head = Knowing()
     assert [pair.statement for pair in unseen_pairs(PAIRS, scorer)] == ["two", "two", "three", "three"]

@@ -3,6 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.metrics import exact_match, exact_match_normalised
+from climassay.metrics.exact_match import _words
+from stated_quantities import all_statements, statements
 
 EQUAL = [
     ("entrainment", "Entrainment."),
@@ -26,13 +28,30 @@ EQUAL = [
     ("CFC", "CFCs"),
     ("-3.2", "−3.2"),
     ("10,000", "10000"),
-    ("50%", "(50%)"),
+    ("50%", "(50 %)"),
+    (">= 3 K", "≥3 K"),
+    ("10<sup>6</sup>", "10⁶"),
+    ("3 °C", "3 C"),
+    ("5 - 3", "5–3"),
+    ("km²", "km2"),
 ]
 DIFFERENT = [
     ("entrainment", "detrainment"),
     ("3.5", "35"),
     ("-5", "5"),
     ("50%", "50"),
+    ("50 %", "50"),
+    ("+0.5 percent", "-0.5 percent"),
+    ("- 0.5 K", "0.5 K"),
+    ("±0.5", "0.5"),
+    ("> 3 K", "< 3 K"),
+    ("≥ 3 K", "> 3 K"),
+    ("10²", "102"),
+    ("10<sup>6</sup>", "106"),
+    ("$5", "€5"),
+    ("5 MW", "5 mW"),
+    ("1½", "11/2"),
+    ("1990s", "1990"),
     ("0.5", "5"),
     ("cirrus", "cirru"),
     ("mass", "mas"),
@@ -67,6 +86,15 @@ def test_raw_match_is_letter_by_letter():
 def test_one_of_several_references_is_enough():
     assert exact_match([["Kelvin", "curvature"], "ash"], ["curvature", "dust"]) == [True, False]
     assert exact_match_normalised([["Kelvin", "curvature"]], ["CURVATURES"]) == [True]
+
+
+def test_no_two_statements_of_different_quantities_match():
+    assert len({tuple(_words(text)) for text in all_statements()}) == len(all_statements())
+
+
+@given(statements, statements)
+def test_statements_that_differ_in_a_part_never_match(one, other):
+    assert exact_match_normalised([one], [other]) == [one == other]
 
 
 @given(st.text(min_size=1).filter(str.strip), st.text())

@@ -8,12 +8,13 @@ from email.utils import formatdate
 
 import pytest
 
-from api_server import ApiServer, Behaviour, Connection
+from api_server import ApiServer, Behaviour
 from climassay.errors import ModelError
 from climassay.models.contract import Completion, GenerationRequest, Generator, Message, OptionScorer, Sampling, Usage
 from climassay.models.openai_api import OpenAIModel
 from climassay.models.openai_prices import Price
 from climassay.models.openai_retry import Clock, RetryPolicy
+from climassay.secrecy import TrustedUrl
 from patience import reached, until
 
 AT_ONCE = RetryPolicy(base=0.0, max_attempts=4)
@@ -228,9 +229,21 @@ def test_a_used_up_quota_is_not_waited_for(model):
     assert failed.usage.requests == 1
 
 
-def test_no_more_than_the_concurrency_is_under_way():
-    with ApiServer(Behaviour(gather=7)) as patient:
+def test_a_first_request_that_fails_does_not_keep_the_others_in_line():
+    with ApiServer(Behaviour()) as patient:
         client = OpenAIModel("test", base_url=patient.url, concurrency=7)
+        assert client.generate([request("[[400 no]]")])[0].error
+        patient.behaviour, patient.gathered = Behaviour(gather=7), asyncio.Event()
+        assert not any(one.error for one in client.generate([request(f"number {number}") for number in range(21)]))
+        client.close()
+        assert patient.most_in_flight == 7
+
+
+def test_no_more_than_the_concurrency_is_under_way():
+    with ApiServer(Behaviour()) as patient:
+        client = OpenAIModel("test", base_url=patient.url, concurrency=7)
+        client.generate([request("the first one goes alone")])
+        patient.behaviour, patient.gathered = Behaviour(gather=7), asyncio.Event()
         client.generate([request(f"number {number}") for number in range(60)])
         client.close()
         assert patient.most_in_flight == 7
@@ -260,12 +273,21 @@ def test_without_a_price_the_cost_is_unknown(model):
     assert model.generate([request("how much?")])[0].usage.cost is None
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_model_that_cannot_answer_at_all_is_one_error_instead_of_many_failures(status):
+@pytest.mark.parametrize(
+    ("status", "message", "advice"),
+    [
+        (401, "no entry", "API key"),
+        (403, "no entry", "API key"),
+        (404, "no entry", "base URL"),
+        (404, "The model `test` does not exist", "model's name"),
+        (403, "Project has no access to model_not_found", "model's name"),
+    ],
+)
+def test_a_model_that_cannot_answer_at_all_is_one_error_instead_of_many_failures(status, message, advice):
     with ApiServer() as strict:
-        client = OpenAIModel("test", base_url=strict.url, policy=AT_ONCE)
-        with pytest.raises(ModelError, match=f"answered {status}: no entry. Check the model's name"):
-            client.generate([request(f"[[{status} no entry]] {number}") for number in range(50)])
+        client = OpenAIModel("test", base_url=TrustedUrl(strict.url), policy=AT_ONCE)
+        with pytest.raises(ModelError, match=f"answered {status}: {message}. Check the .*{advice}"):
+            client.generate([request(f"[[{status} {message}]] {number}") for number in range(50)])
         client.close()
         assert len(strict.asked) <= 64
 
@@ -357,14 +379,14 @@ def test_a_prefix_becomes_an_instruction_and_is_not_repeated(server, model):
     ],
 )
 def test_unusual_messages(monkeypatch, message, finish, expected):
-    usual = Connection.completion
+    usual = ApiServer.completion
 
     def completion(self, asked):
         data = usual(self, asked)
         data["choices"][0] |= {"message": message, "finish_reason": finish}
         return data
 
-    monkeypatch.setattr(Connection, "completion", completion)
+    monkeypatch.setattr(ApiServer, "completion", completion)
     with ApiServer() as server:
         client = OpenAIModel("test", base_url=server.url, policy=AT_ONCE)
         answer = client.generate([request("unusual")])[0]

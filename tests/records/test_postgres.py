@@ -6,6 +6,7 @@ from climassay.errors import RecordsError
 from climassay.records import RecordedModel, Records
 from climassay.records.export import export_answers
 from climassay.records.queries import answers_to, iterate_answers, list_runs, run_details, usage_by_model
+from climassay.records.tables import SCHEMA_VERSION
 from writing_process import Shout, ask, write_at_once
 
 
@@ -54,10 +55,22 @@ def test_tables_are_in_a_schema_of_their_own(postgres_url):
 def test_a_newer_schema_is_refused(postgres_url):
     with Records(postgres_url) as store:
         statement = "UPDATE climassay.meta SET value = '{}' WHERE name = 'schema_version'"
-        store.database.write(lambda connection: connection.exec_driver_sql(statement.format(2)))
-        with pytest.raises(RecordsError, match="has schema version 2"):
+        store.database.write(lambda connection: connection.exec_driver_sql(statement.format(99)))
+        with pytest.raises(RecordsError, match="has schema version 99"):
             Records(postgres_url)
-        store.database.write(lambda connection: connection.exec_driver_sql(statement.format(1)))
+        store.database.write(lambda connection: connection.exec_driver_sql(statement.format(SCHEMA_VERSION)))
+
+
+def test_an_earlier_schema_gets_what_is_new(postgres_url):
+    with Records(postgres_url) as store:
+        drop = "ALTER TABLE climassay.answers DROP COLUMN reasoning_tokens"
+        earlier = "UPDATE climassay.meta SET value = '1' WHERE name = 'schema_version'"
+        for statement in (drop, earlier):
+            store.database.write(lambda connection, one=statement: connection.exec_driver_sql(one))
+    for _ in range(2):
+        with Records(postgres_url) as store:
+            assert all(use.reasoning_tokens == 0 for use in usage_by_model(store.database))
+            assert store.database.stored_version() == SCHEMA_VERSION
 
 
 def test_a_server_that_is_not_there_is_one_sentence(postgres_url):

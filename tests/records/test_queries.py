@@ -5,12 +5,20 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
+import sqlalchemy as sa
 
 from climassay.errors import InputError, RecordsError
 from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
-from climassay.records import RecordedModel, Records
+from climassay.records import RecordedModel, Records, tables
 from climassay.records.export import export_answers
-from climassay.records.queries import answers_to, count_answers, iterate_answers, list_runs, usage_by_model
+from climassay.records.queries import (
+    answers_to,
+    count_answers,
+    iterate_answers,
+    list_runs,
+    seconds_per_answer,
+    usage_by_model,
+)
 
 
 class Priced:
@@ -78,6 +86,21 @@ def test_usage_of_one_run_is_what_it_asked(store):
     assert (b.answers, b.prompt_tokens) == (1, 7)
     with pytest.raises(RecordsError, match="There is no run r00000000"):
         usage_by_model(store.database, "r00000000")
+
+
+def test_seconds_per_answer_are_those_of_the_latest_runs_and_leave_failures_out(store):
+    def dated(connection):
+        first, second = connection.execute(sa.select(tables.runs.c.id).order_by(tables.runs.c.started_at)).scalars()
+        for run, start in ((first, 1000.0), (second, 2000.0)):
+            connection.execute(sa.update(tables.runs).where(tables.runs.c.id == run).values(started_at=start))
+            answered = sa.update(tables.answers).where(tables.answers.c.run == run)
+            connection.execute(answered.values(answered_at=start + 10))
+
+    store.database.write(dated)
+    # openai:a gave two answers in the first run and one in the second, each run taking ten seconds.
+    assert seconds_per_answer(store.database, "openai:a") == pytest.approx(20 / 3)
+    assert seconds_per_answer(store.database, "openai:a", latest=1) == pytest.approx(10)
+    assert seconds_per_answer(store.database, "openai:unheard-of") is None
 
 
 def test_a_request_is_found_by_the_start_of_its_key_with_all_its_answers(store):

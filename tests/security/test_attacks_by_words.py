@@ -16,7 +16,7 @@ from jinja2 import Environment, meta
 from selectolax.lexbor import LexborHTMLParser
 
 from api_server import ApiServer, Reply, by_hash, schema_of
-from climassay.factcheck.scales import CLIMATE_FEEDBACK
+from climassay.factcheck.scales import ACCURACY
 from climassay.models.contract import Message
 from climassay.prompts import load_prompt, prompt_names
 from climassay.prompts.templates import Prompt
@@ -31,8 +31,12 @@ HTML = (
     "<script>alert(1)</script>"
 )
 ATTACKS = [f"{text} {MARK} ocean warms." for text in (*INJECTIONS.values(), HTML)]
-SETTINGS = {"subject", "level", "examples", "name", "stance", "kind", "style", "asker", "field"}
+SETTINGS = {"subject", "level", "examples", "name", "stance", "kind", "style", "asker", "field", "nei"}
 """What may stand in a system message: what is configured. Nothing that is read, asked or answered."""
+RULES = {"brief", "elicitation", "asking", "ask", "most_questions", "queries", "most", "longest", "longest_query"}
+"""Numbers and choices of the code."""
+CONDITIONS = {"statements", "own_terms"}
+"""Texts of others, on whose presence a rule depends; they themselves are not shown there."""
 ROLE_LINE = re.compile(r"^\[(system|user|assistant)\]\s*$", re.MULTILINE)
 
 
@@ -43,8 +47,11 @@ def test_system_messages_are_made_of_settings_alone():
         for role, text in zip(pieces[1::2], pieces[2::2], strict=True):
             if role == "system":
                 used[name] = meta.find_undeclared_variables(Environment().parse(text))
+                for condition in CONDITIONS:
+                    shown = rf"{{{{-? *{condition}\b|{{% for [^%]* in {condition}\b"
+                    assert not re.search(shown, text), (name, condition)
     assert len(used) > 25
-    assert set().union(*used.values()) <= SETTINGS
+    assert set().union(*used.values()) <= SETTINGS | RULES | CONDITIONS
 
 
 @given(
@@ -178,5 +185,5 @@ def test_a_verdict_is_one_of_the_scale_whatever_the_claim_and_the_passages_say(n
                        "--force", "--rounds", 1, "--html", html, "--json")  # fmt: skip
         check_messages(server.asked)
     verdict = json.loads(out)["verdict"]
-    assert verdict["label"] in {*CLIMATE_FEEDBACK.labels, CLIMATE_FEEDBACK.nei}
+    assert verdict["label"] in {*ACCURACY.labels, ACCURACY.nei}
     check_page(html)

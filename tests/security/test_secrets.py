@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+from functools import partial
 from urllib.parse import urljoin, urlsplit
 
 import pytest
@@ -12,6 +13,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from api_server import ApiServer, Behaviour, Reply, by_hash, schema_of
 from climassay import secrecy
+from climassay.models import load_model
+from climassay.secrecy import TrustedUrl
 from command_line import run_command
 from published_sample import write_sample
 from web_routes import Site
@@ -103,18 +106,23 @@ def test_commands_write_down_no_key_and_no_password(tried, logged, monkeypatch):
     (folder / "seas.txt").write_text(SEAS)
     (folder / "ice.txt").write_text(ICE)
     (folder / "questions.csv").write_text(QUESTIONS)
+    tried.run("corpus", "add", "seas", folder / "seas.txt", folder / "ice.txt", "--json")
     with ApiServer(Behaviour(echo_authorization=True)) as server:
+        asked = ("--model", "openai:test", "--base-url", server.url)
+        tried.run("ask", "Why does the ocean warm slowly?", "-c", "seas", *asked, code=2)
+        tried.run("evaluate", "mcq", folder / "questions.csv", *asked, "--json")
+        tried.run("factcheck", "The ocean warms slowly.", "-c", "seas", *asked, "--split", "none", "--json", code=2)
+    with ApiServer(Behaviour(echo_in_errors=True)) as server:
         url = server.url.replace("http://", f"http://user:{URL_PASSWORD}@")
         asked = ("--model", "openai:test", "--base-url", url)
-        tried.run("corpus", "add", "seas", folder / "seas.txt", folder / "ice.txt", "--json")
+        monkeypatch.setenv("OPENAI_BASE_URL", url)  # the server that an experiment's file may name with the key
         tried.run(
             "ask", "Why does the ocean warm slowly?", "-c", "seas", *asked, "--html", folder / "answer.html", "--json"
         )
         tried.run("ask", "Why does the ocean warm [[400 refused]]?", "-c", "seas", *asked, code=2)
         tried.run("evaluate", "mcq", folder / "questions.csv", *asked, "--csv", folder / "a.csv", "--markdown",
                   folder / "a.md", "--html", folder / "a.html", "--predictions", folder / "a.jsonl")  # fmt: skip
-        # What a server adds to JSON makes it none: the debate fails, and the failure is kept.
-        tried.run("factcheck", "The ocean warms slowly.", "-c", "seas", *asked, "--split", "none", "--json", code=2)
+        tried.run("factcheck", "The ocean warms slowly.", "-c", "seas", *asked, "--split", "none", "--json")
         (folder / "experiment.toml").write_text(EXPERIMENT.format(url=url))
         tried.run("evaluate", "run", folder / "experiment.toml", "--html", folder / "run.html", "--json")
         (folder / "experiment.toml").unlink()  # the user's own file
@@ -127,8 +135,9 @@ def test_commands_write_down_no_key_and_no_password(tried, logged, monkeypatch):
         tried.run("records", "usage", "--json")
         for ending in ("csv", "jsonl"):
             tried.run("records", "export", folder / f"answers.{ending}", "--json")
-        pages = pages_of(folder / "workspace", base_url=url)
-    assert "***" in (folder / "answers.jsonl").read_text(), "the server did echo the key"
+        pages = pages_of(folder / "workspace", load=partial(load_model, base_url=TrustedUrl(url)))
+    for told in ("***", "repeats the API key"):
+        assert told in (folder / "answers.jsonl").read_text(), "the server did echo the key"
     assert len(pages) > 15
     assert leaks(tried.said) == []
     assert leaks(pages) == []
@@ -155,7 +164,7 @@ asked = 2
 
 
 def with_the_key_in_every_text(request) -> Reply:
-    """What the schema asks for, so that the answer is taken; the key is within its texts."""
+    """What the schema asks for, but for the key within its texts."""
     reply = by_hash(request)
     if schema_of(request.body) is None:
         return reply
@@ -164,7 +173,7 @@ def with_the_key_in_every_text(request) -> Reply:
     return Reply(json.dumps({name: f"{one} {sent}" if isinstance(one, str) else one for name, one in told.items()}))
 
 
-def test_what_writes_screens_and_ranks_writes_down_no_key(tried, logged):
+def test_what_writes_screens_and_ranks_writes_down_no_key(tried, logged, monkeypatch):
     folder = tried.folder
     (folder / "seas.txt").write_text(SEAS + ICE)
     rows = [{"group": "g", "id": str(n), "text": f"{text} {n}"} for n, text in enumerate((SEAS, ICE, SEAS))]
@@ -175,6 +184,7 @@ def test_what_writes_screens_and_ranks_writes_down_no_key(tried, logged):
     for name, server in {"broken": broken, "within": within}.items():
         with server:
             url = server.url.replace("http://", f"http://user:{URL_PASSWORD}@")
+            monkeypatch.setenv("OPENAI_BASE_URL", url)  # the server that a recipe may name with the key
             recipe = folder / f"{name}.toml"
             recipe.write_text(RECIPE.format(name=name, url=url))
             tried.run("generate", "run", recipe, "--html", folder / f"{name}.html", "--json")
@@ -189,8 +199,7 @@ def test_what_writes_screens_and_ranks_writes_down_no_key(tried, logged):
     drafts = {name: [json.loads(line) for line in (folder / f"{name}.jsonl").open()] for name in ("broken", "within")}
     assert all(drafts.values())
     assert all(draft["error"] for draft in drafts["broken"])
-    assert not any(draft["error"] for draft in drafts["within"])
-    assert all("***" in json.dumps(draft) for draft in drafts["within"]), "the server did echo the key"
+    assert all("repeats the API key" in draft["error"] for draft in drafts["within"]), "the server did echo the key"
     assert leaks(tried.said) == []
     assert leaks(files_below(folder)) == []
 
@@ -330,5 +339,5 @@ def test_passwords_in_addresses_are_blanked_and_nothing_else(text, shown):
 def test_short_keys_are_placeholders(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     assert secrecy.without_secrets("none of these") == "none of these"
-    monkeypatch.setenv("OPENAI_API_KEY", "long-enough")
-    assert not re.search("long", secrecy.without_secrets("a long-enough b"))
+    monkeypatch.setenv("OPENAI_API_KEY", "l0ng-enough")
+    assert not re.search("l0ng", secrecy.without_secrets("a l0ng-enough b"))

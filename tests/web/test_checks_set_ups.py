@@ -24,6 +24,13 @@ def script(place):
     return made
 
 
+def small_model(**script):
+    """A script whose model is asked by scores, as no file sets a profile."""
+    made = scripted(**script)
+    made.model.parameters = 1
+    return made
+
+
 class TestEveryCollection:
     """Without files every collection is an advocate."""
 
@@ -33,7 +40,7 @@ class TestEveryCollection:
         return {"model": "local:scripted"}
 
     def test_a_collection_that_was_added_later_takes_part_in_the_next_check(self, client_of, place):
-        furnish(place, scripted(plans={}), texts={})
+        furnish(place, small_model(plans={}), texts={})
         client = client_of("annotator")
         assert "the model alone" in client.get("/check").text
         add_collection(place, "mediator", "Solar forcing of the climate is small.")
@@ -45,7 +52,7 @@ class TestEveryCollection:
         assert {one.collection for one in second.transcript.sources} == {"mediator", "physical"}
 
     def test_passages_added_to_a_collection_are_found_by_the_next_check(self, client_of, place):
-        furnish(place, scripted(plans={}), texts={})
+        furnish(place, small_model(plans={}), texts={})
         add_collection(place, "physical", "Solar forcing of the climate is small.")
         client = client_of("annotator")
         assert len(ended(place, ask(client)).transcript.sources) == 1
@@ -53,7 +60,7 @@ class TestEveryCollection:
         assert len(ended(place, ask(client, anyway="true")).transcript.sources) == 2
 
     def test_without_a_publisher_nothing_is_published(self, client_of, place):
-        furnish(place, scripted(plans={}))
+        furnish(place, small_model(plans={}))
         client = client_of("annotator")
         check = ask(client)
         ended(place, check)

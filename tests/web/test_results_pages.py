@@ -230,7 +230,7 @@ def test_fact_checks_are_scored_and_lead_to_each_claim(reader, place):
     assert claims[1][3] == "incorrect"
     assert len(page_of(reader, f"/results/{run}/claims?verdict=incorrect").rows("Claims")) == 1
     claim = page_of(reader, f"/results/{run}/claims/1")
-    assert "The Sun has not become brighter since 1950." in claim.text
+    assert "The Sun has not become brighter since 1950" in claim.text
     assert "Published verdict: correct" in claim.text
     assert "Text of passage 1." in claim.text
     assert claim.style_attributes == claim.inline_scripts == []
@@ -313,11 +313,11 @@ def test_usage_is_counted_by_model_command_and_day(reader, place):
         ask(place.records, run, "one", "two")
     page = page_of(reader, "/usage")
     assert page.rows_below("Tokens, cost and failures by command") == [
-        ["first", "3", "1", "0", "0.0%", "5", "20", "4", "0.0100 + 1 unpriced"],
-        ["second", "1", "0", "1", "50.0%", "1", "10", "2", "0.0100"],
+        ["first", "3", "1", "0", "0.0%", "5", "20", "4", "0", "0.0100 + 1 unpriced"],
+        ["second", "1", "0", "1", "50.0%", "1", "10", "2", "0", "0.0100"],
     ]
     [model] = page.rows_below("Tokens, cost and failures by model")
-    assert model == ["openai:costly", "4", "1", "1", "20.0%", "6", "30", "6", "0.0200 + 1 unpriced"]
+    assert model == ["openai:costly", "4", "1", "1", "20.0%", "6", "30", "6", "0", "0.0200 + 1 unpriced"]
     [day] = page.rows_below("Tokens, cost and failures by day")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", day[0])
     assert day[1:] == model[1:]

@@ -111,7 +111,7 @@ def ask(
 
     place = opened_workspace(workspace)
     group = open_collections(place, collection_names(collections))
-    with opened_model(model) as loaded, Records(place.records_url) as store:
+    with opened_model(model, place) as loaded, Records(place.records_url) as store:
         config = {
             "question": question,
             "collections": collection_names(collections),
@@ -172,7 +172,7 @@ def check_claim(
     made = make_claim(claim)
     rules = replace(base, advocates=named or base.advocates)
     groups = collection_groups(place, collections_of(rules))
-    with opened_model(model) as loaded, Records(place.records_url) as store:
+    with opened_model(model, place) as loaded, Records(place.records_url) as store:
         # One model speaks for everybody, whatever the settings name.
         rules = replace(
             rules,

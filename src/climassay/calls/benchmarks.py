@@ -72,8 +72,8 @@ def generate(
     if isinstance(recipe, Path):
         recipe = load_recipe(recipe)
     if recipe is None:
-        writer = WriterSpec(model, brief=model == DEFAULT_MODEL)
-        recipe = Recipe(name, collection_names(collections), writer, CountSpec(mcq=mcq, freeform=freeform, cloze=cloze))
+        counts = CountSpec(mcq=mcq, freeform=freeform, cloze=cloze)
+        recipe = Recipe(name, collection_names(collections), WriterSpec(model), counts)
     wanted = replace(recipe, name=name)
     check_recipe(wanted, name)
     place = opened_workspace(workspace)
@@ -149,7 +149,8 @@ def evaluate(
     from climassay.primer import named_questions
 
     given = named_questions(questions) if isinstance(questions, (str, Path)) else questions
-    with opened_model(model) as loaded:
+    place = opened_workspace(workspace)
+    with opened_model(model, place) as loaded:
         plan = ExperimentPlan(
             name=f"{loaded.name} on {given.name}",
             benchmarks=(BenchmarkSpec(given.name, (given.name,)),),
@@ -160,7 +161,7 @@ def evaluate(
             limit=limit,
             seed=seed,
         )
-        return _run(plan, {given.name: limited(given, plan)}, loaded, workspace, on_answers)
+        return _run(plan, {given.name: limited(given, plan)}, loaded, place, on_answers)
 
 
 def run_plan(

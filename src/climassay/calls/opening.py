@@ -16,8 +16,12 @@ Place = Workspace | Path | str | None
 
 
 @contextmanager
-def opened_model(given: Generator | str) -> Iterator[Generator]:
+def opened_model(given: Generator | str, workspace: Workspace | None = None) -> Iterator[Generator]:
     """The model of a name, closed at the end; a loaded one stays open, for it belongs to the caller.
+
+    Args:
+        given: A model or its name.
+        workspace: Where it is kept what a server's model can do.
 
     Raises:
         InputError: The name is not understood.
@@ -26,7 +30,7 @@ def opened_model(given: Generator | str) -> Iterator[Generator]:
     if not isinstance(given, str):
         yield given
         return
-    loaded = load_model(given)
+    loaded = load_model(given, folder=None if workspace is None else workspace.root)
     try:
         yield loaded
     finally:

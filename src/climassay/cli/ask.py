@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from climassay.cli.model_options import LoadingOptions, ModelOption
+from climassay.cli.model_options import LoadingOptions, ModelOption, ProfileOption
 from climassay.cli.option_groups import grouped
 from climassay.cli.output import JsonOption, WorkspaceOption, print_json, stdout_console, write_text
 
@@ -23,6 +23,7 @@ def ask(
         float | None, typer.Option(min=-1, max=1, help="Similarity below which a passage is not relevant.")
     ] = None,
     sentences: Annotated[int, typer.Option(min=1, help="Sentences asked for, at most.")] = 3,
+    profile: ProfileOption = None,
     html: Annotated[Path | None, typer.Option(help="Write the answer as a self-contained HTML page.")] = None,
     loading: LoadingOptions = LoadingOptions(),
     workspace: WorkspaceOption = None,
@@ -31,6 +32,7 @@ def ask(
     """Answer a question from your collections, with numbered citations, or say that they do not hold the answer."""
     from climassay.errors import ModelError
     from climassay.grounding import answer_data, answer_question, answer_report, open_collections
+    from climassay.models.profiles import ProfileSettings
     from climassay.prompts import load_prompt
     from climassay.records import RecordedModel, Records
     from climassay.workspace import Workspace
@@ -57,6 +59,7 @@ def ask(
                 min_cosine=threshold,
                 sentences=sentences,
                 prompt=prompt,
+                profile=ProfileSettings(profile or "auto"),
             )
             run.save_results("answer", [answer_data(answer)])
     finally:

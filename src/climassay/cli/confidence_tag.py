@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from climassay.cli.confidence_tag_input import (
     ColumnOption,
@@ -18,6 +17,7 @@ from climassay.cli.confidence_tag_input import (
     read_taggable,
 )
 from climassay.cli.confidence_tag_insert import insert
+from climassay.cli.option_groups import WholeHelpGroup
 from climassay.cli.output import JsonOption, print_json, progress_bar, stdout_console, write_text
 from climassay.errors import InputError
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _DEFAULT = "statement"
 
 
-class _TagGroup(TyperGroup):
+class _TagGroup(WholeHelpGroup):
     """Takes what is no command's name for a statement or a file to be tagged."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -11,7 +11,6 @@ from climassay.factcheck.transcript import (
     Levels,
     MediatorDecision,
     Transcript,
-    Verdict,
 )
 
 if TYPE_CHECKING:
@@ -67,15 +66,15 @@ def _opinion(opinion: AdvocateOpinion) -> Any:
     changed = " (changed)" if opinion.changed else ""
     text = Text.assemble((f"{opinion.advocate}, round {opinion.round}: ", "bold"), (verdict, "bold cyan"), changed)
     if opinion.levels is not None:
-        text.append(f"  {level_words(opinion.levels)}", style="dim")
+        text.append(f"  {_level_words(opinion.levels)}", style="dim")
     if opinion.explanation:
         text.append(f"\n  {_written(opinion.explanation)}")
     return text.append("\n")
 
 
-def level_words(levels: Levels) -> str:
-    """Levels on one line."""
-    likelihood = f", likelihood {levels.likelihood}" if levels.likelihood else ""
+def _level_words(levels: Levels) -> str:
+    """Levels on one line, after the verdict that they belong to."""
+    likelihood = f", {levels.likelihood} to be true" if levels.likelihood else ""
     return f"evidence {levels.evidence}, agreement {levels.agreement}, confidence {levels.confidence}{likelihood}"
 
 
@@ -86,29 +85,49 @@ def _written(sentences: "Sequence[AnswerSentence]") -> str:
 
 
 def show_verdict(transcript: Transcript, scale: "Scale") -> None:
-    """Print the verdict with its reasons and sources."""
+    """Print the verdict with its reasons, what speaks for and against it, and its sources."""
+    from rich.padding import Padding
     from rich.text import Text
 
+    from climassay.factcheck import page_words
+    from climassay.factcheck.page import notices, quoted_passages
     from climassay.factcheck.risk_coverage import probability_of
+    from climassay.factcheck.shown import as_shown
 
     console = stdout_console()
-    verdict: Verdict = transcript.verdict
-    told = verdict.label or verdict.outcome
-    chance = probability_of(verdict, scale)
-    probability = "" if chance is None else f" (probability {chance:.2f})"
-    console.print(Text.assemble(("Verdict: ", "bold"), (told, "bold cyan"), (probability, "dim")))
-    if verdict.levels is not None:
-        console.print(Text(level_words(verdict.levels), style="dim"))
+    transcript = as_shown(transcript, scale)
+    verdict = transcript.verdict
+    if verdict.outcome == "verdict" and verdict.label is not None:
+        console.print(Text.assemble(("Verdict: ", "bold"), (verdict.label, "bold cyan")))
+        chance = probability_of(verdict, scale)
+        probability = "" if chance is None else f" The model gives this verdict a probability of {100 * chance:.0f}%."
+        console.print(Text(f"The claim {scale.meaning(verdict.label)}.{probability}"))
+    else:
+        console.print(Text.assemble(("Result: ", "bold"), (page_words.OUTCOME[verdict.outcome], "bold cyan")))
+        console.print(Text(page_words.ENDING[verdict.outcome]))
     if verdict.explanation:
+        heading = "Why" if verdict.outcome == "verdict" else "What the model wrote"
+        console.print(Text(f"\n{heading}", style="bold"))
         console.print(Text(_written(verdict.explanation)))
-    for note in (*verdict.caveats, *transcript.warnings):
+    for side, pairs in quoted_passages(transcript).items():
+        console.print(Text(f"\n{page_words.SIDE[side]}", style="bold"))
+        for quotation, source in pairs:
+            console.print(Padding(Text(f"\u201c{quotation.text}\u201d [{source.number}]"), (0, 0, 0, 2)))
+    if verdict.levels is not None:
+        console.print(Text("\nHow certain it is", style="bold"))
+        for name, value, meaning in page_words.level_lines(verdict.levels):
+            console.print(Text.assemble(f"{name}: ", (value, "bold"), (f" ({meaning})", "dim")))
+    known = notices(transcript)
+    if known:
+        console.print(Text("\nBefore you rely on this", style="bold"))
+    for note in known:
         console.print(Text(f"! {note}", style="yellow"))
     if transcript.stability is not None:
         one = transcript.stability
         console.print(Text(f"{one.share:.0%} of {one.samples} debates ended with the same verdict.", style="dim"))
     if transcript.sources:
-        nothing = f"No passage is cited; {len(transcript.sources)} lay before the advocates:"
-        console.print(Text("" if transcript.cited else f"\n{nothing}", style="dim"))
+        heading = "Passages" if transcript.cited else f"Passages found: {len(transcript.sources)}, none of them cited"
+        console.print(Text(f"\n{heading}", style="bold"))
     for source in transcript.cited or transcript.sources:
         console.print(Text(f"[{source.number}] {source.citation}  ({source.collection})", style="dim"))
-    console.print(Text("Written by a language model: have a person review it before you rely on it.", style="dim"))
+    console.print(Text("\nWritten by a language model: have a person review it before you rely on it.", style="dim"))

@@ -146,7 +146,7 @@ def _show(result: "McqEvaluation") -> None:
     cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
     note.print(
         f"Run {result.run}: {tally.hits} answers from the records, {tally.asked} asked ({tally.failed} failed), "
-        f"{tally.usage.prompt_tokens} prompt and {tally.usage.completion_tokens} completion tokens{cost}.",
+        f"{tally.usage.tokens}{cost}.",
         highlight=False,
     )
 

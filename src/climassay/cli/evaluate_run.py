@@ -1,11 +1,19 @@
 """``climassay evaluate init`` and ``climassay evaluate run``: an experiment from a file."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from climassay.cli.model_options import DeadlineOption, NoCacheOption, PromptsOption
+from climassay.cli.model_options import (
+    DeadlineOption,
+    MaxOutputTokensOption,
+    NoCacheOption,
+    PromptsOption,
+    ReasoningEffortOption,
+    TimeoutOption,
+)
 from climassay.cli.option_groups import grouped
 from climassay.cli.output import (
     JsonOption,
@@ -49,6 +57,9 @@ def run(
     markdown: Annotated[Path | None, typer.Option(help="Write all tables as Markdown.")] = None,
     prompts: PromptsOption = None,
     deadline: DeadlineOption = None,
+    timeout: TimeoutOption = None,
+    max_output_tokens: MaxOutputTokensOption = None,
+    reasoning_effort: ReasoningEffortOption = None,
     no_cache: NoCacheOption = False,
     where: RayOptions = RayOptions(),
     workspace: WorkspaceOption = None,
@@ -63,6 +74,11 @@ def run(
     from climassay.workspace import Workspace
 
     plan = with_limit(load_plan(file), limit)
+    options = {"timeout": timeout, "max_output_tokens": max_output_tokens, "reasoning_effort": reasoning_effort}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    plan = replace(plan, models=tuple(replace(spec, **given) for spec in plan.models))
+    if timeout is not None and (judge := plan.metrics.judge) is not None:
+        plan = replace(plan, metrics=replace(plan.metrics, judge=replace(judge, timeout=timeout)))
     templates = TaskPrompts.load(prompts)
     sets = {spec.name: read_benchmark(spec, plan) for spec in plan.benchmarks}
     place = Workspace.open(workspace)

@@ -43,7 +43,7 @@ TruthOption = Annotated[
 def factcheck_evidence(
     file: FileArgument,
     scale: Annotated[
-        str, typer.Option(help="climate-fever, climate-feedback, science-feedback, binary, or a .toml file.")
+        str, typer.Option(help="climate-fever, accuracy, climate-feedback, science-feedback, binary, or a .toml file.")
     ] = "climate-fever",
     calibrate: Annotated[
         bool, typer.Option(help="Correct the model's probabilities by prompts without content.")
@@ -97,7 +97,7 @@ def _load(file: Path | None, scale: "Scale") -> "VerdictHead | None":
 
 
 def _unseen(table: "EvidenceTable", head: "VerdictHead") -> "tuple[EvidenceClaim, ...]":
-    rows = tuple(row for row in table.rows if not head.knows(row.id))
+    rows = tuple(row for row in table.rows if not head.knows(row.text))
     if not rows:
         raise InputError(
             f"The head was trained on every claim of {table.name}: hold some out (climassay factcheck-head train"

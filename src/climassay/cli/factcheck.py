@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from climassay.cli.debate_estimate import estimate_debates
 from climassay.cli.factcheck_options import DebateOptions, Room, opened
 from climassay.cli.option_groups import grouped
 from climassay.cli.output import JsonOption, print_json, stderr_console, stdout_console, write_commented, write_text
@@ -28,6 +29,8 @@ def factcheck(
     date: Annotated[str, typer.Option(help="When it was said: a date or a year.")] = "",
     samples: Annotated[int, typer.Option(min=1, help="Debates; above 1, the stability of the verdict is shown.")] = 1,
     force: Annotated[bool, typer.Option("--force", help="Debate it even if it looks not checkable.")] = False,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Say beforehand what it will take.")] = False,
+    dry: Annotated[bool, typer.Option("--dry-run", "--dry", help="Only say what it would take.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page about the fact-check.")] = None,
     claim_review: Annotated[
         Path | None, typer.Option(help="Write a schema.org ClaimReview (JSON-LD); needs --url and --publisher.")
@@ -52,6 +55,10 @@ def factcheck(
 
     made = make_claim(claim, source=source, date=iso_date(date))
     with opened(debate, quiet=as_json) as room:
+        if dry or estimate:
+            estimate_debates(room, [made], debate, samples, only=dry, as_json=as_json)
+        if dry:
+            return
         past = _past(room, made)
         with open_checker(
             room.settings,
@@ -69,11 +76,14 @@ def factcheck(
             [transcript] = checker.check([made], samples=samples, force=force, tell=tell)
             checker.keep([transcript])
     # Files first: what is printed as JSON says that all went well.
-    if claim_review is not None:
-        _write_review(claim_review, transcript, checker.table.scale, str(url), str(publisher))
-    _finish(transcript, checker.table.scale, past, html, as_json)
+    scale = checker.table.scale
+    if claim_review is not None and (as_json or transcript.verdict.outcome == "verdict"):
+        _write_review(claim_review, transcript, scale, str(url), str(publisher))
+    _finish(transcript, scale, past, html, as_json)
     if transcript.verdict.outcome == "failed":
         raise ModelError(f"There is no verdict, because a model call failed: {transcript.verdict.error}")
+    if claim_review is not None and transcript.verdict.outcome != "verdict":
+        raise InputError(f"{claim_review} was not written: without a verdict there is nothing to review.")
 
 
 def _silent(claim: "Claim", event: Any) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -83,7 +83,11 @@ class DebateOptions(LoadingOptions, RayOptions):
         typer.Option("--model", "-m", help="local:smollm2 (default), local:FOLDER_OR_HUB_ID or openai:MODEL."),
     ] = None
     scale: Annotated[
-        str | None, typer.Option(help="climate-feedback, climate-fever, science-feedback, binary, or a .toml file.")
+        str | None,
+        typer.Option(
+            help="accuracy (default: five steps from false to true), climate-feedback (its twelve verdicts), "
+            "climate-fever, science-feedback, binary, or a .toml file."
+        ),
     ] = None
     rounds: Annotated[int | None, typer.Option(min=1, help="Most rounds of debate.")] = None
     split: Annotated[SplitChoice | None, typer.Option(help="Who splits the claim into statements.")] = None
@@ -137,14 +141,12 @@ class DebateOptions(LoadingOptions, RayOptions):
         Raises:
             InputError: The configuration does not fit, or nobody debates.
         """
-        from dataclasses import replace
-
         from climassay.factcheck.configuration import DebateSettings, advocates_from_names, load_settings
 
         base = load_settings(self.config) if self.config else DebateSettings()
         names = ("model", "scale", "rounds", "split", "elicitation", "wording", "verdict_first", "calibrated",
                  "context_prefix", "check_claims", "latest_only", "head", "entailment", "leave_one_out",
-                 "text_tokens", "seed")  # fmt: skip
+                 "text_tokens", "seed", "max_output_tokens", "reasoning_effort")  # fmt: skip
         changed = {name: _plain(value) for name in names if (value := getattr(self, name)) is not None}
         advocates = base.advocates
         if self.collection or self.plain or self.adversary:
@@ -201,8 +203,11 @@ def opened(options: DebateOptions, *, quiet: bool) -> Iterator[Room]:
             encoder = groups[name].encoder
         pool = stack.enter_context(options.opened(quiet=quiet))
         models: dict[str, Any] = {}
+        loading = replace(
+            options, max_output_tokens=settings.max_output_tokens, reasoning_effort=settings.reasoning_effort
+        )
         for name in models_of(settings):
-            models[name] = options.load(name, place, quiet=quiet, pool=pool)
+            models[name] = loading.load(name, place, quiet=quiet, pool=pool)
             stack.callback(models[name].close)
         store = stack.enter_context(Records(place.records_url))
         yield Room(place, store, settings, Company(models, groups, _prices(options, place, models), _encoder(encoder)))
@@ -219,7 +224,8 @@ def _encoder(first: Any) -> Any:
 
 def _prices(options: DebateOptions, place: "Workspace", models: dict[str, Any]) -> "dict[str, Price]":
     from climassay.models.openai_prices import find_price, price_from_options
+    from climassay.models.servers import is_served
 
     given = price_from_options(options.price_in, options.price_out)
-    found = {name: given or find_price(name, place.root) for name in models if name.startswith("openai:")}
+    found = {name: given or find_price(name, place.root) for name in models if is_served(name)}
     return {name: price for name, price in found.items() if price is not None}

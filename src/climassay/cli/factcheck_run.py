@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from climassay.cli.factcheck_options import DebateOptions, Room, opened
+from climassay.cli.debate_estimate import estimate_debates
+from climassay.cli.factcheck_options import DebateOptions, opened
 from climassay.cli.option_groups import grouped
 from climassay.cli.output import (
     JsonOption,
@@ -13,7 +14,6 @@ from climassay.cli.output import (
     progress_bar,
     stderr_console,
     stdout_console,
-    waiting,
     write_text,
 )
 from climassay.errors import InputError
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from climassay.factcheck.analysis import RunAnalysis
     from climassay.factcheck.checking import Checker
     from climassay.factcheck.claims import ClaimTable
-    from climassay.factcheck.estimate import Estimate
     from climassay.factcheck.scales import Scale
     from climassay.factcheck.transcript import Transcript
     from climassay.reporting import Table
@@ -48,7 +47,7 @@ def factcheck_run(
     estimate: Annotated[
         bool, typer.Option("--estimate/--no-estimate", help="Say beforehand what it will take.")
     ] = True,
-    dry: Annotated[bool, typer.Option("--dry", help="Only say what it would take.")] = False,
+    dry: Annotated[bool, typer.Option("--dry-run", "--dry", help="Only say what it would take.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a report as HTML.")] = None,
     pages: Annotated[Path | None, typer.Option(help="Write a page about each claim into this folder.")] = None,
     transcripts: Annotated[Path | None, typer.Option(help="Write every debate as JSONL.")] = None,
@@ -68,11 +67,9 @@ def factcheck_run(
     with opened(debate, quiet=as_json) as room:
         _check_scale(table, load_scale(room.settings.scale), classes)
         if dry or (estimate and not as_json):
-            found = _estimate(room, table, debate, samples)
-            if dry:
-                _print_estimate(found, as_json)
-                return
-            _show_estimate(found)
+            estimate_debates(room, table.claims, debate, samples, only=dry, as_json=as_json)
+        if dry:
+            return
         with (
             open_checker(
                 room.settings,
@@ -123,51 +120,9 @@ def _claims(
 def _check_scale(table: "ClaimTable", scale: "Scale", classes: int | None) -> None:
     """Say before the debates, and not after them, what could not be scored or shown."""
     scale.classes(classes)
-    for claim, verdict in zip(table.claims, table.verdicts, strict=True):
-        if verdict is not None and scale.match(verdict) is None:
-            raise InputError(
-                f"The published verdict {verdict!r} of the claim {claim.text[:60]!r} is not of the scale {scale.name}: "
-                f"it has {', '.join((*scale.labels, scale.nei))}. Another scale is named with --scale."
-            )
-
-
-def _estimate(room: Room, table: "ClaimTable", debate: DebateOptions, samples: int) -> "Estimate":
-    from climassay.factcheck.checking import set_table
-    from climassay.factcheck.estimate import rehearse
-
-    with waiting("Estimating ..."):
-        prepared = set_table(room.settings, room.company, debate.prompts)
-        return rehearse(prepared, room.company, table.claims, samples)
-
-
-def _words(found: "Estimate") -> str:
-    parts = [
-        f"{found.claims} claims, one round each: {found.requests} requests",
-        f"{found.prompt_tokens / 1e6:.2f} million prompt and up to {found.completion_tokens / 1e6:.3f} million "
-        "completion tokens",
-    ]
-    if found.seconds is not None:
-        parts.append(f"about {_duration(found.seconds)} on this machine")
-    if found.cost is not None:
-        parts.append(f"at most about ${found.cost:.2f}")
-    return ", ".join(parts) + "; further rounds come on top, what the records have is not asked again."
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
-
-
-def _show_estimate(found: "Estimate") -> None:
-    stderr_console().print(_words(found), highlight=False)
-
-
-def _print_estimate(found: "Estimate", as_json: bool) -> None:
-    if as_json:
-        print_json(found)
-    else:
-        stdout_console().print(_words(found), highlight=False)
+    counts = scale.comparable_counts(verdict for verdict in table.verdicts if verdict is not None)
+    if classes is not None and classes not in counts:
+        raise InputError(f"The published verdicts can be compared in {counts[0]} classes at most, not in {classes}.")
 
 
 def _truths(table: "ClaimTable") -> dict[str, str]:
@@ -188,6 +143,7 @@ def _finish(
     as_json: bool,
 ) -> None:
     from climassay.factcheck.analysis import analyse, analysis_data
+    from climassay.factcheck.page_words import DEMONSTRATION
     from climassay.factcheck.report import analysis_tables, factcheck_report
     from climassay.reporting import as_markdown, as_rich
 
@@ -197,7 +153,8 @@ def _finish(
     if html:
         write_text(html, factcheck_report(analysis, file=name, facts=_facts(checker), pages=links).to_html())
     if markdown:
-        write_text(markdown, "\n".join(as_markdown(one) for one in analysis_tables(analysis)))
+        tables = [as_markdown(one) for one in analysis_tables(analysis)]
+        write_text(markdown, "\n".join([*tables, *([f"{DEMONSTRATION}\n"] if analysis.demonstration else [])]))
     if transcripts:
         _write_transcripts(transcripts, done)
     if as_json:
@@ -209,6 +166,8 @@ def _finish(
         console.print(as_rich(_verdict_table(done)))
     for one in analysis_tables(analysis):
         console.print(as_rich(one))
+    if analysis.demonstration:
+        console.print(DEMONSTRATION, highlight=False)
     _show_totals(table, checker, analysis)
 
 
@@ -279,8 +238,7 @@ def _show_totals(table: "ClaimTable", checker: "Checker", analysis: "RunAnalysis
         cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
         note.print(
             f"Run {checker.run}, {name}: {tally.hits} answers from the records, {tally.asked} asked "
-            f"({tally.failed} failed), {tally.usage.prompt_tokens} prompt and {tally.usage.completion_tokens} "
-            f"completion tokens{cost}.",
+            f"({tally.failed} failed), {tally.usage.tokens}{cost}.",
             highlight=False,
         )
     if analysis.failures:

@@ -1,13 +1,20 @@
 """``climassay generate``: questions from collections, by a recipe."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from climassay.cli.generate_screen import checks, screen
-from climassay.cli.model_options import DeadlineOption, NoCacheOption, PromptsOption
+from climassay.cli.model_options import (
+    DeadlineOption,
+    MaxOutputTokensOption,
+    NoCacheOption,
+    PromptsOption,
+    ReasoningEffortOption,
+    TimeoutOption,
+)
 from climassay.cli.option_groups import grouped
 from climassay.cli.output import (
     JsonOption,
@@ -55,6 +62,9 @@ def run(
     html: Annotated[Path | None, typer.Option(help="Write an HTML report of the dataset.")] = None,
     prompts: PromptsOption = None,
     deadline: DeadlineOption = None,
+    timeout: TimeoutOption = None,
+    max_output_tokens: MaxOutputTokensOption = None,
+    reasoning_effort: ReasoningEffortOption = None,
     no_cache: NoCacheOption = False,
     where: RayOptions = RayOptions(),
     workspace: WorkspaceOption = None,
@@ -70,6 +80,9 @@ def run(
     from climassay.workspace import Workspace
 
     recipe, place = load_recipe(file), Workspace.open(workspace)
+    options = {"timeout": timeout, "max_tokens": max_output_tokens, "reasoning_effort": reasoning_effort}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    recipe = replace(recipe, writer=replace(recipe.writer, **given))
     if estimate:
         _estimate(recipe, place, prompts, as_json)
         return
@@ -175,7 +188,7 @@ def _show(report: "LineReport", stats: "DatasetStats", run: str) -> None:
     usage = report.usage
     cost = "" if usage.cost is None else f", ${usage.cost:.4f}"
     note.print(
-        f"Run {run}: {usage.requests} requests, {usage.prompt_tokens + usage.completion_tokens} tokens{cost}. "
+        f"Run {run}: {usage.requests} requests, {usage.tokens}{cost}. "
         f"Look at it: climassay generate stats {report.dataset} --html report.html",
         highlight=False,
     )

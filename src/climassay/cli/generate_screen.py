@@ -42,7 +42,7 @@ def screen(
     ] = None,
     consistency: Annotated[
         str | None,
-        typer.Option(help="Model that answers the multiple-choice questions with their passages, as in --model."),
+        typer.Option(help="Model that answers the questions again with their passages (small ones: multiple choice)."),
     ] = None,
     orders: Annotated[int, typer.Option(min=1, help="Option orders a question, for --consistency.")] = 4,
     needed: Annotated[
@@ -69,7 +69,9 @@ def screen(
         only=only or None,
         language=language,
         encoder=None if encoder is None else load_encoder(encoder),
-        entailment=None if entailment is None else load_entailment(entailment),
+        entailment=None
+        if entailment is None
+        else load_entailment(entailment, load=loading.loader(workspace, quiet=as_json)),
     )
     if consistency is not None:
         space = Workspace.open(workspace)
@@ -152,7 +154,7 @@ def _consistent(
 ) -> "Sequence[Draft]":
     """The drafts with the decisions of the self-consistency; answers are kept in the records."""
     from climassay.evaluation import TaskPrompts
-    from climassay.generation.screening import SelfConsistency
+    from climassay.generation.screening import answer_check
     from climassay.records import RecordedModel, Records
 
     templates = TaskPrompts.load(loading.prompts)
@@ -170,11 +172,11 @@ def _consistent(
         run = stack.enter_context(store.run(command="generate screen", config=config, seeds={"orders": seed}))
         bars = stack.enter_context(progress_bar(quiet))
         task = bars.add_task("Answering the questions", total=None)
-        asked = SelfConsistency(
+        asked = answer_check(
             RecordedModel(model, store, run, use_cache=not loading.no_cache),
             orders=orders,
             needed=needed,
-            prompts=templates,
+            prompts=loading.prompts,
             seed=seed,
         )
         return asked.check(drafts, on_progress=lambda count: bars.advance(task, count))

@@ -2,7 +2,8 @@
 
 import errno
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -43,11 +44,53 @@ from climassay.cli import (
     validator,
     verdicts,
 )
+from climassay.cli.option_groups import WholeHelpGroup
 from climassay.errors import ClimassayError
 from climassay.secrecy import without_secrets
 
+HEADINGS: dict[str, dict[str, typer.Typer | Callable[..., None]]] = {
+    "First steps": {"quickstart": quickstart.quickstart, "demo": demo.demo, "doctor": doctor.doctor},
+    "Ask your documents": {"corpus": corpus.app, "ask": ask.ask},
+    "Check claims": {
+        "factcheck": factcheck.factcheck,
+        "factcheck-run": factcheck_run.factcheck_run,
+        "factcheck-evidence": evidence.factcheck_evidence,
+        "factcheck-head": evidence_head.app,
+        "verdicts": verdicts.app,
+        "checks": checks.app,
+    },
+    "Measure language models": {
+        "evaluate": evaluate.app,
+        "metrics": metrics.app,
+        "tune": tune.app,
+        "judge": judge.app,
+    },
+    "Make question benchmarks": {
+        "generate": generate.app,
+        "validator": validator.app,
+        "masker": masker.app,
+        "annotate": annotate.app,
+        "publish": publish.publish,
+    },
+    "Stated confidence of assessments": {"confidence": confidence.app},
+    "Behind it all": {
+        "models": models.app,
+        "prompts": prompts.app,
+        "records": records.app,
+        "serve": serve.serve,
+        "users": users.app,
+    },
+}
+"""Every command under its heading, in the order of use."""
+
+
+class _HeadedGroup(WholeHelpGroup):
+    headings: ClassVar = {heading: tuple(commands) for heading, commands in HEADINGS.items()}
+
+
 app = typer.Typer(
     name="climassay",
+    cls=_HeadedGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -60,40 +103,19 @@ evaluate.app.command("report")(evaluate_table.report)
 evaluate.app.command("plan")(evaluate_study.plan)
 evaluate.app.command("contamination")(evaluate_study.contamination)
 evaluate.app.command("compare")(evaluate_study.compare)
-app.add_typer(annotate.app, name="annotate")
-app.add_typer(corpus.app, name="corpus")
-app.add_typer(checks.app, name="checks")
 confidence.app.command("extract")(confidence_extract.extract)
 confidence.app.command("lint")(confidence_lint.lint)
 confidence.app.command("topics")(confidence_topics.topics)
 confidence.app.command("report")(confidence_topics.report)
 confidence.app.add_typer(confidence_tag.app, name="tag")
-app.add_typer(confidence.app, name="confidence")
-app.add_typer(models.app, name="models")
-app.add_typer(records.app, name="records")
-app.add_typer(evaluate.app, name="evaluate")
-app.add_typer(generate.app, name="generate")
-app.add_typer(judge.app, name="judge")
 metrics.app.command("validate-entailment")(metrics_entailment.validate)
 metrics.app.command("train-entailment")(metrics_entailment.train)
-app.add_typer(metrics.app, name="metrics")
-app.add_typer(masker.app, name="masker")
-app.add_typer(prompts.app, name="prompts")
-app.add_typer(tune.app, name="tune")
-app.add_typer(users.app, name="users")
-app.add_typer(validator.app, name="validator")
-app.add_typer(verdicts.app, name="verdicts")
-app.add_typer(evidence_head.app, name="factcheck-head")
-app.command(name="ask")(ask.ask)
-app.command(name="publish")(publish.publish)
-app.command(name="factcheck")(factcheck.factcheck)
-app.command(name="factcheck-run")(factcheck_run.factcheck_run)
-app.command(name="factcheck-evidence")(evidence.factcheck_evidence)
-app.command(name="serve")(serve.serve)
-app.command(name="demo")(demo.demo)
-app.command(name="doctor")(doctor.doctor)
-app.command(name="quickstart")(quickstart.quickstart)
-
+for _commands in HEADINGS.values():
+    for _name, _command in _commands.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, cls=WholeHelpGroup)
+        else:
+            app.command(_name)(_command)
 
 _INTERRUPTED = 130
 

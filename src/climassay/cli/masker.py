@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from climassay.cli.model_options import BaseUrlOption, DtypeOption, PromptsOption
-from climassay.cli.output import JsonOption, print_json, stdout_console, waiting
+from climassay.cli.model_options import PromptsOption, ReachOptions
+from climassay.cli.option_groups import grouped
+from climassay.cli.output import JsonOption, WorkspaceOption, print_json, stdout_console
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from climassay.generation.masking import ExpertChoice, MaskingScores, WordStatistics
-    from climassay.models.contract import Generator
 
 app = typer.Typer(no_args_is_help=True, help="Choose the term of cloze statements that is masked.")
 
@@ -55,6 +55,7 @@ def train(
 
 
 @app.command()
+@grouped
 def measure(
     labels: LabelsArgument,
     maskers: Annotated[
@@ -62,9 +63,9 @@ def measure(
         typer.Option("--masker", help="statistics, prompted (or prompted:MODEL) or a trained masker's file; repeat."),
     ] = None,
     model: AskedModelOption = None,
-    base_url: BaseUrlOption = None,
-    dtype: DtypeOption = None,
+    reach: ReachOptions = ReachOptions(),
     glossary: GlossaryOption = None,
+    workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """How often maskers choose the term that people masked, beside chance, the longest word and a trained masker."""
@@ -72,12 +73,13 @@ def measure(
     from climassay.generation.masking import measure as measured
 
     choices = _choices(labels)
-    asked = _model(model, base_url, dtype)
+    load = reach.loader(workspace, quiet=as_json)
+    asked = None if model is None else load(model)
     statistics = _statistics(glossary)
     longest = StatisticsMasker(weights={"length": 1.0}).choose([choice.statement for choice in choices])
     found = [accuracies("longest word", choices, longest)]
     opened = [
-        open_masker(name, model=asked, glossary=sorted(statistics.glossary))
+        open_masker(name, model=asked, glossary=sorted(statistics.glossary), load=load)
         for name in maskers or ["statistics", *(["prompted"] if asked else [])]
     ]
     found += [measured(masker, choices) for masker in opened]
@@ -87,6 +89,7 @@ def measure(
 
 
 @app.command()
+@grouped
 def apply(
     drafts: Annotated[Path, typer.Argument(help="Drafts (JSONL).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="File of the drafts with their terms.")],
@@ -94,10 +97,10 @@ def apply(
         str, typer.Option(help="statistics, prompted (or prompted:MODEL) or a trained masker's file.")
     ] = "statistics",
     model: AskedModelOption = None,
-    base_url: BaseUrlOption = None,
-    dtype: DtypeOption = None,
+    reach: ReachOptions = ReachOptions(),
     glossary: GlossaryOption = None,
     prompts: PromptsOption = None,
+    workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Choose the term of every accepted cloze statement that has none."""
@@ -107,12 +110,14 @@ def apply(
     before = list(read_drafts(drafts))
     if not before:
         raise InputError(f"{drafts} holds no draft: there is nothing to mask.")
+    load = reach.loader(workspace, quiet=as_json)
     chooser = open_masker(
         masker,
-        model=_model(model, base_url, dtype),
+        model=None if model is None else load(model),
         passages=list({passage.text for draft in before for passage in draft.passages}),
         glossary=() if glossary is None else read_glossary(glossary),
         prompts=prompts,
+        load=load,
     )
     after = mask(before, chooser)
     write_drafts(output, after)
@@ -144,15 +149,6 @@ def _statistics(glossary: Path | None) -> "WordStatistics":
     from climassay.generation.masking import count_words, read_glossary
 
     return count_words((), () if glossary is None else read_glossary(glossary))
-
-
-def _model(name: str | None, base_url: str | None, dtype: str | None) -> "Generator | None":
-    if name is None:
-        return None
-    from climassay.models import load_model
-
-    with waiting(f"Loading {name} ..."):
-        return load_model(name, base_url=base_url, dtype=dtype)
 
 
 def _show_scores(found: "list[MaskingScores]", choices: "list[ExpertChoice]", as_json: bool) -> None:

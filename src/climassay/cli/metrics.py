@@ -1,15 +1,27 @@
 """``climassay metrics``: score answers against references, and check the metrics themselves."""
 
+from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from climassay.cli.output import JsonOption, print_json, stderr_console, stdout_console, waiting, write_text
+from climassay.cli.model_options import LoadingOptions
+from climassay.cli.option_groups import grouped
+from climassay.cli.output import (
+    JsonOption,
+    WorkspaceOption,
+    print_json,
+    stderr_console,
+    stdout_console,
+    waiting,
+    write_text,
+)
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
-    from climassay.metrics import AnswerScores
+    from climassay.metrics import AnswerScores, Judgement
     from climassay.metrics.answer_scores import AnswerTable
     from climassay.reporting import Table
 
@@ -26,6 +38,7 @@ def group() -> None:
 
 
 @app.command()
+@grouped
 def score(
     file: Annotated[
         Path,
@@ -38,7 +51,8 @@ def score(
         typer.Option(
             "--metric",
             "-m",
-            help="bleu_char, bleu, bert_score, exact_match, exact_match_normalised or phrase_similarity; repeat. By "
+            help="bleu_char, bleu, bert_score, judged_accuracy (with --judge), exact_match, "
+            "exact_match_normalised or phrase_similarity; repeat. By "
             "default the last three for rows with a statement, the first three for the others.",
         ),
     ] = None,
@@ -51,6 +65,15 @@ def score(
         Path | None, typer.Option("--output", "-o", help="Write the scores of every answer (.jsonl, otherwise CSV).")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of resampling.")] = 0,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="A strong model that sees question, reference and answer and marks each answer, with its reason: "
+            "judged_accuracy. Needs a column question."
+        ),
+    ] = None,
+    loading: LoadingOptions = LoadingOptions(),
+    workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Score answers against their references: every answer, and means with intervals."""
@@ -58,8 +81,31 @@ def score(
     from climassay.reporting import as_csv, as_rich
 
     answers = read_answers(file)
-    with waiting(f"Scoring {len(answers.rows)} answers ..."):
-        scored = score_answers(answers.rows, metric, encoder=encoder, window=window or None, seed=seed)
+    with ExitStack() as stack:
+        model = prompt = None
+        if judge is not None:
+            from climassay.prompts import load_prompt
+            from climassay.records import RecordedModel, Records
+            from climassay.workspace import Workspace
+
+            place = Workspace.open(workspace)
+            prompt = load_prompt("judged_accuracy", loading.prompts)
+            loaded = loading.load(judge, place, quiet=as_json)
+            stack.callback(loaded.close)
+            store = stack.enter_context(Records(place.records_url))
+            config = {"file": answers.name, "model": judge, "prompt_sha256": prompt.sha256}
+            run = stack.enter_context(store.run(command="metrics score", config=config))
+            model = RecordedModel(loaded, store, run, use_cache=not loading.no_cache)
+        stack.enter_context(waiting(f"Scoring {len(answers.rows)} answers ...", quiet=as_json))
+        scored = score_answers(
+            answers.rows,
+            metric,
+            encoder=encoder,
+            window=window or None,
+            seed=seed,
+            judge=model,
+            judge_prompt=prompt,
+        )
     table = _score_table(answers.name, scored)
     if csv_file:
         write_text(csv_file, as_csv(table))
@@ -136,8 +182,19 @@ def _score_table(name: str, scored: "AnswerScores") -> "Table":
         ("metric", "mean", "95% interval", "n", "all together", "computed by"),
         rows,
         note="Means over answers, as in ClimaQA's tables."
-        + (" All together: BLEU with the counts of all answers summed." if scored.pooled else ""),
+        + (" All together: BLEU with the counts of all answers summed." if scored.pooled else "")
+        + _judge_note(scored),
     )
+
+
+def _judge_note(scored: "AnswerScores") -> str:
+    from climassay.metrics.judged_accuracy import SCORES
+
+    if not scored.judgements:
+        return ""
+    counted = Counter(one.verdict for one in scored.judgements.values())
+    verdicts = ", ".join(f"{counted[verdict]} {verdict}" for verdict in SCORES)
+    return f" As judged: {verdicts}; {counted[None]} judgements failed. Partly correct counts one half."
 
 
 def _score_rows(scored: "AnswerScores") -> list[dict[str, Any]]:
@@ -148,9 +205,14 @@ def _score_rows(scored: "AnswerScores") -> list[dict[str, Any]]:
             "answer": row.answer,
             **({"statement": row.statement} if row.statement else {}),
             **{metric: values[place] for metric, values in scored.scores.items()},
+            **({} if (said := scored.judgements.get(place)) is None else _said(said)),
         }
         for place, row in enumerate(scored.rows)
     ]
+
+
+def _said(judgement: "Judgement") -> dict[str, str | None]:
+    return {"verdict": judgement.verdict, "reason": judgement.reason, "judge_error": judgement.error}
 
 
 def _score_lines(scored: "AnswerScores", *, as_jsonl: bool) -> str:
@@ -165,6 +227,7 @@ def _score_lines(scored: "AnswerScores", *, as_jsonl: bool) -> str:
         return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
     out = io.StringIO()
     names = ["id", "reference", "answer", "statement", *scored.scores]
+    names += ["verdict", "reason", "judge_error"] if scored.judgements else []
     writer = csv.DictWriter(out, names, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: safe_cell(cell) for name, cell in row.items()} for row in rows)
@@ -178,5 +241,6 @@ def _score_data(answers: "AnswerTable", scored: "AnswerScores") -> dict[str, Any
         "means": scored.means,
         "pooled": scored.pooled,
         "computed_by": scored.sources,
+        "judge_failures": sum(one.verdict is None for one in scored.judgements.values()),
         "answers": _score_rows(scored),
     }

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from climassay.cli.output import JsonOption, print_json, progress_bar, stderr_console, stdout_console, write_text
+from climassay.cli.model_options import ReachOptions
+from climassay.cli.option_groups import grouped
+from climassay.cli.output import (
+    JsonOption,
+    WorkspaceOption,
+    print_json,
+    progress_bar,
+    stderr_console,
+    stdout_console,
+    write_text,
+)
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,6 +37,7 @@ _ALL_FIGURES = 90
 """Columns of a screen that holds all figures of a scorer side by side."""
 
 
+@grouped
 def validate(
     file: FileArgument,
     entailment: Annotated[
@@ -43,6 +54,8 @@ def validate(
     limit: Annotated[int | None, typer.Option(min=1, help="Take a random sample of so many statements.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write the scores as a self-contained HTML report.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the sample and of the resampling.")] = 0,
+    reach: ReachOptions = ReachOptions(),
+    workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Accuracy of entailment scorers on labelled pairs, with intervals and the constant baseline."""
@@ -52,7 +65,7 @@ def validate(
 
     names = list(dict.fromkeys(entailment or ["bundled"]))
     table = read_pairs(file)
-    scorers = [load_entailment(name) for name in names]
+    scorers = [load_entailment(name, load=reach.loader(workspace, quiet=as_json)) for name in names]
     # One set of pairs for all scorers: what any of the heads was trained on is left out for every one of them.
     pairs = table.pairs
     if not include_trained:

@@ -4,16 +4,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from climassay.cli.output import JsonOption, print_json, stdout_console, waiting
+from climassay.cli.model_options import BaseUrlOption, DeadlineOption, ReasoningEffortOption, TimeoutOption
+from climassay.cli.output import JsonOption, WorkspaceOption, print_json, stdout_console, waiting
 
 if TYPE_CHECKING:
     from climassay.models.check import ModelCheck
+    from climassay.models.openai_capabilities import Capabilities
 
 app = typer.Typer(no_args_is_help=True, help="List, check and install language models.")
 
 _NAMING = (
     "Others are named local:FOLDER or local:HUB-ID (a causal language model as safetensors; +adapter=FOLDER adds a "
-    "PEFT adapter) and openai:NAME, with --base-url for any OpenAI-compatible server."
+    "PEFT adapter) and openai:NAME, with --base-url for any OpenAI-compatible server, or PROVIDER:NAME for a "
+    "provider of your own configuration."
 )
 
 
@@ -21,10 +24,13 @@ _NAMING = (
 def list_models(as_json: JsonOption = False) -> None:
     """List the bundled models and say how others are named."""
     from climassay.models.bundled import BUNDLED, bundled_status
+    from climassay.models.servers import OPENAI, configuration_file, normalised_base_url, providers
 
     statuses = [bundled_status(name) for name in BUNDLED]
+    served = {name: normalised_base_url(one.base_url) for name, one in providers().items() if name != OPENAI}
     if as_json:
-        print_json({"bundled": [_status_record(status) for status in statuses], "others": _NAMING})
+        bundled = [_status_record(status) for status in statuses]
+        print_json({"bundled": bundled, "providers": served, "others": _NAMING})
         return
     from climassay.reporting import Table, as_rich
 
@@ -36,24 +42,52 @@ def list_models(as_json: JsonOption = False) -> None:
     console = stdout_console()
     headings = ("name", "model", "kind", "licence", "state", "size")
     console.print(as_rich(Table.of("", headings, rows, left=5)))
+    if served:
+        title = f"providers of {configuration_file()}"
+        console.print(
+            as_rich(Table.of(title, ("name", "server"), [(f"{n}:NAME", url) for n, url in served.items()], left=2))
+        )
     console.print(_NAMING, highlight=False)
 
 
 @app.command()
 def check(
     name: Annotated[str, typer.Argument(help="Model, for example local:smollm2 or openai:gpt-4o-mini.")],
-    base_url: Annotated[str | None, typer.Option(help="Server of an openai: model.")] = None,
+    base_url: BaseUrlOption = None,
     device: Annotated[str | None, typer.Option(help="Where a local model computes, for example cpu or cuda.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16, for a local model.")] = None,
     adapter: Annotated[str | None, typer.Option(help="Folder of a PEFT adapter, for a local model.")] = None,
     prompt: Annotated[str, typer.Option(help="What to ask.")] = "In one sentence, why is the sky blue?",
+    again: Annotated[
+        bool, typer.Option("--again", help="Forget what is known of the server, and find it out.")
+    ] = False,
+    deadline: DeadlineOption = None,
+    timeout: TimeoutOption = None,
+    reasoning_effort: ReasoningEffortOption = None,
+    workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Load a model, ask it one thing, and say what it is and how fast."""
-    from climassay.models.check import check_model
+    """Load a model, ask it one thing, and say what it is, how fast, and what its server can do.
 
-    with waiting(f"Loading {name} ..."):
-        report = check_model(name, base_url=base_url, device=device, dtype=dtype, adapter=adapter, prompt=prompt)
+    What an openai: model can do is found out by three short requests and kept in the workspace for all commands.
+    """
+    from climassay.models.check import check_model
+    from climassay.models.openai_retry import retry_policy
+    from climassay.workspace import Workspace
+
+    with waiting(f"Loading {name} ...", quiet=as_json):
+        report = check_model(
+            name,
+            base_url=base_url,
+            device=device,
+            dtype=dtype,
+            adapter=adapter,
+            prompt=prompt,
+            folder=Workspace.open(workspace).root,
+            again=again,
+            policy=retry_policy(deadline, timeout),
+            reasoning_effort=reasoning_effort,
+        )
     if as_json:
         print_json(report)
         return
@@ -109,12 +143,42 @@ def _check_lines(report: "ModelCheck") -> list[tuple[str, str]]:
         ("dtype", report.dtype),
         ("threads", None if report.threads is None else str(report.threads)),
         ("loaded in", f"{report.load_seconds:.1f} s"),
+        *([] if report.capabilities is None else _capability_lines(report.capabilities)),
         ("prefill", _rate(report.prefill_tokens_per_second)),
         ("decode", _rate(report.decode_tokens_per_second)),
         ("prompt", report.prompt),
         ("answer", report.answer),
     ]
     return [(label, value) for label, value in lines if value is not None]
+
+
+def _capability_lines(known: "Capabilities") -> list[tuple[str, str | None]]:
+    status = "" if known.logprobs_status is None else f" with {known.logprobs_status}"
+    logprobs = {
+        "given": "given, but of thoughts: options are named in an answer instead"
+        if known.thinks
+        else f"given, {known.top_logprobs} a place",
+        "refused": f"refused{status}; options are named in an answer instead",
+        "ignored": "ignored; options are named in an answer instead",
+    }
+    schema = {
+        "strict": "strict",
+        "loose": "loose: answers are checked, and the schema stands in the prompt as well",
+        "refused": "refused; the schema stands in the prompt instead",
+        "ignored": "ignored; the schema stands in the prompt instead",
+    }
+    thinks = {True: f"yes; {known.allowance:,} tokens on top of each limit", False: "none seen", None: None}
+    taken = [name for name in known.taken if name not in ("max_tokens", "max_completion_tokens")]
+    return [
+        ("logprobs", logprobs[known.logprobs] if known.logprobs else "not known"),
+        ("JSON schema", schema[known.schema] if known.schema else "not known"),
+        ("limit", known.token_limit),
+        ("takes", ", ".join(taken) or None),
+        ("refuses", ", ".join(known.dropped) or None),
+        ("thinks", thinks[known.thinks]),
+        ("window", None if known.window is None else f"{known.window:,} tokens"),
+        ("learnt on", known.learnt_on or None),
+    ]
 
 
 def _rate(tokens_per_second: float | None) -> str | None:

@@ -1,10 +1,29 @@
-"""Options that several commands share, as dataclasses that a command takes as one argument."""
+"""How commands are shown and take their options: help without cut lines, dataclasses of options in one argument."""
 
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import Any, ClassVar, get_type_hints
+
+from typer.core import TyperGroup
+
+
+class WholeHelpGroup(TyperGroup):
+    """A group of commands whose help shows the first sentence of each, whole, under headings where there are some."""
+
+    headings: ClassVar[dict[str, tuple[str, ...]]] = {}
+    """Names of commands by heading; without any, all stand under "Commands" in the order of their definition."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Write a list of commands for each heading, with the same indentation."""
+        sections = self.headings or {"Commands": tuple(self.commands)}
+        widest = max(map(len, self.commands))
+        for heading, names in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(name.ljust(widest), self.commands[name].get_short_help_str(10_000)) for name in names]
+                )
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -135,13 +135,23 @@ def _print_runs(found: "Sequence[RunSummary]") -> None:
 
 
 def _print_usage(found: "Sequence[ModelUsage]") -> None:
-    columns = ("model", "fingerprint", "answers", "failed", "sent", "prompt tokens", "completion tokens", "cost")
+    columns = (
+        "model",
+        "fingerprint",
+        "answers",
+        "failed",
+        "sent",
+        "prompt tokens",
+        "completion tokens",
+        "thought",
+        "cost",
+    )
     rows = []
     for one in found:
         cost = _cost(one.cost)
         if one.cost is not None and one.unpriced:
             cost += f" + {one.unpriced} unpriced"
-        tokens = (one.prompt_tokens, one.completion_tokens)
+        tokens = (one.prompt_tokens, one.completion_tokens, one.reasoning_tokens)
         rows.append((one.model, one.fingerprint[:12], one.answers, one.failed, one.attempts, *tokens, cost))
     _print_table(columns, rows)
 

@@ -2,11 +2,14 @@
 
 import logging
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from climassay.cli.model_options import ReachOptions
+from climassay.cli.option_groups import grouped
 from climassay.cli.output import JsonOption, print_json, stderr_console
 from climassay.errors import InputError, MissingExtraError
 from climassay.workspace import Workspace
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from climassay.web import Place
 
 
+@grouped
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for the whole network.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
@@ -29,7 +33,7 @@ def serve(
         list[Path] | None, typer.Option(help="File that sets up a debate; repeat it for a choice of several.")
     ] = None,
     model: Annotated[str, typer.Option(help="Model of debates without such a file.")] = "local:smollm2",
-    base_url: Annotated[str | None, typer.Option(help="Server that holds an openai: model.")] = None,
+    reach: ReachOptions = ReachOptions(),
     upload_mb: Annotated[int, typer.Option(min=1, help="Largest upload in megabytes.")] = 200,
     workspace: Annotated[Path | None, typer.Option("-w", "--workspace", help="Folder of your data.")] = None,
     as_json: JsonOption = False,
@@ -50,7 +54,7 @@ def serve(
         publisher=publisher,
         debates=tuple(debate or ()),
         model=model,
-        base_url=base_url,
+        load=lambda name, place, **own: replace(reach, **own).fitting(name).load(name, place, quiet=True),
         upload_bytes=upload_mb * 2**20,
     )
     try:

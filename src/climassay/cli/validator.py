@@ -1,14 +1,24 @@
 """``climassay validator``: train, apply, simulate and show validators of generated questions."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from climassay.cli.judge_options import numbers
-from climassay.cli.model_options import BaseUrlOption, DtypeOption, PromptsOption
-from climassay.cli.output import JsonOption, print_json, progress_bar, stderr_console, stdout_console, write_text
+from climassay.cli.model_options import PromptsOption, ReachOptions
+from climassay.cli.option_groups import grouped
+from climassay.cli.output import (
+    JsonOption,
+    WorkspaceOption,
+    print_json,
+    progress_bar,
+    stderr_console,
+    stdout_console,
+    write_text,
+)
 from climassay.cli.validator_output import (
     decision_counts,
     finish,
@@ -21,8 +31,6 @@ from climassay.cli.validator_output import (
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from climassay.generation import Subject
     from climassay.generation.validation import (
         LabelSet,
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
         TrainedHead,
         TrainedModel,
     )
-    from climassay.models.contract import Generator
+    from climassay.generation.validation.loading import LoadModel
 
 app = typer.Typer(no_args_is_help=True, help="Models that learn from experts which questions are valid.")
 
@@ -63,6 +71,7 @@ def group() -> None:
 
 
 @app.command()
+@grouped
 def train(
     labels: LabelsArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="File (features, probe, api) or folder (adapter).")],
@@ -80,22 +89,23 @@ def train(
     hold_out: Annotated[float, typer.Option(help="Share of the labels that adapter and api are measured on.")] = 0.25,
     folds: Annotated[int, typer.Option(min=2, help="Of the cross-validation of features and probe.")] = 5,
     replace: Annotated[bool, typer.Option("--replace", help="Replace another training's adapter.")] = False,
-    base_url: BaseUrlOption = None,
-    dtype: DtypeOption = None,
+    reach: ReachOptions = ReachOptions(),
     prompts: PromptsOption = None,
     field: FieldOption = None,
     html: Annotated[Path | None, typer.Option(help="Write a report with the reliability figure.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of folds, splits and training.")] = 0,
+    workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a validator on experts' labels, with its figures on passages that it was not trained on."""
     from climassay.generation.validation import read_label_set, save_head
 
     table, subject = read_label_set(labels), _subject(field)
+    load = reach.loader(workspace, quiet=True)
     if method in (Method.features, Method.probe):
         _check_place(output)
         head = _train_head(
-            table, method, model, encoder, layer, precision, folds, (prompts, dtype, base_url, subject), seed, as_json
+            table, method, model, encoder, layer, precision, folds, (prompts, load, subject), seed, as_json
         )
         save_head(head.head, output)
         data = {"validator": str(output), **head_data(head)}
@@ -106,7 +116,9 @@ def train(
             table, model, output, preset, epochs, hold_out, precision, prompts, subject, seed, replace, as_json
         )
     else:
-        tuned = _train_api(table, model, output, epochs, hold_out, precision, prompts, subject, base_url, seed, as_json)
+        tuned = _train_api(
+            table, model, output, epochs, hold_out, precision, prompts, subject, (reach.base_url, load), seed, as_json
+        )
     from climassay.generation.validation.fine_tuning import described
 
     data = {**described(tuned), "file": str(output), "refusal": tuned.refusal}
@@ -114,6 +126,7 @@ def train(
 
 
 @app.command()
+@grouped
 def apply(
     validator: ValidatorArgument,
     drafts: Annotated[Path, typer.Argument(help="Drafts of climassay (JSON Lines).")],
@@ -121,10 +134,10 @@ def apply(
     threshold: Annotated[
         float | None, typer.Option(help="Least P(valid) that is kept; by default the validator's own, else 0.5.")
     ] = None,
-    base_url: BaseUrlOption = None,
-    dtype: DtypeOption = None,
+    reach: ReachOptions = ReachOptions(),
     prompts: PromptsOption = None,
     field: FieldOption = None,
+    workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Decide on drafts; those that were rejected before stay as they are."""
@@ -132,7 +145,7 @@ def apply(
     from climassay.generation.validation import load_validator, validate
 
     given = list(read_drafts(drafts))
-    load = _loader(base_url, dtype) if base_url or dtype else None
+    load = reach.loader(workspace, quiet=True)
     judge = load_validator(validator, load=load, prompts=prompts, subject=_subject(field), store=_store())
     with progress_bar(as_json) as progress:
         task = progress.add_task(f"Asking {judge.name}", total=sum(draft.usable for draft in given))
@@ -157,6 +170,7 @@ def apply(
 
 
 @app.command(name="simulate")
+@grouped
 def simulate_command(
     labels: LabelsArgument,
     strategies: Annotated[
@@ -174,11 +188,11 @@ def simulate_command(
         Path | None, typer.Option(help="Keep finished splits here, so that the same command goes on.")
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write figures and tables as a self-contained report.")] = None,
-    base_url: BaseUrlOption = None,
-    dtype: DtypeOption = None,
+    reach: ReachOptions = ReachOptions(),
     prompts: PromptsOption = None,
     field: FieldOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Of splits and choices.")] = 0,
+    workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Play active learning through on labels that are known: precision over label count, strategy by strategy."""
@@ -194,7 +208,7 @@ def simulate_command(
     settings = SimulationSettings(names, splits, test_share, start, batch, seed=seed)
     table = read_label_set(labels)
     with progress_bar(as_json) as progress:
-        items = _items(table, encoder, zero_shot, (base_url, dtype, prompts, _subject(field)))
+        items = _items(table, encoder, zero_shot, (reach.loader(workspace, quiet=True), prompts, _subject(field)))
         task = progress.add_task("Playing splits through", total=splits)
         results = simulate(items, settings, store=store, on_split=lambda count: progress.advance(task, count))
     summary = summarise(items, results, seed=seed)
@@ -229,17 +243,6 @@ def _check_place(output: Path) -> None:
         raise InputError(f"{output} is no place for a file: give the validator a name in a folder that exists.")
 
 
-def _loader(base_url: str | None, dtype: str | None) -> "Callable[[str], Generator]":
-    from climassay.models import load_model
-
-    def load(name: str) -> "Generator":
-        if name.startswith("openai:"):
-            return load_model(name, base_url=base_url)
-        return load_model(name, dtype=dtype)
-
-    return load
-
-
 def _subject(field: str | None) -> "Subject":
     from climassay.generation import Subject
 
@@ -261,14 +264,14 @@ def _train_head(
     layer: str | None,
     precision: float | None,
     folds: int,
-    setup: "tuple[Path | None, str | None, str | None, Subject]",
+    setup: "tuple[Path | None, LoadModel, Subject]",
     seed: int,
     quiet: bool,
 ) -> "TrainedHead":
     from climassay.generation.validation import train_features, train_probe
     from climassay.generation.validation.prompting import validation_prompt
 
-    prompts, dtype, base_url, subject = setup
+    prompts, load, subject = setup
     with progress_bar(quiet) as progress:
         reading = progress.add_task("Reading questions", total=len(table.drafts))
         fitting = progress.add_task("Cross-validating", total=folds)
@@ -285,7 +288,7 @@ def _train_head(
             return train_features(table, load_encoder(encoder), **options)
         from climassay.models import OpenWeights
 
-        loaded = _loader(base_url, dtype)(model)
+        loaded = load(model)
         if not isinstance(loaded, OpenWeights):
             raise InputError(f"A probe reads hidden states: use a local: model, not {model}.")
         layers = numbers(layer, "--layer") if layer else ()
@@ -338,25 +341,31 @@ def _train_api(
     precision: float | None,
     prompts: Path | None,
     subject: "Subject",
-    base_url: str | None,
+    server: "tuple[str | None, LoadModel]",
     seed: int,
     quiet: bool,
 ) -> "TrainedModel":
     from climassay.generation.validation import train_api
     from climassay.generation.validation.prompting import validation_prompt
+    from climassay.models.servers import OPENAI, find_server, is_served
 
     if state.is_dir():
         raise InputError(f"{state} is a folder: name the file that keeps how far the fine-tuning has come.")
-    if not model.startswith("openai:"):
+    base_url, load = server
+    provider, _, name = model.partition(":")
+    if not is_served(model):
         raise InputError(f"A fine-tuning job needs a server's model: write openai:NAME, not {model}.")
-    load: Any = _loader(base_url, None)
+    if provider != OPENAI:
+        # Found again by its address, to which the provider's key is bound.
+        base_url, model = find_server(provider, base_url).base_url, f"{OPENAI}:{name}"
+    at_server: Any = partial(load, base_url=base_url)
     with progress_bar(quiet) as progress:
         task = progress.add_task("Fine-tuning job", total=None)
         return train_api(
             table,
             model,
             state,
-            load,
+            at_server,
             prompt=validation_prompt(prompts),
             subject=subject,
             hold_out=hold_out,
@@ -369,7 +378,7 @@ def _train_api(
 
 
 def _items(
-    table: "LabelSet", encoder: str, zero_shot: str | None, setup: "tuple[str | None, str | None, Path | None, Subject]"
+    table: "LabelSet", encoder: str, zero_shot: str | None, setup: "tuple[LoadModel, Path | None, Subject]"
 ) -> "SimulationItems":
     import numpy as np
 
@@ -378,11 +387,11 @@ def _items(
     from climassay.generation.validation.reading import TextReader
     from climassay.models.encoder import load_encoder
 
-    base_url, dtype, prompts, subject = setup
+    load, prompts, subject = setup
     vectors, drafts = load_encoder(encoder), [one.draft for one in table.drafts]
     judged = None
     if zero_shot is not None:
-        asked = load_validator(f"prompted:{zero_shot}", load=_loader(base_url, dtype), prompts=prompts, subject=subject)
+        asked = load_validator(f"prompted:{zero_shot}", load=load, prompts=prompts, subject=subject)
         given = asked.judge(drafts)
         # What could not be judged is as likely as not.
         judged = np.array([0.5 if value is None else value for value in given], dtype=np.float64)

@@ -38,7 +38,10 @@ def score(
     predicted: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the predicted verdicts.")],
     scale: Annotated[
         str,
-        typer.Option(help="climate-feedback, climate-fever, science-feedback, binary, or a .toml file of your own."),
+        typer.Option(
+            help="accuracy, climate-feedback, climate-fever, science-feedback, binary, or a .toml file of your own. "
+            "Verdicts of another of these scales can be scored in 2 classes."
+        ),
     ] = "climate-feedback",
     classes: Annotated[
         int | None, typer.Option(help="Collapse the scale to so many classes (climate-feedback: 7, 5 or 2).")

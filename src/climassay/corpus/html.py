@@ -35,6 +35,10 @@ _BLOCK_TAGS = frozenset(
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _SUPERSCRIPTS = str.maketrans("0123456789+-−–n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻ⁿ")
+_NOTE_MARKS = re.compile(r"[*†‡§¶]+|[\[(]\w{1,3}[\])]|\d{1,3}(?:\s*[,;–-]\s*\d{1,3})+|\d{1,3}\)")
+_NOTE_NAME = re.compile(r"(?:^|[\s_-])(?:foot|end)?(?:note|notes|noteref|fn|fnref)(?:$|[\s_-])", re.IGNORECASE)
+_NO_POWER = (re.compile(r"[.,;:!?”’]$"), re.compile(r"[A-Za-z]{2}\d?$|[.,;:!?”’]$"))
+"""What stands before a raised figure, and before one of several digits, that is no power: CO₂²⁶ has a note."""
 _EXPONENT = re.compile(r"[+\-−–]?[0-9n]{1,3}")
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 _NEVER_DEEP = frozenset(
@@ -216,7 +220,7 @@ class _Walker:
         elif tag == "br":
             self._parts.append(" ")
         elif tag == "sup":
-            self._superscript(node)
+            self._superscript(node, in_link)
         elif tag == "math":
             self._parts.append(f" {node.attributes.get('alttext') or node.text()} ")
         elif tag == "pre" and node.css_first("code") is not None:
@@ -228,10 +232,13 @@ class _Walker:
             return _Row(node.child, in_link or tag == "a")
         return None
 
-    def _superscript(self, node: LexborNode) -> None:
-        """An exponent becomes superscript figures; the mark of a note (a link) goes."""
+    def _superscript(self, node: LexborNode, in_link: bool) -> None:
+        """An exponent becomes superscript figures; the mark of a note (a link, or what is no power) goes."""
         text = node.text().strip()
-        if node.css_first("a") is not None or (node.parent is not None and node.parent.tag == "a"):
+        if in_link or node.css_first("a, [role=doc-noteref]") is not None or _NOTE_MARKS.fullmatch(text):
+            return
+        role = node.attributes.get("role") or node.attributes.get("class") or ""
+        if _NOTE_NAME.search(role) or (text.isdigit() and _NO_POWER[len(text) > 1].search("".join(self._parts[-2:]))):
             return
         self._parts.append(text.translate(_SUPERSCRIPTS) if _EXPONENT.fullmatch(text) else text)
 

@@ -14,12 +14,15 @@ from climassay.corpus.pdf_blocks import CONTENTS, REFERENCES, BlockBuilder, clas
 from climassay.corpus.pdf_layout import Page, drop_running_lines, order_lines
 from climassay.corpus.pdf_lines import LineReader, upright
 from climassay.corpus.pdf_paragraphs import build_paragraphs, find_style
+from climassay.corpus.report_names import full_title
 from climassay.errors import DocumentError
 
 HEADER_WITHIN = 1024
 """A PDF file shows its mark within so many bytes."""
 TRAILER_WITHIN = 2048
 LONGEST_TITLE = 200
+_OPENING_PAGES = 4
+"""Pages that may say how a document is to be cited."""
 _TITLE_WORD = re.compile(r"[^\W\d_]{4,}")
 _CHAPTER_NUMBER = re.compile(r"^\d{1,2}\s+(?=[A-Z])")
 _NO_TITLE = re.compile(
@@ -39,7 +42,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     pdf = _open(data, source)
     try:
         pages, skipped = _read_pages(pdf, source, on_page)
-        metadata_title = clean(pdf.get_metadata_value("Title") or "")
+        metadata_title, *told = (clean(pdf.get_metadata_value(name) or "") for name in ("Title", "Subject", "Author"))
     finally:
         pdf.close()
     if not any(page.lines for page in pages):
@@ -47,10 +50,13 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     if b"%%EOF" not in data[-TRAILER_WITHIN:]:
         skipped.append(Skipped(source, f"{source} seems truncated (its end is missing); {len(pages)} pages were read."))
     drop_running_lines(pages)
-    title = options.title or _title(metadata_title, pages) or PurePath(source).stem
-    blocks = _blocks(pages, title, options)
+    stem = PurePath(source).stem
+    opening = " ".join(line.text for page in pages[:_OPENING_PAGES] for line in page.lines)
+    own_title = options.title or _title(metadata_title, pages) or stem
+    blocks = _blocks(pages, own_title, options)
     if not blocks:
         raise DocumentError(f"{source} has no running text on its pages (only fragments as in figures and tables).")
+    title = options.title or full_title(own_title, (*told, stem, opening))
     document = Document(document_id(source, data), title, source, blocks, media="pdf")
     return ReadResult(source, (document,), tuple(skipped))
 

@@ -18,6 +18,8 @@ from climassay.corpus.cleaning import LINE_END_HYPHEN
 RAISED = 0.18
 """A figure whose baseline is higher than the line's by this part of the size is a superscript."""
 SUPERSCRIPT_SIZE = 0.9
+HIGHEST = 0.7
+"""A superscript's baseline is not higher above the line's than this part of the size."""
 SAME_BASELINE = 0.35
 WIDEST_SPACE = 1.3
 """Pieces on one baseline belong to one line when the gap between them is at most this many times the size."""
@@ -37,6 +39,7 @@ _count_rects = pdfium.FPDFText_CountRects
 _SEGMENT = re.compile(rf"[^\s{LINE_END_HYPHEN}](?:[^\r\n{LINE_END_HYPHEN}]*[^\s{LINE_END_HYPHEN}])?")
 _SPACES = " \u00a0"
 _FIGURES = re.compile(r"\d+")
+_FIGURES_ONLY = re.compile(r"[+\-−–‐]?\d+(?:,\d+)*")
 _UNIT = re.compile(r"(?:^|[^A-Za-z])(?:[kcdmµμnMGTP]?(?:m|s|g|W|J|K|Hz|Pa|N|V|A|L|l|mol|t|ha)|yr|h|hr)$")
 _SUPERSCRIPTS = str.maketrans("0123456789+-−–‐", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁻")
 _SIGNS = "+-−–‐"
@@ -69,8 +72,8 @@ class Line:
     starts_bold: bool = False
     hyphen: bool = False
     """The line ends in a hyphen that PDFium has taken for one of a broken word."""
-    mark: bool = False
-    """The line begins with a raised figure, as a footnote does."""
+    mark: str = ""
+    """The raised figure that the line begins with, as a footnote does; empty where there is none."""
     right: float = field(default=0.0)
     """Right edge of the column the line stands in."""
 
@@ -203,12 +206,14 @@ class LineReader:
         family, starts_bold = self._font(start)
         if length > SHORTEST_TYPICAL:
             # A big initial or a raised figure at the start says little about the line: two of three places decide.
-            typical = start + length // 2
+            # Figures say little as well, which may be raised or lowered themselves.
+            middle, third = (_letter(text, place) for place in (length // 2, length // 3))
+            typical = start + middle
             middle_size = self._size(typical)
             if abs(middle_size - size) > 0.05 * size:
-                third_size = self._size(start + length // 3)
+                third_size = self._size(start + third)
                 if abs(third_size - middle_size) > 0.05 * middle_size:
-                    typical = start + length // 3
+                    typical = start + third
                 size = self._size(typical)
                 y = self._baseline(typical)
                 family = self._font(typical)[0]
@@ -238,7 +243,7 @@ class LineReader:
                     break
                 begin -= 1
             if not text[:begin].strip():
-                line.mark = True
+                line.mark = text[begin : match.end()]
                 continue
             after = text[match.end() : match.end() + 1]
             parts += (text[done:begin], _raised(text[:begin], text[begin : match.end()], after))
@@ -247,10 +252,19 @@ class LineReader:
             line.text = "".join((*parts, text[done:])).strip()
 
 
+def _letter(text: str, place: int) -> int:
+    """A place of a text, or where a figure stands there, of the next letter, if there is one."""
+    if not text[place].isdigit():
+        return place
+    return next((number for number in range(place, len(text)) if text[number].isalpha()), place)
+
+
 def _raised(before: str, raised: str, after: str) -> str:
     """What a raised figure stands for: an exponent, the mass of an isotope, or the mark of a note (nothing)."""
-    if raised[0] in _SIGNS or _UNIT.search(before) or re.search(r"(?:^|[^\d.,])10$", before):
+    if raised[0] in _SIGNS or re.search(r"(?:^|[^\d.,])10$", before):
         return raised.translate(_SUPERSCRIPTS)
+    if _UNIT.search(before):
+        return raised[0].translate(_SUPERSCRIPTS)  # what follows the 2 of km² is the mark of a note
     if before[-1:] in " (" and after.isalpha():
         return raised
     return ""
@@ -276,17 +290,29 @@ def _page_text(text_page: Any) -> tuple[str, bool]:
 
 
 def _continues(line: Line, piece: Line, spaced: bool) -> bool:
-    """Append a piece to the line before it when it stands on the same baseline right after it."""
+    """Append a piece to the line before it when it stands on the same baseline right after it, or is raised from it."""
     if piece.angle or line.angle or line.hyphen:
         return False
     size = max(line.size, piece.size)
     gap = piece.x0 - line.x1
+    if (
+        _FIGURES_ONLY.fullmatch(piece.text)
+        and not spaced
+        and piece.size <= SUPERSCRIPT_SIZE * line.size
+        and RAISED * line.size < piece.y - line.y <= HIGHEST * line.size
+        and -0.5 * size <= gap <= 0.15 * size
+    ):
+        line.text += _raised(line.text, piece.text, "")
+        line.x1, line.hyphen = piece.x1, piece.hyphen
+        return True
     if abs(piece.y - line.y) > SAME_BASELINE * size or not -0.5 * size <= gap <= WIDEST_SPACE * size:
         return False
     joint = " " if spaced or gap > 0.15 * size else ""
     if piece.size > 1.05 * line.size:
         line.y, line.size, line.family = piece.y, piece.size, piece.family
-    line.text = f"{line.text}{joint}{piece.text}"
+    before, rest = line.text + joint, piece.text.removeprefix(piece.mark)
+    raised = _raised(before, piece.mark, rest[:1]) if piece.mark else ""
+    line.text = f"{before}{raised}{rest.lstrip() if joint and not raised else rest}".rstrip()
     line.x1, line.hyphen, line.bold = piece.x1, piece.hyphen, line.bold and piece.bold
     return True
 

@@ -50,13 +50,19 @@ class WantedModel:
     dtype: str | None = None
     adapter: str | None = None
     concurrency: int | None = None
+    max_output_tokens: int | None = None
 
     def load(self) -> Any:
         """The model."""
         from climassay.models import load_model
 
         return load_model(
-            self.name, device=self.device, dtype=self.dtype, adapter=self.adapter, concurrency=self.concurrency
+            self.name,
+            device=self.device,
+            dtype=self.dtype,
+            adapter=self.adapter,
+            concurrency=self.concurrency,
+            max_output_tokens=self.max_output_tokens,
         )
 
 
@@ -87,6 +93,7 @@ class ModelFront:
     dtype: str
     device: str
     token_budget: int
+    parameters: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +125,7 @@ class ModelFrontJob:
             loaded.dtype,
             str(loaded.device),
             loaded.token_budget,
+            loaded.parameters,
         )
 
 

@@ -75,6 +75,11 @@ class DistributedModel:
         return self._front.window
 
     @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return self._front.parameters
+
+    @property
     def layers(self) -> int:
         """Number of layers."""
         return self._front.layers

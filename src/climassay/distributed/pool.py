@@ -93,6 +93,9 @@ class WorkerPool:
         concurrency: int | None = None,
         price: "Price | None" = None,
         policy: "RetryPolicy | None" = None,
+        max_output_tokens: int | None = None,
+        reasoning_effort: str | None = None,
+        folder: Path | None = None,
     ) -> Generator:
         """As :func:`climassay.models.load_model`, with the weights of a local model in the workers.
 
@@ -107,7 +110,7 @@ class WorkerPool:
         from climassay.models import load_model
         from climassay.models.bundled import BUNDLED
 
-        if not (name.startswith("local:") or name in BUNDLED) or base_url is not None:
+        if not (name.startswith("local:") or name in BUNDLED) or (base_url or reasoning_effort) is not None:
             return load_model(
                 name,
                 base_url=base_url,
@@ -117,9 +120,13 @@ class WorkerPool:
                 concurrency=concurrency,
                 price=price,
                 policy=policy,
+                max_output_tokens=max_output_tokens,
+                reasoning_effort=reasoning_effort,
+                folder=folder,
             )
         shown = name if name.startswith("local:") else f"local:{name}"
-        wanted = WantedModel(_anywhere(shown), device, dtype, adapter and str(Path(adapter).absolute()), concurrency)
+        placed = adapter and str(Path(adapter).absolute())
+        wanted = WantedModel(_anywhere(shown), device, dtype, placed, concurrency, max_output_tokens)
         return DistributedModel(self, wanted, shown, self.front(wanted, ModelFrontJob()))
 
     def load_encoder(self, name: str) -> Encoder:

@@ -16,7 +16,8 @@ from climassay.metrics import (
 )
 from climassay.metrics.entailment import Entailment, supports
 from climassay.metrics.factual_accuracy import factual_accuracy
-from climassay.models.contract import Encoder
+from climassay.metrics.judged_accuracy import Judgement, judge_answers
+from climassay.models.contract import Encoder, Generator
 from climassay.questions import Kind, Question
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class AnswerScorer:
     """Words on each side of the gap."""
     temperature: float = 5.0
     """Smoothing of factual accuracy."""
+    judge: Generator | None = None
+    """A strong model that sees the question; None leaves judged accuracy out."""
     sources: Mapping[str, str] = field(init=False)
     """What computes each metric, for the notes of tables."""
 
@@ -53,12 +56,15 @@ class AnswerScorer:
         }
         if self.facts is not None:
             sources |= dict.fromkeys(("fact_precision", "fact_recall", "fact_f1"), self.entailment.name)
+        if self.judge is not None:
+            sources["judged_accuracy"] = self.judge.name
         object.__setattr__(self, "sources", sources)
 
     def score(self, task: Kind, questions: Sequence[Question], written: Sequence[Written]) -> list[Scores]:
         """Scores of every answer, by the names of :data:`~climassay.evaluation.outcome.METRICS`.
 
-        A failed or empty answer has 0 in every metric; a metric whose own model call failed is missing.
+        A failed or empty answer has 0 in every metric; a metric whose own model call failed is missing. Judged accuracy
+        is the score of :meth:`judgements`.
 
         Args:
             task: ``freeform`` or ``cloze``.
@@ -68,7 +74,9 @@ class AnswerScorer:
         names = [
             name
             for name, metric in METRICS.items()
-            if metric.task == task and (self.facts is not None or not name.startswith("fact_"))
+            if metric.task == task
+            and (self.facts is not None or not name.startswith("fact_"))
+            and name != "judged_accuracy"
         ]
         answered = [place for place, one in enumerate(written) if one.error is None and one.text]
         score = self._freeform if task == "freeform" else self._cloze
@@ -76,6 +84,21 @@ class AnswerScorer:
         found: list[Scores] = [dict.fromkeys(names, 0.0) for _ in written]
         for place, scores in zip(answered, given, strict=True):
             found[place] = scores
+        return found
+
+    def judgements(
+        self, task: Kind, questions: Sequence[Question], written: Sequence[Written]
+    ) -> list[Judgement | None]:
+        """What the judge says about every answer; failures in their place.
+
+        None without a judge, for cloze answers, and for answers that failed: nobody is asked about those.
+        """
+        found: list[Judgement | None] = [None] * len(written)
+        places = [place for place, one in enumerate(written) if one.error is None]
+        if self.judge is not None and task == "freeform":
+            items = [(questions[place].question, questions[place].answer, written[place].text) for place in places]
+            for place, judgement in zip(places, judge_answers(items, self.judge), strict=True):
+                found[place] = judgement
         return found
 
     def _freeform(self, questions: Sequence[Question], answers: Sequence[str]) -> list[Scores]:

@@ -55,9 +55,12 @@ def open_bench(
 
         return open_collections(workspace, names)
 
-    return Bench(
-        open_model, Sources(retriever, pool), adapter, lambda ask: make_scorer(plan.metrics, ask, folder=plan.folder)
-    )
+    def scorer(ask: Ask) -> AnswerScorer:
+        spec = plan.metrics.judge
+        judge = None if spec is None else ask(load_spec(spec, workspace, deadline=deadline, load=load))
+        return make_scorer(plan.metrics, ask, judge, folder=plan.folder, workspace=workspace)
+
+    return Bench(open_model, Sources(retriever, pool), adapter, scorer)
 
 
 def load_spec(
@@ -76,7 +79,7 @@ def load_spec(
     """
     from climassay.models import load_model
     from climassay.models.openai_prices import model_price
-    from climassay.models.openai_retry import RetryPolicy
+    from climassay.models.openai_retry import retry_policy
 
     return (load or load_model)(
         spec.name,
@@ -86,17 +89,24 @@ def load_spec(
         adapter=None if adapter is None else str(adapter),
         concurrency=spec.concurrency,
         price=model_price(spec.name, spec.price_in, spec.price_out, workspace.root),
-        policy=None if deadline is None else RetryPolicy(deadline=deadline),
+        policy=retry_policy(deadline, spec.timeout),
+        max_output_tokens=spec.max_output_tokens,
+        reasoning_effort=spec.reasoning_effort,
+        folder=workspace.root,
     )
 
 
-def make_scorer(spec: MetricSpec, ask: Ask, *, folder: Path = Path()) -> AnswerScorer:
+def make_scorer(
+    spec: MetricSpec, ask: Ask, judge: Generator | None = None, *, folder: Path, workspace: Workspace
+) -> AnswerScorer:
     """The scorer that a plan's metrics describe.
 
     Args:
         spec: What scores.
         ask: Puts records around a model that judges.
+        judge: The loaded judge of the specification, behind records already.
         folder: Where a file of entailment is looked for.
+        workspace: Where it is kept what the server of a judging model can do.
     """
     from climassay.metrics import sentence_encoder
     from climassay.metrics.entailment_loading import load_entailment, model_name
@@ -104,10 +114,9 @@ def make_scorer(spec: MetricSpec, ask: Ask, *, folder: Path = Path()) -> AnswerS
 
     beside = folder / spec.entailment
     encoder = sentence_encoder(spec.encoder)
-    judge = model_name(spec.entailment)
-    entailment = load_entailment(
-        str(beside) if beside.is_file() else spec.entailment, model=None if judge is None else _asked(judge, ask)
-    )
+    named = model_name(spec.entailment)
+    model = None if named is None else _asked(named, ask, workspace)
+    entailment = load_entailment(str(beside) if beside.is_file() else spec.entailment, model=model)
     return AnswerScorer(
         encoder=encoder,
         bert_model=spec.bert_model or spec.encoder,
@@ -115,14 +124,15 @@ def make_scorer(spec: MetricSpec, ask: Ask, *, folder: Path = Path()) -> AnswerS
         facts=FactMetric(entailment, encoder) if spec.facts else None,
         window=spec.window,
         temperature=spec.temperature,
+        judge=judge,
     )
 
 
-def _asked(name: str, ask: Ask) -> OptionScorer:
+def _asked(name: str, ask: Ask, workspace: Workspace) -> OptionScorer:
     """A judging model behind records."""
     from climassay.models import load_model
 
-    model = load_model(name)
+    model = load_model(name, folder=workspace.root)
     if not isinstance(model, OptionScorer):
         raise InputError(f"{name} gives no probabilities of answers: take another model to judge.")
     recorded = ask(model)

@@ -1,12 +1,12 @@
 """Worked examples: drawn from a pool for few-shot prompts, and whole question sets as training examples."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from climassay.claim_identity import bare_words
 from climassay.errors import InputError
 from climassay.primer import PRIMER, named_questions
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
@@ -103,14 +103,14 @@ class ExamplePool:
         Raises:
             InputError: The pool has too few.
         """
-        asked = {_words(question.question) for question in test}
-        read = {_words(question.context) for question in test if question.context}
+        asked = {bare_words(question.question) for question in test}
+        read = {bare_words(question.context) for question in test if question.context}
         usable = [
             question
             for question in self.questions
             if question.kind == task
-            and _words(question.question) not in asked
-            and not (question.context and _words(question.context) in read)
+            and bare_words(question.question) not in asked
+            and not (question.context and bare_words(question.context) in read)
         ]
         if len(usable) < k:
             raise InputError(
@@ -155,7 +155,3 @@ def chat_examples(
 def after_prefix(prefix: str) -> str:
     """What stands between the start of an answer and the answer: ``Answer:`` is followed by a space."""
     return " " if prefix and not prefix[-1].isspace() else ""
-
-
-def _words(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.casefold()))

@@ -20,6 +20,7 @@ from climassay.configuration import filled, is_tables, load_toml
 from climassay.errors import InputError
 from climassay.evaluation.mcq import Scoring
 from climassay.evaluation.settings import SettingSpec, Training, parse_spec
+from climassay.models.servers import normalised_base_url
 from climassay.questions import KINDS, Kind
 
 DEFAULT_ENTAILMENT = "bundled"
@@ -45,15 +46,27 @@ class ModelSpec:
     label: str = ""
     """Its name in tables; by default what stands after the colon."""
     base_url: str | None = None
+    """Gets no API key unless the user has bound one to its host: see :mod:`climassay.models.servers`."""
     dtype: str | None = None
     device: str | None = None
     concurrency: int | None = None
+    max_output_tokens: int | None = None
+    """Most tokens of each generated answer, thoughts not counted; by default what the task allows."""
+    reasoning_effort: str | None = None
+    """How much a model behind a server is to think."""
+    timeout: float | None = None
+    """Seconds that one attempt may take; by default as long as the deadline allows."""
     scoring: Scoring | None = None
     """How its multiple-choice answers are read; by default the experiment's."""
     price_in: float | None = None
     """US dollars per million prompt tokens."""
     price_out: float | None = None
     """US dollars per million completion tokens."""
+
+    def __post_init__(self) -> None:
+        """See that the address holds no name and password, which would be kept with every run."""
+        if self.base_url:
+            object.__setattr__(self, "base_url", normalised_base_url(self.base_url))
 
     @property
     def shown(self) -> str:
@@ -77,6 +90,8 @@ class MetricSpec:
     """Words on each side of the gap, for phrase similarity."""
     temperature: float = 5.0
     """Smoothing of factual accuracy."""
+    judge: ModelSpec | None = None
+    """A strong model that marks freeform answers and sees the question: judged accuracy; None leaves it out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +150,11 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
     made += [filled(BenchmarkSpec, entry, where, "[[benchmark]]") for entry in tables["benchmark"]]
     settings = [parse_spec(name, seed=seed if isinstance(seed, int) else 0) for name in names]
     settings += [_setting(entry, where, seed) for entry in tables["setting"]]
+    values["models"] = tuple(filled(ModelSpec, entry, where, "[[model]]") for entry in tables["model"])
     values |= {
         "benchmarks": tuple(made),
-        "models": tuple(filled(ModelSpec, entry, where, "[[model]]") for entry in tables["model"]),
         "settings": tuple(settings or [parse_spec("default")]),
-        "metrics": filled(MetricSpec, metrics, where, "[metrics]"),
+        "metrics": _metrics(metrics, values["models"], where),
         "folder": folder,
     }
     shown = {"models": "model", "folder": "metrics", "settings": "settings (or setting)"}
@@ -189,6 +204,19 @@ def _setting(entry: Mapping[str, Any], where: str, seed: object) -> SettingSpec:
     return filled(SettingSpec, {**known, **values}, where, f"[[setting]] {use}")
 
 
+def _metrics(entries: Mapping[str, Any], models: Sequence[ModelSpec], where: str) -> MetricSpec:
+    """The table of metrics; its judge is a table like ``[[model]]``, the label of one of them, or a model's name."""
+    values = dict(entries)
+    judge = values.pop("judge", None)
+    if isinstance(judge, Mapping):
+        values["judge"] = filled(ModelSpec, judge, where, "[metrics.judge]")
+    elif isinstance(judge, str):
+        values["judge"] = next((one for one in models if judge in (one.shown, one.name)), ModelSpec(judge))
+    elif judge is not None:
+        raise InputError(f'{where}: the judge is a model, for example judge = "openai:NAME", or a table.')
+    return filled(MetricSpec, values, where, "[metrics]")
+
+
 def _texts(value: object, where: str, name: str) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(one, str) for one in value):
         raise InputError(f'{where}: {name} is a list of texts, for example {name} = ["primer"].')
@@ -217,7 +245,10 @@ seed = 0
 name = "local:smollm2"                  # local:HUB_ID_OR_FOLDER or openai:MODEL
 # label = "smollm2"                     # its name in tables
 # dtype = "bfloat16"
-# base_url = "http://localhost:8000/v1"
+# base_url = "http://localhost:8000/v1" # gets your API key only if you allow it: see docs/how-to/api-models.md
+# max_output_tokens = 2000              # of each generated answer; what a model thinks before it comes on top
+# reasoning_effort = "low"              # how much a model behind a server is to think
+# timeout = 600                         # seconds that one attempt may take; by default as long as --deadline allows
 # scoring = "text"                      # only for this model
 
 # A benchmark of several files:
@@ -258,4 +289,5 @@ entailment = "bundled"                  # factual accuracy: bundled, prompted:MO
 facts = true                            # compare statement by statement as well
 window = 4                              # words on each side of the gap, phrase similarity
 temperature = 5.0                       # smoothing of factual accuracy
+# judge = "openai:NAME"                 # marks freeform answers, with reasons: a model's name or a label of the above
 """

@@ -107,7 +107,7 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     for benchmark in experiment.questions:
         sentences = [
             sentence
-            for metric in ("accuracy", "factual_accuracy", "exact_match")
+            for metric in ("accuracy", "judged_accuracy", "factual_accuracy", "exact_match")
             if (sentence := _best_sentence(scores, benchmark, metric))
         ]
         tests = [test for test in scores.tests if test.benchmark == benchmark]
@@ -246,7 +246,8 @@ def answer_tables(experiment: Experiment) -> AnswerTables:
         questions,
         tuple(sources.texts),
         note="An answer is wrong where it chose another option (mcq), where it is not the reference's word (cloze), or "
-        "where the reference does not support it (freeform, factual accuracy at most 0.5). Failed answers are wrong.",
+        "where the judge says so or, without one, the reference does not support it (freeform, factual accuracy at "
+        "most 0.5). Failed answers are wrong.",
     )
 
 
@@ -308,9 +309,18 @@ def _row(outcome: Outcome, metrics: Sequence[Metric], sources: _Sources) -> Answ
         tuple(_shown_score(metric, outcome.scores.get(metric.name)) for metric in metrics),
         wrong=is_wrong(outcome),
         failed=outcome.error is not None,
-        remarks=(*sure, *outcome.violations),
+        remarks=(*sure, *outcome.violations, *_judged(outcome)),
         sources=sources.given(outcome.passages),
     )
+
+
+def _judged(outcome: Outcome) -> tuple[str, ...]:
+    """What the judge says, with its reason."""
+    if outcome.judgement is None:
+        return ()
+    if outcome.judgement.verdict is None:
+        return (f"not judged: {outcome.judgement.error}",)
+    return (": ".join(filter(None, (f"judged {outcome.judgement.verdict}", outcome.judgement.reason))),)
 
 
 def _shown_score(metric: Metric, value: float | None) -> str:
@@ -322,10 +332,13 @@ def _shown_score(metric: Metric, value: float | None) -> str:
 def is_wrong(outcome: Outcome) -> bool:
     """Whether a reader who looks for mistakes should see this answer.
 
-    It failed, or its task's binary metric is 0; a freeform answer without ``supported`` is judged by factual accuracy.
+    It failed, or its task's binary metric is 0. For a freeform answer the judge decides, where there is one; without
+    ``supported`` it is factual accuracy.
     """
     if outcome.error is not None:
         return True
+    if "judged_accuracy" in outcome.scores:
+        return outcome.scores["judged_accuracy"] == 0
     if "supported" not in outcome.scores and "factual_accuracy" in outcome.scores:
         return outcome.scores["factual_accuracy"] <= 0.5
     return any(outcome.scores.get(name) == 0 for name in WRONG_WHERE_ZERO)

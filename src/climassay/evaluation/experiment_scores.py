@@ -20,7 +20,7 @@ from climassay.statistics import (
 )
 
 OVERALL = "overall"
-TESTED = ("accuracy", "factual_accuracy", "fact_f1", "exact_match", "phrase_similarity")
+TESTED = ("accuracy", "judged_accuracy", "factual_accuracy", "fact_f1", "exact_match", "phrase_similarity")
 """Metrics that cells are compared in: one or two a task, because every further test costs all others power."""
 Family = Literal["settings", "models"]
 
@@ -116,8 +116,10 @@ def outcomes_by_cell(experiment: Experiment) -> dict[Cell, list[Outcome]]:
 
 
 def metrics_of(outcomes: Sequence[Outcome]) -> list[Metric]:
-    """Metrics that some of these outcomes have a score in, in the order of tables."""
+    """Metrics that some of these outcomes have a score in, or were to have one, in the order of tables."""
     present = {name for outcome in outcomes for name in outcome.scores}
+    if any(outcome.judgement is not None for outcome in outcomes):
+        present.add("judged_accuracy")  # also where every judgement failed, so that this is counted
     tasks = {outcome.cell.task for outcome in outcomes}
     return [metric for metric in METRICS.values() if metric.name in present and metric.task in tasks]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from climassay.errors import InputError
 from climassay.evaluation.outcome import Cell, CellRecord, Experiment, Outcome
+from climassay.metrics.judged_accuracy import Judgement
 from climassay.questions import Question
 from climassay.records import Records, Run
 from climassay.records.queries import RunDetails, run_details
@@ -88,7 +89,9 @@ def _cell_record(row: Mapping[str, Any]) -> CellRecord:
 
 def _outcome(row: Mapping[str, Any], cells: Sequence[CellRecord]) -> Outcome:
     lists = {name: tuple(row[name]) for name in ("violations", "passages")}
-    return Outcome(**{**row, **lists, "cell": cells[row["cell"]].cell})
+    said = row.get("judgement")
+    judgement = None if said is None else Judgement(**said)
+    return Outcome(**{**row, **lists, "cell": cells[row["cell"]].cell, "judgement": judgement})
 
 
 def question_of(row: Mapping[str, Any]) -> Question:

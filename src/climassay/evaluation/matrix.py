@@ -166,6 +166,8 @@ def run_experiment(
                 with _opened(bench, model, adapter) as loaded:
                     for setting in group:
                         _run_setting(work, model, loaded, setting, adapter)
+        if work.scorer is not None and work.scorer.judge is not None:
+            work.scorer.judge.close()
         experiment = Experiment(
             run=run.id,
             name=plan.name,
@@ -314,18 +316,20 @@ def _score_written(work: _Work, cell: Cell, questions: Sequence[Question], writt
     if work.scorer is None:
         work.scorer = work.bench.scorer(work.recorded)
     scores = work.scorer.score(cell.task, questions, written)
+    judgements = work.scorer.judgements(cell.task, questions, written)
     return [
         Outcome(
             cell=cell,
             question=question.id,
             level=question.level,
             answer=one.text,
-            scores=given,
+            scores=given if said is None or said.score is None else {**given, "judged_accuracy": said.score},
             violations=one.violations,
             passages=one.prepared.passage_ids,
             error=one.error,
+            judgement=said,
         )
-        for question, one, given in zip(questions, written, scores, strict=True)
+        for question, one, given, said in zip(questions, written, scores, judgements, strict=True)
     ]
 
 

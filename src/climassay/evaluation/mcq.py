@@ -35,6 +35,7 @@ from climassay.models.contract import (
     OptionScores,
     Sampling,
 )
+from climassay.models.profiles import profile_of
 from climassay.prompts import Prompt, RenderedPrompt
 from climassay.questions import Question, option_letter
 
@@ -218,8 +219,9 @@ def _ask_letter(
     model: Generator,
     on_progress: Callable[[int], None] | None,
 ) -> list[Prediction]:
+    room = profile_of(model).room(LETTER_TOKENS)
     requests = [
-        GenerationRequest(prompt.messages, Sampling(max_tokens=LETTER_TOKENS), assistant_prefix=prompt.assistant_prefix)
+        GenerationRequest(prompt.messages, Sampling(max_tokens=room), assistant_prefix=prompt.assistant_prefix)
         for prompt in rendered
     ]
     completions = model.generate(requests, on_result=_counting(on_progress))

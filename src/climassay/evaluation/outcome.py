@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from climassay.metrics.judged_accuracy import Judgement
 from climassay.questions import Kind, Level, Question
 
 
@@ -71,6 +72,8 @@ class Outcome:
     passages: tuple[str, ...] = ()
     """Ids of the passages the model was given, see :attr:`Experiment.passages`."""
     error: str | None = None
+    judgement: Judgement | None = None
+    """What the judge says about the answer, with its reason (freeform, where the experiment has a judge)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ METRICS: Mapping[str, Metric] = {
         Metric("bleu_char", "BLEU (characters)", "freeform", published="bleu"),
         Metric("bleu", "BLEU (words)", "freeform"),
         Metric("bert_score", "BERTScore", "freeform", published="bert_score"),
+        Metric("judged_accuracy", "accuracy as judged", "freeform"),
         Metric("factual_accuracy", "factual accuracy", "freeform", published="factual_accuracy"),
         Metric("supported", "supported", "freeform", binary=True),
         Metric("fact_precision", "fact precision", "freeform"),

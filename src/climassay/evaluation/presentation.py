@@ -161,6 +161,6 @@ def mcq_report(result: McqEvaluation) -> Report:
                 "Answers",
                 f"{result.tally.hits} from the records, {result.tally.asked} asked, {result.tally.failed} failed",
             ),
-            ("Tokens", f"{usage.prompt_tokens} prompt, {usage.completion_tokens} completion"),
+            ("Tokens", usage.tokens),
         ),
     )

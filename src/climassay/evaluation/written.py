@@ -8,6 +8,7 @@ from climassay.corpus.sentences import split_sentences
 from climassay.evaluation.examples import TaskPrompts, example_values
 from climassay.evaluation.settings import Prepared, Setting
 from climassay.models.contract import Completion, GenerationRequest, Generator, Sampling
+from climassay.models.profiles import profile_of
 from climassay.questions import Question
 
 FREEFORM_SENTENCES = 2
@@ -61,30 +62,29 @@ def ask_written(
         Manivannan et al. (2025), ClimaQA, section 5.1 (the constraints).
     """
     prepared = setting.prepare(questions, model)
+    profile = profile_of(model)
+    room = {"freeform": profile.room(FREEFORM_TOKENS), "cloze": profile.room(CLOZE_TOKENS)}
     requests = []
     for question, given in zip(questions, prepared, strict=True):
         examples = [example_values(example) for example in given.examples]
         rendered = prompts.render(question, given.passages, examples)
-        tokens = FREEFORM_TOKENS if question.kind == "freeform" else CLOZE_TOKENS
-        requests.append(
-            GenerationRequest(
-                rendered.messages, Sampling(max_tokens=tokens), assistant_prefix=rendered.assistant_prefix
-            )
-        )
+        sampling = Sampling(max_tokens=room[question.kind])
+        requests.append(GenerationRequest(rendered.messages, sampling, assistant_prefix=rendered.assistant_prefix))
     told = None if on_progress is None else lambda _index, _answer: on_progress(1)
     answers = model.generate(requests, on_result=told)
     return [
-        _written(question, given, answer) for question, given, answer in zip(questions, prepared, answers, strict=True)
+        _written(question, given, answer, room[question.kind])
+        for question, given, answer in zip(questions, prepared, answers, strict=True)
     ]
 
 
-def _written(question: Question, given: Prepared, answer: Completion) -> Written:
+def _written(question: Question, given: Prepared, answer: Completion, room: int) -> Written:
     if answer.error is not None:
         return Written(question.id, "", given, error=answer.error)
     text = freeform_answer(answer.text) if question.kind == "freeform" else cloze_answer(answer.text)
     broken = (freeform_violations if question.kind == "freeform" else cloze_violations)(text)
     if question.kind == "freeform" and answer.finish_reason == "length":
-        broken = (*broken, f"cut at {FREEFORM_TOKENS} tokens")
+        broken = (*broken, f"cut at {room} tokens")
     return Written(question.id, text, given, broken)
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from climassay.factcheck.analysis import RunAnalysis, analyse
+    from climassay.factcheck.analysis import RunAnalysis, analyse, stored_truths
     from climassay.factcheck.checkability import Checkability, assess_claims
     from climassay.factcheck.checking import Checker, Company, make_claim, open_checker
     from climassay.factcheck.claimreview import claim_review
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from climassay.factcheck.verdict_head import VerdictHead, load_head, save_head
 
 _PLACES = {
-    "analysis": ("RunAnalysis", "analyse"),
+    "analysis": ("RunAnalysis", "analyse", "stored_truths"),
     "checkability": ("Checkability", "assess_claims"),
     "checking": ("Checker", "Company", "make_claim", "open_checker"),
     "claimreview": ("claim_review",),
@@ -131,6 +131,7 @@ __all__ = [
     "read_evidence_claims",
     "save_head",
     "score_verdicts",
+    "stored_truths",
 ]
 
 

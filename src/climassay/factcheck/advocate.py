@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from climassay.factcheck.assessment import (
+    MOST_QUESTIONS,
     Assessment,
     Interview,
     assess,
@@ -12,8 +14,9 @@ from climassay.factcheck.assessment import (
     probabilities_of,
 )
 from climassay.factcheck.configuration import AdvocateSettings
+from climassay.factcheck.evidence import Borne, look_up
 from climassay.factcheck.levels import UNCERTAIN, weakest
-from climassay.factcheck.stage import Exhibit, Stage, last_question, material, told
+from climassay.factcheck.stage import Exhibit, Stage, last_question, material, shown_quotations, shown_sources
 from climassay.factcheck.steps import (
     AskHead,
     AskOptions,
@@ -24,10 +27,11 @@ from climassay.factcheck.steps import (
     ask_text,
     together,
 )
-from climassay.factcheck.transcript import AdvocateOpinion, FollowUp, Levels, Subclaim
+from climassay.factcheck.transcript import AdvocateOpinion, AdvocateProfile, FollowUp, Levels, Subclaim
 from climassay.grounding.citing import AnswerSentence
 from climassay.models.calibration import BLANK
 from climassay.models.contract import GenerationRequest, OptionRequest
+from climassay.models.profiles import STRONG
 
 _QUESTION_TOKENS = 48
 
@@ -46,14 +50,19 @@ class Advocate:
         """What the others call it."""
         return self.settings.name
 
+    @property
+    def passages(self) -> int:
+        """Put before it at a time."""
+        return self.settings.passages or STRONG.passages
+
     def search(self, query: str) -> AskPassages:
         """What it asks of its collections."""
         own = self.settings
         return AskPassages(
             own.collections,
             query,
-            own.passages,
-            own.excerpt_words,
+            self.passages,
+            own.excerpt_words or 0,
             own.rerank,
             self.latest_only,
             own.min_cosine,
@@ -64,12 +73,27 @@ class Advocate:
 class Exchanges:
     """Who takes part, and what they have said from the second round on."""
 
-    advocates: tuple[str, ...] = ()
-    """Names of all; in the first round, too, an advocate may have a question to another one."""
+    advocates: tuple[AdvocateProfile, ...] = ()
+    """All of them; in the first round, too, an advocate may have a question to another one."""
     opinions: tuple[AdvocateOpinion, ...] = ()
     """Every advocate's first opinion on the whole claim."""
     follow_ups: tuple[FollowUp, ...] = ()
     """Of all rounds so far: who was persuaded by an earlier reply still has it before them."""
+    questions: tuple[FollowUp, ...] = ()
+    """Those that open this round and are still to be answered, along with the opinion (``schema``)."""
+    last: bool = False
+    """Whether no further round can follow, so that no question need be asked."""
+
+
+class Given(NamedTuple):
+    """What an advocate has said in a round."""
+
+    opinion: AdvocateOpinion
+    """On the whole claim."""
+    parts: tuple[AdvocateOpinion, ...]
+    """On its statements, where there are several."""
+    replies: tuple[FollowUp, ...] = ()
+    """Its questions, answered."""
 
 
 def retrieve(advocate: Advocate, query: str) -> Steps[tuple[Found, ...]]:
@@ -87,7 +111,7 @@ def give_opinions(
     exhibits: Sequence[Sequence[Exhibit]],
     said: Exchanges,
     before: AdvocateOpinion | None,
-) -> Steps[tuple[AdvocateOpinion, tuple[AdvocateOpinion, ...]]]:
+) -> Steps[Given]:
     """The opinion on the whole claim, and those on its subclaims where there are several.
 
     Args:
@@ -99,31 +123,113 @@ def give_opinions(
         before: The opinion on the whole in the round before.
     """
     number = 1 if before is None else before.round + 1
-    parts = yield from together(
-        [
-            _judge(advocate, stage, subclaim, shown, said, number)
-            for subclaim, shown in zip(subclaims, exhibits, strict=True)
-        ]
-    )
-    kept = tuple(parts) if len(parts) > 1 else ()
-    whole = (yield from _aggregate(advocate, stage, subclaims, parts)) if kept else replace(parts[0], subclaim=None)
+    if stage.manner.elicitation == "schema":
+        given = yield from _judge_at_once(advocate, stage, subclaims, exhibits, said, number)
+    else:
+        parts = yield from together(
+            [
+                _judge(advocate, stage, subclaim, shown, said, number)
+                for subclaim, shown in zip(subclaims, exhibits, strict=True)
+            ]
+        )
+        kept = tuple(parts) if len(parts) > 1 else ()
+        whole = (yield from _aggregate(advocate, stage, subclaims, parts)) if kept else replace(parts[0], subclaim=None)
+        given = Given(whole, kept)
     # A call that failed is no change of view: it must not keep a debate open that would close without it.
-    changed = before is not None and whole.verdict is not None and before.verdict != whole.verdict
-    opinion = replace(whole, changed=changed)
-    stage.tell(opinion)
-    return opinion, kept
+    verdict = given.opinion.verdict
+    changed = before is not None and verdict is not None and before.verdict != verdict
+    given = given._replace(opinion=replace(given.opinion, changed=changed))
+    for replied in given.replies:
+        stage.tell(replied)
+    stage.tell(given.opinion)
+    return given
+
+
+def _empty(
+    advocate: Advocate, stage: Stage, number: int, subclaim: int | None, exhibits: Sequence[Exhibit]
+) -> AdvocateOpinion:
+    """An opinion without information."""
+    retrieved = tuple(exhibit.number for exhibit in exhibits)
+    return AdvocateOpinion(advocate.name, number, subclaim, stage.scale.nei, False, retrieved=retrieved)
+
+
+def _judge_at_once(
+    advocate: Advocate,
+    stage: Stage,
+    subclaims: Sequence[Subclaim],
+    exhibits: Sequence[Sequence[Exhibit]],
+    said: Exchanges,
+    number: int,
+) -> Steps[Given]:
+    """All statements, the whole claim and the answers to questions in one call; without a passage there is none."""
+    shown = list({exhibit.number: exhibit for some in exhibits for exhibit in some}.values())
+    empty = _empty(advocate, stage, number, None, shown)
+    several = subclaims if len(subclaims) > 1 else ()
+    parts = tuple(
+        _empty(advocate, stage, number, one.number, some) for one, some in zip(several, exhibits, strict=False)
+    )
+    questions = [one for one in said.questions if one.to == advocate.name]
+    unheard = tuple(replace(one, retrieved=()) for one in questions)
+    if not shown and advocate.settings.kind != "plain":
+        return Given(empty, parts, unheard)
+    interview = _interview(advocate, stage, subclaims, shown, said, questions)
+    assessment = yield from assess(interview, stage.manner)
+    if assessment.error is not None:
+        failed = assessment.error
+        return Given(
+            replace(empty, verdict=None, error=failed),
+            tuple(replace(part, verdict=None, error=failed) for part in parts),
+            tuple(replace(one, error=failed) for one in unheard),
+        )
+    in_house = advocate.settings.kind == "plain"
+    opinions = []
+    for subclaim, part, found in zip(several, parts, assessment.statements, strict=True):
+        # A statement is explained by the reasoning on it.
+        borne = look_up(stage, replace(found, explanation=found.draft), subclaim.text, shown, in_house=in_house)
+        opinions.append(_with(stage, part, found, borne))
+    gathered = [quotation for opinion in opinions for quotation in opinion.quotations]
+    borne = look_up(stage, assessment, stage.claim, shown, quotations=gathered, in_house=in_house)
+    whole = _with(stage, empty, assessment, borne)
+    removed = sum(opinion.removed_quotations for opinion in opinions)
+    whole = replace(whole, removed_quotations=whole.removed_quotations + removed)
+    replies = tuple(
+        replace(one, retrieved=empty.retrieved, reply=stage.ground(text, False, shown)[0])
+        for one, text in zip(questions, assessment.replies, strict=True)
+    )
+    return Given(whole, tuple(opinions), replies)
+
+
+def _with(stage: Stage, empty: AdvocateOpinion, assessment: Assessment, borne: Borne) -> AdvocateOpinion:
+    """An opinion from what came of an interview and was looked up."""
+    asks = tuple(FollowUp(empty.round + 1, empty.advocate, to, text) for to, text in assessment.questions)
+    given = borne.verdict != stage.scale.nei
+    return replace(
+        empty,
+        verdict=borne.verdict,
+        informed=_is_view(stage, borne.verdict, borne.levels),
+        levels=borne.levels,
+        placement=assessment.placement if given else None,
+        probabilities=assessment.probabilities if given else (),
+        # What was written towards a verdict that is not given stays, with the verdict.
+        draft=assessment.draft if given or borne.withheld or stage.manner.elicitation == "schema" else "",
+        explanation=borne.explanation,
+        removed_citations=borne.removed_citations,
+        quotations=borne.quotations,
+        removed_quotations=borne.removed_quotations,
+        withheld=borne.withheld,
+        asks=asks,
+    )
 
 
 def _judge(
     advocate: Advocate, stage: Stage, subclaim: Subclaim, exhibits: Sequence[Exhibit], said: Exchanges, number: int
 ) -> Steps[AdvocateOpinion]:
-    """One subclaim. Without a passage the answer is "not enough information", and no model is asked."""
-    empty = AdvocateOpinion(
-        advocate.name, number, subclaim.number, stage.scale.nei, False, retrieved=tuple(e.number for e in exhibits)
-    )
-    if not exhibits and advocate.settings.kind != "plain":
+    """One subclaim by scores. Without a passage the answer is "not enough information", and no model is asked."""
+    empty = _empty(advocate, stage, number, subclaim.number, exhibits)
+    in_house = advocate.settings.kind == "plain"
+    if not exhibits and not in_house:
         return empty
-    interview = _interview(advocate, stage, subclaim, exhibits, said)
+    interview = _interview(advocate, stage, [subclaim], exhibits, said)
     if stage.has_head and exhibits:
         [head] = yield (AskHead(subclaim.text, tuple(exhibit.excerpt for exhibit in exhibits)),)
         if head is None:
@@ -133,84 +239,102 @@ def _judge(
         interview = replace(interview, head=tuple(head))
     assessment = yield from assess(interview, stage.manner)
     assessment = yield from explain(interview, stage.manner, assessment)
-    return (yield from _opinion(advocate, stage, empty, subclaim.text, exhibits, assessment))
+    if assessment.error is not None:
+        return replace(empty, verdict=None, error=assessment.error)
+    opinion = _with(stage, empty, assessment, look_up(stage, assessment, subclaim.text, exhibits, in_house=in_house))
+    if opinion.verdict == stage.scale.nei:
+        return opinion
+    contradicts = yield from find_contradiction(
+        stage, advocate.model, subclaim.text, opinion.verdict, opinion.explanation
+    )
+    return replace(opinion, contradicts=contradicts)
 
 
 def _interview(
-    advocate: Advocate, stage: Stage, subclaim: Subclaim, exhibits: Sequence[Exhibit], said: Exchanges
+    advocate: Advocate,
+    stage: Stage,
+    subclaims: Sequence[Subclaim],
+    exhibits: Sequence[Exhibit],
+    said: Exchanges,
+    questions: Sequence[FollowUp] = (),
 ) -> Interview:
-    own = advocate.settings
-    common = {"name": own.name, "kind": own.kind, "stance": own.stance}
-    opinions = [_shown(opinion) for opinion in said.opinions]
-    exchanges = [_exchange(follow_up) for follow_up in said.follow_ups]
+    """What an advocate is asked with; several subclaims are judged together."""
+    others = [participant(one) for one in said.advocates if one.name != advocate.name]
+    profile = next((one for one in said.advocates if one.name == advocate.name), None)
+    several = subclaims if len(subclaims) > 1 else ()
+    common = {
+        **_self(advocate),
+        "about": material(profile.about) if profile else "",
+        "others": others,
+        "ask": bool(others) and not said.last,
+        "most_questions": MOST_QUESTIONS,
+    }
     prompt = stage.messages(
         "advocate",
         **common,
         claim=material(stage.claim),
-        statement=material(subclaim.text),
-        sources=[{"number": exhibit.number, "text": material(exhibit.excerpt)} for exhibit in exhibits],
-        opinions=opinions,
-        exchanges=exchanges,
+        statement=material(stage.claim if several else subclaims[0].text),
+        statements=[{"number": one.number, "text": material(one.text)} for one in several],
+        sources=shown_sources(exhibits),
+        opinions=[_shown(stage, opinion) for opinion in said.opinions],
+        exchanges=[_exchange(stage, follow_up) for follow_up in said.follow_ups],
+        questions=[{"asker": one.asker, "question": material(one.question)} for one in questions],
     )
     blank = stage.messages(
         "advocate",
         **common,
         claim=BLANK,
         statement=BLANK,
-        sources=[{"number": 1, "text": BLANK}] if exhibits else [],
+        statements=[],
+        sources=[{"number": 1, "where": BLANK, "text": BLANK}] if exhibits else [],
         opinions=[],
         exchanges=[],
+        questions=[],
     )
-    others = tuple(name for name in said.advocates if name != own.name)
-    return Interview(advocate.model, prompt.messages, blank.messages, stage.scale, others=others)
+    return Interview(
+        advocate.model,
+        prompt.messages,
+        blank.messages,
+        stage.scale,
+        others=() if said.last else tuple(one["name"] for one in others),
+        passages=tuple(exhibit.number for exhibit in exhibits),
+        statements=tuple(one.number for one in several),
+        replies=len(questions),
+    )
 
 
-def _shown(opinion: AdvocateOpinion) -> dict[str, str]:
-    return {"name": opinion.advocate, "verdict": opinion.verdict or "failed", "text": told(opinion.explanation)}
+def _self(advocate: Advocate) -> dict[str, str]:
+    """Who an advocate is, for its prompts."""
+    own = advocate.settings
+    return {"name": own.name, "kind": own.kind, "stance": material(own.stance)}
 
 
-def _exchange(follow_up: FollowUp) -> dict[str, str]:
+def participant(profile: AdvocateProfile) -> dict[str, str]:
+    """Who takes part, for the prompts of the others."""
+    return {"name": profile.name, "kind": profile.kind, "about": material(profile.about)}
+
+
+def _shown(stage: Stage, opinion: AdvocateOpinion) -> dict[str, object]:
+    return {
+        "name": opinion.advocate,
+        "verdict": opinion.verdict or "failed",
+        "text": stage.told(opinion.explanation),
+        "quotations": shown_quotations(opinion.quotations),
+    }
+
+
+def _exchange(stage: Stage, follow_up: FollowUp) -> dict[str, str]:
     return {
         "asker": follow_up.asker,
         "to": follow_up.to,
         "question": material(follow_up.question),
-        "reply": told(follow_up.reply) or "(no reply)",
+        "reply": stage.told(follow_up.reply) or "(no reply)",
     }
 
 
-def _opinion(
-    advocate: Advocate,
-    stage: Stage,
-    empty: AdvocateOpinion,
-    statement: str,
-    exhibits: Sequence[Exhibit],
-    assessment: Assessment,
-) -> Steps[AdvocateOpinion]:
-    if assessment.error is not None:
-        return replace(empty, verdict=None, error=assessment.error)
-    explanation, removed = stage.explained(assessment, statement, exhibits)
-    asks = tuple(FollowUp(empty.round + 1, advocate.name, to, text) for to, text in assessment.questions)
-    if assessment.verdict == stage.scale.nei:
-        return replace(empty, explanation=explanation, removed_citations=removed, asks=asks)
-    contradicts = yield from find_contradiction(stage, advocate.model, statement, assessment.verdict, explanation)
-    return replace(
-        empty,
-        verdict=assessment.verdict,
-        informed=_is_view(stage, assessment.verdict, assessment.levels),
-        levels=assessment.levels,
-        placement=assessment.placement,
-        probabilities=assessment.probabilities,
-        draft=assessment.draft,
-        explanation=explanation,
-        removed_citations=removed,
-        contradicts=contradicts,
-        asks=asks,
-    )
-
-
 def _is_view(stage: Stage, verdict: str | None, levels: Levels | None) -> bool:
-    """Whether a verdict is a view: "unsupported" on low evidence only says that information is lacking."""
-    lacks = verdict in stage.scale.lack and levels is not None and levels.evidence == "low"
+    """Whether a verdict is a view: "unsupported" on limited evidence only says that information is lacking."""
+    lacks = verdict in stage.scale.lack and levels is not None and levels.evidence == "limited"
     return verdict is not None and verdict != stage.scale.nei and not lacks
 
 
@@ -222,7 +346,7 @@ def find_contradiction(
     The model reads the explanation alone and tells the side it takes; what it says of a content-free explanation is
     taken off.
     """
-    if not explanation or verdict is None:
+    if not explanation or verdict is None or not stage.manner.side_check:
         return None
     text = " ".join(sentence.text for sentence in explanation)
     asks = []
@@ -251,6 +375,9 @@ def _aggregate(
         explanation=_once([sentence for part in parts for sentence in part.explanation]),
         retrieved=tuple(dict.fromkeys(number for part in parts for number in part.retrieved)),
         removed_citations=sum(part.removed_citations for part in parts),
+        quotations=tuple(dict.fromkeys(quotation for part in parts for quotation in part.quotations)),
+        removed_quotations=sum(part.removed_quotations for part in parts),
+        withheld=next((part.withheld for part in parts if part.withheld), None),
         asks=tuple(question for part in parts for question in part.asks),
         draft=" ".join(part.draft for part in parts if part.draft),
     )
@@ -271,6 +398,7 @@ def _aggregate(
     return replace(
         gathered,
         verdict=verdict,
+        withheld=None,
         informed=any(part.informed for part in judged) and _is_view(stage, verdict, levels),
         levels=levels,
         placement=judged[0].placement,
@@ -305,9 +433,7 @@ def _whole_asks(
 def ask_others(
     advocate: Advocate, stage: Stage, opinion: AdvocateOpinion, opinions: Sequence[AdvocateOpinion], to: str
 ) -> Steps[tuple[FollowUp, ...]]:
-    """Questions of an advocate: those it has asked already, or one where its confidence is low."""
-    if opinion.asks or stage.manner.elicitation == "schema":
-        return opinion.asks
+    """A question of an advocate by scores, where its confidence is low."""
     if opinion.levels is None or opinion.levels.confidence not in UNCERTAIN:
         return ()
     text = yield from write_question(stage, advocate.model, advocate.name, opinions, to)
@@ -319,7 +445,11 @@ def write_question(
 ) -> Steps[str | None]:
     """A question in a model's words; None where it writes none that can be used."""
     rendered = stage.messages(
-        "question", asker=asker, to=to, claim=material(stage.claim), opinions=[_shown(opinion) for opinion in opinions]
+        "question",
+        asker=asker,
+        to=to,
+        claim=material(stage.claim),
+        opinions=[_shown(stage, opinion) for opinion in opinions],
     )
     sampling = replace(stage.manner.sampling, max_tokens=_QUESTION_TOKENS, stop=("\n",))
     request = GenerationRequest(rendered.messages, sampling, assistant_prefix=rendered.assistant_prefix)
@@ -328,14 +458,11 @@ def write_question(
 
 
 def reply(advocate: Advocate, stage: Stage, follow_up: FollowUp, exhibits: Sequence[Exhibit]) -> Steps[FollowUp]:
-    """The question with its reply."""
-    own = advocate.settings
+    """The question with its reply, by a call of its own (``scored``)."""
     rendered = stage.messages(
         "reply",
-        name=own.name,
-        kind=own.kind,
-        stance=own.stance,
-        sources=[{"number": exhibit.number, "text": material(exhibit.excerpt)} for exhibit in exhibits],
+        **_self(advocate),
+        sources=shown_sources(exhibits),
         claim=material(stage.claim),
         asker=follow_up.asker,
         question=material(follow_up.question),

@@ -1,10 +1,11 @@
 """What a run of fact-checks amounts to: scores against published verdicts, and how the debates went."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, get_args
 
+from climassay.claim_identity import words_id
 from climassay.errors import InputError
 from climassay.factcheck.analysis_debate import (
     CitationCounts,
@@ -27,6 +28,7 @@ from climassay.factcheck.risk_coverage import RiskCoverage, probability_of, risk
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.scoring import VerdictScores, score_verdicts
 from climassay.factcheck.serialisation import as_plain
+from climassay.factcheck.shown import as_shown
 from climassay.factcheck.transcript import Outcome, Transcript
 from climassay.grounding import written
 from climassay.models.contract import Usage
@@ -39,7 +41,7 @@ class PartyScores:
     party: str
     """``mediator`` or the advocate's name."""
     levels: tuple[VerdictScores, ...]
-    """One a number of classes of the scale, finest first."""
+    """One a number of classes in which the published verdicts can be compared, finest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Disagreement:
     truth: str
     verdict: str
     distance: int | None
-    """Steps between the two on the scale; None where the truth is "not enough information"."""
+    """Steps between the two on the scale; None where the truth is "not enough information" or of another scale."""
     probability: float | None
     confidence: str | None
     explanation: str
@@ -103,6 +105,8 @@ class RunAnalysis:
     """None without published verdicts or without a verdict on such a claim."""
     disagreements: tuple[Disagreement, ...]
     """Farthest from the truth first, then the most probable."""
+    demonstration: bool
+    """Whether a very small model took part in any of the debates."""
     failures: int
     """Model calls that failed."""
     with_failures: int
@@ -125,23 +129,31 @@ def analyse(
         transcripts: Finished fact-checks on one scale; of several on the same claim the first counts.
         truths: Published verdict by the claim's id; claims may be missing.
         scale: The scale of all of them.
-        classes: Number of classes to show distributions and rounds in; all labels by default.
+        classes: Number of classes to show distributions and rounds in; by default as many as the published verdicts
+            can be compared in.
         seed: Seed of the resampling.
         resamples: Bootstrap samples for scores.
 
     Raises:
-        InputError: There is no transcript, one is on another scale, a published verdict is not of the scale, or the
-            scale has no such number of classes.
+        InputError: There is no transcript, one is on another scale, a published verdict cannot be compared with the
+            scale's, or neither can be shown in so many classes.
     """
-    checked = tuple({transcript.claim.id: transcript for transcript in reversed(transcripts)}.values())[::-1]
-    _check(checked, scale)
+    first = tuple({transcript.claim.id: transcript for transcript in reversed(transcripts)}.values())[::-1]
+    _check(first, scale)
+    checked = tuple(as_shown(transcript, scale) for transcript in first)
     shown = len(scale.classes(classes))
-    known = _known_truths(checked, truths, scale)
+    told = {one.claim.id: truths.get(one.claim.id, "").strip() for one in checked}
+    published = {claim: truth for claim, truth in told.items() if truth}
+    counts = scale.comparable_counts(published.values())
+    if classes is not None and shown not in counts:
+        raise InputError(f"The published verdicts can be compared in {counts[0]} classes at most, not in {shown}.")
+    shown = min(shown, counts[0])
+    known = {claim: scale.match(truth) or scale.match(truth, counts[0]) or "" for claim, truth in published.items()}
     parties = parties_of(checked)
     debated = tuple(transcript for transcript in checked if transcript.rounds)
     scored = tuple(transcript for transcript in checked if transcript.claim.id in known)
     counted = Counter(transcript.verdict.outcome for transcript in checked)
-    scoring = _Scoring(scored, tuple(known[one.claim.id] for one in scored), scale, seed, resamples)
+    scoring = _Scoring(scored, tuple(published[one.claim.id] for one in scored), scale, counts, seed, resamples)
     return RunAnalysis(
         scale=scale,
         shown=shown,
@@ -157,13 +169,35 @@ def analyse(
         agreement=agreement_between(debated, parties[1:], scale, seed),
         contradictions=contradictions(debated, parties),
         citations=citation_counts(debated, parties),
-        left_out=leave_one_out(debated, known, parties[1:], scale, seed),
+        left_out=leave_one_out(debated, known, parties[1:], scale, counts, seed),
         risk=risk_coverage(scored, known, scale, shown),
-        disagreements=_disagreements(scored, known, scale, shown),
+        disagreements=_disagreements(scored, known, published, scale, shown),
+        demonstration=any(transcript.demonstration for transcript in checked),
         failures=sum(transcript.failures for transcript in checked),
         with_failures=sum(transcript.failures > 0 for transcript in checked),
         usage=sum((transcript.usage for transcript in checked), Usage()),
     )
+
+
+def stored_truths(rows: Iterable[Mapping[str, Any]], transcripts: Sequence[Transcript]) -> dict[str, str]:
+    """Published verdicts that a run keeps, by the claim's id.
+
+    Args:
+        rows: What :meth:`~climassay.factcheck.checking.Checker.keep` stored: ``claim`` (an id) and ``verdict``.
+        transcripts: The run's.
+
+    Notes:
+        Older runs name claims by their words alone. Where claims that differ in a sign share such a name,
+        nobody can tell whose the verdict is, and none of them has one.
+    """
+    kept = {str(row["claim"]): str(row["verdict"]) for row in rows}
+    by_words: dict[str, set[str]] = {}
+    for transcript in transcripts:
+        by_words.setdefault(words_id(transcript.claim.text), set()).add(transcript.claim.id)
+    for name, ids in by_words.items():
+        if name in kept and len(ids) == 1:
+            kept.setdefault(next(iter(ids)), kept[name])
+    return kept
 
 
 def analysis_data(analysis: RunAnalysis) -> dict[str, Any]:
@@ -178,26 +212,9 @@ def _check(transcripts: Sequence[Transcript], scale: Scale) -> None:
     for transcript in transcripts:
         if transcript.scale != scale.name:
             raise InputError(
-                f"The fact-check of claim {transcript.claim.id} is on the scale {transcript.scale}, not {scale.name}: "
-                "analyse runs on one scale at a time."
+                f"The fact-check of the claim {transcript.claim.text[:60]!r} is on the scale {transcript.scale}, not "
+                f"{scale.name}: analyse runs on one scale at a time."
             )
-
-
-def _known_truths(transcripts: Sequence[Transcript], truths: Mapping[str, str], scale: Scale) -> dict[str, str]:
-    """Published verdicts of the claims as labels of the scale; claims without one are left out."""
-    known = {}
-    for transcript in transcripts:
-        truth = truths.get(transcript.claim.id, "").strip()
-        if not truth:
-            continue
-        label = scale.match(truth)
-        if label is None:
-            raise InputError(
-                f"The published verdict {truth!r} of claim {transcript.claim.id} is not of the scale {scale.name}: it "
-                f"has {', '.join((*scale.labels, scale.nei))}."
-            )
-        known[transcript.claim.id] = label
-    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +223,10 @@ class _Scoring:
 
     transcripts: tuple[Transcript, ...]
     truths: tuple[str, ...]
+    """As they were published."""
     scale: Scale
+    counts: tuple[int, ...]
+    """Numbers of classes in which they can be compared."""
     seed: int
     resamples: int
 
@@ -215,10 +235,7 @@ class _Scoring:
         return score_verdicts(self.truths, given, self.scale, classes=classes, seed=self.seed, resamples=self.resamples)
 
     def by_party(self, parties: Sequence[str]) -> tuple[PartyScores, ...]:
-        return tuple(
-            PartyScores(party, tuple(self.score(party, count) for count in self.scale.class_counts))
-            for party in parties
-        )
+        return tuple(PartyScores(party, tuple(self.score(party, count) for count in self.counts)) for party in parties)
 
     def by_round(self, parties: Sequence[str], shown: int) -> tuple[RoundScores, ...]:
         most = max(len(transcript.rounds) for transcript in self.transcripts)
@@ -233,7 +250,11 @@ class _Scoring:
 
 
 def _disagreements(
-    transcripts: Sequence[Transcript], truths: Mapping[str, str], scale: Scale, shown: int
+    transcripts: Sequence[Transcript],
+    truths: Mapping[str, str],
+    published: Mapping[str, str],
+    scale: Scale,
+    shown: int,
 ) -> tuple[Disagreement, ...]:
     found = []
     for transcript in transcripts:
@@ -245,9 +266,9 @@ def _disagreements(
             Disagreement(
                 transcript.claim.id,
                 transcript.claim.text,
-                truth,
+                truth if truth in (*scale.labels, scale.nei) else published[transcript.claim.id],
                 given,
-                None if truth == scale.nei else scale.distance(truth, given),
+                scale.distance(truth, given) if truth in scale.labels else None,
                 probability_of(transcript.verdict, scale),
                 None if levels is None else levels.confidence,
                 " ".join(written(sentence) for sentence in transcript.verdict.explanation),

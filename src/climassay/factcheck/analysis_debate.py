@@ -241,7 +241,12 @@ def _count_citations(
 
 
 def leave_one_out(
-    debated: Sequence[Transcript], truths: Mapping[str, str], advocates: Sequence[str], scale: Scale, seed: int
+    debated: Sequence[Transcript],
+    truths: Mapping[str, str],
+    advocates: Sequence[str],
+    scale: Scale,
+    counts: Sequence[int],
+    seed: int,
 ) -> tuple[LeftOut, ...]:
     """What each advocate changed, on the claims for which the mediator was asked again without it."""
     found = []
@@ -249,8 +254,7 @@ def leave_one_out(
         asked = [(one, dict(one.without)[advocate]) for one in debated if advocate in dict(one.without)]
         answered = [(one, label) for one, label in asked if label is not None and one.verdict.label is not None]
         if asked:
-            counts = scale.class_counts if answered else ()
-            levels = tuple(_change(answered, truths, scale, count, seed) for count in counts)
+            levels = tuple(_change(answered, truths, scale, count, seed) for count in counts if answered)
             found.append(LeftOut(advocate, len(answered), len(asked) - len(answered), levels))
     return tuple(found)
 

@@ -104,9 +104,8 @@ _FIGURE_HEADINGS = ("n", "right", "95% interval", "const.", "macro F1", "95% int
 
 def _by_level(analysis: RunAnalysis) -> Iterator[tuple[str, str, VerdictScores]]:
     """Number of classes in words, party and scores, by level."""
-    for place in range(len(analysis.scale.class_counts)):
-        for one in analysis.scores:
-            scores = one.levels[place]
+    for levels in zip(*(one.levels for one in analysis.scores), strict=True):
+        for one, scores in zip(analysis.scores, levels, strict=True):
             yield f"{len(scores.classes)} classes", one.party, scores
 
 

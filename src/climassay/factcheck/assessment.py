@@ -1,13 +1,15 @@
-"""How an assessment is got out of a model: certainty first, then a draft, then the verdict, then the explanation.
+"""How an assessment is got out of a model.
 
-The order is the paper's (Leippold et al. 2024, appendix G and the listings): evidence and agreement, a qualitative
-confidence, a likelihood where confidence allows one, a draft assessment, the verdict, the final explanation. The
-verdict comes from weighing the scale's labels, or from an answer under a JSON schema, never from searching a text, so
-that it is legal every time. Two ways to ask:
+The verdict comes from an answer under a JSON schema or from weighing the scale's labels, never from searching a text,
+so that it is legal every time. Two ways to ask:
 
-- ``scored``: the model's answer is written line by line; what has a fixed set of answers is decided by their
-  probabilities, corrected by those of a content-free prompt (Zhao et al. 2021), and texts are generated in between.
-- ``schema``: one JSON object whose fields stand in the same order. Fewer requests; for models behind an API.
+- ``schema``, for models that can reason: one JSON object, whose fields stand in the order in which a careful person
+  would fill them in: what speaks for and against, quoted; the reasoning; the verdict; evidence, agreement, confidence
+  and likelihood; the explanation. Several statements of a claim, the claim as a whole and the answers to questions come
+  in one object.
+- ``scored``, for very small models: the answer is written line by line in the paper's order (Leippold et al. 2024,
+  appendix G and the listings: certainty, draft, verdict, explanation); what has a fixed set of answers is decided by
+  their probabilities, corrected by those of a content-free prompt (Zhao et al. 2021), and texts are generated between.
 """
 
 import json
@@ -16,11 +18,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
 from climassay.errors import ModelError
-from climassay.factcheck.levels import ALL_LEVELS, CONFIDENCES, LEVELS, LIKELIHOODS, QUANTIFIABLE, coherent
+from climassay.factcheck.levels import AGREEMENT, ALL_LEVELS, CONFIDENCES, EVIDENCE, LIKELIHOODS, QUANTIFIABLE, coherent
 from climassay.factcheck.scales import CLIMATE_FEVER, Scale
 from climassay.factcheck.steps import AskOptions, Steps, ask_options, ask_text
-from climassay.factcheck.transcript import Levels, Placement
-from climassay.models.calibration import BLANK, calibrate
+from climassay.factcheck.transcript import Levels, Placement, Quotation, Side
+from climassay.models.calibration import BLANK, option_probabilities
 from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Sampling
 
 Elicitation = Literal["scored", "schema"]
@@ -31,7 +33,8 @@ _PLACEMENT_WORDS: Mapping[Placement, str] = {
     "exaggerated": " an exaggeration of something true",
     "misleading": " something true that is presented in a misleading way",
 }
-_UNQUANTIFIED = "not quantified"
+UNQUANTIFIED = "not quantified"
+"""The answer where no likelihood is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,14 @@ class Manner:
     verdict_first: bool = False
     """Decide the verdict before certainty and draft, for comparison."""
     calibrated: bool = True
-    """Correct probabilities by those of a content-free prompt (``scored`` only)."""
+    """Correct probabilities by those of a content-free prompt (``scored`` only: generated answers never are)."""
     brief: bool = False
     """For models too small to follow all rules at once: a short prompt, and texts begin without the lines above them
     (``scored`` only)."""
+    side_check: bool = True
+    """Ask the model which side an explanation takes (``scored`` only)."""
     text_tokens: int = 80
-    """Most tokens of a draft or an explanation."""
+    """Room for a draft, an explanation or a reply."""
     temperature: float = 0.0
     seed: int = 0
 
@@ -68,13 +73,18 @@ class Interview:
     """The same prompt without content."""
     scale: Scale
     gate: bool = True
-    """Whether "not enough information" is an answer, and whether the claim's place in what is known is asked for."""
+    """Whether the claim's place in what is known is asked for, and in ``scored`` whether there is enough information;
+    in ``schema`` "not enough information" is always one of the verdicts."""
     others: tuple[str, ...] = ()
-    """Whom it may put a question to."""
+    """Whom it may put a question to (``schema``)."""
     head: tuple[float, ...] | None = None
     """Probabilities of a trained verdict head (REFUTES, DISPUTED, SUPPORTS, NOT_ENOUGH_INFO), where one decides."""
-    follow_up: bool = False
-    """Whether to ask if the debate should go on (``schema`` only; in ``scored`` the mediator asks it by itself)."""
+    passages: tuple[int, ...] = ()
+    """Numbers of the passages that it may quote (``schema``)."""
+    statements: tuple[int, ...] = ()
+    """Numbers of the statements to be judged along with the whole claim, where there are several (``schema``)."""
+    replies: int = 0
+    """Questions to be answered first (``schema``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +107,13 @@ class Assessment:
     questions: tuple[tuple[str, str], ...] = ()
     """To whom, and what."""
     goes_on: bool | None = None
-    """Whether the debate should go on; None where it was not asked."""
+    """Whether the debate should go on, which is to say whether there are questions; None where none could be put."""
+    quotations: tuple[Quotation, ...] = ()
+    """As the model gave them, before they are looked up."""
+    replies: tuple[str, ...] = ()
+    """To the questions that were put to it, in their order."""
+    statements: "tuple[Assessment, ...]" = ()
+    """Of the single statements, where they were judged along with the whole."""
     error: str | None = None
 
 
@@ -112,7 +128,7 @@ def explain(interview: Interview, manner: Manner, assessment: Assessment) -> Ste
     """The assessment with its explanation; as it is where it has one, failed, or has not enough information."""
     if manner.elicitation == "schema" or assessment.error or assessment.verdict in (None, interview.scale.nei):
         return assessment
-    lead = f"This is rated \u201c{assessment.verdict}\u201d, because"
+    lead = explanation_lead(assessment.verdict or "")
     completion = yield from _write(interview, manner, lead if manner.brief else f"{assessment.answer}\nExplanation:")
     if completion.error is not None:
         return replace(assessment, error=completion.error)
@@ -122,6 +138,11 @@ def explain(interview: Interview, manner: Manner, assessment: Assessment) -> Ste
         lead=lead if manner.brief else "",
         cut=completion.finish_reason == "length",
     )
+
+
+def explanation_lead(verdict: str) -> str:
+    """How the explanation of a very small model begins."""
+    return f"This is rated \u201c{verdict}\u201d, because"
 
 
 def _write(interview: Interview, manner: Manner, answer: str) -> Steps[Completion]:
@@ -174,10 +195,7 @@ def probabilities_of(answers: Sequence[OptionScores]) -> tuple[float, ...]:
     Raises:
         ModelError: A request failed.
     """
-    for answer in answers:
-        if answer.error is not None:
-            raise ModelError(answer.error)
-    return calibrate(answers[0].logprobs, answers[1].logprobs if len(answers) > 1 else None)
+    return option_probabilities(answers[0], answers[1] if len(answers) > 1 else None)
 
 
 def most_probable(probabilities: Sequence[float]) -> int:
@@ -239,10 +257,10 @@ def _ask_levels(sheet: _Sheet) -> Steps[Levels]:
 def _ask_likelihood_and_draft(sheet: _Sheet, manner: Manner, levels: Levels) -> Steps[tuple[Any, str]]:
     likelihood = None
     if levels.confidence in QUANTIFIABLE:
-        options = (_UNQUANTIFIED, *LIKELIHOODS)
+        options = (UNQUANTIFIED, *LIKELIHOODS)
         answers = yield from ask_options(sheet.asks("Likelihood:", [f" {option}" for option in options]))
         chosen = options[most_probable(probabilities_of(answers))]
-        likelihood = None if chosen == _UNQUANTIFIED else chosen
+        likelihood = None if chosen == UNQUANTIFIED else chosen
         sheet.add(f"Likelihood: {chosen}\n")
     # A small model goes on in the manner of short lines, so that its text has to begin without them.
     completion = yield from _write(sheet.interview, manner, "" if manner.brief else sheet.answer + "Assessment:")
@@ -294,35 +312,61 @@ def with_head(probabilities: tuple[float, ...], head: Sequence[float] | None, sc
 
 # ------------------------------------------------------------------------------------------------------ by schema
 
-_TEXT_CHARACTERS_A_TOKEN = 5
-_MOST_QUESTIONS = 3
+_CHARACTERS_A_TOKEN = 10
+"""Generous: a bound of the grammar cuts a local model off. What a server sends is kept at any length."""
+_LONGEST_QUOTATION = 1000
+_MOST_QUOTATIONS = 12
+MOST_QUESTIONS = 3
+"""Of one participant in one round; the prompts say so."""
 
 
 def answer_schema(interview: Interview, manner: Manner) -> dict[str, Any]:
     """The JSON schema of an assessment; its fields stand in the order in which they are to be decided."""
-    labels = [*interview.scale.labels, *([interview.scale.nei] if interview.gate else [])]
-    text = {"type": "string", "maxLength": manner.text_tokens * _TEXT_CHARACTERS_A_TOKEN}
-    certainty: dict[str, Any] = {
-        "evidence": {"enum": list(LEVELS)},
-        "agreement": {"enum": list(LEVELS)},
-        "confidence": {"enum": list(CONFIDENCES)},
-        "likelihood": {"enum": [_UNQUANTIFIED, *LIKELIHOODS]},
-        "assessment": text,
-    }
-    verdict: dict[str, Any] = {"verdict": {"enum": labels}}
+    text = {"type": "string", "maxLength": manner.text_tokens * _CHARACTERS_A_TOKEN}
+    judged = _judgement_schema(interview, manner, text)
     fields: dict[str, Any] = {}
+    if interview.replies:
+        fields["replies"] = _table({str(number): text for number in range(1, interview.replies + 1)})
+    if interview.statements:
+        fields["statements"] = _table({str(number): _table(judged) for number in interview.statements})
+        judged = {name: kind for name, kind in judged.items() if name != "quotations"}
+    fields |= judged
     if interview.gate:
-        fields["information"] = {"enum": ["enough", "not enough"]}
-        fields["placement"] = {"enum": list(PLACEMENTS)}
-    fields |= verdict | certainty if manner.verdict_first else certainty | verdict
+        fields["placement"] = _words(PLACEMENTS)
     fields["explanation"] = text
-    if interview.follow_up:
-        fields["next"] = {"enum": ["close the debate", "ask follow-up questions"]}
     if interview.others:
-        question = {"to": {"enum": list(interview.others)}, "question": {"type": "string", "maxLength": 240}}
-        items = {"type": "object", "properties": question, "required": list(question), "additionalProperties": False}
-        fields["questions"] = {"type": "array", "maxItems": _MOST_QUESTIONS, "items": items}
-    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+        question = _table({"to": _words(interview.others), "question": text})
+        fields["questions"] = {"type": "array", "items": question, "maxItems": MOST_QUESTIONS}
+    return _table(fields)
+
+
+def _judgement_schema(interview: Interview, manner: Manner, text: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked of every statement: quotations, reasoning, verdict, levels."""
+    verdict: dict[str, Any] = {"verdict": _words([*interview.scale.labels, interview.scale.nei])}
+    grounds: dict[str, Any] = {}
+    if interview.passages:
+        quotation = {
+            "passage": {"type": "integer", "minimum": 1, "maximum": max(interview.passages)},
+            "quotation": {"type": "string", "maxLength": _LONGEST_QUOTATION},
+            "side": _words(get_args(Side)),
+        }
+        grounds["quotations"] = {"type": "array", "items": _table(quotation), "maxItems": _MOST_QUOTATIONS}
+    grounds["reasoning"] = text
+    certainty: dict[str, Any] = {
+        "evidence": _words(EVIDENCE),
+        "agreement": _words(AGREEMENT),
+        "confidence": _words(CONFIDENCES),
+        "likelihood": _words([UNQUANTIFIED, *LIKELIHOODS]),
+    }
+    return verdict | grounds | certainty if manner.verdict_first else grounds | verdict | certainty
+
+
+def _words(words: Sequence[str]) -> dict[str, Any]:
+    return {"type": "string", "enum": list(words)}
+
+
+def _table(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": dict(fields), "required": list(fields), "additionalProperties": False}
 
 
 def _by_schema(interview: Interview, manner: Manner) -> Steps[Assessment]:
@@ -334,7 +378,7 @@ def _by_schema(interview: Interview, manner: Manner) -> Steps[Assessment]:
     try:
         data = json.loads(completion.text)
         return read_answer(data, interview)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return Assessment(error="The model's answer does not satisfy the schema, although it was asked for.")
 
 
@@ -344,27 +388,38 @@ def read_answer(data: Mapping[str, Any], interview: Interview) -> Assessment:
     Raises:
         KeyError: A field is missing.
         ValueError: The verdict is not one of those asked for, or a level is not one.
+        TypeError, AttributeError: A field is of another kind.
     """
-    scale = interview.scale
+    placement = data.get("placement")
+    questions = [(str(entry["to"]), " ".join(str(entry["question"]).split())) for entry in data.get("questions", [])]
+    asked = tuple((to, text) for to, text in questions if to in interview.others and text)
+    whole = _read_judgement(data, interview.scale)
+    statements = [_read_judgement(data["statements"][str(number)], interview.scale) for number in interview.statements]
+    return replace(
+        whole,
+        placement=cast(Placement, placement) if whole.levels is not None and placement in PLACEMENTS else None,
+        explanation=str(data["explanation"]),
+        questions=asked[:MOST_QUESTIONS],
+        goes_on=bool(asked) if interview.others else None,
+        replies=tuple(str(data["replies"][str(number + 1)]) for number in range(interview.replies)),
+        statements=tuple(statements),
+    )
+
+
+def _read_judgement(data: Mapping[str, Any], scale: Scale) -> Assessment:
+    quotations = []
+    for entry in data.get("quotations", []):
+        number, side = entry["passage"], entry["side"]
+        if not isinstance(number, int) or side not in get_args(Side):
+            raise TypeError("A quotation names its passage by a number, and its side.")
+        quotations.append(Quotation(int(number), " ".join(str(entry["quotation"]).split()), side))
     verdict = str(data["verdict"])
-    if interview.gate and (data["information"] == "not enough" or verdict == scale.nei):
-        return Assessment(scale.nei, explanation=str(data["explanation"]), questions=_questions(data, interview))
+    found = Assessment(verdict, draft=str(data["reasoning"]), quotations=tuple(quotations))
+    if verdict == scale.nei:
+        return found
     if verdict not in scale.labels:
         raise ValueError(f"{verdict!r} is not a verdict of the scale {scale.name}.")
     confidence = coherent(data["evidence"], data["agreement"], data["confidence"])
     quantified = confidence in QUANTIFIABLE and data["likelihood"] in LIKELIHOODS
-    placement = data.get("placement")
-    return Assessment(
-        verdict,
-        Levels(data["evidence"], data["agreement"], confidence, data["likelihood"] if quantified else None),
-        cast(Placement, placement) if placement in PLACEMENTS else None,
-        draft=str(data["assessment"]),
-        explanation=str(data["explanation"]),
-        questions=_questions(data, interview),
-        goes_on=data["next"] != "close the debate" if "next" in data else None,
-    )
-
-
-def _questions(data: Mapping[str, Any], interview: Interview) -> tuple[tuple[str, str], ...]:
-    pairs = [(str(entry["to"]), " ".join(str(entry["question"]).split())) for entry in data.get("questions", [])]
-    return tuple((to, text) for to, text in pairs if to in interview.others and text)
+    levels = Levels(data["evidence"], data["agreement"], confidence, data["likelihood"] if quantified else None)
+    return replace(found, levels=levels)

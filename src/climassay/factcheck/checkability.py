@@ -96,7 +96,7 @@ def assess_claims(texts: Sequence[str], encoder: Encoder) -> list[Checkability]:
     Returns:
         One assessment a text, in order.
     """
-    found = [_by_rule(text) for text in texts]
+    found = [refused_by_rule(text) for text in texts]
     left = [place for place, one in enumerate(found) if one is None]
     if left:
         weights = _weights(encoder)
@@ -106,8 +106,8 @@ def assess_claims(texts: Sequence[str], encoder: Encoder) -> list[Checkability]:
     return [one for one in found if one is not None]
 
 
-def _by_rule(text: str) -> Checkability | None:
-    """What is certain from the words alone; None otherwise."""
+def refused_by_rule(text: str) -> Checkability | None:
+    """A refusal that is certain from the words alone; None otherwise."""
     words = re.findall(r"[^\W\d_]+", text)
     if not words:
         return _refused("It has no words.")

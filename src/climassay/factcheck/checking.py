@@ -1,7 +1,5 @@
 """Checking claims: from settings to a table, from claims to transcripts, through the records."""
 
-import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,20 +9,23 @@ from typing import TYPE_CHECKING
 
 from climassay.errors import InputError
 from climassay.factcheck.advocate import Advocate
-from climassay.factcheck.assessment import Elicitation, Manner
-from climassay.factcheck.configuration import DEFAULT_MODEL, DebateSettings
+from climassay.factcheck.assessment import Manner
+from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
 from climassay.factcheck.debate import Table, debate, unchecked
 from climassay.factcheck.exchange import EntailmentScorer, Exchange
 from climassay.factcheck.mediator import Mediator
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.serialisation import as_data
+from climassay.factcheck.shown import as_shown
 from climassay.factcheck.stage import Event, load_templates
 from climassay.factcheck.steps import Ask, Steps, together
 from climassay.factcheck.transcript import AdvocateProfile, Claim, Stability, Transcript
 from climassay.models.contract import Encoder, Generator, OpenWeights
+from climassay.models.profiles import Profile, profile_of
 from climassay.records import RecordedModel, Records, Run, Tally
 
 if TYPE_CHECKING:
+    from climassay.factcheck.checkability import Checkability
     from climassay.factcheck.verdict_head import VerdictHead
     from climassay.grounding import CollectionGroup
     from climassay.models.openai_prices import Price
@@ -42,7 +43,7 @@ def _silent(claim: Claim, event: Event) -> None:
 
 
 def make_claim(text: str, *, source: str = "", date: str = "") -> Claim:
-    """A claim with its id.
+    """A claim, its words one space apart.
 
     Raises:
         InputError: There is no text.
@@ -50,13 +51,7 @@ def make_claim(text: str, *, source: str = "", date: str = "") -> Claim:
     words = " ".join(text.split())
     if not words:
         raise InputError("The claim is empty.")
-    return Claim(claim_id(words), words, source.strip(), date.strip())
-
-
-def claim_id(text: str) -> str:
-    """Hash of a claim's words: the same for any case, blanks and punctuation."""
-    words = re.findall(r"\w+", text.casefold())
-    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
+    return Claim(words, source.strip(), date.strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +92,10 @@ def set_table(settings: DebateSettings, company: Company, prompts: Path | None =
     """
     if not settings.advocates:
         raise InputError("A debate needs an advocate: name a collection (--collection NAME), or --plain.")
-    elicitation = _elicitation(settings)
+    profile = _profile(settings, company)
+    elicitation = settings.elicitation
+    if elicitation == "auto":
+        elicitation = "scored" if profile.scored else "schema"
     if settings.head and elicitation == "schema":
         raise InputError('A verdict head decides by scores: use elicitation = "scored" with it.')
     if settings.mediator.decide == "pool" and elicitation == "schema":
@@ -105,7 +103,16 @@ def set_table(settings: DebateSettings, company: Company, prompts: Path | None =
             'decide = "pool" needs the probabilities of scored verdicts: use elicitation = "scored" with it.'
         )
     advocates = tuple(
-        Advocate(advocate, advocate.model or settings.model, settings.latest_only) for advocate in settings.advocates
+        Advocate(
+            replace(
+                advocate,
+                passages=profile.passages if advocate.passages is None else advocate.passages,
+                excerpt_words=profile.excerpt_words if advocate.excerpt_words is None else advocate.excerpt_words,
+            ),
+            advocate.model or settings.model,
+            settings.latest_only,
+        )
+        for advocate in settings.advocates
     )
     profiles = tuple(
         AdvocateProfile(
@@ -114,23 +121,22 @@ def set_table(settings: DebateSettings, company: Company, prompts: Path | None =
             one.settings.collections,
             one.model,
             company.models[one.model].fingerprint,
-            one.settings.weight,
+            one.settings.authority,
+            _about(one.settings, company),
         )
         for one in advocates
     )
     style = settings.mediator.style
     if style == "auto":
         style = "neutral" if any(one.settings.kind == "adversarial" for one in advocates) else "expert"
-    weights = {one.name: one.settings.weight for one in advocates}
-    wording = settings.wording
-    if wording == "auto":
-        wording = "brief" if elicitation == "scored" and set(models_of(settings)) == {DEFAULT_MODEL} else "full"
+    brief = profile.brief if settings.wording == "auto" else settings.wording == "brief"
     manner = Manner(
         elicitation,
         settings.verdict_first,
-        settings.calibrated,
-        wording == "brief" and elicitation == "scored",
-        settings.text_tokens,
+        profile.calibrated if settings.calibrated is None else settings.calibrated,
+        brief and elicitation == "scored",
+        profile.side_check and elicitation == "scored",
+        settings.text_tokens or profile.text_tokens,
         settings.temperature,
         settings.seed,
     )
@@ -140,17 +146,38 @@ def set_table(settings: DebateSettings, company: Company, prompts: Path | None =
         load_scale(settings.scale),
         advocates,
         profiles,
-        Mediator(settings.mediator, settings.mediator.model or settings.model, style, weights),
+        Mediator(
+            settings.mediator,
+            settings.mediator.model or settings.model,
+            style,
+            {one.name: one.weight for one in profiles},
+            {one.name: one for one in profiles},
+        ),
         load_templates(prompts),
         company.encoder or (first.encoder if first else None),
         manner,
+        profile_of(company.models[settings.model], settings.profile),
     )
 
 
-def _elicitation(settings: DebateSettings) -> Elicitation:
-    if settings.elicitation != "auto":
-        return settings.elicitation
-    return "scored" if all(name.startswith("local:") for name in models_of(settings)) else "schema"
+def _profile(settings: DebateSettings, company: Company) -> Profile:
+    """How everybody is asked: as a strong model is where one of them is strong."""
+    found = [profile_of(company.models[name], settings.profile) for name in models_of(settings)]
+    return next((profile for profile in found if profile.name == "strong"), found[0])
+
+
+_TITLES = 3
+"""Titles of documents that tell what a source is, where nothing else does."""
+
+
+def _about(advocate: AdvocateSettings, company: Company) -> str:
+    """What an advocate's source is, in one line."""
+    if advocate.about or advocate.kind == "plain":
+        return " ".join(advocate.about.split()) or "the model's own knowledge, without documents"
+    kept = [one for name in advocate.collections for one in company.collections[name].collections[0].documents()]
+    titles = list(dict.fromkeys(" ".join((one.report or one.title).split()) for one in kept))
+    shown = "; ".join(titles[:_TITLES])
+    return f"{shown} and {len(titles) - _TITLES} more documents" if len(titles) > _TITLES else shown
 
 
 class Checker:
@@ -167,6 +194,7 @@ class Checker:
         self._exchange = exchange
         self._models = models
         self._run = run
+        self._demonstration = any(profile_of(model).name == "small" for model in models.values())
 
     @property
     def tallies(self) -> Mapping[str, Tally]:
@@ -205,8 +233,11 @@ class Checker:
         if samples < 1 or at_once < 1:
             raise InputError("Samples and debates at a time must be at least 1.")
         refused = [None] * len(claims) if force else self._refused(claims)
+        table = self.table
+        if force:
+            table = replace(table, settings=replace(table.settings, check_claims=False))
         steps = [
-            self._sampled(claim, samples, tell) if given is None else _given(given)
+            self._sampled(table, claim, samples, tell) if given is None else _given(given)
             for claim, given in zip(claims, refused, strict=True)
         ]
         return self._finish(together(steps, at_once, on_done), watch)
@@ -235,30 +266,37 @@ class Checker:
             finished: list[Transcript] = end.value
             return finished
 
-    def _sampled(self, claim: Claim, samples: int, tell: Tell) -> "Steps[Transcript]":
-        tables = [self.table]
+    def _sampled(self, table: Table, claim: Claim, samples: int, tell: Tell) -> "Steps[Transcript]":
+        tables = [table]
         for number in range(1, samples):
-            seed = self.table.manner.seed + number
-            manner = replace(self.table.manner, temperature=SAMPLE_TEMPERATURE, seed=seed)
-            tables.append(replace(self.table, manner=manner))
+            seed = table.manner.seed + number
+            manner = replace(table.manner, temperature=SAMPLE_TEMPERATURE, seed=seed)
+            tables.append(replace(table, manner=manner))
         debates = [debate(claim, tables[0], lambda event: tell(claim, event)), *(debate(claim, t) for t in tables[1:])]
         transcripts = yield from together(debates)
-        first = transcripts[0]
+        shown = [as_shown(transcript, self.table.scale) for transcript in transcripts]
+        first = replace(shown[0], demonstration=self._demonstration)
         if samples == 1:
             return first
-        labels = tuple(transcript.verdict.label for transcript in transcripts)
+        labels = tuple(transcript.verdict.label for transcript in shown)
         share = Counter(labels).most_common(1)[0][1] / samples
         return replace(first, stability=Stability(samples, labels, share))
 
     def _refused(self, claims: Sequence[Claim]) -> list[Transcript | None]:
         """Transcripts of the claims that are not to be debated, None for the others; in order."""
-        if not self.table.settings.check_claims or self.table.encoder is None:
+        encoder = self.table.encoder
+        if not self.table.settings.check_claims or (encoder is None and not self.table.reads_claims):
             return [None] * len(claims)
-        from climassay.factcheck.checkability import assess_claims
+        from climassay.factcheck.checkability import assess_claims, refused_by_rule
 
-        found = assess_claims([claim.text for claim in claims], self.table.encoder)
+        texts = [claim.text for claim in claims]
+        # A model that reads the claims decides, when it splits them, what no rule is certain of.
+        if self.table.reads_claims or encoder is None:
+            found: Sequence[Checkability | None] = [refused_by_rule(text) for text in texts]
+        else:
+            found = assess_claims(texts, encoder)
         return [
-            None if one.kind == "checkable" else unchecked(claim, self.table, one.kind, one.reason)
+            None if one is None or one.kind == "checkable" else unchecked(claim, self.table, one.kind, one.reason)
             for claim, one in zip(claims, found, strict=True)
         ]
 

@@ -5,10 +5,12 @@ import re
 from typing import Any, Literal
 
 from climassay.errors import InputError
+from climassay.factcheck.assessment import explanation_lead
 from climassay.factcheck.page import safe_link
+from climassay.factcheck.page_words import DEMONSTRATION
 from climassay.factcheck.scales import Scale, load_scale
-from climassay.factcheck.transcript import Transcript
-from climassay.grounding import written
+from climassay.factcheck.shown import as_shown
+from climassay.factcheck.transcript import PassageCitation, Transcript, Verdict, cited_numbers
 
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2}(T\d{2}:\d{2}(:\d{2})?(Z|[+-]\d{2}:\d{2})?)?)?)?")
 PartyKind = Literal["Person", "Organization"]
@@ -27,9 +29,8 @@ def claim_review(
 ) -> dict[str, Any]:
     """A fact-check as JSON-LD.
 
-    The rating runs from 1, the most wrong label of the scale, to the number of labels. "Not enough information" stands
-    outside of that order, so it has its words (``alternateName``, the only part of a rating that Google demands) and no
-    number.
+    The rating runs from 1, the most wrong label of the scale, to the number of labels. Without a verdict there is no
+    review: "not enough information" rates nothing.
 
     Args:
         transcript: The finished fact-check.
@@ -46,8 +47,8 @@ def claim_review(
         Google requires, are always there, and what it recommends where it is known.
 
     Raises:
-        InputError: There is no verdict to publish (not checkable, not about climate, failed), an address is no web
-            address, or a date is not ISO 8601.
+        InputError: There is no verdict to publish (not enough information, not checkable, not about climate, failed),
+            an address is no web address, or a date is not ISO 8601.
 
     Notes:
         Google shows ClaimReviews of sites that check claims openly and correct their errors; a person should have
@@ -57,8 +58,10 @@ def claim_review(
         https://schema.org/ClaimReview;
         https://developers.google.com/search/docs/appearance/structured-data/factcheck
     """
+    used = scale or load_scale(transcript.scale)
+    transcript = as_shown(transcript, used)
     verdict = transcript.verdict
-    if verdict.label is None:
+    if verdict.outcome != "verdict" or verdict.label is None:
         raise InputError(
             f"The fact-check ended as {verdict.outcome!r}, without a verdict, so there is nothing to rate."
         )
@@ -72,14 +75,15 @@ def claim_review(
         "claimReviewed": transcript.claim.text,
         "author": party,
         "itemReviewed": _claim(transcript, appearance, claimant),
-        "reviewRating": _rating(transcript, verdict.label, scale or load_scale(transcript.scale)),
+        "reviewRating": _rating(transcript, verdict.label, used),
     }
     if published is not None:
         review["datePublished"] = _date(published)
     if verdict.explanation:
-        review["reviewBody"] = " ".join(written(sentence) for sentence in verdict.explanation)
-    citations = [source.citation for source in transcript.cited]
-    return review | ({"citation": citations} if citations else {})
+        review["reviewBody"] = _prose(verdict)
+    cited = cited_numbers(verdict.explanation, verdict.quotations)
+    review["citation"] = [_work(source) for source in transcript.sources if source.number in cited]
+    return review
 
 
 def claim_review_script(review: dict[str, Any]) -> str:
@@ -106,17 +110,40 @@ def _claim(transcript: Transcript, appearance: str | None, claimant: PartyKind) 
     return claim
 
 
+def _prose(verdict: Verdict) -> str:
+    """The explanation as a reader elsewhere may meet it: what passages bear, without our marks and fixed words."""
+    borne = [sentence.text for sentence in verdict.explanation if sentence.citations]
+    texts = borne or [sentence.text for sentence in verdict.explanation]
+    bare = [text.removeprefix(explanation_lead(verdict.label or "")).strip() for text in texts]
+    return " ".join(text[:1].upper() + text[1:] for text in bare)
+
+
+def _work(source: PassageCitation) -> dict[str, Any]:
+    """A cited passage: what it stands in, where there, and its address."""
+    passage = source.passage
+    titles = [one for one in (passage.report, passage.document, passage.chapter) if one]
+    pages = dict.fromkeys(page for page in (passage.first_page, passage.last_page) if page is not None)
+    work: dict[str, Any] = {"@type": "CreativeWork", "name": ", ".join(dict.fromkeys(titles))}
+    if pages:
+        work["pagination"] = "-".join(map(str, pages))
+    address = safe_link(passage.url)
+    return work | ({"url": address} if address else {})
+
+
 def _rating(transcript: Transcript, label: str, scale: Scale) -> dict[str, Any]:
-    rating: dict[str, Any] = {"@type": "Rating", "alternateName": label}
-    if label == scale.nei:
-        explanation = "The documents that were searched do not say enough to judge the claim."
-    else:
-        place = scale.position(label)
-        rating |= {"ratingValue": place + 1, "worstRating": 1, "bestRating": len(scale.labels)}
-        explanation = f"The claim {scale.definitions[label]}."
     levels = transcript.verdict.levels
-    certainty = f" Confidence of the model: {levels.confidence}." if levels else ""
-    return rating | {"ratingExplanation": f"{explanation}{certainty} Assessed by a language model from documents."}
+    sentences = [f"The claim {scale.meaning(label)}."]
+    sentences += [f"Confidence of the model: {levels.confidence}."] if levels else []
+    sentences += ["Assessed by a language model from documents."]
+    sentences += [DEMONSTRATION] if transcript.demonstration else []
+    return {
+        "@type": "Rating",
+        "alternateName": label,
+        "ratingValue": scale.position(label) + 1,
+        "worstRating": 1,
+        "bestRating": len(scale.labels),
+        "ratingExplanation": " ".join(sentences),
+    }
 
 
 def _text(value: str, name: str) -> str:

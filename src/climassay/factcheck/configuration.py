@@ -9,8 +9,11 @@ from typing import Any, Literal
 from climassay.configuration import filled, is_tables, load_toml
 from climassay.errors import InputError
 from climassay.factcheck.subclaims import Splitter
+from climassay.models.profiles import ProfileSettings
 
 DEFAULT_MODEL = "local:smollm2"
+ADVERSARY_WEIGHT = 0.25
+"""Authority of an advocate who argues a standpoint, where none is set."""
 AdvocateKind = Literal["collection", "plain", "adversarial"]
 
 
@@ -24,21 +27,29 @@ class AdvocateSettings:
     """``collection`` (one or several), ``plain`` (the model's own knowledge) or ``adversarial`` (argues the stance of
     its collections)."""
     collections: tuple[str, ...] = ()
-    weight: float = 1.0
+    weight: float | None = None
     """Authority: 1 for an assessment such as the IPCC's, less for single abstracts. Told to the mediator in words, and
-    used as a number by ``decide = "pool"``."""
+    used as a number by ``decide = "pool"``. Not set: 1, and :data:`ADVERSARY_WEIGHT` for an adversary."""
     model: str = ""
     """Its own model; empty: that of the debate."""
     stance: str = ""
     """What an adversarial advocate stands for, in one sentence."""
-    passages: int = 4
-    """Put before it at a time."""
-    excerpt_words: int = 120
-    """Of each passage, its sentences nearest to the claim; 0 gives it whole."""
+    passages: int | None = None
+    """Put before it at a time. Not set: by the profile."""
+    excerpt_words: int | None = None
+    """Of each passage, its sentences nearest to the claim; 0 gives it whole. Not set: by the profile."""
     rerank: bool = False
     """Choose among four times as many passages by their nearest sentences."""
     min_cosine: float | None = None
     """Similarity below which a passage is not relevant; not set: the encoder's measured threshold."""
+    about: str = ""
+    """What its source is, in one line for the others; empty: the titles of its documents."""
+
+    @property
+    def authority(self) -> float:
+        """The weight, or the usual one where it is not set."""
+        usual = ADVERSARY_WEIGHT if self.kind == "adversarial" else 1.0
+        return usual if self.weight is None else self.weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +73,20 @@ class DebateSettings:
     mediator: MediatorSettings = field(default_factory=MediatorSettings)
     model: str = DEFAULT_MODEL
     """Of everybody who has none of its own."""
-    scale: str = "climate-feedback"
-    """Name of a scale, or a ``.toml`` file."""
+    scale: str = "accuracy"
+    """Name of a scale (``accuracy`` has five steps from false to true), or a ``.toml`` file."""
     rounds: int = 3
     """At most."""
     split: Splitter = "model"
     """Who splits a claim into subclaims: ``model``, ``rules`` or ``none``."""
     elicitation: Literal["auto", "scored", "schema"] = "auto"
-    """``scored`` decides by probabilities of options, ``schema`` by one JSON answer; ``auto``: scored if ``local:``."""
+    """``scored`` decides by probabilities of options, ``schema`` by one JSON answer; ``auto``: by the profile."""
     wording: Literal["auto", "full", "brief"] = "auto"
-    """``full`` prompts state every rule; ``brief`` ones are for models too small to follow them; ``auto``: brief for
-    the bundled model."""
+    """``full`` prompts state every rule; ``brief`` ones are for models too small to follow them; ``auto``: by the
+    profile."""
     verdict_first: bool = False
-    calibrated: bool = True
-    """Correct option probabilities by a content-free prompt."""
+    calibrated: bool | None = None
+    """Correct option probabilities by a content-free prompt; not set: by the profile."""
     context_prefix: bool = False
     """Put "This claim is made in a climate-change context:" before each claim."""
     check_claims: bool = True
@@ -88,10 +99,16 @@ class DebateSettings:
     """Measure whether each cited passage entails the sentence it supports."""
     leave_one_out: bool = False
     """Ask the mediator again without each advocate in turn."""
-    text_tokens: int = 80
-    """Most tokens of a draft, an explanation or a reply."""
+    text_tokens: int | None = None
+    """Room for a draft, an explanation or a reply; not set: by the profile."""
     temperature: float = 0.0
     seed: int = 0
+    max_output_tokens: int | None = None
+    """Limit of every generated answer, in place of the requests' own; what a model thinks before it comes on top."""
+    reasoning_effort: str | None = None
+    """How much models behind a server are to think, in the provider's words."""
+    profile: ProfileSettings = field(default_factory=ProfileSettings)
+    """How the models are asked; what is not set follows their size, and what is set above goes before it."""
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -108,8 +125,10 @@ def check_settings(settings: DebateSettings) -> None:
         raise InputError(f"Every advocate needs a name of its own, got {', '.join(names)}.")
     if settings.rounds < 1:
         raise InputError("A debate has at least one round.")
-    if settings.text_tokens < 1:
+    if settings.text_tokens is not None and settings.text_tokens < 1:
         raise InputError("text_tokens must be at least 1.")
+    if settings.max_output_tokens is not None and settings.max_output_tokens < 1:
+        raise InputError("max_output_tokens must be at least 1.")
     if not 0 <= settings.temperature < math.inf:
         raise InputError(f"The temperature must be 0 or more, got {settings.temperature}.")
     for advocate in settings.advocates:
@@ -126,9 +145,9 @@ def _check_advocate(advocate: AdvocateSettings) -> None:
         raise InputError(f'The advocate {name} needs collections = ["NAME"], or kind = "plain".')
     if len(set(advocate.collections)) < len(advocate.collections):
         raise InputError(f"The advocate {name} has a collection more than once.")
-    if not 0 < advocate.weight < math.inf:
+    if not 0 < advocate.authority < math.inf:
         raise InputError(f"The weight of {name} must be a number above 0.")
-    if advocate.passages < 1 or advocate.excerpt_words < 0:
+    if (advocate.passages is not None and advocate.passages < 1) or (advocate.excerpt_words or 0) < 0:
         raise InputError(f"{name} needs at least one passage, and excerpt_words of 0 or more.")
     if advocate.min_cosine is not None and not -1 <= advocate.min_cosine <= 1:
         raise InputError(f"min_cosine of {name} must be from -1 to 1, got {advocate.min_cosine}.")
@@ -144,7 +163,7 @@ def load_settings(path: Path) -> DebateSettings:
 
 
 def parse_settings(data: Mapping[str, Any], *, where: str) -> DebateSettings:
-    """Settings from a table with ``[[advocate]]`` and ``[mediator]``.
+    """Settings from a table with ``[[advocate]]``, ``[mediator]`` and ``[profile]``.
 
     Raises:
         InputError: An entry does not exist or does not fit.
@@ -152,12 +171,16 @@ def parse_settings(data: Mapping[str, Any], *, where: str) -> DebateSettings:
     values = dict(data)
     advocates = values.pop("advocate", [])
     mediator = values.pop("mediator", {})
+    profile = values.pop("profile", {})
     if not is_tables(advocates) or "advocates" in values:
         raise InputError(f"{where}: advocates are tables that begin with [[advocate]].")
     if not isinstance(mediator, Mapping):
         raise InputError(f"{where}: the mediator is a table that begins with [mediator].")
+    if not isinstance(profile, Mapping):
+        raise InputError(f"{where}: the profile is a table that begins with [profile].")
     values["advocates"] = tuple(filled(AdvocateSettings, entry, where, "[[advocate]]") for entry in advocates)
     values["mediator"] = filled(MediatorSettings, mediator, where, "[mediator]")
+    values["profile"] = filled(ProfileSettings, profile, where, "[profile]")
     return filled(DebateSettings, values, where, "the file", shown={"advocates": "advocate"})
 
 
@@ -165,10 +188,11 @@ def settings_tables(settings: DebateSettings) -> dict[str, Any]:
     """Settings as the tables of a file, which :func:`parse_settings` reads; what is not set is left out."""
     values = _set_fields(settings)
     advocates = [_set_fields(advocate) for advocate in values.pop("advocates")]
-    return {**values, "mediator": _set_fields(values["mediator"]), "advocate": advocates}
+    tables = {name: _set_fields(values[name]) for name in ("mediator", "profile")}
+    return {**values, **tables, "advocate": advocates}
 
 
-def _set_fields(record: DebateSettings | MediatorSettings | AdvocateSettings) -> dict[str, Any]:
+def _set_fields(record: DebateSettings | MediatorSettings | AdvocateSettings | ProfileSettings) -> dict[str, Any]:
     values = {entry.name: getattr(record, entry.name) for entry in fields(record)}
     return {
         name: list(value) if isinstance(value, tuple) else value for name, value in values.items() if value is not None
@@ -198,7 +222,7 @@ def advocates_from_names(
 def _named(entry: str, kind: AdvocateKind) -> AdvocateSettings:
     names, _, weight = entry.partition("=")
     try:
-        number = float(weight) if weight else 1.0
+        number = float(weight) if weight else None
     except ValueError:
         raise InputError(f"{entry!r}: the weight behind = must be a number, for example abstracts=0.5.") from None
-    return AdvocateSettings(names, kind, tuple(names.split("+")), number)
+    return AdvocateSettings(names, kind, tuple(names.split("+")), weight=number)

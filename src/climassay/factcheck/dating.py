@@ -4,6 +4,7 @@ import datetime
 import re
 from collections.abc import Iterable, Sequence
 
+from climassay.claim_identity import bare_words
 from climassay.corpus.collection_documents import StoredDocument
 from climassay.corpus.documents import Passage
 from climassay.factcheck.transcript import Claim
@@ -155,4 +156,4 @@ def _work(document: StoredDocument) -> tuple[str, str]:
 
 
 def _plain(text: str) -> str:
-    return " ".join(re.findall(r"\w+", _EDITION_WORDS.sub(" ", text).casefold()))
+    return bare_words(_EDITION_WORDS.sub(" ", text))

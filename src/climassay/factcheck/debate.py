@@ -14,11 +14,13 @@ from climassay.factcheck.mediator import (
     consolidate,
     decide,
     final_verdict,
+    whether_to_ask,
 )
+from climassay.factcheck.retrieval import Grader, find_evidence
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.stage import Event, Exhibit, Stage
 from climassay.factcheck.steps import AskEntailment, Found, Ledger, Steps, counted, together
-from climassay.factcheck.subclaims import split_claim
+from climassay.factcheck.subclaims import read_claim
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
     AdvocateProfile,
@@ -33,10 +35,15 @@ from climassay.factcheck.transcript import (
 )
 from climassay.grounding.citing import AnswerSentence
 from climassay.models.contract import Encoder
+from climassay.models.profiles import STRONG, Profile
 from climassay.prompts import Prompt
 
 CONTEXT_PREFIX = "This claim is made in a climate-change context: "
 """Leippold et al. (2024): claims without context get it, so that fewer end without enough information."""
+
+
+Shown = list[list[list[Exhibit]]]
+"""The passages before each advocate, for each subclaim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,13 @@ class Table:
     templates: Mapping[str, Prompt]
     encoder: Encoder | None
     manner: Manner
+    profile: Profile = STRONG
+    """How the debate's model is asked when it reads the claim and grades passages."""
+
+    @property
+    def reads_claims(self) -> bool:
+        """Whether the model that splits a claim also tells if it can be checked."""
+        return self.settings.split == "model" and not self.profile.brief
 
 
 def debate(claim: Claim, table: Table, tell: Callable[[Event], None] = lambda _: None) -> Steps[Transcript]:
@@ -71,27 +85,30 @@ def _debate(claim: Claim, table: Table, tell: Callable[[Event], None]) -> Steps[
     prefix = CONTEXT_PREFIX if settings.context_prefix else ""
     has_head = bool(settings.head)
     stage = Stage(prefix + claim.text, table.scale, table.manner, table.templates, table.encoder, has_head, tell)
-    subclaims, split = yield from split_claim(claim.text, settings.split, settings.model, table.templates["split"])
-    tell(subclaims)
-    asked = [replace(one, text=prefix + one.text) for one in subclaims]
-    rounds, found = yield from _hold_rounds(stage, table, asked)
-    verdict = yield from final_verdict(table.mediator, stage, claim.text, rounds[-1], found, stage.sources.citations())
+    reading = yield from read_claim(claim.text, settings.split, settings.model, table.profile, table.templates)
+    if reading.kind != "checkable" and settings.check_claims:
+        return unchecked(claim, table, reading.kind, reading.reason)
+    tell(reading.subclaims)
+    asked = [replace(one, text=prefix + one.text) for one in reading.subclaims]
+    shown, ungraded = yield from _retrieve_all(stage, table, asked)
+    rounds, found = yield from _hold_rounds(stage, table, asked, shown)
+    verdict = yield from final_verdict(table.mediator, stage, claim.text, rounds[-1], found)
     without = (yield from _leave_one_out(stage, table, asked, rounds[-1], found)) if settings.leave_one_out else ()
     transcript = Transcript(
         claim,
         table.scale.name,
         table.profiles,
         f"{table.mediator.style}, {table.mediator.model}",
-        subclaims,
+        reading.subclaims,
         tuple(rounds),
         verdict,
         stage.sources.citations(),
         prefixed=settings.context_prefix,
-        split=split,
+        split=reading.splitter,
         without=without,
     )
     warning = dating_warning(claim, [source.passage for source in transcript.cited])
-    transcript = replace(transcript, warnings=(warning,) if warning else ())
+    transcript = replace(transcript, warnings=tuple(text for text in (ungraded, warning) if text))
     if settings.entailment:
         transcript = yield from _measure_entailment(transcript)
     tell(transcript.verdict)
@@ -101,31 +118,46 @@ def _debate(claim: Claim, table: Table, tell: Callable[[Event], None]) -> Steps[
 # ------------------------------------------------------------------------------------------------------------ rounds
 
 
-def _hold_rounds(stage: Stage, table: Table, subclaims: Sequence[Subclaim]) -> Steps[tuple[list[Round], Consolidation]]:
+def _hold_rounds(
+    stage: Stage, table: Table, subclaims: Sequence[Subclaim], exhibits: Shown
+) -> Steps[tuple[list[Round], Consolidation]]:
     """Rounds until the debate closes; the mediator's consolidation of the last one."""
-    exhibits = yield from _retrieve_all(stage, table, subclaims)
-    names = tuple(advocate.name for advocate in table.advocates)
+    limit = table.settings.rounds
     rounds: list[Round] = []
     questions: tuple[FollowUp, ...] = ()
     while True:
         number = len(rounds) + 1
-        asked = (*(one for held in rounds for one in held.follow_ups), *questions)
-        said = Exchanges(names, rounds[0].opinions if rounds else (), asked)
+        earlier = tuple(one for held in rounds for one in held.follow_ups)
+        # By scores every question has had its reply before the round; by schema it comes with the opinion.
+        open_ones = tuple(one for one in questions if stage.manner.elicitation == "schema")
+        heard_of = (*earlier, *(one for one in questions if one not in open_ones))
+        first = rounds[0].opinions if rounds else ()
+        said = Exchanges(table.profiles, first, heard_of, open_ones, number >= limit)
         heard = yield from together(
             [
                 give_opinions(advocate, stage, subclaims, shown, said, _of(rounds, advocate))
                 for advocate, shown in zip(table.advocates, exhibits, strict=True)
             ]
         )
-        opinions = tuple(opinion for opinion, _ in heard)
-        parts = tuple(part for _, some in heard for part in some)
-        found = yield from consolidate(table.mediator, stage, subclaims, opinions, parts, asked)
+        if open_ones:
+            questions = _in_order(questions, [one for given in heard for one in given.replies])
+        opinions = tuple(given.opinion for given in heard)
+        parts = tuple(part for given in heard for part in given.parts)
+        asking = whether_to_ask(number, limit, opinions, table.scale)
+        asked = (*earlier, *questions)
+        found = yield from consolidate(table.mediator, stage, subclaims, opinions, parts, asked, asking)
         changed = any(opinion.changed for opinion in opinions)
-        decision = yield from decide(stage, number, table.settings.rounds, found, changed)
+        decision = yield from decide(stage, number, limit, found, changed)
         rounds.append(Round(number, questions, opinions, parts, decision))
         if decision.closes or decision.error is not None:
             return rounds, found
         questions, exhibits = yield from _follow_up(stage, table, rounds[-1], found, exhibits)
+
+
+def _in_order(questions: Sequence[FollowUp], replies: Sequence[FollowUp]) -> tuple[FollowUp, ...]:
+    """The answered questions in the order in which they were asked."""
+    answered = {(one.asker, one.to, one.question): one for one in replies}
+    return tuple(answered.get((one.asker, one.to, one.question), one) for one in questions)
 
 
 def _of(rounds: Sequence[Round], advocate: Advocate) -> AdvocateOpinion | None:
@@ -135,29 +167,33 @@ def _of(rounds: Sequence[Round], advocate: Advocate) -> AdvocateOpinion | None:
     return next(opinion for opinion in rounds[-1].opinions if opinion.advocate == advocate.name)
 
 
-Shown = list[list[list[Exhibit]]]
-"""The passages before each advocate, for each subclaim."""
-
-
-def _retrieve_all(stage: Stage, table: Table, subclaims: Sequence[Subclaim]) -> Steps[Shown]:
-    wanted = [(advocate, subclaim) for advocate in table.advocates for subclaim in subclaims]
-    found: list[tuple[Found, ...]] = yield from together(
-        [retrieve(advocate, subclaim.text) for advocate, subclaim in wanted]
-    )
+def _retrieve_all(stage: Stage, table: Table, subclaims: Sequence[Subclaim]) -> Steps[tuple[Shown, str]]:
+    """The passages for every advocate, and a warning where they could not be graded."""
+    graded = table.profile.grade_passages
+    grader = Grader(table.settings.model, table.templates["grade"]) if graded else None
+    evidence = yield from find_evidence(table.advocates, subclaims, stage.claim, grader)
     # Numbered after all searches have come back, so that the numbers do not depend on who was faster.
-    numbered = [stage.sources.add(some, advocate.name) for (advocate, _), some in zip(wanted, found, strict=True)]
+    shown = [
+        [stage.sources.add(found, advocate.name) for found in lists]
+        for advocate, lists in zip(table.advocates, evidence.passages, strict=True)
+    ]
     stage.tell_sources()
-    width = len(subclaims)
-    return [numbered[place : place + width] for place in range(0, len(numbered), width)]
+    return shown, evidence.warning
 
 
 def _follow_up(
     stage: Stage, table: Table, last: Round, found: Consolidation, exhibits: Shown
 ) -> Steps[tuple[tuple[FollowUp, ...], Shown]]:
-    """Questions, new retrieval for them, and replies; what was found lies before the advocate in the next round."""
+    """Questions and new retrieval for them; what was found lies before the advocate in the next round.
+
+    By ``scored`` the replies are written here; by ``schema`` they come with the advocates' second view.
+    """
     asked = yield from ask_follow_ups(table.mediator, stage, last.decision, found)
-    others = yield from together([_ask_others(stage, table, advocate, last) for advocate in table.advocates])
-    questions = (*asked, *(one for some in others for one in some))
+    if stage.manner.elicitation == "schema":
+        others = [opinion.asks for opinion in last.opinions]
+    else:
+        others = yield from together([_ask_others(stage, table, advocate, last) for advocate in table.advocates])
+    questions = tuple(dict.fromkeys([*asked, *(one for some in others for one in some)]))
     named = {advocate.name: place for place, advocate in enumerate(table.advocates)}
     hits: list[tuple[Found, ...]] = yield from together(
         [retrieve(table.advocates[named[question.to]], question.question) for question in questions]
@@ -168,9 +204,13 @@ def _follow_up(
         place = named[question.to]
         new = stage.sources.add(some, question.to)
         laid.append(new or updated[place][0])
-        most = table.advocates[place].settings.passages
-        updated[place] = [_first(new, old, most) for old in updated[place]]
+        most = table.advocates[place].passages
+        # A model that can read many passages keeps all that its view may rest on; a small one has room for a few.
+        keeps_all = stage.manner.elicitation == "schema"
+        updated[place] = [laid_before(new, old, most, keeps_all=keeps_all) for old in updated[place]]
     stage.tell_sources()
+    if stage.manner.elicitation == "schema":
+        return questions, updated
     answered = yield from together(
         [
             reply(table.advocates[named[question.to]], stage, question, shown)
@@ -180,15 +220,14 @@ def _follow_up(
     return tuple(answered), updated
 
 
-def _first(new: Sequence[Exhibit], old: Sequence[Exhibit], most: int) -> list[Exhibit]:
-    """Up to half of the places for what was found for a question, the rest for what lay there before."""
-    fresh = [exhibit for exhibit in new if exhibit.number not in {one.number for one in old}]
-    kept = fresh[: max(1, most // 2)]
-    return [*kept, *old[: max(0, most - len(kept))]]
+def laid_before(new: Sequence[Exhibit], old: Sequence[Exhibit], most: int, *, keeps_all: bool) -> list[Exhibit]:
+    """Up to half of the places for what was found for a question; behind it what lay there before, or what fits."""
+    fresh = [exhibit for exhibit in new if exhibit.number not in {one.number for one in old}][: max(1, most // 2)]
+    return [*fresh, *old[: len(old) if keeps_all else max(0, most - len(fresh))]]
 
 
 def _ask_others(stage: Stage, table: Table, advocate: Advocate, last: Round) -> Steps[tuple[FollowUp, ...]]:
-    """An advocate's questions, put to the most authoritative of the other informed ones where it names nobody."""
+    """An advocate's question by scores, put to the most authoritative of the other informed ones."""
     weights = table.mediator.weights
     others = [opinion for opinion in last.opinions if opinion.informed and opinion.advocate != advocate.name]
     if not others:

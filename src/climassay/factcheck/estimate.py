@@ -1,6 +1,7 @@
 """What checking many claims will take, before any model is asked: a rehearsal with answers that cost nothing."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,32 +10,43 @@ from typing import Any, TypeVar
 from climassay.factcheck.checking import Company
 from climassay.factcheck.debate import Table, debate
 from climassay.factcheck.exchange import Exchange
-from climassay.factcheck.steps import Ask, AskHead, AskOptions, AskPassages, AskText, together
+from climassay.factcheck.steps import Ask, AskHead, AskOptions, AskPassages, AskText, Steps, together
 from climassay.factcheck.transcript import Claim
 from climassay.models.contract import Completion, GenerationRequest, OptionRequest, OptionScorer, OptionScores
+from climassay.models.profiles import parameters_of
 
 T = TypeVar("T")
 SAMPLE = 8
 """Claims that are rehearsed."""
+FURTHER_SEQUENCE = 2
+"""Calls in a further round by JSON: the advocates, side by side, and the mediator."""
 _TIMED = 6
 """Requests of each kind that are timed."""
 _CHARACTERS_A_TOKEN = 4.0
+_PASSAGE = re.compile(r"\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Requests and tokens of one round of debate on every claim.
+    """What one round of debate on every claim takes.
 
     On top come follow-up rounds, likelihoods of what is held with high confidence, and the measuring of entailment.
     """
 
     claims: int
     requests: int
+    sequence: int
+    """Calls that a claim has to wait for one after the other, at most; the others go side by side."""
+    further_rounds: int
+    """Rounds that may follow the first one."""
+    further_sequence: int | None
+    """Calls that a claim has to wait for in each of them, at most; None where verdicts are weighed by scores, as then
+    it depends on the questions."""
     prompt_tokens: int
     completion_tokens: int
     """At most: texts may end earlier."""
     seconds: float | None = None
-    """None where it was not measured."""
+    """Measured on a few requests of local models, by earlier answers of others; None where there are none."""
     cost: float | None = None
     """In US dollars; None where no price is known."""
 
@@ -59,15 +71,35 @@ class _Rehearsal(Exchange):
         if isinstance(ask, AskOptions):
             return OptionScores(tuple(-float(place) for place in range(len(ask.request.options))))
         if isinstance(ask, AskText):
-            schema = ask.request.schema
-            return Completion(json.dumps(_legal(schema, self._words)) if schema else self._words, "stop")
+            schema, words = ask.request.schema, self._words
+            # What nothing bears is withheld, and nobody would read it: the first passage is cited.
+            passage = _PASSAGE.search(ask.request.messages[-1].content)
+            words = words if passage is None else f"The passage bears on the claim {passage[0]}. {words}"
+            return Completion(json.dumps(_legal(schema, words)) if schema else words, "stop")
         return (0.3, 0.1, 0.5, 0.1) if isinstance(ask, AskHead) else 0.5
+
+
+def _waits(steps: Steps[T], waits: list[int]) -> Steps[T]:
+    """The same steps; how often they wait for a model is added to the list when they end."""
+    answers: list[Any] | None = None
+    count = 0
+    try:
+        while True:
+            asks = next(steps) if answers is None else steps.send(answers)
+            count += any(isinstance(ask, AskOptions | AskText) for ask in asks)
+            answers = yield asks
+    except StopIteration as end:
+        waits.append(count)
+        result: T = end.value
+        return result
 
 
 def _legal(schema: Mapping[str, Any], words: str) -> Any:
     """Something that satisfies a schema of ours."""
     if "enum" in schema:
         return schema["enum"][0]
+    if schema["type"] == "integer":
+        return schema.get("minimum", 1)
     if schema["type"] == "object":
         return {name: _legal(part, words) for name, part in schema["properties"].items()}
     if schema["type"] == "array":
@@ -75,7 +107,13 @@ def _legal(schema: Mapping[str, Any], words: str) -> Any:
     return words[: schema.get("maxLength")]
 
 
-def rehearse(table: Table, company: Company, claims: Sequence[Claim], samples: int = 1) -> Estimate:
+def rehearse(
+    table: Table,
+    company: Company,
+    claims: Sequence[Claim],
+    samples: int = 1,
+    pace: Callable[[str], float | None] = lambda _: None,
+) -> Estimate:
     """Count one round on a spread of the claims, and scale it to all.
 
     Args:
@@ -83,11 +121,13 @@ def rehearse(table: Table, company: Company, claims: Sequence[Claim], samples: i
         company: Models and collections; local models are timed on a few of the requests.
         claims: All of them, at least one.
         samples: Debates a claim.
+        pace: Seconds per answer of a model that is not on this machine, by its name; None where that is not known.
     """
     sample = _spread(claims, SAMPLE)
     short = replace(table, settings=replace(table.settings, rounds=1, entailment=False))
-    rehearsal = _Rehearsal(company, table.settings.text_tokens)
-    steps = together([debate(claim, short) for claim in sample])
+    rehearsal = _Rehearsal(company, table.manner.text_tokens)
+    waits: list[int] = []
+    steps = together([_waits(debate(claim, short), waits) for claim in sample])
     answers: list[Any] | None = None
     try:
         while True:
@@ -100,10 +140,13 @@ def rehearse(table: Table, company: Company, claims: Sequence[Claim], samples: i
     prompts += [ask.request for ask in rehearsal.texts]
     prompt_tokens = sum(_tokens(request) for request in prompts)
     completion_tokens = sum(_most(ask.request, table) for ask in rehearsal.texts)
-    seconds = _seconds(rehearsal, company)
+    seconds = _seconds(rehearsal, company, pace)
     return Estimate(
         len(claims),
         round(scale * len(prompts)),
+        max(waits),
+        table.settings.rounds - 1,
+        FURTHER_SEQUENCE if table.manner.elicitation == "schema" else None,
         round(scale * prompt_tokens),
         round(scale * completion_tokens),
         None if seconds is None else scale * seconds,
@@ -123,15 +166,21 @@ def _tokens(request: OptionRequest | GenerationRequest) -> int:
 
 
 def _most(request: GenerationRequest, table: Table) -> int:
-    return request.sampling.max_tokens or 3 * table.settings.text_tokens
+    return request.sampling.max_tokens or 3 * table.manner.text_tokens
 
 
-def _seconds(rehearsal: _Rehearsal, company: Company) -> float | None:
-    """Time of the rehearsed requests on the local models, from a few of them; None where a model is behind an API."""
+def _seconds(rehearsal: _Rehearsal, company: Company, pace: Callable[[str], float | None]) -> float | None:
+    """Time of the rehearsed requests: local models are asked a few of them, the others are as fast as they were."""
     total = 0.0
     for name, model in company.models.items():
-        if not name.startswith("local:") or not isinstance(model, OptionScorer):
-            return None
+        if parameters_of(model) is None or not isinstance(model, OptionScorer):
+            each = pace(name)
+            if each is None:
+                return None
+            total += each * [*(ask.model for ask in rehearsal.options), *(ask.model for ask in rehearsal.texts)].count(
+                name
+            )
+            continue
         options = [ask.request for ask in rehearsal.options if ask.model == name]
         texts = [ask.request for ask in rehearsal.texts if ask.model == name]
         total += _timed(options, model.option_logprobs) + _timed(texts, model.generate)

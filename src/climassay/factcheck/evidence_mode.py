@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from climassay.errors import InputError, ModelError
-from climassay.factcheck.checking import claim_id
+from climassay.claim_identity import claim_id
+from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.verdict_head import VerdictHead
 from climassay.given_files import parse_json
 from climassay.judging import ActivationStore
-from climassay.models.calibration import PLACEHOLDERS, calibrate, mean_log_probabilities
+from climassay.models.calibration import PLACEHOLDERS, correction_of, option_probabilities
 from climassay.models.contract import Encoder, Generator, OptionRequest, OptionScorer
 from climassay.prompts import Prompt, load_prompt
 from climassay.questions.rows import Row, parse_rows, read_bytes
@@ -50,12 +50,15 @@ class Evidence:
 class EvidenceClaim:
     """A claim with its evidence."""
 
-    id: str
-    """Hash of the claim's words."""
     text: str
     evidence: tuple[Evidence, ...]
     label: str | None = None
     """Published verdict as the file spells it; None where there is none."""
+
+    @property
+    def id(self) -> str:
+        """Hash of the claim's text (:func:`~climassay.claim_identity.claim_id`)."""
+        return claim_id(self.text)
 
     @property
     def passages(self) -> tuple[str, ...]:
@@ -121,7 +124,7 @@ def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None 
             continue
         evidence = tuple(one for place in places for one in _evidence(row.get(place), f"{file}, row {number}"))
         verdict = _text(row.get(verdicts)) if verdicts else ""
-        found.append(EvidenceClaim(claim_id(text), text, evidence, verdict or None))
+        found.append(EvidenceClaim(text, evidence, verdict or None))
     if not found:
         raise InputError(f"No row of {file} has a claim in the column {claim}.")
     return EvidenceTable(file.name, hashlib.sha256(data).hexdigest(), tuple(found), tuple(skipped))
@@ -171,7 +174,7 @@ def check_with_evidence(
         if score.error is not None:
             found.append(EvidencePrediction(row, None, error=score.error))
             continue
-        found.append(_prediction(row, calibrate(score.logprobs, corrections.get(len(row.evidence))), labels))
+        found.append(_prediction(row, option_probabilities(score, corrections.get(len(row.evidence))), labels))
     return found
 
 
@@ -205,8 +208,7 @@ def _prediction(row: EvidenceClaim, probabilities: tuple[float, ...], labels: Se
 
 
 def _request(prompt: Prompt, scale: Scale, claim: str, evidence: Sequence[str]) -> OptionRequest:
-    definitions = {**scale.definitions, scale.nei: "can be neither confirmed nor refuted by the evidence"}
-    labels = [{"name": name, "definition": definitions[name]} for name in (*scale.labels, scale.nei)]
+    labels = [{"name": name, "definition": scale.meaning(name)} for name in (*scale.labels, scale.nei)]
     rendered = prompt.render(claim=claim, evidence=list(evidence), labels=labels)
     options = tuple(f" {label['name']}" for label in labels)
     return OptionRequest(rendered.messages, options, rendered.assistant_prefix)
@@ -214,18 +216,15 @@ def _request(prompt: Prompt, scale: Scale, claim: str, evidence: Sequence[str]) 
 
 def _corrections(
     rows: Sequence[EvidenceClaim], scorer: OptionScorer, prompt: Prompt, scale: Scale
-) -> dict[int, tuple[float, ...]]:
+) -> dict[int, tuple[float, ...] | None]:
     """Content-free log-probabilities for each number of passages; all of them asked in one go."""
     counts = sorted({len(row.evidence) for row in rows})
     requests = [_request(prompt, scale, text, [text] * count) for count in counts for text in PLACEHOLDERS]
     scores = scorer.option_logprobs(requests)
     each = len(PLACEHOLDERS)
-    found = {}
+    found: dict[int, tuple[float, ...] | None] = {}
     for place, count in enumerate(counts):
-        answered = [score.logprobs for score in scores[place * each : (place + 1) * each] if score.error is None]
-        if not answered:
-            raise ModelError(f"The prompts without content could not be answered: {scores[place * each].error}")
-        found[count] = mean_log_probabilities(answered)
+        found[count] = correction_of(scores[place * each : (place + 1) * each])
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import sqlalchemy as sa
 
+from climassay.claim_identity import claim_id
 from climassay.errors import InputError
 from climassay.factcheck.check_tables import check_reviews, checks, current_reviews, metadata
 from climassay.factcheck.configuration import DebateSettings, parse_settings, settings_tables
@@ -189,10 +190,12 @@ class KeptChecks:
     def under_way(self, claim: Claim, by: str | None, set_up: str) -> str | None:
         """A check of the same claim and set-up that the same person asked for and that has not ended; the oldest."""
         mine = checks.c.by.is_(None) if by is None else checks.c.by == by
-        same = sa.and_(checks.c.claim_id == claim.id, checks.c.set_up == set_up, checks.c.state == "waiting")
-        query = sa.select(checks.c.id).where(same, mine)
+        waiting = sa.and_(checks.c.set_up == set_up, checks.c.state == "waiting", mine)
+        query = sa.select(checks.c.id, checks.c.claim).where(waiting).order_by(checks.c.asked_at)
         with self._database.read() as connection:
-            return connection.execute(query.order_by(checks.c.asked_at)).scalars().first()
+            rows = connection.execute(query).all()
+        # By the text: ids that an earlier climassay stored are the same for claims that differ in a sign.
+        return next((row.id for row in rows if claim_id(row.claim) == claim_id(storable_text(claim.text))), None)
 
     def without_job(self) -> "Sequence[str]":
         """Checks that wait and that no job was begun for, the oldest first: the process that took them was killed."""
@@ -310,4 +313,4 @@ def _summary(row: sa.RowMapping) -> CheckSummary:
     names = ("id", "by", "asked_at", "ended_at", "state", "set_up", "job", "run", "outcome", "label", "error")
     values: dict[str, Any] = {name: row[name] for name in names}
     values.update((name, int(row[name])) for name in get_args(Opinion))
-    return CheckSummary(claim=Claim(row["claim_id"], row["claim"], row["source"], row["date"]), **values)
+    return CheckSummary(claim=Claim(row["claim"], row["source"], row["date"]), **values)

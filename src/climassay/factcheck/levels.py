@@ -9,7 +9,8 @@ from typing import get_args
 
 from climassay.factcheck.transcript import AgreementLevel, Confidence, EvidenceLevel, Levels, Likelihood
 
-LEVELS: tuple[EvidenceLevel, ...] = get_args(EvidenceLevel)
+EVIDENCE: tuple[EvidenceLevel, ...] = get_args(EvidenceLevel)
+AGREEMENT: tuple[AgreementLevel, ...] = get_args(AgreementLevel)
 CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 LIKELIHOODS: tuple[Likelihood, ...] = get_args(Likelihood)
 QUANTIFIABLE: frozenset[Confidence] = frozenset({"high", "very high"})
@@ -21,9 +22,9 @@ UNCERTAIN: frozenset[Confidence] = frozenset({"very low", "low"})
 def allowed_confidences(evidence: EvidenceLevel, agreement: AgreementLevel) -> tuple[Confidence, ...]:
     """Levels of confidence that go with a pair of evidence and agreement: the one in the middle and its neighbours.
 
-    Low evidence with low agreement allows very low and low, high with high allows high and very high.
+    Limited evidence with low agreement allows very low and low, robust with high allows high and very high.
     """
-    middle = LEVELS.index(evidence) + LEVELS.index(agreement)
+    middle = EVIDENCE.index(evidence) + AGREEMENT.index(agreement)
     return CONFIDENCES[max(middle - 1, 0) : middle + 2]
 
 
@@ -34,10 +35,15 @@ def coherent(evidence: EvidenceLevel, agreement: AgreementLevel, confidence: Con
     return min(allowed, key=lambda level: abs(CONFIDENCES.index(level) - place))
 
 
+def takes_side(likelihood: Likelihood, right: bool) -> bool:
+    """Whether a likelihood that a claim is true goes with a verdict on the right or the wrong side of a scale."""
+    return likelihood == "about as likely as not" or right != ("unlikely" in likelihood)
+
+
 ALL_LEVELS: tuple[Levels, ...] = tuple(
     Levels(evidence, agreement, confidence)
-    for evidence in LEVELS
-    for agreement in LEVELS
+    for evidence in EVIDENCE
+    for agreement in AGREEMENT
     for confidence in allowed_confidences(evidence, agreement)
 )
 """Every coherent assessment, without likelihood."""
@@ -45,7 +51,7 @@ ALL_LEVELS: tuple[Levels, ...] = tuple(
 
 def weakest(levels: list[Levels]) -> Levels:
     """What holds for several statements at once: the lowest of each level; a likelihood does not carry over."""
-    evidence = min((one.evidence for one in levels), key=LEVELS.index)
-    agreement = min((one.agreement for one in levels), key=LEVELS.index)
+    evidence = min((one.evidence for one in levels), key=EVIDENCE.index)
+    agreement = min((one.agreement for one in levels), key=AGREEMENT.index)
     confidence = min((one.confidence for one in levels), key=CONFIDENCES.index)
     return Levels(evidence, agreement, coherent(evidence, agreement, confidence))

@@ -1,13 +1,15 @@
 """The mediator: brings the advocates' opinions together, keeps the debate going while it should, and closes it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
 from climassay.errors import ModelError
-from climassay.factcheck.advocate import find_contradiction, write_question
+from climassay.factcheck.advocate import find_contradiction, participant, write_question
 from climassay.factcheck.assessment import (
+    MOST_QUESTIONS,
     Assessment,
     Interview,
     assess,
@@ -16,12 +18,15 @@ from climassay.factcheck.assessment import (
     probabilities_of,
 )
 from climassay.factcheck.configuration import MediatorSettings
+from climassay.factcheck.evidence import look_up
 from climassay.factcheck.levels import UNCERTAIN
 from climassay.factcheck.scales import Scale
-from climassay.factcheck.stage import Stage, material, told
+from climassay.factcheck.shown import unborne
+from climassay.factcheck.stage import Stage, material, provenance, shown_quotations
 from climassay.factcheck.steps import AskOptions, Steps, ask_options
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
+    AdvocateProfile,
     CloseReason,
     FollowUp,
     MediatorDecision,
@@ -30,6 +35,7 @@ from climassay.factcheck.transcript import (
     Round,
     Subclaim,
     Verdict,
+    cited_numbers,
 )
 from climassay.models.calibration import BLANK
 from climassay.models.contract import OptionRequest
@@ -49,6 +55,8 @@ class Mediator:
     """``expert`` or ``neutral``."""
     weights: Mapping[str, float]
     """Authority of each advocate."""
+    profiles: Mapping[str, AdvocateProfile] = field(default_factory=dict)
+    """Who the advocates are, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,11 @@ def are_close(spread: int | None, scale: Scale) -> bool:
     return spread is None or spread <= max(0, min(CLOSE, len(scale.labels) - 2))
 
 
+Asking = Literal["must", "may", "no"]
+"""Whether the mediator is to put questions: it must where verdicts contrast for the first time, and need not where no
+round can follow."""
+
+
 def consolidate(
     mediator: Mediator,
     stage: Stage,
@@ -87,35 +100,65 @@ def consolidate(
     opinions: Sequence[AdvocateOpinion],
     parts: Sequence[AdvocateOpinion],
     follow_ups: Sequence[FollowUp],
+    asking: Asking = "no",
 ) -> Steps[Consolidation]:
-    """The mediator's own levels, draft and verdict, from the informed opinions. Without any, no model is asked."""
+    """The mediator's own levels, draft and verdict, from the informed opinions. Without any, no model is asked.
+
+    By ``schema`` the explanation and the questions come in the same call.
+    """
     informed = informed_opinions(opinions)
     spread = spread_of(informed, stage.scale)
     if not informed:
         return Consolidation(None, Assessment(stage.scale.nei), (), spread, tuple(follow_ups))
-    interview = _interview(mediator, stage, subclaims, informed, parts, follow_ups)
+    interview = _interview(mediator, stage, subclaims, opinions, parts, follow_ups, asking)
     assessment = yield from assess(interview, stage.manner)
     if mediator.settings.decide == "pool" and assessment.error is None:
         assessment = _pooled(assessment, informed, mediator.weights, stage)
     return Consolidation(interview, assessment, informed, spread, tuple(follow_ups))
 
 
+def whether_to_ask(number: int, limit: int, opinions: Sequence[AdvocateOpinion], scale: Scale) -> Asking:
+    """Whether questions of the mediator would be put, which :func:`decide` follows.
+
+    Args:
+        number: Of the round.
+        limit: Most rounds.
+        opinions: Of the round.
+        scale: Of their verdicts.
+    """
+    informed = informed_opinions(opinions)
+    if number >= limit or len(informed) < 2 or (number > 1 and not any(opinion.changed for opinion in opinions)):
+        return "no"
+    return "may" if number > 1 or are_close(spread_of(informed, scale), scale) else "must"
+
+
+def _brought(
+    stage: Stage, opinions: Sequence[AdvocateOpinion], follow_ups: Sequence[FollowUp]
+) -> list[PassageCitation]:
+    """The passages that informed advocates quote or cite: what the mediator may rest on."""
+    numbers = {number for one in opinions for number in cited_numbers(one.explanation, one.quotations)}
+    numbers |= {number for one in follow_ups for number in cited_numbers(one.reply)}
+    return [source for source in stage.sources.citations() if source.number in numbers]
+
+
 def _interview(
     mediator: Mediator,
     stage: Stage,
     subclaims: Sequence[Subclaim],
-    informed: Sequence[AdvocateOpinion],
+    opinions: Sequence[AdvocateOpinion],
     parts: Sequence[AdvocateOpinion],
     follow_ups: Sequence[FollowUp],
+    asking: Asking,
 ) -> Interview:
+    informed = informed_opinions(opinions)
     statements = {subclaim.number: material(subclaim.text) for subclaim in subclaims}
     shown = [
         {
-            "name": opinion.advocate,
-            "authority": authority(mediator.weights[opinion.advocate]),
+            **_described(mediator, opinion.advocate),
             "verdict": opinion.verdict,
             "levels": _levels(opinion),
-            "text": told(opinion.explanation),
+            "text": stage.told(opinion.explanation),
+            "quotations": shown_quotations(opinion.quotations),
             "parts": [
                 {"statement": statements[part.subclaim or 1], "verdict": part.verdict or "failed"}
                 for part in parts
@@ -124,19 +167,62 @@ def _interview(
         }
         for opinion in informed
     ]
+    silent = [
+        {**_described(mediator, opinion.advocate), "why": _why_silent(opinion), "text": stage.told(opinion.explanation)}
+        for opinion in opinions
+        if opinion not in informed
+    ]
     exchanges = [
-        {"asker": one.asker, "to": one.to, "question": material(one.question), "reply": told(one.reply) or "(no reply)"}
+        {
+            "asker": one.asker,
+            "to": one.to,
+            "question": material(one.question),
+            "reply": stage.told(one.reply) or "(no reply)",
+        }
         for one in follow_ups
     ]
-    common = {"style": mediator.style}
-    prompt = stage.messages("mediator", **common, claim=material(stage.claim), opinions=shown, exchanges=exchanges)
-    hidden = {"verdict": BLANK, "levels": "", "text": BLANK, "parts": []}
-    blanks = [{"name": BLANK, "authority": BLANK, **hidden}]
-    blank = stage.messages("mediator", **common, claim=BLANK, opinions=blanks, exchanges=[])
+    brought = _brought(stage, informed, follow_ups)
+    common = {"style": mediator.style, "asking": asking, "most_questions": MOST_QUESTIONS}
+    prompt = stage.messages(
+        "mediator",
+        **common,
+        claim=material(stage.claim),
+        opinions=shown,
+        silent=silent,
+        exchanges=exchanges,
+        passages=[{"number": source.number, "where": provenance(source.passage)} for source in brought],
+    )
+    hidden = {"kind": "collection", "about": "", "verdict": BLANK, "levels": "", "text": BLANK}
+    blanks = [{"name": BLANK, "authority": BLANK, **hidden, "quotations": [], "parts": []}]
+    blank = stage.messages("mediator", **common, claim=BLANK, opinions=blanks, silent=[], exchanges=[], passages=[])
     names = tuple(opinion.advocate for opinion in informed)
     return Interview(
-        mediator.model, prompt.messages, blank.messages, stage.scale, gate=False, others=names, follow_up=True
+        mediator.model,
+        prompt.messages,
+        blank.messages,
+        stage.scale,
+        gate=False,
+        others=() if asking == "no" else names,
+        passages=tuple(source.number for source in brought),
     )
+
+
+def _described(mediator: Mediator, name: str) -> dict[str, str]:
+    """An advocate as the mediator is told of it."""
+    profile = mediator.profiles.get(name)
+    about = participant(profile) if profile else {"name": name, "kind": "collection", "about": ""}
+    return {**about, "authority": authority(mediator.weights[name])}
+
+
+def _why_silent(opinion: AdvocateOpinion) -> str:
+    """Why an advocate's opinion does not count."""
+    if opinion.verdict is None:
+        return "a technical failure"
+    if opinion.withheld:
+        return f"nothing that it quoted or cited bears its verdict ({opinion.withheld})"
+    if not opinion.retrieved:
+        return "nothing relevant was found in its source"
+    return "what was found in its source does not settle the claim"
 
 
 def authority(weight: float) -> str:
@@ -214,6 +300,9 @@ def decide(stage: Stage, number: int, limit: int, found: Consolidation, changed:
         reason = "no change"
     elif not are_close(found.spread, stage.scale):
         reason = yield from _on_contrast(stage, number, limit, found)
+    elif stage.manner.elicitation == "schema":
+        # A mediator that can reason says itself whether an answer would help: limited evidence alone is no reason.
+        reason = "uncertain" if asked.goes_on else "close verdicts"
     elif asked.levels is not None and asked.levels.confidence in UNCERTAIN:
         reason = "round limit" if number >= limit else "uncertain"
     else:
@@ -240,8 +329,8 @@ def _on_contrast(stage: Stage, number: int, limit: int, found: Consolidation) ->
         return "round limit"
     if number == 1:
         return "contrast"
-    goes_on = found.assessment.goes_on
-    if goes_on is None and found.interview is not None and found.assessment.error is None:
+    goes_on: bool | None = bool(found.assessment.goes_on)
+    if stage.manner.elicitation == "scored" and found.interview is not None and found.assessment.error is None:
         goes_on = yield from _wants_follow_up(stage, found.interview, found.assessment)
     return "mediator" if goes_on is False else "contrast"
 
@@ -275,7 +364,9 @@ def ask_follow_ups(
         return tuple(FollowUp(following, NAME, to, text) for to, text in found.assessment.questions)
     asked = []
     for opinion in whom_to_ask(mediator, stage.scale, decision, found.informed):
-        text = yield from write_question(stage, mediator.model, NAME, found.informed, opinion.advocate)
+        text = None
+        if stage.manner.elicitation == "scored":
+            text = yield from write_question(stage, mediator.model, NAME, found.informed, opinion.advocate)
         if text:
             asked.append(FollowUp(following, NAME, opinion.advocate, text))
         else:
@@ -311,23 +402,15 @@ def plain_question(opinion: AdvocateOpinion, informed: Sequence[AdvocateOpinion]
 # ------------------------------------------------------------------------------------------------------- the verdict
 
 
-def final_verdict(
-    mediator: Mediator,
-    stage: Stage,
-    claim: str,
-    last: Round,
-    found: Consolidation,
-    exhibits: Sequence[PassageCitation],
-) -> Steps[Verdict]:
-    """The verdict at the end of a debate, explained.
+def final_verdict(mediator: Mediator, stage: Stage, claim: str, last: Round, found: Consolidation) -> Steps[Verdict]:
+    """The verdict at the end of a debate, explained; "not enough information" where nothing bears one.
 
     Args:
         mediator: Who decides.
-        stage: Where.
+        stage: Where; only passages that informed advocates cite or quote may be cited here.
         claim: As the user wrote it.
         last: The last round.
         found: What the mediator made of it.
-        exhibits: The passages that advocates had; only those they cite may be cited here.
     """
     decision = last.decision
     if decision.error is not None:
@@ -340,22 +423,29 @@ def final_verdict(
     assessment = yield from explain(found.interview, stage.manner, found.assessment)
     if assessment.error is not None:
         return Verdict("failed", None, claim, error=assessment.error)
-    brought = {
-        number for opinion in found.informed for sentence in opinion.explanation for number in sentence.citations
-    }
-    brought |= {number for one in found.follow_ups for sentence in one.reply for number in sentence.citations}
-    explanation, removed = stage.explained(assessment, claim, [one for one in exhibits if one.number in brought])
-    contradicts = yield from find_contradiction(stage, mediator.model, claim, assessment.verdict, explanation)
-    return Verdict(
-        "verdict",
-        assessment.verdict,
+    borne = look_up(stage, assessment, claim, _brought(stage, found.informed, found.follow_ups))
+    verdict = Verdict(
+        "not enough information",
+        borne.verdict,
         claim,
-        assessment.levels,
-        assessment.probabilities,
-        explanation,
-        (*_caveats(decision, found.informed, stage.scale), *_failures(failed)),
-        removed,
-        contradicts,
+        explanation=borne.explanation,
+        caveats=tuple(_failures(failed)),
+        removed_citations=borne.removed_citations,
+        quotations=borne.quotations,
+        removed_quotations=borne.removed_quotations,
+        withheld=borne.withheld,
+    )
+    if borne.verdict == stage.scale.nei:
+        reason = unborne(borne.withheld) if borne.withheld else "What the advocates brought does not settle the claim."
+        return replace(verdict, caveats=(reason, *verdict.caveats))
+    contradicts = yield from find_contradiction(stage, mediator.model, claim, borne.verdict, borne.explanation)
+    return replace(
+        verdict,
+        outcome="verdict",
+        levels=borne.levels,
+        probabilities=assessment.probabilities,
+        caveats=(*_caveats(decision, found.informed, stage.scale), *verdict.caveats),
+        contradicts=contradicts,
     )
 
 

@@ -9,7 +9,16 @@ from urllib.parse import urlsplit
 from climassay.factcheck import page_words
 from climassay.factcheck.risk_coverage import probability_of
 from climassay.factcheck.scales import Scale, load_scale
-from climassay.factcheck.transcript import AdvocateOpinion, AdvocateProfile, PassageCitation, Subclaim, Transcript
+from climassay.factcheck.shown import as_shown
+from climassay.factcheck.transcript import (
+    AdvocateOpinion,
+    AdvocateProfile,
+    PassageCitation,
+    Quotation,
+    Side,
+    Subclaim,
+    Transcript,
+)
 from climassay.grounding import AnswerSentence
 from climassay.grounding.faithfulness import ENTAILED
 from climassay.reporting import render_page
@@ -74,11 +83,12 @@ def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
         scale: Its scale.
 
     Returns:
-        ``check`` is the transcript; whatever a template shows of it must be escaped.
+        ``check`` is the transcript as it may be shown; whatever a template shows of it must be escaped.
 
     Raises:
         InputError: The verdict is not one of the scale's labels.
     """
+    transcript = as_shown(transcript, scale)
     cited = transcript.cited
     kept = {source.number for source in cited}
     label = transcript.verdict.label
@@ -91,6 +101,7 @@ def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
         "pieces": claim_pieces(transcript.claim.text, transcript.subclaims),
         "notices": notices(transcript),
         "views": [_view(transcript, profile) for profile in transcript.advocates],
+        "quoted": quoted_passages(transcript),
         "cited": cited,
         "uncited": [source for source in transcript.sources if source.number not in kept],
         "attributed": _attributed(transcript.verdict.explanation),
@@ -121,9 +132,8 @@ def place_on(scale: Scale, label: str) -> Step:
     Raises:
         InputError: It is not one of the scale's.
     """
-    if label == scale.nei:
-        return Step(label, None, "cannot be judged by the documents that were searched")
-    return Step(label, scale.position(label) / (len(scale.labels) - 1), scale.definitions[label])
+    place = None if label == scale.nei else scale.position(label) / (len(scale.labels) - 1)
+    return Step(label, place, scale.meaning(label))
 
 
 def safe_link(url: str | None) -> str | None:
@@ -162,6 +172,21 @@ def standing(source: PassageCitation) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in known if value)
 
 
+def quoted_passages(transcript: Transcript) -> dict[Side | None, list[tuple[Quotation, PassageCitation]]]:
+    """What speaks for and against the claim, each quotation with its passage; empty where nothing was quoted.
+
+    The verdict's quotations, or where it has none those of the advocates' last opinions.
+    """
+    last = transcript.rounds[-1].opinions if transcript.rounds else ()
+    quotations = transcript.verdict.quotations or [one for opinion in last for one in opinion.quotations]
+    sources = {source.number: source for source in transcript.sources}
+    found: dict[Side | None, list[tuple[Quotation, PassageCitation]]] = {"for": [], "against": [], None: []}
+    for one in dict.fromkeys(quotations):
+        if one.passage in sources:
+            found[one.side].append((one, sources[one.passage]))
+    return {side: pairs for side, pairs in found.items() if pairs}
+
+
 def claim_pieces(text: str, subclaims: Sequence[Subclaim]) -> tuple[Piece, ...]:
     """The claim's text cut where subclaims begin and end, which may overlap; one piece where there is one subclaim."""
     if len(subclaims) < 2:
@@ -180,14 +205,15 @@ def claim_pieces(text: str, subclaims: Sequence[Subclaim]) -> tuple[Piece, ...]:
 def notices(transcript: Transcript) -> tuple[str, ...]:
     """What a reader must know before believing the verdict, most weighty first."""
     verdict = transcript.verdict
-    found = [*verdict.caveats, *transcript.warnings]
+    found = [page_words.DEMONSTRATION] if transcript.demonstration else []
+    found += [*verdict.caveats, *transcript.warnings]
     if verdict.contradicts:
         found.append("The explanation seems to argue for the other side than the verdict: read both with care.")
     found += _sentence_notes(verdict.explanation)
     if verdict.removed_citations:
         found.append(_removed(verdict.removed_citations))
-    if verdict.outcome == "verdict" and not any(sentence.citations for sentence in verdict.explanation):
-        found.append("The explanation cites no passage.")
+    if verdict.removed_quotations:
+        found.append(_misquoted(verdict.removed_quotations))
     if transcript.stability is not None and transcript.stability.share < 1:
         share, samples = transcript.stability.share, transcript.stability.samples
         found.append(f"The verdict is not stable: {100 * share:.0f}% of {samples} runs agreed on one.")
@@ -228,6 +254,11 @@ def _removed(count: int) -> str:
     return f"{_count(count, 'citation')} of passages that were not retrieved {'was' if count == 1 else 'were'} removed."
 
 
+def _misquoted(count: int) -> str:
+    was = "does not stand in its passage and was" if count == 1 else "do not stand in their passages and were"
+    return f"{_count(count, 'quotation')} {was} removed."
+
+
 def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
@@ -262,4 +293,8 @@ def _opinion_notes(opinion: AdvocateOpinion | None) -> tuple[str, ...]:
     notes += _sentence_notes(opinion.explanation)
     if opinion.removed_citations:
         notes.append(_removed(opinion.removed_citations))
+    if opinion.removed_quotations:
+        notes.append(_misquoted(opinion.removed_quotations))
+    if opinion.withheld:
+        notes.append(f"It would say \u201c{opinion.withheld}\u201d, but nothing that it quotes or cites bears that.")
     return tuple(notes)

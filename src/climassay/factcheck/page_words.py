@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from climassay.factcheck.transcript import (
     AdvocateProfile,
+    AgreementLevel,
     CloseReason,
     Confidence,
     EvidenceLevel,
@@ -12,14 +13,15 @@ from climassay.factcheck.transcript import (
     OpenReason,
     Outcome,
     Placement,
+    Side,
 )
 
 EVIDENCE: Mapping[EvidenceLevel, str] = {
-    "low": "few sources, or weak ones",
+    "limited": "few sources, or weak ones",
     "medium": "some sources of good quality",
-    "high": "many independent sources of good quality",
+    "robust": "many independent sources of good quality",
 }
-AGREEMENT: Mapping[EvidenceLevel, str] = {
+AGREEMENT: Mapping[AgreementLevel, str] = {
     "low": "the sources point in different directions",
     "medium": "most sources point the same way",
     "high": "the sources point the same way",
@@ -33,11 +35,14 @@ CONFIDENCE: Mapping[Confidence, str] = {
 }
 LIKELIHOOD: Mapping[Likelihood, str] = {
     "exceptionally unlikely": "0 to 1 per cent",
+    "extremely unlikely": "0 to 5 per cent",
     "very unlikely": "0 to 10 per cent",
     "unlikely": "0 to 33 per cent",
     "about as likely as not": "33 to 66 per cent",
+    "more likely than not": "50 to 100 per cent",
     "likely": "66 to 100 per cent",
     "very likely": "90 to 100 per cent",
+    "extremely likely": "95 to 100 per cent",
     "virtually certain": "99 to 100 per cent",
 }
 PLACEMENT: Mapping[Placement, str] = {
@@ -65,13 +70,22 @@ OUTCOME: Mapping[Outcome, str] = {
 }
 ENDING: Mapping[Outcome, str] = {
     "verdict": "",
-    "not enough information": "The documents that were searched do not say enough to judge this claim. That makes it "
-    "neither right nor wrong. No verdict was made up from anything else; what was searched stands below.",
+    "not enough information": "No verdict: nothing in the sources bears one. That makes the claim neither right nor "
+    "wrong; what was searched and found stands below.",
     "not checkable": "The text states nothing that evidence could confirm or refute: it may be a question, an opinion, "
     "a wish or a call to do something. It was not debated, and nothing was searched for it.",
     "not about climate": "The claim is not about climate, its causes, its consequences or what is done about it. It "
     "was not debated: the documents here could not tell.",
     "failed": "A model did not answer as it should, so that there is no verdict. Run the check again.",
+}
+DEMONSTRATION = (
+    "A very small language model made this. It demonstrates how a check works and is not to be relied on: for real "
+    "work take a strong model."
+)
+SIDE: Mapping[Side | None, str] = {
+    "for": "What speaks for the claim",
+    "against": "What speaks against it",
+    None: "What was found nearest to the claim",
 }
 KIND: Mapping[str, str] = {
     "collection": "judges by",
@@ -88,8 +102,8 @@ def level_lines(levels: Levels) -> tuple[tuple[str, str, str], ...]:
         ("Confidence", levels.confidence, CONFIDENCE[levels.confidence]),
     ]
     if levels.likelihood is not None:
-        words = f"the finding has a probability of {LIKELIHOOD[levels.likelihood]}"
-        lines.append(("Likelihood", levels.likelihood, words))
+        words = f"a probability of {LIKELIHOOD[levels.likelihood]}"
+        lines.append(("Likelihood that the claim is true", levels.likelihood, words))
     return tuple(lines)
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from climassay.factcheck.scoring import claim_key
+from climassay.claim_identity import claim_key
 from climassay.grounding.quantities import foreign_quantities
 from climassay.models.contract import Encoder
 from climassay.models.kept_vectors import kept_vectors

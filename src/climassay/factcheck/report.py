@@ -21,6 +21,7 @@ from climassay.factcheck.analysis_tables import (
     score_table,
     shortened,
 )
+from climassay.factcheck.page_words import DEMONSTRATION
 from climassay.factcheck.parties import MEDIATOR
 from climassay.factcheck.risk_coverage import CoveragePoint, RiskCoverage
 from climassay.factcheck.scoring import NO_VERDICT, VerdictScores
@@ -92,7 +93,7 @@ def _lead(analysis: RunAnalysis) -> str:
     who = f"debated by {', '.join(advocates)}" if advocates else "none of them debated"
     return (
         f"{analysis.claims} claims, {analysis.with_truth} of them with a published verdict, {who}; verdicts by "
-        "language models, not reviewed by a person."
+        "language models, not reviewed by a person." + (f" {DEMONSTRATION}" if analysis.demonstration else "")
     )
 
 
@@ -138,12 +139,12 @@ def _dot_plot(analysis: RunAnalysis) -> DotPlot:
             f"{one.party}, {len(scores.classes)} classes",
             one.party,
             scores.rows.figures.accuracy.value,
-            *scores.rows.figures.accuracy.interval,
+            scores.rows.figures.accuracy.interval[0],
+            scores.rows.figures.accuracy.interval[1],
             scores.rows.figures.constant_accuracy.value,
         )
-        for place in range(len(analysis.scale.class_counts))
-        for one in analysis.scores
-        for scores in [one.levels[place]]
+        for levels in zip(*(one.levels for one in analysis.scores), strict=True)
+        for one, scores in zip(analysis.scores, levels, strict=True)
     )
     note = "Dots: accuracy. Bars: 95% interval, bootstrap over claims. Dashed tick: the best constant answer."
     return DotPlot("Accuracy of the mediator and the advocates", dots, note=note)

@@ -1,7 +1,7 @@
 """Verdict scales: their labels in order, what each means, and how fine scales collapse into coarse ones."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from climassay.primer import VERDICTS
 
 NOT_ENOUGH = "not enough information"
 """How a lack of information is called where a scale has no word of its own for it."""
+_NOT_ENOUGH_MEANING = "can be neither confirmed nor refuted by the evidence"
 _NEI_SPELLINGS = frozenset(
     {
         "nei",
@@ -41,7 +42,7 @@ class Scale:
     nei: str = NOT_ENOUGH
     """Label of "not enough information"; stands outside of the order."""
     lack: frozenset[str] = frozenset()
-    """Labels that may be given for a lack of information (``unsupported``): with low evidence they are no view."""
+    """Labels that may be given for a lack of information (``unsupported``): with limited evidence they are no view."""
     levels: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """Coarser scales: number of classes to (label to class)."""
 
@@ -72,13 +73,25 @@ class Scale:
         self.position(label)
         return label in self.correct
 
+    def meaning(self, label: str) -> str:
+        """The clause that defines a label, "not enough information" included; it completes "the claim ...".
+
+        Raises:
+            InputError: It is not a label of the scale.
+        """
+        if label == self.nei:
+            return _NOT_ENOUGH_MEANING
+        return self.definitions[self.labels[self.position(label)]]
+
     def match(self, text: str, count: int | None = None) -> str | None:
         """The class that a text from a file names; None where it names none.
 
         Labels are compared exactly, then whatever their case, then without spaces, underscores and hyphens: ``Lacks
         Context``, ``lacks-context`` and ``LACKS_CONTEXT`` are one. A spelling that fits two labels fits neither.
         "Not enough information" is known by its common spellings (``NEI``, ``NOT_ENOUGH_INFO``). Names of coarser
-        classes are understood too, so that a file may hold them already.
+        classes are understood too, so that a file may hold them already. Verdicts of another built-in scale are
+        understood where only two classes are asked for, ``incorrect`` and ``correct``: how their finer steps answer
+        each other nobody has measured.
 
         Args:
             text: As it stands in the file.
@@ -92,7 +105,24 @@ class Scale:
             return self.collapse(label, count)
         if _loose(text) in _NEI_SPELLINGS:
             return self.nei
-        return _only_match(text, self.classes(count))
+        names = self.classes(count)
+        return _only_match(text, names) or (_side_elsewhere(text) if names == _SIDES else None)
+
+    def comparable_counts(self, texts: Iterable[str]) -> tuple[int, ...]:
+        """Numbers of classes in which verdicts from a file can be compared with this scale's, finest first.
+
+        Raises:
+            InputError: There is none: a verdict is neither of this scale nor of one that shares two classes with it.
+        """
+        found = self.class_counts
+        for text in dict.fromkeys(texts):
+            found = tuple(count for count in found if self.match(text, count) is not None)
+            if not found:
+                raise InputError(
+                    f"The published verdict {text!r} is not of the scale {self.name}: it has "
+                    f"{', '.join((*self.labels, self.nei))}. Another scale is named with --scale."
+                )
+        return found
 
     @property
     def class_counts(self) -> tuple[int, ...]:
@@ -108,12 +138,14 @@ class Scale:
         return tuple(dict.fromkeys(self.collapse(label, count) for label in self.labels))
 
     def collapse(self, label: str, count: int | None = None) -> str:
-        """The class of a label at a level of detail; "not enough information" stays what it is.
+        """The class of a label at a level of detail; "not enough information" stays what it is, and so does a class.
 
         Raises:
-            InputError: Not a label of the scale, or the scale has no such level.
+            InputError: Neither a label of the scale nor a class of the level, or the scale has no such level.
         """
         if label == self.nei:
+            return label
+        if label not in self.labels and label in self.levels.get(count or 0, {}).values():
             return label
         self.position(label)
         if count is None or count == len(self.labels):
@@ -137,9 +169,39 @@ def _only_match(text: str, words: Sequence[str]) -> str | None:
     return None
 
 
+_SIDES = ("incorrect", "correct")
+"""What two classes are called where scales share them."""
+
+
+def _side_elsewhere(text: str) -> str | None:
+    """The side on which a verdict of a built-in scale lies that has two sides; all that know the word agree on it."""
+    scales = [scale for scale in SCALES.values() if scale.class_counts[-1] == 2 and scale.classes(2) == _SIDES]
+    sides = {scale.collapse(label, 2) for scale in scales if (label := _only_match(text, scale.labels)) is not None}
+    return sides.pop() if len(sides) == 1 else None
+
+
 def _level(groups: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
     return MappingProxyType({label: name for name, labels in groups.items() for label in labels})
 
+
+ACCURACY = Scale(
+    "accuracy",
+    ("false", "mostly false", "misleading", "mostly true", "true"),
+    MappingProxyType(
+        {
+            "false": "is contradicted by the evidence",
+            "mostly false": "has a part that is right, but what it mainly says is contradicted by the evidence",
+            "misleading": "mixes right and wrong, or leaves out something without which it gives a wrong picture",
+            "mostly true": "agrees with the evidence in what it mainly says, but a detail is wrong or imprecise",
+            "true": "agrees with the evidence in everything that matters",
+        }
+    ),
+    frozenset({"mostly true", "true"}),
+    levels=MappingProxyType(
+        {2: _level({"incorrect": ("false", "mostly false", "misleading"), "correct": ("mostly true", "true")})}
+    ),
+)
+"""Five steps in words that readers know; the default for people."""
 
 _WRONG = ("incorrect", "inaccurate", "imprecise", "lacks context", "flawed reasoning", "misleading", "unsupported")
 _RIGHT = ("correct", "accurate", "correct but", "mostly accurate", "mostly correct")
@@ -232,7 +294,7 @@ BINARY = Scale(
 )
 
 SCALES: Mapping[str, Scale] = MappingProxyType(
-    {scale.name: scale for scale in (CLIMATE_FEEDBACK, CLIMATE_FEVER, SCIENCE_FEEDBACK, BINARY)}
+    {scale.name: scale for scale in (ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER, SCIENCE_FEEDBACK, BINARY)}
 )
 
 
@@ -240,8 +302,8 @@ def load_scale(name: str) -> Scale:
     """A scale by name, or a user's own from a TOML file.
 
     Args:
-        name: ``climate-feedback``, ``climate-fever``, ``science-feedback``, ``binary``, or the path of a ``.toml`` file
-            (see :func:`parse_scale`).
+        name: ``accuracy``, ``climate-feedback``, ``climate-fever``, ``science-feedback``, ``binary``, or the path of a
+            ``.toml`` file (see :func:`parse_scale`).
 
     Raises:
         InputError: There is no such scale, or the file is not a scale.

@@ -5,8 +5,6 @@ and a class that occurs on one side only counts with precision, recall and F1 of
 where it is predicted; a prediction that is missing is wrong, and no class.
 """
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from climassay.claim_identity import claim_key
 from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
 from climassay.statistics import Estimate, Interval
@@ -24,8 +23,6 @@ Unknown = Literal["error", "wrong"]
 NO_VERDICT = "no verdict"
 """Column of the confusion matrix for predictions that are missing or not of the scale."""
 _MISSING = frozenset({"", "nan", "<na>", "none", "null"})
-_DOUBLE_QUOTES = str.maketrans(dict.fromkeys('"“”„‟«»″', " ") | dict.fromkeys("‘’‚‛`´ʼ′‹›", "'"))
-_SINGLE_QUOTES = re.compile(r"(?<!\w)'+|'+(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +143,8 @@ def score_verdicts(
         predicted: Predictions of the same rows; one that is missing is wrong, never dropped.
         scale: Scale of both.
         classes: Number of classes to show them in; all labels of the scale by default.
-        claims: Text of each row's claim. Rows with the same text (:func:`claim_key`) are one claim: it is resampled as
-            a whole, and scores without its repetitions are given too. Rows without a text are claims of their own.
+        claims: Text of each row's claim. Rows of one claim (:func:`~climassay.claim_identity.claim_key`) are resampled
+            as a whole, and scores without repetitions are given too. Rows without a text are claims of their own.
         unknown: Whether a prediction that is no verdict of the scale is an error, or counts as wrong.
         level: Confidence level of the intervals.
         resamples: Bootstrap samples.
@@ -191,15 +188,6 @@ def score_verdicts(
         duplicates=None if claims is None else int((~first).sum()),
         unlabelled=int((~labelled).sum()),
     )
-
-
-def claim_key(text: str) -> str:
-    """What two spellings of a claim have in common: letters whatever their case, spacing and quotation marks.
-
-    Apostrophes within a word stay, in their typewriter form.
-    """
-    plain = unicodedata.normalize("NFKC", text.translate(_DOUBLE_QUOTES)).casefold()
-    return " ".join(_SINGLE_QUOTES.sub(" ", plain).split())
 
 
 def _check_arguments(

@@ -1,8 +1,9 @@
 """Transcripts as data for JSON, and back.
 
 The data follow the records of ``transcript.py`` field by field, in their order. Some values that follow from others
-are written beside them for whoever reads the file without climassay (``citation``, ``probability``); reading ignores
-them. A field that a record has a default for may be missing, so that files written before it existed stay readable.
+are written beside them for whoever reads the file without climassay (``citation``, ``probability``, a claim's ``id``);
+reading ignores them. A field that a record has a default for may be missing, so that files written before it existed
+stay readable; their words for levels of evidence are read as the IPCC's.
 """
 
 import math
@@ -13,14 +14,15 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from climassay.errors import InputError
-from climassay.factcheck.transcript import PassageCitation, Transcript
-from climassay.grounding import AnswerSentence
+from climassay.factcheck.transcript import Claim, Levels, PassageCitation, Transcript, cited_numbers
 
 R = TypeVar("R")
 FORMAT = 1
 """Number of the layout; it grows when files of an older climassay can no longer be read as they are."""
 
-_DERIVED: Mapping[type, tuple[str, ...]] = {PassageCitation: ("citation",)}
+_EARLIER_EVIDENCE = {"low": "limited", "high": "robust"}
+"""Words of earlier files for levels of evidence, and the IPCC's words that stand for them now."""
+_DERIVED: Mapping[type, tuple[str, ...]] = {PassageCitation: ("citation",), Claim: ("id",)}
 
 
 def as_data(transcript: Transcript) -> dict[str, Any]:
@@ -124,6 +126,8 @@ def _read_record(kind: Any, value: Any, where: str) -> Any:
     if not isinstance(value, Mapping):
         raise InputError(f"{_at(where)} must be a table of names and values, not {_kind_of(value)}.")
     known, hints = _fields(kind), _hints(kind)
+    if kind is Levels and value.get("evidence") in tuple(_EARLIER_EVIDENCE):
+        value = {**value, "evidence": _EARLIER_EVIDENCE[value["evidence"]]}
     for name in value:
         if name not in known and name not in _DERIVED.get(kind, ()):
             raise InputError(f"{_at(where)} has an entry {name!r} that a fact-check does not know.")
@@ -189,16 +193,13 @@ def _check_numbers(transcript: Transcript) -> None:
 
 
 def _named_passages(transcript: Transcript) -> list[tuple[str, list[int]]]:
-    found = [("verdict", _cited(transcript.verdict.explanation))]
+    verdict = transcript.verdict
+    found = [("verdict", list(cited_numbers(verdict.explanation, verdict.quotations)))]
     for held in transcript.rounds:
         for opinion in (*held.opinions, *held.parts):
-            cited = [*_cited(opinion.explanation), *opinion.retrieved]
+            cited = [*cited_numbers(opinion.explanation, opinion.quotations), *opinion.retrieved]
             found.append((f"opinion of {opinion.advocate} in round {held.number}", cited))
         for asked in held.follow_ups:
-            cited = [*_cited(asked.reply), *asked.retrieved]
+            cited = [*cited_numbers(asked.reply), *asked.retrieved]
             found.append((f"question to {asked.to} in round {held.number}", cited))
     return found
-
-
-def _cited(sentences: Sequence[AnswerSentence]) -> list[int]:
-    return [number for sentence in sentences for number in sentence.citations]

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from climassay.corpus.documents import Passage
-from climassay.corpus.sentences import split_sentences
-from climassay.factcheck.assessment import Assessment, Manner
+from climassay.factcheck.assessment import Manner
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.steps import Found
 from climassay.factcheck.transcript import (
@@ -15,6 +14,7 @@ from climassay.factcheck.transcript import (
     FollowUp,
     MediatorDecision,
     PassageCitation,
+    Quotation,
     Subclaim,
     Verdict,
 )
@@ -24,6 +24,8 @@ from climassay.prompts import Prompt, RenderedPrompt, load_prompt
 
 TEMPLATES = (
     "split",
+    "split_brief",
+    "grade",
     "advocate",
     "advocate_brief",
     "mediator",
@@ -45,7 +47,7 @@ class Retrieval:
 
 Event = tuple[Subclaim, ...] | Retrieval | AdvocateOpinion | FollowUp | MediatorDecision | Verdict
 _LONGEST_WORDS = 90
-"""Of what others said, put into a prompt."""
+"""Of what others said, put into the prompt of a small model."""
 
 
 def load_templates(overrides: Path | None = None) -> dict[str, Prompt]:
@@ -82,12 +84,14 @@ class SourceBook:
             number = known.number if known else len(self._entries) + 1
             before = known.advocates if known else ()
             cosines = [cosine for cosine in (known.cosine if known else None, one.cosine) if cosine is not None]
+            grades = [grade for grade in (known.grade if known else None, one.grade) if grade is not None]
             self._entries[key] = PassageCitation(
                 number,
                 known.passage if known else one.passage,
                 one.collection,
                 max(cosines, default=None),
                 before if advocate in before else (*before, advocate),
+                max(grades, default=None),
             )
             exhibits.append(Exhibit(number, one.passage, one.excerpt))
         return exhibits
@@ -128,35 +132,22 @@ class Stage:
     def messages(self, template: str, **values: object) -> RenderedPrompt:
         """A filled template, the brief one where there is one; what it has in common with all others is added."""
         brief = f"{template}_brief" if self.manner.brief else template
-        common = {"elicitation": self.manner.elicitation, "definitions": self.scale.definitions}
+        common = {"elicitation": self.manner.elicitation, "definitions": self.scale.definitions, "nei": self.scale.nei}
         return self.templates.get(brief, self.templates[template]).render(**{**common, **values})
 
     def ground(
         self, text: str, cut: bool, exhibits: Sequence[Exhibit | PassageCitation]
     ) -> tuple[tuple[AnswerSentence, ...], int]:
         """Sentences with citations that exist, and how many were removed."""
-        return ground_text(text, cut=cut, sources=exhibits, encoder=self.encoder)
+        loops = self.manner.elicitation == "scored"
+        return ground_text(text, cut=cut, sources=exhibits, encoder=self.encoder, given=self.claim, loops=loops)
 
-    def explained(
-        self, assessment: Assessment, statement: str, exhibits: Sequence[Exhibit | PassageCitation]
-    ) -> tuple[tuple[AnswerSentence, ...], int]:
-        """The sentences of an assessment's explanation; a quotation where the model wrote none that can be used."""
-        sentences, removed = self.ground(assessment.explanation, assessment.cut, exhibits)
-        if not sentences and exhibits and self.encoder is not None and assessment.verdict != self.scale.nei:
-            return (quotation(statement, exhibits, self.encoder),), removed
-        if sentences and assessment.lead:
-            first = replace(sentences[0], text=f"{assessment.lead} {sentences[0].text}")
-            sentences = (first, *sentences[1:])
-        return sentences, removed
-
-
-def quotation(statement: str, exhibits: Sequence[Exhibit | PassageCitation], encoder: Encoder) -> AnswerSentence:
-    """The sentence of the passages that is nearest to a statement, quoted."""
-    found = [(one.number, text) for one in exhibits for text in split_sentences(one.passage.text) or [one.passage.text]]
-    cosines = encoder.encode([text for _, text in found]) @ encoder.encode([statement])[0]
-    number, text = found[int(cosines.argmax())]
-    shown = text.rstrip().rstrip(".")
-    return AnswerSentence(f"A passage says: \u201c{shown}\u201d.", (number,), "attributed", False, float(cosines.max()))
+    def told(self, sentences: Sequence[AnswerSentence]) -> str:
+        """An explanation as others read it, with its citations; for small models cut to a readable length."""
+        words = " ".join(written(sentence) for sentence in sentences).split()
+        if self.manner.elicitation == "schema":
+            return " ".join(words)
+        return " ".join(words[:_LONGEST_WORDS]) + (" ..." if len(words) > _LONGEST_WORDS else "")
 
 
 def material(text: str) -> str:
@@ -164,10 +155,21 @@ def material(text: str) -> str:
     return " ".join(text.split())
 
 
-def told(sentences: Sequence[AnswerSentence]) -> str:
-    """An explanation as others read it: with its citations, cut to a readable length."""
-    words = " ".join(written(sentence) for sentence in sentences).split()
-    return " ".join(words[:_LONGEST_WORDS]) + (" ..." if len(words) > _LONGEST_WORDS else "")
+def provenance(passage: Passage) -> str:
+    """Where a passage stands, for a prompt: report or title, chapter or heading, page, and year."""
+    where = material(replace(passage, url=None).citation)
+    year = (passage.date or "")[:4]
+    return f"{where}, {year}" if year and year not in where else where
+
+
+def shown_sources(exhibits: Sequence[Exhibit]) -> list[dict[str, object]]:
+    """Passages for a prompt."""
+    return [{"number": one.number, "where": provenance(one.passage), "text": material(one.excerpt)} for one in exhibits]
+
+
+def shown_quotations(quotations: Sequence[Quotation]) -> list[dict[str, object]]:
+    """Quotations of a model for a prompt."""
+    return [{"number": one.passage, "text": material(one.text), "side": one.side} for one in quotations if one.side]
 
 
 def last_question(text: str) -> str | None:

@@ -61,6 +61,8 @@ class Found:
     cosine: float | None
     excerpt: str
     """What is put before the model."""
+    grade: int | None = None
+    """2: it bears on the claim; 1: it is on its subject; None: it was not graded."""
 
 
 @dataclass(frozen=True, slots=True)

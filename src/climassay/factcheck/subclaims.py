@@ -1,28 +1,53 @@
-"""Splitting a claim into statements that can be checked one by one, each with its place in the claim."""
+"""What a claim says, before evidence is looked for: whether it can be checked, its statements, and what to search for.
+
+A model that is asked with full prompts decides all three in one call. One that gets brief prompts is only asked for the
+statements; rules take over where no model is asked, or where its quotations do not fit the claim.
+"""
 
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.steps import Steps, ask_text
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import GenerationRequest, Sampling
+from climassay.models.profiles import Profile
 from climassay.prompts import Prompt
+
+if TYPE_CHECKING:
+    from climassay.factcheck.checkability import Kind
 
 Splitter = Literal["model", "rules", "none"]
 MOST = 5
 """Subclaims of one claim."""
 _LONGEST = 400
+_LONGEST_QUERY = 200
+_REFUSED: Mapping[str, "Kind"] = {"not checkable": "not checkable", "not about climate": "not about climate"}
 _FEWEST_WORDS = 3
 """A piece of fewer words is no statement of its own."""
 
 
-def split_claim(
-    text: str, splitter: Splitter, model: str, prompt: Prompt
-) -> Steps[tuple[tuple[Subclaim, ...], Splitter]]:
-    """Subclaims, and who made them.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read from a claim."""
+
+    subclaims: tuple[Subclaim, ...]
+    """At least one."""
+    splitter: Splitter
+    """Who made them."""
+    kind: "Kind" = "checkable"
+    reason: str = ""
+    """Why it is not checkable or not about climate, in one sentence."""
+
+
+def read_claim(
+    text: str, splitter: Splitter, model: str, profile: Profile, templates: Mapping[str, Prompt]
+) -> Steps[Reading]:
+    """Read a claim.
 
     Args:
         text: The claim.
@@ -30,20 +55,31 @@ def split_claim(
             falls back on rules where the quotations are not in the claim, overlap, or leave out half of it; ``rules``
             splits at sentences and semicolons; ``none`` takes the claim whole.
         model: Name of the model to ask.
-        prompt: Template with ``claim`` and ``most``.
+        profile: How it is asked: a brief prompt is for the statements only, a full one also asks whether the claim can
+            be checked, and for as many search queries a statement as the profile says.
+        templates: With ``split`` (of ``claim``, ``most``, ``longest``, ``queries`` and ``longest_query``) and
+            ``split_brief`` (of ``claim`` and ``most``).
     """
     if splitter == "none":
-        return (whole(text),), "none"
+        return Reading((whole(text),), "none")
     if splitter == "model":
-        rendered = prompt.render(claim=text, most=MOST)
+        template = templates["split_brief" if profile.brief else "split"]
+        rendered = template.render(
+            claim=" ".join(text.split()),
+            most=MOST,
+            longest=_LONGEST,
+            queries=profile.queries,
+            longest_query=_LONGEST_QUERY,
+        )
+        schema = _schema(len(text), not profile.brief, 0 if profile.brief else profile.queries)
         request = GenerationRequest(
-            rendered.messages, Sampling(max_tokens=None), schema=_SCHEMA, assistant_prefix=rendered.assistant_prefix
+            rendered.messages, Sampling(max_tokens=None), schema=schema, assistant_prefix=rendered.assistant_prefix
         )
         completion = yield from ask_text(model, request)
-        found = None if completion.error is not None else _accepted(text, completion.text)
-        if found is not None:
-            return found, "model"
-    return by_rules(text), "rules"
+        reading = None if completion.error is not None else _accepted(text, completion.text, profile)
+        if reading is not None:
+            return reading
+    return Reading(by_rules(text), "rules")
 
 
 def whole(text: str) -> Subclaim:
@@ -84,51 +120,71 @@ def _words(text: str) -> int:
     return len(re.findall(r"\w+", text))
 
 
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "parts": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": MOST,
-            "items": {
-                "type": "object",
-                "properties": {
-                    "quotation": {"type": "string", "maxLength": _LONGEST},
-                    "statement": {"type": "string", "maxLength": _LONGEST},
-                },
-                "required": ["quotation", "statement"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["parts"],
-    "additionalProperties": False,
-}
+def _schema(length: int, judged: bool, queries: int) -> dict[str, Any]:
+    """Of the answer: what kind of text the claim is, where that is judged, and its parts, with queries where wanted."""
+    text: dict[str, Any] = {"type": "string", "maxLength": _LONGEST}
+    # A strong model may have to quote a long claim whole.
+    quotation = {"type": "string", "maxLength": max(length, 1)} if judged else text
+    part = {"quotation": quotation, "statement": text}
+    if queries:
+        query = {"type": "string", "maxLength": _LONGEST_QUERY}
+        part["queries"] = {"type": "array", "maxItems": queries, "items": query}
+    parts = {"type": "array", "minItems": 0 if judged else 1, "maxItems": MOST, "items": _object(part)}
+    kinds = {"type": "string", "enum": ["checkable", *_REFUSED]}
+    return _object({"reason": text, "kind": kinds, "parts": parts} if judged else {"parts": parts})
 
 
-def _accepted(text: str, answer: str) -> tuple[Subclaim, ...] | None:
-    """The model's subclaims, where they are quotations of the claim that do not overlap and cover most of it."""
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _accepted(text: str, answer: str, profile: Profile) -> Reading | None:
+    """The model's reading, where its parts are quotations of the claim that do not overlap and cover most of it.
+
+    Of a single part the place does not matter: it is the claim.
+    """
     try:
-        parts = json.loads(answer)["parts"]
-        pairs = [(str(part["quotation"]), str(part["statement"])) for part in parts]
+        data = json.loads(answer)
+        if not profile.brief and (refused := _REFUSED.get(data["kind"])) is not None:
+            return Reading((whole(text),), "model", refused, " ".join(str(data["reason"]).split()))
+        parts = [
+            (str(part["quotation"]), str(part["statement"]), _queries(part, profile.queries)) for part in data["parts"]
+        ]
     except (ValueError, KeyError, TypeError):
         return None
-    placed = [(span, statement) for quotation, statement in pairs if (span := locate(text, quotation)) is not None]
-    if len(placed) < len(pairs) or not 0 < len(placed) <= MOST:
+    if len(parts) == 1 and not profile.brief:
+        return Reading((replace(whole(text), queries=parts[0][2]),), "model")
+    placed = [
+        (span, statement, queries)
+        for quotation, statement, queries in parts
+        if (span := locate(text, quotation)) is not None
+    ]
+    if len(placed) < len(parts) or not 0 < len(placed) <= MOST:
         return None
     placed.sort()
-    spans = [span for span, _ in placed]
+    spans = [span for span, _, _ in placed]
     if any(first[1] > second[0] for first, second in pairwise(spans)):
         return None
     if sum(_words(text[slice(*span)]) for span in spans) < 0.5 * _words(text):
         return None
     if len(placed) == 1:
-        return (whole(text),)
-    return tuple(
-        Subclaim(number, _own_words(text[slice(*span)], statement), *span)
-        for number, (span, statement) in enumerate(placed, start=1)
-    )
+        return Reading((whole(text),), "model")
+    subclaims = [
+        Subclaim(
+            number,
+            _own_words(text[slice(*span)], statement) if profile.brief else " ".join(statement.split()),
+            *span,
+            queries,
+        )
+        for number, (span, statement, queries) in enumerate(placed, start=1)
+    ]
+    return Reading(tuple(subclaims), "model") if all(one.text for one in subclaims) else None
+
+
+def _queries(part: Mapping[str, Any], most: int) -> tuple[str, ...]:
+    """A part's search queries, each once, without those that say nothing."""
+    written = (" ".join(str(query).split()) for query in part["queries"]) if most else ()
+    return tuple(dict.fromkeys(query for query in written if _words(query)))[:most]
 
 
 def _own_words(quotation: str, statement: str) -> str:

@@ -4,29 +4,34 @@ Everything here is frozen and can be written as JSON (:func:`as_data`) and read 
 numbered once for the whole debate: a citation ``[3]`` means the same passage whoever makes it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from climassay.claim_identity import claim_id
 from climassay.corpus.documents import Passage
 from climassay.grounding.citing import AnswerSentence
 from climassay.models.contract import Usage
 
-EvidenceLevel = Literal["low", "medium", "high"]
-"""Type, amount, quality and consistency of evidence (IPCC Guidance Note on Uncertainty: limited, medium, robust)."""
+EvidenceLevel = Literal["limited", "medium", "robust"]
+"""Type, amount, quality and consistency of evidence (IPCC Guidance Note on Uncertainty)."""
 AgreementLevel = Literal["low", "medium", "high"]
 """How far the pieces of evidence point the same way."""
 Confidence = Literal["very low", "low", "medium", "high", "very high"]
 """Qualitative synthesis of evidence and agreement."""
 Likelihood = Literal[
     "exceptionally unlikely",
+    "extremely unlikely",
     "very unlikely",
     "unlikely",
     "about as likely as not",
+    "more likely than not",
     "likely",
     "very likely",
+    "extremely likely",
     "virtually certain",
 ]
-"""The IPCC's calibrated words for probabilities of 0-1, 0-10, 0-33, 33-66, 66-100, 90-100 and 99-100 per cent."""
+"""Terms of AR6 for probabilities of 0-1, 0-5, 0-10, 0-33, 33-66, 50-100, 66-100, 90-100, 95-100 and 99-100 per cent."""
 Placement = Literal["consensus", "outlier", "exaggerated", "misleading"]
 """Where a claim stands in what is known: a consensus view, an outlier, or a fact that is presented beyond it."""
 CloseReason = Literal[
@@ -36,6 +41,8 @@ CloseReason = Literal[
 although they differ, the limit, only one advocate has information, or none has."""
 OpenReason = Literal["contrast", "uncertain"]
 """Why a further round was held: informed verdicts more than one step apart, or the mediator's own low confidence."""
+Side = Literal["for", "against"]
+"""Where a quotation stands with regard to what is judged."""
 Outcome = Literal["verdict", "not enough information", "not checkable", "not about climate", "failed"]
 
 
@@ -43,13 +50,16 @@ Outcome = Literal["verdict", "not enough information", "not checkable", "not abo
 class Claim:
     """A statement to be checked."""
 
-    id: str
-    """Hash of its normalised text: the same claim has the same id everywhere."""
     text: str
     source: str = ""
     """Who said it, and where."""
     date: str = ""
     """When: ISO 8601 date or year."""
+
+    @property
+    def id(self) -> str:
+        """Hash of its text (:func:`~climassay.claim_identity.claim_id`): the same claim has the same id everywhere."""
+        return claim_id(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,8 @@ class Subclaim:
     """Where it begins in the claim's text, in characters."""
     end: int
     """Where it ends there (exclusive)."""
+    queries: tuple[str, ...] = ()
+    """What was searched for beside the statement itself, in a model's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +90,8 @@ class PassageCitation:
     """Highest similarity to a query that found it."""
     advocates: tuple[str, ...]
     """Who had it before them."""
+    grade: int | None = None
+    """2: a model found that it bears on the claim; 1: only on its subject; None: it was not graded."""
 
     @property
     def citation(self) -> str:
@@ -93,7 +107,8 @@ class Levels:
     agreement: AgreementLevel
     confidence: Confidence
     likelihood: Likelihood | None = None
-    """Only where confidence is high or very high and a probability makes sense."""
+    """How likely it is that the claim is true; only where confidence is high or very high and a probability makes
+    sense."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +128,25 @@ class FollowUp:
     retrieved: tuple[int, ...] = ()
     """Numbers of the passages that were found for the question."""
     error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """Words of a passage that speak for or against what is judged; they stand there as they are given here."""
+
+    passage: int
+    """Its number."""
+    text: str
+    """Word for word, with ``...`` for what was left out."""
+    side: Side | None
+    """None where it was not the model that chose it: for very small models, which do not quote, the sentence is looked
+    up that is nearest to what is judged."""
+
+
+def cited_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quotation] = ()) -> tuple[int, ...]:
+    """Numbers of the passages that sentences cite and quotations come from, each once."""
+    numbers = [number for sentence in sentences for number in sentence.citations]
+    return tuple(dict.fromkeys([*(quotation.passage for quotation in quotations), *numbers]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +182,13 @@ class AdvocateOpinion:
     asks: tuple[FollowUp, ...] = ()
     """What it would like to ask other advocates."""
     error: str | None = None
+    quotations: tuple[Quotation, ...] = ()
+    """What it found for and against, in its own order."""
+    removed_quotations: int = 0
+    """Quotations that do not stand in their passage, taken out."""
+    withheld: str | None = None
+    """The verdict that it gave although no quotation or citation of it holds; ``verdict`` is then "not enough
+    information"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +243,13 @@ class Verdict:
     removed_citations: int = 0
     contradicts: bool | None = None
     error: str | None = None
+    quotations: tuple[Quotation, ...] = ()
+    """What the mediator rests it on."""
+    removed_quotations: int = 0
+    """Quotations that do not stand in their passage, taken out."""
+    withheld: str | None = None
+    """What the mediator would have said, where no quotation or citation holds for it: the outcome is then "not enough
+    information"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +263,8 @@ class AdvocateProfile:
     fingerprint: str
     weight: float
     """Authority, 1 being that of the IPCC."""
+    about: str = ""
+    """What its source is, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +306,13 @@ class Transcript:
     stability: Stability | None = None
     without: tuple[tuple[str, str | None], ...] = ()
     """Advocate, and the mediator's verdict without it, where that was asked: what drove the verdict?"""
+    demonstration: bool = False
+    """Whether a very small model took part, so that nothing in it is to be relied on."""
 
     @property
     def cited(self) -> tuple[PassageCitation, ...]:
-        """Passages that the verdict or an advocate's last opinions cite."""
+        """Passages that the verdict or an advocate's last opinions cite or quote."""
         last = self.rounds[-1].opinions if self.rounds else ()
-        sentences = [*self.verdict.explanation, *(sentence for opinion in last for sentence in opinion.explanation)]
-        numbers = {number for sentence in sentences for number in sentence.citations}
+        numbers = {*cited_numbers(self.verdict.explanation, self.verdict.quotations)}
+        numbers.update(number for one in last for number in cited_numbers(one.explanation, one.quotations))
         return tuple(source for source in self.sources if source.number in numbers)

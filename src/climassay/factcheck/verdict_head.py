@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from climassay.claim_identity import words_id
 from climassay.errors import InputError
 from climassay.factcheck.scales import CLIMATE_FEVER
 from climassay.factcheck.verdict_reading import (
@@ -65,7 +66,8 @@ class HeadProvenance:
     """Cross-validated ``accuracy``, ``macro_f1`` and ``log_loss`` of the verdicts, ``passage_log_loss`` of the first
     step; the settings were chosen on the same folds, so a fresh test set may come out a little lower."""
     trained_on: tuple[str, ...] = ()
-    """Ids of the training claims, so that nobody tests the head on them by mistake."""
+    """Ids of the training claims' words (:func:`~climassay.claim_identity.words_id`), so that nobody tests the head on
+    them, or on the same words with other punctuation."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,9 +95,9 @@ class VerdictHead:
         """What :meth:`predict` gives probabilities of."""
         return VERDICT_LABELS
 
-    def knows(self, claim_id: str) -> bool:
-        """Whether the claim of this id (:func:`climassay.factcheck.checking.claim_id`) was among the training data."""
-        return claim_id in self.provenance.trained_on
+    def knows(self, claim: str) -> bool:
+        """Whether a claim of these words was among the training data."""
+        return words_id(claim) in self.provenance.trained_on
 
     def predict(
         self,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from climassay.claim_identity import words_id
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.claim_groups import claim_groups, group_folds
 from climassay.factcheck.evidence_mode import EvidenceClaim, EvidenceTable
@@ -250,5 +251,5 @@ def _provenance(
         regularisation=best.regularisation,
         seed=lesson.seed,
         held_out=held_out,
-        trained_on=tuple(dict.fromkeys(row.id for row in kept)),
+        trained_on=tuple(dict.fromkeys(words_id(row.text) for row in kept)),
     )

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from climassay.corpus.sentences import sentence_spans
 from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft, SourcePassage, Step, Wording
 from climassay.generation.schemas import (
-    BRIEF,
-    FULL,
+    DeclinedError,
+    Lengths,
     UnreadableAnswerError,
     answer_schema,
     deal_positions,
@@ -30,6 +31,8 @@ from climassay.records import RecordedModel
 
 UNREADABLE = "unreadable reply"
 """Reason of the decision against a draft whose reply gave no wording."""
+DECLINED = "declined"
+"""Reason of the decision against a draft whose writer found the passage unfit."""
 Examples = Mapping[Kind, Sequence[Question]]
 """Questions that are shown as a writer's good work."""
 
@@ -43,8 +46,8 @@ class Order:
     """The main passage first."""
     seed: int
     """Of the sampling and of the options' order."""
-    render: Callable[[Sequence[str]], RenderedPrompt]
-    """The prompt about these passages' texts, the main one's first."""
+    render: Callable[[Sequence[SourcePassage]], RenderedPrompt]
+    """The prompt about these passages, the main one first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class Delivery:
     """Why the call failed, in one sentence; asking again may help."""
     unreadable: str | None = None
     """Why the reply gives no wording, in one sentence; the same request would be answered the same."""
+    declined: str | None = None
+    """Why the model would not write from the main passage, in its own words."""
 
 
 OnDelivery = Callable[[int, Delivery], None]
@@ -66,14 +71,14 @@ OnDelivery = Callable[[int, Delivery], None]
 class QuestionAsker:
     """Asks one model for questions of all kinds; nothing that a model answers raises an error."""
 
-    def __init__(self, model: Generator, *, temperature: float, max_tokens: int, brief: bool) -> None:
+    def __init__(self, model: Generator, *, temperature: float, max_tokens: int, lengths: Lengths) -> None:
         """Prepare to ask.
 
         Args:
             model: To be asked; a recorded one as well.
             temperature: Of the sampling.
             max_tokens: Of an answer; one that needs more is cut off and counts as failed.
-            brief: Lower bounds on texts, for very small models.
+            lengths: Bounds of the texts, and what is asked beside them.
 
         Raises:
             InputError: The temperature is negative, or no token is allowed.
@@ -85,7 +90,7 @@ class QuestionAsker:
         self._model = model
         self._temperature = temperature
         self._max_tokens = max_tokens
-        self._lengths = BRIEF if brief else FULL
+        self._lengths = lengths
 
     def ask(self, orders: Sequence[Order], on_delivery: OnDelivery | None = None) -> list[Delivery]:
         """Ask for all questions in one call of the model.
@@ -112,7 +117,7 @@ class QuestionAsker:
         room = window_of(model) - self._max_tokens
 
         def request(passages: Sequence[SourcePassage]) -> GenerationRequest:
-            rendered = order.render([passage.text for passage in passages])
+            rendered = order.render(passages)
             return GenerationRequest(
                 rendered.messages,
                 Sampling(self._max_tokens, self._temperature, seed=order.seed),
@@ -136,13 +141,15 @@ class QuestionAsker:
             return Delivery(shown, None, unreadable=f"The reply was cut off at {self._max_tokens} tokens.")
         try:
             wording = read_wording(order.kind, completion.text, self._lengths, position=position, seed=order.seed)
+        except DeclinedError as refusal:
+            return Delivery(shown, None, declined=str(refusal))
         except UnreadableAnswerError as fault:
             return Delivery(shown, None, unreadable=str(fault))
         return Delivery(shown, wording)
 
 
 def with_delivery(draft: Draft, delivery: Delivery, step: Step, by: str) -> Draft:
-    """A draft with what came of its order; a reply that cannot be read is a decision against it.
+    """A draft with what came of its order; a refusal to write or an unreadable reply is a decision against it.
 
     Args:
         draft: All of it but the wording, the passages shown and the error.
@@ -151,6 +158,8 @@ def with_delivery(draft: Draft, delivery: Delivery, step: Step, by: str) -> Draf
         by: Who was asked.
     """
     made = replace(draft, wording=delivery.wording or Wording(""), passages=delivery.passages, error=delivery.error)
+    if delivery.declined is not None:
+        return made.decided(Decision(step, by, False, DECLINED, delivery.declined))
     if delivery.unreadable is None:
         return made
     return made.decided(Decision(step, by, False, UNREADABLE, delivery.unreadable))
@@ -182,13 +191,27 @@ def fitting_passages(
     return (replace(main, text=main.text[: ends[fewest]].rstrip()),)
 
 
-def example_turns(prompt: Prompt, examples: Sequence[Question], values: Mapping[str, object]) -> tuple[Message, ...]:
+def passage_values(passages: Sequence[SourcePassage]) -> dict[str, Any]:
+    """What templates read of the passages, the main one first: texts, and title and section of each."""
+    sources = [passage.source for passage in passages]
+    return {
+        "main": passages[0].text,
+        "main_source": sources[0],
+        "retrieved": [passage.text for passage in passages[1:]],
+        "retrieved_sources": sources[1:],
+    }
+
+
+def example_turns(
+    prompt: Prompt, examples: Sequence[Question], values: Mapping[str, object], lengths: Lengths
+) -> tuple[Message, ...]:
     """Examples as turns of the chat: the prompt about each example's passage, and the answer in the asked format.
 
     Args:
         prompt: Template with ``main`` and ``retrieved``; its system message is left out.
         examples: With the passages they were made from.
         values: What the template needs besides.
+        lengths: Those of the schema that answers follow.
 
     Raises:
         InputError: An example has no passage, or does not fit its kind.
@@ -199,9 +222,10 @@ def example_turns(prompt: Prompt, examples: Sequence[Question], values: Mapping[
             raise InputError(
                 f"The question {example.id} cannot be an example: the passage it was made from is missing."
             )
-        rendered = prompt.render(main=example.context, retrieved=(), **values)
+        passage = SourcePassage("", example.context, "", example.document or "", example.section or "")
+        rendered = prompt.render(**passage_values([passage]), **values)
         turns += [message for message in rendered.messages if message.role != "system"]
-        turns.append(Message("assistant", rendered.assistant_prefix + example_answer(example)))
+        turns.append(Message("assistant", rendered.assistant_prefix + example_answer(example, lengths)))
     return tuple(turns)
 
 

@@ -30,7 +30,7 @@ class ContextFinder:
         threshold: float | None = None,
         mode: SearchMode = "dense",
         other_documents: bool = False,
-        suitable: Callable[[str], str | None] | None = None,
+        suitable: Callable[[Passage], str | None] | None = None,
     ) -> None:
         """Prepare to search.
 
@@ -92,7 +92,7 @@ class ContextFinder:
     def _may_stand_beside(self, seed: Passage, passage: Passage) -> bool:
         if passage.id == seed.id or (self._other_documents and passage.document_id == seed.document_id):
             return False
-        return self._suitable is None or self._suitable(passage.text) is None
+        return self._suitable is None or self._suitable(passage) is None
 
 
 def _measured(group: CollectionGroup) -> float | None:

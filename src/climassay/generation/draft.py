@@ -34,6 +34,11 @@ class SourcePassage:
     similarity: float | None = None
     """Cosine to the main passage; None for the main passage itself."""
 
+    @property
+    def source(self) -> str:
+        """Title and section in one line, as prompts show them."""
+        return " > ".join(part for part in (self.document, self.section) if part)
+
     @classmethod
     def of(cls, passage: Passage, similarity: float | None = None) -> "SourcePassage":
         """What a question keeps of a collection's passage."""
@@ -185,16 +190,30 @@ class Draft:
         )
 
 
+def nothing(text: str) -> bool:
+    """Whether a field that may be left empty was left so, or filled with a word that says as much."""
+    return text.strip().strip(".").casefold() in ("", "-", "no", "none", "null", "n/a", "false", "nothing", "empty")
+
+
 def gapped(statement: str, term: str) -> str:
     """A statement with ``<MASK>`` in place of a term that is one of its words.
 
     Raises:
         InputError: The term is empty or not a word of the statement.
     """
-    found = re.search(rf"(?<!\w){re.escape(term)}(?!\w)", statement) if term else None
+    found = _term_in(statement, term)
     if found is None:
         raise InputError(f"The term {term!r} is not a word of the statement {statement!r}.")
     return f"{statement[: found.start()]}{GAP}{statement[found.end() :]}"
+
+
+def has_term(statement: str, term: str) -> bool:
+    """Whether a term is one of a statement's words."""
+    return _term_in(statement, term) is not None
+
+
+def _term_in(statement: str, term: str) -> re.Match[str] | None:
+    return re.search(rf"(?<!\w){re.escape(term)}(?!\w)", statement) if term else None
 
 
 def draft_id(*parts: object) -> str:

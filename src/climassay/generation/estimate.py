@@ -13,6 +13,7 @@ from climassay.generation.recipe import Recipe, Stream
 from climassay.generation.writing import Assignment
 from climassay.models.contract import Completion, CompletionCallback, GenerationRequest, Generator, token_count
 from climassay.models.openai_prices import Price, model_price
+from climassay.models.profiles import profile_of
 from climassay.questions import Kind
 from climassay.records import Records
 from climassay.reporting import Table
@@ -28,6 +29,10 @@ ANSWER_TOKENS: dict[Kind, int] = {"mcq": 130, "freeform": 90, "cloze": 50}
 """Of a written answer, as JSON."""
 QUESTION_TOKENS = 150
 """Of a multiple-choice question with its options and instructions, beside its passages."""
+VERIFYING_TOKENS = 550
+"""Of a question with the instructions for verifying it, beside its passages."""
+VERDICT_TOKENS = 120
+"""Of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +116,21 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
             )
             prompt_tokens = [_tokens(model, request) for request in listening.heard]
             text_tokens = [token_count(model, "\n\n".join(one.text for one in shown)) for shown in passages]
-            found.append(_estimate(recipe, stream, wanted, counts, _mean(prompt_tokens), _mean(text_tokens), price))
+            means = _mean(prompt_tokens), _mean(text_tokens)
+            scored = profile_of(model, recipe.profile).scored
+            found.append(_estimate(recipe, stream, wanted, counts, *means, price, scored))
         return found
 
 
 def _estimate(
-    recipe: Recipe, stream: Stream, wanted: int, counts: LineCounts, prompt: float, passages: float, price: Price | None
+    recipe: Recipe,
+    stream: Stream,
+    wanted: int,
+    counts: LineCounts,
+    prompt: float,
+    passages: float,
+    price: Price | None,
+    scored: bool,
 ) -> StreamEstimate:
     one = counts[stream]
     measured = one.asked >= MEASURED_FROM
@@ -126,7 +140,11 @@ def _estimate(
     requests, prompt_tokens, completion_tokens = 1.0, prompt, float(answer)
     if stream.level != "base":
         requests, prompt_tokens, completion_tokens = 2.0, 2 * prompt + answer, 2.0 * answer
-    if stream.kind == "mcq" and recipe.screening.consistency == "writer":
+    if recipe.screening.consistency == "writer" and not scored:
+        requests += 1
+        prompt_tokens += passages + VERIFYING_TOKENS
+        completion_tokens += VERDICT_TOKENS
+    elif stream.kind == "mcq" and recipe.screening.consistency == "writer":
         orders = recipe.screening.orders
         requests += orders
         prompt_tokens += orders * (passages + QUESTION_TOKENS)

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError
-from climassay.generation.asking import Delivery, Examples, Order, QuestionAsker, counted, with_delivery
-from climassay.generation.draft import Decision, Draft, Subject, Wording
-from climassay.generation.schemas import example_answer
+from climassay.generation.asking import Delivery, Examples, Order, QuestionAsker, counted, passage_values, with_delivery
+from climassay.generation.draft import Decision, Draft, SourcePassage, Subject, Wording
+from climassay.generation.schemas import BRIEF, FULL, example_answer
 from climassay.models.contract import Generator
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
 from climassay.questions import Kind, Level
@@ -40,8 +40,8 @@ class Evolver:
             model: Writes.
             subject: Which science, from what, for whom.
             prompts: Folder of the user's own ``evolve_mcq`` and ``evolve_freeform``, each with ``_brief`` for the brief
-                ones. They get ``main``, ``retrieved`` (texts), ``subject``, ``level``, ``base`` (``question``,
-                ``answer``, ``distractors``) and ``examples`` (texts in the format that is asked for).
+                ones. They get what the writer's prompts get and ``level``, ``base`` (``question``, ``answer``,
+                ``distractors``) and ``examples`` (texts in the format that is asked for).
             examples: Those of the level that is asked for are shown in the prompt. They are no turns of the chat, for
                 the questions that they were made from are not known.
             temperature: Of the sampling.
@@ -53,7 +53,8 @@ class Evolver:
         """
         self._model = model
         self._subject = subject or Subject()
-        self._asker = QuestionAsker(model, temperature=temperature, max_tokens=max_tokens, brief=brief)
+        lengths = BRIEF if brief else FULL
+        self._asker = QuestionAsker(model, temperature=temperature, max_tokens=max_tokens, lengths=lengths)
         suffix = "_brief" if brief else ""
         self._prompts: dict[Kind, Prompt] = {
             kind: load_prompt(f"evolve_{kind}{suffix}", prompts) for kind in EVOLVING_KINDS
@@ -61,7 +62,7 @@ class Evolver:
         self._examples: dict[tuple[Kind, Level | None], list[str]] = {}
         for kind in EVOLVING_KINDS:
             for example in (examples or {}).get(kind, ()):
-                self._examples.setdefault((kind, example.level), []).append(example_answer(example))
+                self._examples.setdefault((kind, example.level), []).append(example_answer(example, lengths))
 
     def evolve(
         self,
@@ -100,10 +101,9 @@ class Evolver:
         return evolved
 
     def _order(self, draft: Draft, level: Level, seed: int) -> Order:
-        def render(texts: Sequence[str]) -> RenderedPrompt:
+        def render(passages: Sequence[SourcePassage]) -> RenderedPrompt:
             return self._prompts[draft.kind].render(
-                main=texts[0],
-                retrieved=texts[1:],
+                **passage_values(passages),
                 subject=self._subject,
                 level=level,
                 base=_base_values(draft.wording),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay.configuration import located
+from climassay.corpus import Passage
 from climassay.errors import InputError
 from climassay.generation.asking import Examples
 from climassay.generation.contexts import ContextFinder
@@ -16,11 +17,15 @@ from climassay.generation.draft import Draft
 from climassay.generation.evolving import Evolver
 from climassay.generation.line import Deciding, Parts
 from climassay.generation.masking import Masker, mask, open_masker, read_glossary
+from climassay.generation.masking.opening import STATISTICS
 from climassay.generation.recipe import Recipe, WriterSpec
 from climassay.generation.screening import (
+    REPLACED,
     TERM_CHECKS,
     DuplicateFinder,
     SelfConsistency,
+    Verification,
+    answer_check,
     check_names,
     passage_fault,
     screen,
@@ -31,7 +36,8 @@ from climassay.grounding import open_collections
 from climassay.models import load_model
 from climassay.models.contract import Encoder, Generator, OptionScorer, Usage
 from climassay.models.openai_prices import model_price
-from climassay.models.openai_retry import RetryPolicy
+from climassay.models.openai_retry import retry_policy
+from climassay.models.profiles import profile_of
 from climassay.primer import PRIMER, named_questions
 from climassay.questions import KINDS, Kind, Level, Question
 from climassay.records import RecordedModel, Records, Run
@@ -69,7 +75,9 @@ def load_writer_model(
         adapter=spec.adapter,
         concurrency=spec.concurrency,
         price=model_price(spec.model, spec.price_in, spec.price_out, workspace.root),
-        policy=None if deadline is None else RetryPolicy(deadline=deadline),
+        policy=retry_policy(deadline, spec.timeout),
+        reasoning_effort=spec.reasoning_effort,
+        folder=workspace.root,
     )
 
 
@@ -87,15 +95,19 @@ def open_desk(recipe: Recipe, workspace: Workspace, model: Generator, *, prompts
     """
     group = open_collections(workspace, recipe.collections)
     spec, contexts = recipe.writer, recipe.contexts
+    brief = profile_of(model, recipe.profile).brief if spec.brief is None else spec.brief
     manner: dict[str, Any] = {
         "subject": recipe.subject,
         "prompts": prompts,
         "examples": _examples(recipe),
         "temperature": spec.temperature,
-        "max_tokens": spec.max_tokens,
-        "brief": spec.brief,
+        "max_tokens": spec.max_tokens or (400 if brief else 1000),
+        "brief": brief,
     }
-    suitable = partial(passage_fault, language=recipe.screening.language)
+
+    def suitable(passage: Passage) -> str | None:
+        return passage_fault(passage.text, recipe.screening.language, passage.headings)
+
     return Desk(
         SeedSampler(group, seed=recipe.seed, suitable=suitable),
         ContextFinder(
@@ -106,7 +118,7 @@ def open_desk(recipe: Recipe, workspace: Workspace, model: Generator, *, prompts
             other_documents=contexts.other_documents,
             suitable=suitable,
         ),
-        Writer(model, **manner),
+        Writer(model, **manner, own_terms=not recipe.masker.use),
         Evolver(model, **manner),
     )
 
@@ -172,14 +184,21 @@ def open_parts(
 
         # What may be misspelt comes before what takes long to load.
         encoder = open_collections(workspace, recipe.collections).encoder
-        check = _screening(recipe, encoder, recorded)
+        shared: dict[str, Any] = {"policy": retry_policy(deadline), "folder": workspace.root}
+        judging: LoadModel = partial(load_model, **shared)
+        checking = _screening(recipe, encoder, recorded, judging)
         model = recorded(load_writer_model(recipe.writer, workspace, deadline=deadline, load=load))
+        answering = _consistency(recipe, model, recorded, prompts, partial(load, **shared))
+        verifies = isinstance(answering, Verification)
+        check = partial(screen, **checking, without=(*recipe.screening.without, *(REPLACED if verifies else ())))
         desk = open_desk(recipe, workspace, model, prompts=prompts)
         duplicates = DuplicateFinder(encoder, jaccard=recipe.screening.jaccard, cosine=recipe.screening.cosine)
         steps = [
-            *_consistency(recipe, model, recorded, prompts, load),
-            *_validation(recipe, recorded, prompts),
-            *_masking(recipe, workspace, recorded, prompts),
+            *((answering.check,) if answering else ()),
+            *_validation(recipe, recorded, prompts, judging),
+            *_masking(recipe, workspace, recorded, prompts, judging),
+            # Statements whose term was chosen only now; what was verified before is not asked again.
+            *((answering.check,) if answering and verifies and recipe.counts.cloze else ()),
         ]
         yield Parts(
             books=lambda: desk.sampler.books,
@@ -195,8 +214,8 @@ def open_parts(
         )
 
 
-def _screening(recipe: Recipe, encoder: Encoder, recorded: Recording) -> Deciding:
-    """The checks that the recipe leaves in."""
+def _screening(recipe: Recipe, encoder: Encoder, recorded: Recording, load: LoadModel) -> dict[str, Any]:
+    """What the checks of the recipe need."""
     from climassay.metrics import load_entailment
 
     spec = recipe.screening
@@ -205,18 +224,22 @@ def _screening(recipe: Recipe, encoder: Encoder, recorded: Recording) -> Decidin
         raise InputError(f"There is no check {unknown[0]!r}: climassay generate checks lists them.")
     entailment = None
     if spec.entailment:
-        entailment = load_entailment(located(recipe.folder, spec.entailment), model=_judge(spec.entailment, recorded))
-    return partial(screen, without=spec.without, language=spec.language, encoder=encoder, entailment=entailment)
+        entailment = load_entailment(
+            located(recipe.folder, spec.entailment),
+            model=_judge(spec.entailment, recorded, load),
+            profile=recipe.profile,
+        )
+    return {"language": spec.language, "encoder": encoder, "entailment": entailment}
 
 
-def _judge(name: str, recorded: Recording) -> OptionScorer | None:
+def _judge(name: str, recorded: Recording, load: LoadModel) -> OptionScorer | None:
     """The model that an entailment scorer asks, behind records; None for scorers without one."""
     from climassay.metrics.entailment_loading import model_name
 
     model = model_name(name)
     if model is None:
         return None
-    loaded = load_model(model)
+    loaded = load(model)
     if not isinstance(loaded, OptionScorer):
         raise InputError(f"{model} gives no probabilities of answers: take another model to judge.")
     return recorded(loaded)
@@ -224,20 +247,25 @@ def _judge(name: str, recorded: Recording) -> OptionScorer | None:
 
 def _consistency(
     recipe: Recipe, writer: RecordedModel, recorded: Recording, prompts: Path | None, load: LoadModel
-) -> Iterator[Deciding]:
-    """Answering each multiple-choice question again, with its passages, in several orders of its options."""
-    from climassay.evaluation import TaskPrompts
-
+) -> SelfConsistency | Verification | None:
+    """Who answers the questions again, with their passages; None for nobody."""
     spec = recipe.screening
-    if spec.consistency and recipe.counts.mcq:
-        model = writer if spec.consistency == "writer" else recorded(load(spec.consistency))
-        asked = SelfConsistency(
-            model, orders=spec.orders, needed=spec.needed, prompts=TaskPrompts.load(prompts), seed=recipe.seed
-        )
-        yield asked.check
+    if not spec.consistency:
+        return None
+    model = writer if spec.consistency == "writer" else recorded(load(spec.consistency))
+    return answer_check(
+        model,
+        profile_of(model, recipe.profile),
+        orders=spec.orders,
+        needed=spec.needed,
+        margin=spec.margin,
+        prompts=prompts,
+        subject=recipe.subject,
+        seed=recipe.seed,
+    )
 
 
-def _validation(recipe: Recipe, recorded: Recording, prompts: Path | None) -> Iterator[Deciding]:
+def _validation(recipe: Recipe, recorded: Recording, prompts: Path | None, load: LoadModel) -> Iterator[Deciding]:
     """The validators of the kinds that have one."""
     from climassay.generation.validation import ByKind, load_validator, validate
 
@@ -245,35 +273,42 @@ def _validation(recipe: Recipe, recorded: Recording, prompts: Path | None) -> It
     for kind in ("mcq", "freeform"):
         if name := getattr(recipe.validator, kind):
             # Only what is prompted by its name can go through the records: a trained one needs the model itself.
-            load = (lambda model: recorded(load_model(model))) if name.startswith("prompted:") else None
+            asked = (lambda model: recorded(load(model))) if name.startswith("prompted:") else load
             found[kind] = load_validator(
-                located(recipe.folder, name), load=load, prompts=prompts, subject=recipe.subject
+                located(recipe.folder, name),
+                load=asked,
+                prompts=prompts,
+                subject=recipe.subject,
+                profile=recipe.profile,
             )
     if found:
         yield partial(validate, validator=ByKind(found), threshold=recipe.validator.threshold)
 
 
 def open_recipe_masker(
-    recipe: Recipe, workspace: Workspace, recorded: Recording, prompts: Path | None = None
+    recipe: Recipe, workspace: Workspace, recorded: Recording, prompts: Path | None = None, load: LoadModel = load_model
 ) -> Masker:
     """The masker that a recipe names; the statistics one knows the words of the recipe's collections."""
     spec = recipe.masker
-    name, _, model = spec.use.partition(":")
+    name, _, model = (spec.use or STATISTICS).partition(":")
     glossary = read_glossary(Path(located(recipe.folder, spec.glossary))) if spec.glossary else ()
     if name == "prompted" and model:
-        return open_masker(name, model=recorded(load_model(model)), subject=recipe.subject, prompts=prompts)
-    if name == "statistics":
+        asked = recorded(load(model))
+        return open_masker(name, model=asked, subject=recipe.subject, prompts=prompts, profile=recipe.profile)
+    if name == STATISTICS:
         group = open_collections(workspace, recipe.collections)
         texts = (text for one in group.collections for batch in one.texts() for text in batch)
         return open_masker(name, passages=texts, glossary=glossary)
     return open_masker(located(recipe.folder, spec.use))
 
 
-def _masking(recipe: Recipe, workspace: Workspace, recorded: Recording, prompts: Path | None) -> Iterator[Deciding]:
+def _masking(
+    recipe: Recipe, workspace: Workspace, recorded: Recording, prompts: Path | None, load: LoadModel
+) -> Iterator[Deciding]:
     """Choosing the term of cloze statements, and the checks that look at the term; nothing where none are wanted."""
     if not recipe.counts.cloze:
         return
-    masker = open_recipe_masker(recipe, workspace, recorded, prompts)
+    masker = open_recipe_masker(recipe, workspace, recorded, prompts, load)
     checks = [name for name in TERM_CHECKS if name not in recipe.screening.without]
     check = partial(screen, only=checks, language=recipe.screening.language)
 

@@ -23,6 +23,8 @@ from climassay.configuration import filled, load_toml
 from climassay.corpus import SearchMode
 from climassay.errors import InputError
 from climassay.generation.draft import Subject
+from climassay.models.profiles import ProfileSettings
+from climassay.models.servers import normalised_base_url
 from climassay.questions import KINDS, LEVELS, Kind, Level
 
 
@@ -46,22 +48,33 @@ class WriterSpec:
     model: str
     """As in ``--model``."""
     base_url: str | None = None
+    """Gets no API key unless the user has bound one to its host: see :mod:`climassay.models.servers`."""
     dtype: str | None = None
     device: str | None = None
     adapter: str | None = None
     concurrency: int | None = None
     temperature: float = 0.7
-    max_tokens: int = 400
+    max_tokens: int | None = None
+    """Room for an answer; by default 400 tokens with brief prompts, else 1000."""
     examples: str = ""
     """A question file whose questions are shown as examples; ``primer``; empty: none."""
     shown: int = 2
     """Examples that are shown: so many of each kind and level."""
-    brief: bool = False
-    """Short prompts, for very small models."""
+    brief: bool | None = None
+    """Short prompts, for very small models; by default as the profile says."""
+    reasoning_effort: str | None = None
+    """How much a model behind a server is to think."""
+    timeout: float | None = None
+    """Seconds that one attempt may take; by default as long as the deadline allows."""
     price_in: float | None = None
     """US dollars per million prompt tokens."""
     price_out: float | None = None
     """US dollars per million completion tokens."""
+
+    def __post_init__(self) -> None:
+        """See that the address holds no name and password, which would be kept with every run."""
+        if self.base_url:
+            object.__setattr__(self, "base_url", normalised_base_url(self.base_url))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +112,14 @@ class ScreenSpec:
     entailment: str = ""
     """For the check that the passage supports the answer, as in ``climassay metrics``; empty: word overlap only."""
     consistency: str = "writer"
-    """Who answers the questions again: ``writer``, a model, or empty for nobody."""
+    """Who answers the questions again: ``writer``, a model, or empty for nobody. A strong model looks at questions of
+    all kinds in one request each; the next three entries are for small ones."""
     orders: int = 4
     """Orders of the options in which each question is answered."""
     needed: float = 1.0
     """Share of the orders that must be answered right."""
+    margin: float = 0.2
+    """Least lead of the marked option's probability over the next one's."""
     jaccard: float = 0.8
     """Share of common word triples above which two questions are the same."""
     cosine: float = 0.92
@@ -126,8 +142,9 @@ class ValidatorSpec:
 class MaskerSpec:
     """Who chooses the term of a cloze statement."""
 
-    use: str = "statistics"
-    """``statistics``, the file of a trained masker, or ``prompted:MODEL``."""
+    use: str = ""
+    """``statistics``, the file of a trained masker, or ``prompted:MODEL``; empty: the writer names the term with its
+    statement, or ``statistics`` chooses where the writer gets brief prompts."""
     glossary: str = ""
     """File of terms, one a line, for the statistics masker."""
 
@@ -160,6 +177,7 @@ class Recipe:
     validator: ValidatorSpec = field(default_factory=ValidatorSpec)
     masker: MaskerSpec = field(default_factory=MaskerSpec)
     stop: StopSpec = field(default_factory=StopSpec)
+    profile: ProfileSettings = field(default_factory=ProfileSettings)
     seed: int = 0
     batch: int = 32
     """Most drafts of a stream that are written before the next ones are planned."""
@@ -185,8 +203,10 @@ class Recipe:
         values = asdict(self)
         for name in ("counts", "stop", "batch", "folder", "name"):
             del values[name]
-        for name in ("base_url", "device", "concurrency", "price_in", "price_out"):
+        for name in ("base_url", "device", "concurrency", "timeout", "price_in", "price_out"):
             del values["writer"][name]
+        if self.writer.reasoning_effort is None:  # as in datasets begun before there was such an entry
+            del values["writer"]["reasoning_effort"]
         return values
 
 
@@ -210,6 +230,7 @@ _TABLES: dict[str, type] = {
     "validator": ValidatorSpec,
     "masker": MaskerSpec,
     "stop": StopSpec,
+    "profile": ProfileSettings,
 }
 
 
@@ -264,10 +285,14 @@ def check_recipe(recipe: Recipe, where: str) -> None:
         (recipe.batch < 1, "the batch must be at least 1"),
         (recipe.contexts.most < 0, "[contexts] most cannot be negative"),
         (not 0 <= recipe.writer.temperature <= 2, "the writer's temperature must be between 0 and 2"),
-        (recipe.writer.max_tokens < 1, "the writer's max_tokens must be at least 1"),
+        (
+            recipe.writer.max_tokens is not None and recipe.writer.max_tokens < 1,
+            "the writer's max_tokens must be at least 1",
+        ),
         (recipe.writer.shown < 0, "the writer's shown cannot be negative"),
         (screening.orders < 1, "[screening] orders must be at least 1"),
         (not 0 <= screening.needed <= 1, "[screening] needed must be between 0 and 1"),
+        (not 0 <= screening.margin < 1, "[screening] margin must be at least 0 and below 1"),
         (not 0 < screening.jaccard <= 1, "[screening] jaccard must be above 0 and at most 1"),
         (not 0 < screening.cosine <= 1, "[screening] cosine must be above 0 and at most 1"),
         (not 0 <= stop.min_yield <= 1, "[stop] min_yield must be between 0 and 1"),
@@ -296,11 +321,12 @@ audience = "graduate students of climate science"
 
 [writer]
 model = "local:smollm2"                 # local:HUB_ID_OR_FOLDER or openai:MODEL
-# base_url = "http://localhost:8000/v1"
+# base_url = "http://localhost:8000/v1" # gets your API key only if you allow it: see docs/how-to/api-models.md
 # dtype = "bfloat16"
 temperature = 0.7
-max_tokens = 400
-brief = true                            # short prompts, for very small models
+# max_tokens = 1000                     # room for an answer; by default 400 with brief prompts, else 1000
+# brief = true                          # short prompts; by default for models below 3 billion parameters
+# reasoning_effort = "low"              # how much a model behind a server is to think
 # examples = "primer"                   # a question file whose questions are shown as examples
 # shown = 2                             # of each kind and level
 # price_in = 0.15                       # US dollars per million tokens, for cost and budget
@@ -324,8 +350,9 @@ other_documents = false                 # true: only passages of other documents
 without = []                            # names of checks to leave out: climassay generate checks
 entailment = ""                         # "bundled", "nli:MODEL" ...: does the passage support the answer?
 consistency = "writer"                  # who answers the questions again: writer, a model, or "" for nobody
-orders = 4                              # of the options
-needed = 1.0                            # share of the orders that must be answered right
+orders = 4                              # small models: orders of the options,
+needed = 1.0                            # share of them that must be answered right,
+margin = 0.2                            # least lead of the marked option over the next one
 jaccard = 0.8                           # near-duplicates: common word triples ...
 cosine = 0.92                           # ... and similarity of meaning
 language = "en"
@@ -336,8 +363,11 @@ language = "en"
 # threshold = 0.5                       # by default the validator's own
 
 [masker]
-use = "statistics"                      # or the file of a trained masker, or prompted:MODEL
+use = ""                                # the writer's own term; or statistics, a trained masker's file, prompted:MODEL
 # glossary = "terms.txt"
+
+[profile]
+name = "auto"                           # how models are asked, by their size; or small, strong
 
 [stop]
 # cost = 5.0                            # US dollars

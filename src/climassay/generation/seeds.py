@@ -51,14 +51,14 @@ class SeedSampler:
     """
 
     def __init__(
-        self, group: CollectionGroup, *, seed: int = 0, suitable: Callable[[str], str | None] | None = None
+        self, group: CollectionGroup, *, seed: int = 0, suitable: Callable[[Passage], str | None] | None = None
     ) -> None:
         """Prepare to sample; books are read when they are first asked for, one at a time.
 
         Args:
             group: Where the books are.
             seed: Another one gives other orders.
-            suitable: From a passage's text to why no question should be written from it, in a few words, or to None;
+            suitable: From a passage to why no question should be written from it, in a few words, or to None;
                 by default every passage is suitable.
         """
         self._group = group
@@ -115,7 +115,7 @@ class SeedSampler:
             collection = self._holders[book]
             places = []
             for passage in collection.document_passages(book):
-                fault = None if self._suitable is None else self._suitable(passage.text)
+                fault = None if self._suitable is None else self._suitable(passage)
                 if fault is None:
                     places.append(_Place(passage.id, _section(passage)))
                 else:

@@ -13,6 +13,7 @@ from climassay.corpus.documents import Passage
 from climassay.errors import InputError
 from climassay.grounding.citing import AnswerSentence, ground_text, written
 from climassay.models.contract import GenerationRequest, Generator, Sampling, Usage
+from climassay.models.profiles import ProfileSettings, profile_of
 from climassay.prompts import Prompt, load_prompt
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def answer_question(
     sentences: int = 3,
     prompt: Prompt | None = None,
     sampling: Sampling | None = None,
+    profile: ProfileSettings | None = None,
 ) -> GroundedAnswer:
     """Answer a question from the passages of one or several collections.
 
@@ -84,8 +86,10 @@ def answer_question(
         min_cosine: Similarity to the question below which a passage is not relevant; by default the measured threshold
             of the collection's encoder.
         sentences: At most so many are asked for.
-        prompt: Template with ``question``, ``sources`` (``number``, ``citation``, ``text``) and ``sentences``.
+        prompt: Template with ``question``, ``sources`` (``number``, ``citation``, ``text``), ``sentences`` and
+            ``brief`` (whether the model is a small one).
         sampling: How the model writes; greedy with room for the sentences by default.
+        profile: How the model is asked; by default its size decides.
 
     Raises:
         InputError: The question is empty.
@@ -96,14 +100,16 @@ def answer_question(
     sources = tuple(Source(number, hit.passage, hit.cosine) for number, hit in enumerate(hits, start=1))
     if not sources:
         return GroundedAnswer(question, False, (), (), model.name, model.fingerprint)
+    manner = profile_of(model, profile)
     rendered = (prompt or load_prompt("ask")).render(
         question=question,
         sentences=sentences,
+        brief=manner.brief,
         sources=[{"number": s.number, "citation": s.citation, "text": s.passage.text} for s in sources],
     )
     request = GenerationRequest(
         rendered.messages,
-        sampling or Sampling(max_tokens=60 * sentences),
+        sampling or Sampling(max_tokens=manner.sentence_tokens * sentences),
         assistant_prefix=rendered.assistant_prefix,
     )
     completion = model.generate([request])[0]
@@ -115,7 +121,9 @@ def answer_question(
     refused = _is_refusal(completion.text)
     cut = completion.finish_reason == "length"
     encoder = collections.encoder
-    found, removed = ((), 0) if refused else ground_text(completion.text, cut=cut, sources=sources, encoder=encoder)
+    found, removed = (
+        ((), 0) if refused else ground_text(completion.text, cut=cut, sources=sources, encoder=encoder, given=question)
+    )
     return GroundedAnswer(
         question=question,
         enough_information=not refused,

@@ -66,16 +66,32 @@ class AnswerSentence:
     """Parallel to ``citations``: probability that the cited passage entails the sentence, None where that was not
     measured; empty where nothing was (see :mod:`climassay.grounding.faithfulness`)."""
 
+    @property
+    def body(self) -> str:
+        """The text without the full stop, question or exclamation mark that ends it, before which citations stand."""
+        return self.text.rstrip(".!?\u2026")
+
+    @property
+    def stop(self) -> str:
+        """What :attr:`body` leaves out; often empty."""
+        return self.text[len(self.body) :]
+
 
 def written(sentence: AnswerSentence) -> str:
-    """A sentence with its citations and marks, as it is shown in running text."""
+    """A sentence with its citations and marks before its full stop, as it is shown in running text."""
     numbers = "".join(f" [{number}]" for number in sentence.citations)
     foreign = f" ({', '.join(sentence.foreign_numbers)} not in the cited passage)" if sentence.foreign_numbers else ""
-    return sentence.text + numbers + foreign + (f" {IN_HOUSE_MARK}" if sentence.in_house else "")
+    return sentence.body + numbers + foreign + (f" {IN_HOUSE_MARK}" if sentence.in_house else "") + sentence.stop
 
 
 def ground_text(
-    text: str, *, cut: bool, sources: Sequence[NumberedPassage], encoder: Encoder | None
+    text: str,
+    *,
+    cut: bool,
+    sources: Sequence[NumberedPassage],
+    encoder: Encoder | None,
+    given: str = "",
+    loops: bool = True,
 ) -> tuple[tuple[AnswerSentence, ...], int]:
     """Sentences with citations that exist, and the number of citations removed.
 
@@ -84,11 +100,14 @@ def ground_text(
         cut: Whether it was cut off, so that its last sentence is not whole.
         sources: The passages that lay before the model; none where it had none.
         encoder: Compares sentences with passages; None attributes nothing and measures no support.
+        given: What the text is about, for example a claim: its quantities may be named whatever is cited.
+        loops: Whether to take out sentences that repeat themselves, as very small models do. Others repeat words where
+            they list the figures of several periods.
     """
     pieces = _pieces(text)
     if cut and len(pieces) > 1:
         pieces = pieces[:-1]
-    pieces = [piece for piece in pieces if not _is_loop(piece.text)]
+    pieces = [piece for piece in pieces if not (loops and _is_loop(piece.text))]
     known = {source.number for source in sources}
     removed = sum(number not in known for piece in pieces for number in piece.numbers)
     if not pieces:
@@ -97,7 +116,7 @@ def ground_text(
         support = np.zeros((len(pieces), len(sources)))
     else:
         support = _support([piece.text for piece in pieces], sources, encoder)
-    return tuple(_attribute(piece, row, sources) for piece, row in zip(pieces, support, strict=True)), removed
+    return tuple(_attribute(piece, row, sources, given) for piece, row in zip(pieces, support, strict=True)), removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +165,13 @@ def _support(texts: Sequence[str], sources: Sequence[NumberedPassage], encoder: 
     return np.asarray(np.clip(np.stack(columns, axis=1), 0.0, 1.0))
 
 
-def _attribute(piece: _Piece, support: np.ndarray, sources: Sequence[NumberedPassage]) -> AnswerSentence:
+def _attribute(piece: _Piece, support: np.ndarray, sources: Sequence[NumberedPassage], given: str) -> AnswerSentence:
     texts = {source.number: source.passage.text for source in sources}
     numbers = list(texts)
     cited = tuple(number for number in piece.numbers if number in texts)
     if cited:
         best = max(float(support[numbers.index(number)]) for number in cited)
-        foreign = foreign_quantities(piece.text, [texts[number] for number in cited])
+        foreign = foreign_quantities(piece.text, [given, *(texts[number] for number in cited)])
         return AnswerSentence(piece.text, cited, "model", False, best, foreign)
     if not numbers:
         return AnswerSentence(piece.text, (), "none", True, 0.0)

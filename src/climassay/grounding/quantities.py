@@ -15,12 +15,17 @@ When a passage has a quantity of a sentence:
 - A number without a unit may have any unit in the passage.
 - A number with a minus sign needs one in the passage; without one, words ("fell by") may carry the sign.
 - "37 Gt" beside "annual" or "each year" is as good as "37 Gt per year".
+- A bound ("more than 3 K", "at most 2 °C") needs a figure on its side and near enough to be summed up by it, or the
+  same bound; never the opposite one. "Below" and "above" also take the figure itself: thresholds are named so. "Over"
+  is a bound but for years, times, lengths and areas, over which something may happen or extend.
+- Years take no unit from what follows: "from 1.3 mm in 1901 to 1971 to 3.7 mm".
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 from climassay.grounding.units import CLOSING_BRACKET, Unit, money_before, read_magnitude, read_unit
 
@@ -31,7 +36,30 @@ _NUMBER = re.compile(
     rf"|\b(?:{'|'.join(_WORDS)})\b",
     re.IGNORECASE,
 )
+_UNDER = r"less|fewer|lower|smaller|below|under"
+_OVER = r"more|greater|higher|larger|above|over"
+_BOUNDS = tuple(
+    (
+        re.compile(rf"(?:{before})(?:\s*(?:about|around|roughly|approximately|some|an estimated))?\s*$", re.IGNORECASE),
+        bound,
+    )
+    for before, bound in (
+        (r"≥|>=|\bat\s+least|\b(?:no|not)\s+(?:less|fewer|lower)\s+than|\ba\s+minimum\s+of", (1, True)),
+        (r"≤|<=|\bat\s+most|\bup\s+to|\b(?:no|not)\s+(?:more|greater|higher)\s+than|\ba\s+maximum\s+of", (-1, True)),
+        (rf">|\b(?:{_OVER})\s+than|\bover", (1, False)),
+        (rf"<|\b(?:{_UNDER})\s+than", (-1, False)),
+        (r"\b(?:above|exceed(?:s|ed|ing)?)", (1, True)),
+        (r"\b(?:below|under)", (-1, True)),
+    )
+)
+"""Words before a number that make it a bound: its side (1: up, -1: down), and whether it takes the figure itself."""
+_BOUND_BEHIND = re.compile(rf"\s*(?:(?P<over>or\s+(?:{_OVER}))|or\s+(?:{_UNDER}))\b(?!\s+than)", re.IGNORECASE)
+_WORD_SIGN = re.compile(r"\b(?:minus|negative)\s+$", re.IGNORECASE)
 _YEAR_LIKE = re.compile(r"[12]\d{3}")
+_IN_YEAR = re.compile(r"\b(?:in|since|until|years?)\s+$", re.IGNORECASE)
+_BETWEEN = re.compile(r"\bbetween\s+$", re.IGNORECASE)
+_EXTENTS = ("time", "days", "span", "length", "area", "angle")
+"""Kinds of unit over which something may happen or extend."""
 _SIGN = re.compile(r"(?:^|(?<=[\s(\[~≈<>=]))[-−–]$")
 _YEARLY = re.compile(r"\b(?:annual(?:ly)?|yearly|(?:per|a|each|every) year)\b|\byr\b|/yr", re.IGNORECASE)
 _NEAR = 80
@@ -77,6 +105,12 @@ class Quantity:
     """Written as a plain whole number: no decimals, no magnitude."""
     yearly: bool
     """Whether "annual", "each year" or the like stands near."""
+    bound: tuple[int, bool] | None = None
+    """The side that it bounds (1: more, -1: less) and whether the value itself is meant too; None for a plain one."""
+    bounded: str = ""
+    """As written with what makes it a bound; empty for a plain figure."""
+    positive: bool = False
+    """Whether a plus sign stands before it."""
 
 
 def quantities(text: str) -> tuple[Quantity, ...]:
@@ -92,24 +126,29 @@ def foreign_quantities(sentence: str, passages: Sequence[str]) -> tuple[str, ...
 
     Args:
         sentence: What was written, citations included or not.
-        passages: The texts it rests on.
+        passages: The texts it rests on; also those that it answers, such as the claim, whose figures may be repeated.
     """
-    known = [quantity for passage in passages for quantity in _read(passage)]
+    known = [quantity for text in passages for quantity in _read(text)]
     foreign = (quantity for quantity in quantities(sentence) if not any(_has(other, quantity) for other in known))
-    return tuple(dict.fromkeys(quantity.text for quantity in foreign))
+    return tuple(dict.fromkeys(quantity.bounded or quantity.text for quantity in foreign))
 
 
 def _has(known: Quantity, wanted: Quantity) -> bool:
     """Whether the quantity ``known`` of a passage backs the quantity ``wanted`` of a sentence."""
-    if wanted.value < 0 <= known.value:
+    if wanted.value < 0 <= known.value or (wanted.positive and known.value < 0):
         return False
-    if wanted.unit is None:
-        if known.unit is not None or wanted.whole:
-            return abs(known.value) == abs(wanted.value)
-        return _rounds_to(known.value, wanted)
-    if known.unit is None or not _comparable(known, wanted):
+    if wanted.bound is not None and known.bound is not None and wanted.bound[0] != known.bound[0]:
         return False
-    return _rounds_to(known.value * known.unit.factor / wanted.unit.factor, wanted)
+    value = known.value
+    if wanted.unit is not None:
+        if known.unit is None or not _comparable(known, wanted):
+            return False
+        value *= known.unit.factor / wanted.unit.factor
+    if wanted.bound is not None and known.bound is None:
+        return _within(value, wanted, *wanted.bound)
+    if wanted.unit is None and (known.unit is not None or wanted.whole):
+        return abs(value) == abs(wanted.value)
+    return _rounds_to(value, wanted)
 
 
 def _comparable(known: Quantity, wanted: Quantity) -> bool:
@@ -117,6 +156,18 @@ def _comparable(known: Quantity, wanted: Quantity) -> bool:
         return False
     rates = {known.unit.rate, wanted.unit.rate}
     return len(rates) == 1 or (rates == {"", "yr"} and known.yearly and wanted.yearly)
+
+
+def _within(value: float, wanted: Quantity, side: int, inclusive: bool) -> bool:
+    """Whether a figure lies on the side of a bound, less than one unit of the bound's last digit that is no 0 away."""
+    bound = wanted.value
+    if bound >= 0:
+        value = abs(value)  # "fell by more than 3 K" may stand for -3.4 K
+    step = wanted.step
+    while bound and wanted.whole and bound % (10 * step) == 0:
+        step *= 10
+    beyond = side * (value - bound)
+    return 1e-9 * step < beyond <= step * (1 + 1e-9) or (inclusive and _rounds_to(value, wanted))
 
 
 def _rounds_to(value: float, wanted: Quantity) -> bool:
@@ -139,8 +190,10 @@ def _read(text: str) -> tuple[Quantity, ...]:
     """All quantities, number words without a unit included."""
     plain = text.translate(_CHARACTERS)
     places = list(_places(text, plain))
+    years = _years(plain, places)
     for left in range(len(places) - 2, -1, -1):
-        places[left] = _from_the_right(plain, places[left], places[left + 1])
+        if left not in years:
+            places[left] = _from_the_right(plain, places[left], places[left + 1])
     passed_on = False
     for right in range(1, len(places)):
         before, places[right] = (
@@ -148,7 +201,33 @@ def _read(text: str) -> tuple[Quantity, ...]:
             _from_the_left(plain, places[right - 1], places[right], passed_on=passed_on),
         )
         passed_on = places[right] is not before
-    return tuple(place.quantity for place in places)
+    return tuple(_without_extent(place) for place in places)
+
+
+def _years(plain: str, places: Sequence[_Place]) -> set[int]:
+    """Which places are years for sure: two that make a period, and one that something happened in."""
+    found: set[int] = set()
+    for number, (left, right) in enumerate(pairwise(places)):
+        if not left.year_like:
+            continue
+        gap, before = plain[left.end : right.start], plain[max(0, left.start - 12) : left.start]
+        joined = _RANGE.fullmatch(gap) or (gap.strip() == "and" and _BETWEEN.search(before))
+        if joined and right.year_like and left.quantity.value < right.quantity.value:
+            found |= {number, number + 1}
+        elif _IN_YEAR.search(before) and abs(right.quantity.value) < 1000:
+            found.add(number)  # but "in 1500 to 2500 mm"
+    return found
+
+
+def _without_extent(place: _Place) -> Quantity:
+    """A place's quantity; one that something happens or extends over is no bound."""
+    quantity = place.quantity
+    extent = place.year_like or (
+        quantity.unit is not None and quantity.unit.kind in _EXTENTS and not quantity.unit.rate
+    )
+    if extent and quantity.bounded[:4].lower() == "over":
+        return replace(quantity, bound=None, bounded="")
+    return quantity
 
 
 def _places(text: str, plain: str) -> Iterator[_Place]:
@@ -169,7 +248,11 @@ def _place(text: str, plain: str, match: re.Match[str]) -> _Place:
     if number == "one" and unit is not None and unit.kind in ("time", "days"):
         unit, end = None, match.end()  # "one day" is seldom a measurement
     negative = not year_like and bool(_SIGN.search(plain[max(0, start - 2) : start]))
-    start -= negative
+    positive = plain[start - 1 : start] == "+" and not plain[: start - 1].endswith(tuple("0123456789"))
+    start -= negative or positive
+    if not negative and (spelled := _WORD_SIGN.search(plain[max(0, start - 10) : start])):
+        negative, start = True, start - len(spelled[0])
+    bound, first, last = _bound(plain, start, end)
     decimals = len(number.partition(".")[2])
     value = _WORDS.get(number) or float(number.replace(",", "").replace(" ", ""))
     quantity = Quantity(
@@ -179,8 +262,22 @@ def _place(text: str, plain: str, match: re.Match[str]) -> _Place:
         unit=unit,
         whole=not decimals and magnitude == 1,
         yearly=bool(_YEARLY.search(plain[max(0, start - _NEAR) : end + _NEAR])),
+        bound=bound,
+        bounded=text[first:last].strip() if bound else "",
+        positive=positive,
     )
     return _Place(start, end, quantity, magnitude, year_like and unit is None and magnitude == 1)
+
+
+def _bound(plain: str, start: int, end: int) -> tuple[tuple[int, bool] | None, int, int]:
+    """What the words around a number make it a bound of, and where number and words begin and end."""
+    before = plain[max(0, start - 40) : start]
+    for pattern, bound in _BOUNDS:
+        if found := pattern.search(before):
+            return bound, start - len(found[0]), end
+    if behind := _BOUND_BEHIND.match(plain, end):
+        return (1 if behind["over"] else -1, True), start, behind.end()
+    return None, start, end
 
 
 def _from_the_right(plain: str, left: _Place, right: _Place) -> _Place:

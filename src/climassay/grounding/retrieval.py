@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Hit, Passage
-from climassay.corpus.relevance import RELEVANCE_COSINE
-from climassay.corpus.search import RRF_CONSTANT, SearchMode
+from climassay.corpus.relevance import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, RELEVANCE_COSINE
+from climassay.corpus.search import CANDIDATES, RRF_CONSTANT, SearchMode, weighted_sum
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
 from climassay.workspace import Workspace
@@ -32,18 +32,21 @@ class CollectionGroup:
             min_cosine: Similarity below which a passage is not relevant; None takes the threshold measured for each
                 collection's encoder (``climassay.corpus.RELEVANCE_COSINE``), or none where it was not measured.
         """
-        rankings = []
-        for collection in self.collections:
-            limit = RELEVANCE_COSINE.get(collection.settings.encoder) if min_cosine is None else min_cosine
-            rankings.append(collection.search(query, k=k, min_cosine=limit))
-        return _fuse(rankings, k)
+        limits = [
+            RELEVANCE_COSINE.get(collection.settings.encoder) if min_cosine is None else min_cosine
+            for collection in self.collections
+        ]
+        return self._ranked([query], k, limits, "hybrid")[0]
 
     def search_many(
         self, queries: Sequence[str], *, k: int, min_cosine: float | None = None, mode: SearchMode = "hybrid"
     ) -> list[list[Hit]]:
         """The best passages for many queries.
 
-        Rankings of several collections are fused by reciprocal rank: their scores need not be comparable.
+        Passages of several collections are ranked together, so that a collection has a place for each passage that is
+        better than those of the others, and none for being asked. ``hybrid`` divides cosines and BM25 scores by their
+        greatest ones over all collections; where encoders differ, what a cosine has beyond the threshold of its encoder
+        stands for it (:data:`~climassay.corpus.relevance.RELEVANCE_COSINE`). ``rrf`` fuses the ranks.
 
         Args:
             queries: Texts to search for.
@@ -51,10 +54,47 @@ class CollectionGroup:
             min_cosine: Leave out passages less similar than this; None keeps all.
             mode: See :meth:`climassay.corpus.Collection.search_many`.
         """
-        rankings = [
-            collection.search_many(queries, k=k, min_cosine=min_cosine, mode=mode) for collection in self.collections
+        return self._ranked(queries, k, [min_cosine] * len(self.collections), mode)
+
+    def _ranked(
+        self, queries: Sequence[str], k: int, limits: Sequence[float | None], mode: SearchMode
+    ) -> list[list[Hit]]:
+        several = len(self.collections) > 1
+        pairs = list(zip(self.collections, limits, strict=True))
+        depth = max(CANDIDATES, k) if several else k
+        found = [one.search_many(queries, k=depth, min_cosine=limit, mode=mode) for one, limit in pairs]
+        if not several:
+            return found[0]
+        if mode == "rrf":
+            return [_fuse(lists, k) for lists in zip(*found, strict=True)]
+        by_words = [one.search_many(queries, k=depth, mode="bm25") for one in self.collections if mode == "hybrid"]
+        return [
+            self._together(
+                [hits[number] for hits in found], [hit for hits in by_words for hit in hits[number]], k, mode
+            )
+            for number in range(len(queries))
         ]
-        return [_fuse(lists, k) for lists in zip(*rankings, strict=True)]
+
+    def _together(
+        self, rankings: Sequence[Sequence[Hit]], by_words: Sequence[Hit], k: int, mode: SearchMode
+    ) -> list[Hit]:
+        """The best hits of all collections for one query; a passage that several hold stands once."""
+        hits = {hit.passage.id: hit for ranking in rankings for hit in ranking}
+        if mode == "bm25":
+            scores = {item: hit.score for item, hit in hits.items()}
+        else:
+            encoders = [collection.settings.encoder for collection in self.collections]
+            floors = [RELEVANCE_COSINE.get(name, 0.0) if len(set(encoders)) > 1 else 0.0 for name in encoders]
+            near = {
+                hit.passage.id: ((hit.cosine or 0.0) - floor) / (1 - floor)
+                for ranking, floor in zip(rankings, floors, strict=True)
+                for hit in ranking
+            }
+            words = {hit.passage.id: hit.score for hit in by_words if hit.passage.id in hits}
+            weights = [DENSE_WEIGHT.get(name, DEFAULT_DENSE_WEIGHT) for name in encoders]
+            scores = near if mode == "dense" else weighted_sum(near, words, sum(weights) / len(weights))
+        best = sorted(scores, key=lambda item: (-scores[item], -(hits[item].cosine or 0.0), item))[:k]
+        return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best, start=1)]
 
     def document_passages(self, document: str) -> list[Passage]:
         """All passages of a document of one of the collections, in its order.
@@ -75,9 +115,7 @@ class CollectionGroup:
 
 
 def _fuse(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
-    """Best hits of several rankings, one ranking as it is; equals by similarity, then by id."""
-    if len(rankings) == 1:
-        return list(rankings[0])
+    """Best hits of several rankings by reciprocal rank; equals by similarity, then by id."""
     scored = [(1 / (RRF_CONSTANT + hit.rank), hit) for hits in rankings for hit in hits]
     scored.sort(key=lambda pair: (-pair[0], -(pair[1].cosine or 0.0), pair[1].passage.id))
     return [replace(hit, rank=rank, score=score) for rank, (score, hit) in enumerate(scored[:k], start=1)]

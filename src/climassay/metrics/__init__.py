@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from climassay.metrics.facts import Answered, Fact, FactMetric, FactScores, fact_scores
     from climassay.metrics.facts_splitting import ModelSplitter, split_facts
     from climassay.metrics.factual_accuracy import PromptedSupport, factual_accuracies
+    from climassay.metrics.judged_accuracy import Judgement, judge_answers
     from climassay.metrics.window_calibration import (
         LabelledAnswer,
         WindowCalibration,
@@ -53,6 +54,7 @@ _PLACES = {
     "facts": ("Answered", "Fact", "FactMetric", "FactScores", "fact_scores"),
     "facts_splitting": ("ModelSplitter", "split_facts"),
     "factual_accuracy": ("PromptedSupport", "factual_accuracies"),
+    "judged_accuracy": ("Judgement", "judge_answers"),
     "window_calibration": (
         "LabelledAnswer",
         "WindowCalibration",
@@ -76,6 +78,7 @@ __all__ = [
     "FactMetric",
     "FactScores",
     "HeadEntailment",
+    "Judgement",
     "LabelledAnswer",
     "ModelSplitter",
     "PromptedEntailment",
@@ -95,6 +98,7 @@ __all__ = [
     "fact_scores",
     "factual_accuracies",
     "factual_accuracy",
+    "judge_answers",
     "load_entailment",
     "nearest_part",
     "phrase_similarities",

@@ -1,15 +1,18 @@
 """All text metrics of a table of answers, each with its mean and interval."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from climassay.errors import InputError
+from climassay.errors import InputError, ModelError
 from climassay.metrics.bert_score import bert_score
 from climassay.metrics.bleu import bleu, bleu_each, bleu_signature, character_bleu, character_bleu_each
 from climassay.metrics.exact_match import exact_match, exact_match_normalised
+from climassay.metrics.judged_accuracy import Judgement, judge_answers
 from climassay.metrics.phrase_similarity import WINDOW, ClozeAnswer, phrase_similarities, phrases, sentence_encoder
+from climassay.models.contract import Generator
 from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.prompts import Prompt
 from climassay.questions.rows import Row, parse_rows, read_bytes
 from climassay.statistics import Estimate, mean_estimate, proportion
 
@@ -24,6 +27,8 @@ class AnswerRow:
     """Empty where the model gave none; it scores as it is."""
     statement: str = ""
     """The cloze statement with its gap; empty for freeform answers."""
+    question: str = ""
+    """What was asked; empty where the file does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +64,16 @@ class AnswerScores:
     pooled: Mapping[str, float]
     """BLEU of all rows together, which is not the mean of the rows' BLEU."""
     sources: Mapping[str, str]
-    """What computed a metric: an encoder's name, sacreBLEU's signature."""
+    """What computed a metric: an encoder's name, sacreBLEU's signature, the judge."""
+    judgements: Mapping[int, Judgement] = field(default_factory=dict)
+    """What the judge said, by place of the row; empty without one. Failures have no score and count in no mean."""
 
 
 ANSWER_METRICS: Mapping[str, AnswerMetric] = {
     "bleu_char": AnswerMetric("BLEU (characters)", cloze=False),
     "bleu": AnswerMetric("BLEU (words)", cloze=False),
     "bert_score": AnswerMetric("BERTScore (F1)", cloze=False),
+    "judged_accuracy": AnswerMetric("accuracy as judged", cloze=False),
     "exact_match": AnswerMetric("exact match", cloze=True, binary=True),
     "exact_match_normalised": AnswerMetric("exact match, normalised", cloze=True, binary=True),
     "phrase_similarity": AnswerMetric("phrase similarity", cloze=True),
@@ -78,7 +86,7 @@ def read_answers(path: str | Path) -> AnswerTable:
 
     Args:
         path: Columns ``reference`` and ``answer``; ``statement`` (or a ``question`` with a gap) for cloze answers;
-            ``id`` where there is one.
+            ``question`` for the judge; ``id`` where there is one.
 
     Raises:
         InputError: The file cannot be read, lacks a column, or has no usable row.
@@ -112,7 +120,9 @@ def _row(row: Row, number: int) -> AnswerRow:
         statement = cells["question"]
     if statement:
         phrases(statement, reference, "")
-    return AnswerRow(cells.get("id") or str(number), reference, cells.get("answer", ""), statement)
+    return AnswerRow(
+        cells.get("id") or str(number), reference, cells.get("answer", ""), statement, cells.get("question", "")
+    )
 
 
 def _has_gap(text: str, reference: str) -> bool:
@@ -130,6 +140,8 @@ def score_answers(
     encoder: str = BUNDLED_ENCODER,
     window: int | None = WINDOW,
     seed: int = 0,
+    judge: Generator | None = None,
+    judge_prompt: Prompt | None = None,
 ) -> AnswerScores:
     """Score answers by the metrics that go with them.
 
@@ -140,10 +152,14 @@ def score_answers(
         encoder: For BERTScore and phrase similarity.
         window: Words on each side of a gap; None is the whole statement.
         seed: Of the bootstrap.
+        judge: A strong model for ``judged_accuracy`` (:mod:`climassay.metrics.judged_accuracy`), which is left out
+            without one.
+        judge_prompt: The judge's template; the built-in one by default.
 
     Raises:
-        InputError: No rows, a name that is no metric, or phrase similarity without any statement.
-        ModelError: The encoder cannot be loaded.
+        InputError: No rows, a name that is no metric, phrase similarity without any statement, or judged accuracy
+            without a judge or without any question.
+        ModelError: The encoder cannot be loaded, or the judge failed for every answer.
     """
     if not rows:
         raise InputError("There are no answers to score.")
@@ -153,7 +169,19 @@ def score_answers(
     scores: dict[str, tuple[float | None, ...]] = {}
     means: dict[str, Estimate] = {}
     pooled: dict[str, float] = {}
-    for name in dict.fromkeys(metrics) if metrics is not None else ANSWER_METRICS:
+    judgements: dict[int, Judgement] = {}
+    wanted = [*(metrics if metrics is not None else ANSWER_METRICS), *(("judged_accuracy",) if judge else ())]
+    for name in dict.fromkeys(wanted):
+        if name == "judged_accuracy":
+            if judge is not None:
+                judgements = _judged(rows, judge, judge_prompt)
+                scores[name] = tuple(
+                    one.score if (one := judgements.get(place)) else None for place in range(len(rows))
+                )
+                means[name] = mean_estimate([score for score in scores[name] if score is not None], seed=seed)
+            elif metrics is not None:
+                raise InputError("Judged accuracy needs a judge: name a strong model (--judge openai:NAME).")
+            continue
         places = _places(rows, name, asked=metrics is not None)
         if not places:
             continue
@@ -165,7 +193,21 @@ def score_answers(
         means[name] = proportion(round(sum(values)), len(values)) if binary else mean_estimate(values, seed=seed)
         if name in _POOLED:
             pooled[name] = _POOLED[name]([row.reference for row in chosen], [row.answer for row in chosen])
-    return AnswerScores(tuple(rows), scores, means, pooled, {name: _source(name, encoder, window) for name in scores})
+    sources = {
+        name: judge.name if judge and name == "judged_accuracy" else _source(name, encoder, window) for name in scores
+    }
+    return AnswerScores(tuple(rows), scores, means, pooled, sources, judgements)
+
+
+def _judged(rows: Sequence[AnswerRow], judge: Generator, prompt: Prompt | None) -> dict[int, Judgement]:
+    places = [place for place, row in enumerate(rows) if row.question.strip() and not row.statement]
+    if not places:
+        raise InputError("Judged accuracy needs the questions: a column question beside reference and answer.")
+    items = [(rows[place].question, rows[place].reference, rows[place].answer) for place in places]
+    found = judge_answers(items, judge, prompt=prompt)
+    if all(one.verdict is None for one in found):
+        raise ModelError(f"The judge failed for every answer: {found[0].error}")
+    return dict(zip(places, found, strict=True))
 
 
 _POOLED: Mapping[str, Callable[[list[str], list[str]], float]] = {"bleu_char": character_bleu, "bleu": bleu}

@@ -1,12 +1,11 @@
-"""Which claims say the same, so that they never stand on both sides of a split."""
+"""Which claims are too much alike to stand on both sides of a split."""
 
-import hashlib
-import re
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from climassay.claim_identity import bare_words
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
 
@@ -14,12 +13,6 @@ IntArray = NDArray[np.int64]
 
 SIMILAR = 0.9
 """Cosine from which on two claims count as one."""
-
-
-def claim_id(text: str) -> str:
-    """Hash of a text's words, 12 hexadecimal digits: the same for any case, blanks and punctuation."""
-    words = re.findall(r"\w+", text.casefold())
-    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
 
 
 def claim_groups(claims: Sequence[str], encoder: Encoder | None = None, *, similar: float = SIMILAR) -> IntArray:
@@ -38,7 +31,7 @@ def claim_groups(claims: Sequence[str], encoder: Encoder | None = None, *, simil
     leaders = np.arange(len(claims))
     first: dict[str, int] = {}
     for place, claim in enumerate(claims):
-        _join(leaders, place, first.setdefault(claim_id(claim), place))
+        _join(leaders, place, first.setdefault(bare_words(claim), place))
     if encoder is not None and len(claims):
         vectors = encoder.encode(list(claims))
         for one, other in zip(*np.nonzero(np.triu(vectors @ vectors.T >= similar, 1)), strict=True):

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from climassay.corpus.excerpts import excerpt
 from climassay.corpus.sentences import split_sentences
-from climassay.models.calibration import BLANK, calibrate
+from climassay.models.calibration import BLANK, option_probabilities
 from climassay.models.contract import Encoder, OptionRequest, OptionScorer, OptionScores
+from climassay.models.profiles import profile_of
 from climassay.prompts import Prompt, load_prompt
 
 RELATIONS = ("confirms", "contradicts", "leaves open")
@@ -94,7 +95,7 @@ class PromptedEntailment:
         self,
         model: OptionScorer,
         *,
-        calibrated: bool = True,
+        calibrated: bool | None = None,
         encoder: Encoder | None = None,
         prompt: Prompt | None = None,
     ) -> None:
@@ -102,14 +103,14 @@ class PromptedEntailment:
 
         Args:
             model: Weighs the answers.
-            calibrated: Whether to take out what the model prefers without content.
+            calibrated: Whether to take out what the model prefers without content; by default as its profile says.
             encoder: Finds the part of a long premise that is nearest to the statement; None does it by shared words.
             prompt: Template of the question with the values ``premise`` and ``statement``; the built-in
                 ``entailment`` by default.
         """
         self.name = f"{model.name}, prompted"
         self._model = model
-        self._calibrated = calibrated
+        self._calibrated = profile_of(model).calibrated if calibrated is None else calibrated
         self._encoder = encoder
         self._prompt = prompt or load_prompt("entailment")
 
@@ -127,8 +128,9 @@ class PromptedEntailment:
             return [_shares(scores) for scores in self._model.option_logprobs(requests)]
         blank, *asked = self._model.option_logprobs([self._request(BLANK, BLANK), *requests])
         # Without the content-free answer nothing can be calibrated: an uncalibrated score among the others would not
-        # be comparable, so all of them are failures.
-        return [None if blank.error is not None else _shares(scores, blank) for scores in asked]
+        # be comparable, so all of them are failures. Answers that were generated are not calibrated at all.
+        lost = blank.error is not None and blank.method != "generated"
+        return [None if lost else _shares(scores, blank) for scores in asked]
 
     def _request(self, premise: str, statement: str) -> OptionRequest:
         rendered = self._prompt.render(premise=premise, statement=statement)
@@ -139,7 +141,7 @@ def _shares(scores: OptionScores, blank: OptionScores | None = None) -> Relation
     """Probabilities of the relations, relative to those of the content-free prompt where there is one."""
     if scores.error is not None:
         return None
-    return Relations(*calibrate(scores.logprobs, None if blank is None else blank.logprobs))
+    return Relations(*option_probabilities(scores, blank))
 
 
 def nearest_part(premise: str, statement: str, *, words: int = PREMISE_WORDS, encoder: Encoder | None = None) -> str:

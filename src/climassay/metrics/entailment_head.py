@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from climassay.claim_identity import words_id
 from climassay.errors import InputError
 from climassay.metrics.entailment import RELATIONS, Relations, nearest_parts
 from climassay.metrics.entailment_features import NAMES, PairFeatures, pair_features
@@ -45,7 +46,7 @@ class HeadSource:
     """On pairs of statements not fitted on: ``two_class_auroc``, ``two_class_accuracy``, ``two_class_constant``,
     ``accuracy``, ``constant``, ``macro_f1``, ``log_loss``, and ``turned_auroc`` on pairs made by rule."""
     trained_on: tuple[str, ...] = ()
-    """Ids of the statements (:func:`climassay.metrics.claim_groups.claim_id`), so that nobody tests on them."""
+    """Ids of the statements' words (:func:`climassay.claim_identity.words_id`), so that nobody tests on them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,9 +60,9 @@ class EntailmentHead:
     """Shape [relations]."""
     source: HeadSource
 
-    def knows(self, statement_id: str) -> bool:
-        """Whether the statement of this id was among the training data."""
-        return statement_id in self.source.trained_on
+    def knows(self, statement: str) -> bool:
+        """Whether a statement of these words was among the training data."""
+        return words_id(statement) in self.source.trained_on
 
     @property
     def reads_vectors(self) -> bool:

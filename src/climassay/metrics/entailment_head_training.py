@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from climassay.claim_identity import words_id
 from climassay.errors import InputError
 from climassay.metrics.claim_groups import claim_groups, group_folds, split_claims
 from climassay.metrics.entailment import RELATIONS
@@ -297,7 +298,7 @@ def _finish(
 ) -> EntailmentHead:
     everything = np.ones(len(lesson.relations), dtype=bool), np.ones(len(lesson.turned_relations), dtype=bool)
     weights, bias = _fit(lesson, *everything, _Setting(best.regularisation, best.turned_share, best.vectors))
-    statements = tuple(dict.fromkeys(pair.statement_id for pair in pairs))
+    statements = tuple(dict.fromkeys(words_id(pair.statement) for pair in pairs))
     source = HeadSource(
         encoder=encoder.name,
         encoder_fingerprint=encoder.fingerprint,

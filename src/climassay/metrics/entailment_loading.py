@@ -1,5 +1,6 @@
 """Entailment scorers by name."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -7,13 +8,20 @@ from climassay.errors import InputError
 from climassay.metrics.entailment import PromptedEntailment, RelationScorer
 from climassay.metrics.entailment_head import HeadEntailment, load_head
 from climassay.metrics.factual_accuracy import PromptedSupport
-from climassay.models.contract import Encoder, OptionScorer
+from climassay.models import load_model
+from climassay.models.contract import Encoder, Generator, OptionScorer
+from climassay.models.profiles import ProfileSettings, profile_of
 
 BUNDLED = "bundled"
 
 
 def load_entailment(
-    name: str = BUNDLED, *, model: OptionScorer | None = None, encoder: Encoder | None = None
+    name: str = BUNDLED,
+    *,
+    model: OptionScorer | None = None,
+    encoder: Encoder | None = None,
+    load: Callable[[str], Generator] = load_model,
+    profile: ProfileSettings | None = None,
 ) -> RelationScorer:
     """An entailment scorer by its name.
 
@@ -27,6 +35,8 @@ def load_entailment(
             - a file that ``climassay metrics train-entailment`` wrote.
         model: Used instead of loading ``MODEL``, for example one that is recorded.
         encoder: Of a head; loaded by its name if None.
+        load: From the name of a model to the model.
+        profile: Whether ``prompted:`` is calibrated, where the user has set it.
 
     Raises:
         InputError: The name is none of these, or the model gives no probabilities.
@@ -36,8 +46,10 @@ def load_entailment(
     if name == BUNDLED:
         return bundled_entailment() if encoder is None else HeadEntailment(load_head(), encoder, name="bundled")
     if kind in ("prompted", "supports") and rest:
-        asked = model or _option_scorer(rest)
-        return PromptedEntailment(asked) if kind == "prompted" else PromptedSupport(asked)
+        asked = model or _option_scorer(rest, load)
+        if kind == "supports":
+            return PromptedSupport(asked)
+        return PromptedEntailment(asked, calibrated=profile_of(asked, profile).calibrated)
     if kind == "nli" and rest:
         from climassay.metrics.entailment_classifier import load_classifier
 
@@ -63,10 +75,8 @@ def model_name(name: str) -> str | None:
     return rest if kind in ("prompted", "supports") and rest else None
 
 
-def _option_scorer(name: str) -> OptionScorer:
-    from climassay.models import load_model
-
-    model = load_model(name)
+def _option_scorer(name: str, load: Callable[[str], Generator]) -> OptionScorer:
+    model = load(name)
     if not isinstance(model, OptionScorer):
         raise InputError(f"{name} gives no probabilities of answers: take another model as entailment scorer.")
     return model

@@ -8,7 +8,6 @@ from typing import Any
 
 from climassay.errors import InputError
 from climassay.given_files import parse_json
-from climassay.metrics.claim_groups import claim_id
 from climassay.metrics.entailment import RELATIONS
 from climassay.questions.rows import Row, parse_rows, read_bytes
 
@@ -29,11 +28,6 @@ class LabelledPair:
     statement: str
     relation: int
     """Place in :data:`~climassay.metrics.entailment.RELATIONS`."""
-
-    @property
-    def statement_id(self) -> str:
-        """Hash of the statement's words."""
-        return claim_id(self.statement)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def unseen_pairs(pairs: Sequence[LabelledPair], scorer: RelationScorer) -> tuple
     """
     if not isinstance(scorer, HeadEntailment):
         return tuple(pairs)
-    left = tuple(pair for pair in pairs if not scorer.head.knows(pair.statement_id))
+    left = tuple(pair for pair in pairs if not scorer.head.knows(pair.statement))
     if not left:
         raise InputError("The head was trained on every statement of this file: give pairs that it does not know.")
     return left

@@ -3,13 +3,22 @@
 import re
 import unicodedata
 
+from climassay.claim_identity import folded_case
 from climassay.metrics.answer_pairs import Candidates, References, answer_pairs
 
+_POWER = re.compile(r"(?<=\d)(?:<sup>|(?=[⁻⁰¹²³⁴-⁹]))", re.IGNORECASE)
+"""Where an exponent of a number begins: 10² is not 102."""
 _MARKUP = re.compile(r"</?su[bp]>", re.IGNORECASE)
+_FRACTION = re.compile(r"(?=[¼-¾⅐-⅞])")
 _SIGNS = str.maketrans({"\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{NON-BREAKING HYPHEN}": "-", "\N{HYPHEN}": "-"})
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_WORD = re.compile(r"(?:(?<!\w)-(?=\.?\d))?(?:(?<![\w.])\.(?=\d))?\w+(?:(?<=\d)\.\d+)*(?:(?<=\d)%)?")
-"""Letters and digits; a digit also takes its point, its per cent, and a minus that nothing joins to a word before."""
+_SPELLED_SIGNS = {">=": "≥", "<=": "≤", "+/-": "±", "≃": "≈", "≅": "≈", "~": "≈", "⁄": "/"}
+_WORD = re.compile(
+    r"(?:(?<![\w.])\.(?=\d))?\w+(?:(?<=\d)\.\d+)*"  # words, and numbers with their point
+    r"|(?<!\w)[+-](?=\.?\d)|(?<!\w)(?<!\d )[+-](?= \.?\d)"  # signs of numbers, not dashes between them
+    r"|[<>≤≥≠=≈±%‰$€£^×]|(?<=\d)/(?=\d)|°(?! ?[cfk]\b)"
+)
+"""Words, numbers, and the marks without which a number would be another quantity."""
 _SHORTEST_PLURAL = 4
 """Letters of the shortest word whose last s may be a plural's: "CFCs" has four, "gas" has three."""
 _PLURAL_ENDINGS = (
@@ -52,10 +61,11 @@ def exact_match(references: References, candidates: Candidates) -> list[bool]:
 def exact_match_normalised(references: References, candidates: Candidates) -> list[bool]:
     """Whether each candidate is its reference up to case, punctuation and singular or plural; our addition.
 
-    Both are folded: markup of sub- and superscripts is removed, compatible characters become one (CO₂ and CO2), case
-    is dropped, and everything but letters, digits and what belongs to a number (its sign, point and per cent) separates
-    words. Two words match where they are equal or one can be the plural of the other, by rules for English, Latin and
-    Greek endings (aerosols, gases, stomata, nuclei, vortices, strata, hypotheses).
+    Both are folded: markup of subscripts is removed, compatible characters become one (CO₂ and CO2), case is dropped,
+    and everything but letters, digits and what belongs to a quantity (sign, comparator, point, exponent, per cent,
+    currency, case of a unit) separates words. Two words match where they are equal or one can be the plural of the
+    other, by rules for English, Latin and Greek endings (aerosols, gases, stomata, nuclei, vortices, strata,
+    hypotheses).
 
     Args:
         references: One string an item, or several of which one must match; two single strings are one item.
@@ -87,14 +97,17 @@ def _same(reference: str, candidate: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    folded = unicodedata.normalize("NFKC", _MARKUP.sub("", text)).translate(_SIGNS).casefold()
-    return _WORD.findall(_THOUSANDS.sub("", folded))
+    powered = _FRACTION.sub(" ", _MARKUP.sub("", _POWER.sub("^", text)))
+    plain = folded_case(" ".join(unicodedata.normalize("NFKC", powered).translate(_SIGNS).split()))
+    for spelled, sign in _SPELLED_SIGNS.items():
+        plain = plain.replace(spelled, sign)
+    return _WORD.findall(_THOUSANDS.sub("", plain))
 
 
 def _singulars(word: str) -> set[str]:
     """The word, and every word that it may be the plural of."""
     found = {word}
-    if len(word) < _SHORTEST_PLURAL or word.endswith(_NO_PLURALS) or not word[-1].isalpha():
+    if len(word) < _SHORTEST_PLURAL or word.endswith(_NO_PLURALS) or not word.isalpha():
         return found
     for ending, singulars in _PLURAL_ENDINGS:
         if word.endswith(ending):

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
 from climassay.metrics.entailment import Entailment, Relations, nearest_parts, supports
-from climassay.models.calibration import BLANK, calibrate
+from climassay.models.calibration import BLANK, option_probabilities
 from climassay.models.contract import Encoder, OptionRequest, OptionScorer
 from climassay.prompts import Prompt, load_prompt
 
@@ -139,16 +139,14 @@ class PromptedSupport:
         blank = None
         if self._calibrated:
             blank, *scores = self._model.option_logprobs([self._request(BLANK, BLANK), *requests])
-            if blank.error is not None:
-                return [None] * len(pairs)
         else:
             scores = self._model.option_logprobs(requests)
         found: list[Relations | None] = []
         for one in scores:
-            if one.error is not None:
+            if one.error is not None or (blank is not None and blank.error is not None and blank.method != "generated"):
                 found.append(None)
                 continue
-            supported, refuted = calibrate(one.logprobs, None if blank is None else blank.logprobs)
+            supported, refuted = option_probabilities(one, blank)
             found.append(Relations(supported, refuted, 0.0))
         return found
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from climassay.errors import InputError, ModelError
-from climassay.models.contract import OptionRequest, OptionScorer
+from climassay.models.contract import OptionRequest, OptionScorer, OptionScores
 
 BLANK = "N/A"
 """The text that says nothing where one has to do."""
@@ -25,7 +25,7 @@ def content_free_correction(
     scorer: OptionScorer,
     build_request: Callable[[str], OptionRequest],
     placeholders: Sequence[str] = PLACEHOLDERS,
-) -> tuple[float, ...]:
+) -> tuple[float, ...] | None:
     """What a model answers to a prompt without content, as one log-probability an option.
 
     Args:
@@ -34,7 +34,8 @@ def content_free_correction(
         placeholders: Such texts.
 
     Returns:
-        Log of the mean probability of each option, normalised over the options; for :func:`calibrate`.
+        Log of the mean probability of each option, normalised over the options; for :func:`option_probabilities`. None
+        where the model's answers are generated instead of scored.
 
     Raises:
         InputError: No placeholders.
@@ -42,11 +43,52 @@ def content_free_correction(
     """
     if not placeholders:
         raise InputError("A content-free correction needs at least one text that says nothing, for example N/A.")
-    scores = scorer.option_logprobs([build_request(text) for text in placeholders])
+    return correction_of(scorer.option_logprobs([build_request(text) for text in placeholders]))
+
+
+def correction_of(scores: Sequence[OptionScores]) -> tuple[float, ...] | None:
+    """The correction from the answers to prompts without content; see :func:`content_free_correction`.
+
+    Raises:
+        ModelError: None of the requests succeeded.
+    """
+    if any(score.method == "generated" for score in scores):
+        return None
     answered = [score.logprobs for score in scores if score.error is None]
     if not answered:
         raise ModelError(f"The content-free prompts could not be answered: {scores[0].error}")
     return mean_log_probabilities(answered)
+
+
+def option_probabilities(
+    scores: OptionScores, blank: "OptionScores | Sequence[float] | None" = None
+) -> tuple[float, ...]:
+    """Probabilities of a request's options, corrected by what the model answers without content.
+
+    An answer that was generated instead of scored is no distribution that a preference could be taken out of, and what
+    a model writes about a prompt without content is no preference: there nothing is corrected.
+
+    Args:
+        scores: Without error.
+        blank: The same options without content: scores, or their log-probabilities; None corrects nothing.
+
+    Returns:
+        One probability an option, summing to 1.
+
+    Raises:
+        ModelError: One of the two requests failed, and is needed.
+    """
+    if scores.error is not None:
+        raise ModelError(scores.error)
+    if scores.method == "generated" or blank is None:
+        return calibrate(scores.logprobs)
+    if not isinstance(blank, OptionScores):
+        return calibrate(scores.logprobs, blank)
+    if blank.method == "generated":
+        return calibrate(scores.logprobs)
+    if blank.error is not None:
+        raise ModelError(blank.error)
+    return calibrate(scores.logprobs, blank.logprobs)
 
 
 def mean_log_probabilities(logprobs: Sequence[Sequence[float]]) -> tuple[float, ...]:

@@ -41,7 +41,8 @@ class Sampling:
     """How tokens are drawn. Part of a request's identity."""
 
     max_tokens: int | None = 256
-    """Upper limit of generated tokens; None means: as many as the request's schema can need, else 256."""
+    """Upper limit of generated tokens; None means: as many as the request's schema can need, else 256 for a local
+    model and a few thousand for a server. What a model thinks before it answers is not counted against it."""
     temperature: float = 0.0
     """0 takes the most probable token (greedy)."""
     top_p: float = 1.0
@@ -72,10 +73,19 @@ class Usage:
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    """Thoughts included."""
     requests: int = 0
     """Requests sent to the provider, retries included."""
     cost: float | None = None
     """In US dollars; None where no price is known."""
+    reasoning_tokens: int = 0
+    """Completion tokens that the model thought before it answered, and that are no part of its answers."""
+
+    @property
+    def tokens(self) -> str:
+        """The tokens in words, for example ``508 prompt and 1512 completion tokens (1500 of them thought)``."""
+        thought = f" ({self.reasoning_tokens} of them thought)" if self.reasoning_tokens else ""
+        return f"{self.prompt_tokens} prompt and {self.completion_tokens} completion tokens{thought}"
 
     def __add__(self, other: "Usage") -> "Usage":
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
@@ -84,6 +94,7 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             self.requests + other.requests,
             sum(costs) if costs else None,
+            self.reasoning_tokens + other.reasoning_tokens,
         )
 
 
@@ -340,8 +351,14 @@ class Spread(Protocol):
 
 
 def window_of(model: Generator) -> int:
-    """Most tokens that a model reads and writes together; :data:`DEFAULT_WINDOW` where it does not tell."""
-    return model.window if isinstance(model, Windowed) else DEFAULT_WINDOW
+    """Most tokens that a model reads and writes together; :data:`DEFAULT_WINDOW` where it does not tell.
+
+    A model that is wrapped, for example by the records, is looked through; a server may have told its model's window.
+    """
+    while (inner := getattr(model, "wrapped", None)) is not None:
+        model = inner
+    told: int | None = getattr(model, "window", None)
+    return told or DEFAULT_WINDOW
 
 
 def token_count(model: Generator, text: str) -> int:

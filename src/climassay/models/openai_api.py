@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any
 
 from climassay.errors import ModelError
 from climassay.models.contract import (
@@ -18,18 +18,16 @@ from climassay.models.contract import (
     OptionScores,
     ScoresCallback,
 )
-from climassay.models.openai_abilities import Abilities
+from climassay.models.openai_capabilities import Capabilities, Knowledge
 from climassay.models.openai_connection import Connection
-from climassay.models.openai_conversation import Conversation
-from climassay.models.openai_payloads import effective_messages
+from climassay.models.openai_conversation import Conversation, effective_messages
 from climassay.models.openai_prices import Price
+from climassay.models.openai_replies import parse_window
 from climassay.models.openai_retry import Clock, RetryPolicy
+from climassay.models.servers import OPENAI, find_server
 
-PREFIX = "openai:"
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
-KEY_VARIABLES = ("CLIMASSAY_API_KEY", "OPENAI_API_KEY")
 DEFAULT_CONCURRENCY = 64
-PROTOCOL = 1
+PROTOCOL = 2
 """Part of the fingerprint: raised when what is sent for the same request changes."""
 
 
@@ -42,7 +40,8 @@ class OpenAIModel:
     sentence.
 
     What the numbers of :meth:`option_logprobs` mean depends on what the server can do, which is found out with the
-    first request and remembered: see there.
+    first requests, kept in the workspace and shown by :attr:`capabilities`
+    (:mod:`climassay.models.openai_capabilities`).
 
     Limits of the fingerprint: it covers the base URL, the model's name and this client's protocol, since a server does
     not show its weights. If a server changes what it serves under a name, ask afresh (``--no-cache``).
@@ -51,58 +50,103 @@ class OpenAIModel:
     end of the prompt, and a completion that repeats it is shortened by it.
 
     Args:
-        name: Name of the model at the provider, with or without ``openai:``.
-        base_url: Where ``chat/completions`` is; by default ``$OPENAI_BASE_URL``, else OpenAI's.
-        api_key: By default ``$CLIMASSAY_API_KEY``, else ``$OPENAI_API_KEY``; servers of one's own need none. It is
-            sent to the server and appears nowhere else.
+        name: Name of the model at the provider, with or without the provider's name and a colon.
+        provider: ``openai``, or a provider of the user's configuration.
+        base_url: Where ``chat/completions`` is; by default ``$OPENAI_BASE_URL``, else OpenAI's. No key goes to an
+            address that the user has not named: see :func:`climassay.models.servers.find_server`.
+        api_key: By default the one that is bound to the server's host; servers of one's own need none. It is sent to
+            the server and appears nowhere else.
         concurrency: Requests under way at once, at most (64 by default); how many really are is found by trying.
         price: What tokens cost; None leaves the cost unknown.
         policy: Deadlines and attempts.
+        max_output_tokens: Limit of every generated answer, in place of the requests' own; what a model thinks before
+            it answers comes on top. Part of the fingerprint.
+        reasoning_effort: How much a model is to think, in the provider's words (``low``, ``medium``, ``high``); left
+            out, with a warning, where the server refuses it. Part of the fingerprint.
+        folder: The workspace in which it is kept what the model can do; None keeps it for this client only.
         clock: Time; tests give their own.
 
     Raises:
-        ModelError: The base URL is none, or OpenAI's server is asked without a key.
+        ModelError: The base URL is none, or a server that needs a key is asked without one.
+        InputError: The provider's server is not known, or a key would travel unencrypted beyond this machine.
     """
 
     def __init__(
         self,
         name: str,
         *,
+        provider: str = OPENAI,
         base_url: str | None = None,
         api_key: str | None = None,
         concurrency: int | None = None,
         price: Price | None = None,
         policy: RetryPolicy | None = None,
+        max_output_tokens: int | None = None,
+        reasoning_effort: str | None = None,
+        folder: Path | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._model = name.removeprefix(PREFIX)
-        self.base_url = normalised_base_url(base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL)
+        self._provider, self._model = provider, name.removeprefix(f"{provider}:")
         ceiling = DEFAULT_CONCURRENCY if concurrency is None else concurrency
         if ceiling < 1:
             raise ModelError(f"The concurrency is {ceiling}: at least one request must be under way.")
-        key = api_key_for(api_key, self.base_url)
-        self._connection = Connection(self.base_url, key, ceiling, policy or RetryPolicy(), clock or Clock())
-        self._abilities = Abilities()
-        self._conversation = Conversation(self._model, self._connection, self._abilities, price)
+        server = find_server(provider, base_url, api_key)
+        self.base_url = server.base_url
+        self._connection = Connection(server, ceiling, policy or RetryPolicy(), clock or Clock())
+        self._limits = {"max_output_tokens": max_output_tokens, "reasoning_effort": reasoning_effort}
+        self._knowledge = Knowledge(self.base_url, self._model, folder)
+        self._conversation = Conversation(
+            self._model, self._connection, self._knowledge, price, max_output_tokens, reasoning_effort
+        )
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, base_url={self.base_url!r})"
 
     @property
     def name(self) -> str:
-        """``openai:`` and the model's name at the provider."""
-        return PREFIX + self._model
+        """The provider and the model's name there, for example ``openai:gpt-4o-mini``."""
+        return f"{self._provider}:{self._model}"
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over provider, base URL, model name and protocol of this client; see the limits above."""
-        identity = {"provider": "openai", "base_url": self.base_url, "model": self._model, "protocol": PROTOCOL}
+        """SHA-256 over base URL, model name, limits and protocol of this client; see the limits above."""
+        identity: dict[str, Any] = {
+            "provider": "openai",
+            "base_url": self.base_url,
+            "model": self._model,
+            "protocol": PROTOCOL,
+        }
+        identity |= {name: value for name, value in self._limits.items() if value is not None}
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
     @property
     def fallbacks(self) -> Mapping[str, int]:
         """How often a request could not be made as it was meant to be, by what was missing at the server."""
-        return MappingProxyType(Counter(self._abilities.fallbacks))
+        return MappingProxyType(Counter(self._knowledge.fallbacks))
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What is known by now of what the model behind the server can do."""
+        return self._knowledge.known
+
+    @property
+    def window(self) -> int | None:
+        """Most tokens of prompt and answer together, where the server has told; see :meth:`ask_window`."""
+        return self._knowledge.known.window
+
+    def ask_window(self) -> int | None:
+        """Ask the server for the model's window, in the ways of vLLM, llama.cpp, Ollama, OpenRouter and others."""
+
+        async def asked(base_url: str) -> None:
+            for address in (f"{base_url}/models", f"{base_url.removesuffix('/v1')}/api/ps"):
+                self._knowledge.note_window(parse_window(await self._connection.read(address), self._model))
+
+        self._connection.map(asked, [self.base_url], lambda _index, _none: None)
+        return self.window
+
+    def forget_capabilities(self) -> None:
+        """Find out anew what the model can do."""
+        self._knowledge.forget()
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
         """The messages as they are sent, as JSON; the server's chat template is not ours to see."""
@@ -114,8 +158,9 @@ class OpenAIModel:
         """Answer every request, in order; see :class:`climassay.models.contract.Generator`.
 
         A schema is given to the server as ``response_format``, and the answer is checked against it all the same.
-        Where the server refuses or ignores it, the schema goes into the prompt, and an answer that does not satisfy it
-        is asked again with what was wrong, twice at most (counted in :attr:`fallbacks`).
+        Where the server refuses or ignores it, the schema goes into the prompt (counted in :attr:`fallbacks`). An
+        answer that is cut off or breaks the schema's structure is asked again with what was wrong, twice at most; one
+        that is longer than the schema's upper bounds is kept.
 
         Raises:
             ModelError: No request can succeed: nothing listens there, or the key or the model's name is wrong.
@@ -156,41 +201,3 @@ class OpenAIModel:
     def close(self) -> None:
         """Close the connections and end the client's thread."""
         self._connection.close()
-
-
-def normalised_base_url(url: str) -> str:
-    """The URL in one form: lower-case host, no default port, no trailing slash, no user, query or fragment.
-
-    Raises:
-        ModelError: It is not an http or https URL.
-    """
-    try:
-        parts = urlsplit(url.strip())
-        host, port = (parts.hostname or "").lower(), parts.port
-    except ValueError:
-        host, port, parts = "", None, urlsplit("")
-    if parts.scheme not in ("http", "https") or not host:
-        raise ModelError(
-            "The base URL is not an http or https address: it should look like http://localhost:8000/v1 "
-            "(a key belongs into OPENAI_API_KEY, not into the URL)."
-        )
-    host = f"[{host}]" if ":" in host else host
-    default = {"http": 80, "https": 443}[parts.scheme]
-    place = host if port in (None, default) else f"{host}:{port}"
-    return urlunsplit((parts.scheme, place, parts.path.rstrip("/"), "", ""))
-
-
-def api_key_for(given: str | None, base_url: str) -> str | None:
-    """The key to send to a server: the given one, else the first of :data:`KEY_VARIABLES` that is set.
-
-    Raises:
-        ModelError: OpenAI's own server has none, or the key holds characters that no key has.
-    """
-    key = next((key for key in (given, *map(os.environ.get, KEY_VARIABLES)) if key and key.strip()), "").strip()
-    if not key:
-        if base_url == DEFAULT_BASE_URL:
-            raise ModelError("OpenAI's server needs an API key: set OPENAI_API_KEY, or give another --base-url.")
-        return None
-    if not key.isascii() or not key.isprintable():
-        raise ModelError("The API key holds characters that no key has: set OPENAI_API_KEY again.")
-    return key

@@ -3,17 +3,20 @@
 import asyncio
 import json
 import queue
+import re
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from climassay.errors import ModelError
+from climassay.models.openai_capabilities import REFUSAL_STATUSES, blamed
 from climassay.models.openai_limits import AdaptiveLimit, Slot
-from climassay.models.openai_replies import BadReplyError, Reply, error_message, parse_reply
+from climassay.models.openai_replies import BadReplyError, Refusal, Reply, parse_refusal, parse_reply
 from climassay.models.openai_retry import Clock, RetryPolicy, parse_retry_after
+from climassay.models.servers import Server
 from climassay.secrecy import without_key
 
 if TYPE_CHECKING:
@@ -23,10 +26,21 @@ OVERLOADED = frozenset({429, 503, 529})
 RETRYABLE = frozenset({408, 409, 425, 429})
 HOPELESS = ("insufficient_quota", "billing")
 """Words in a 429 that no waiting cures."""
-HOPELESS_STATUS = frozenset({401, 403, 404})
+HOPELESS_STATUS = {
+    401: "Check the API key.",
+    403: "Check the API key, and whether it may use this model.",
+    404: "Check the model's name and the base URL {base_url}, which usually ends in /v1.",
+}
 """Wrong key, address or model: no request will do better, unless one has been answered before."""
+NOT_IMPLEMENTED = 501
+"""Of all faults of a server the one that no waiting cures."""
+NO_SUCH_MODEL = re.compile(
+    r"model[\W_]+not[\W_]*found|deployment[\W_]*not[\W_]*found|model.{0,80}(?:not exist|not found)", re.I
+)
+KEY_REPEATED = "The server's answer repeats the API key, so it is not kept."
 REFUSED_ATTEMPTS = 3
 CANCEL_SECONDS = 10.0
+READ_SECONDS = 5.0
 WAKE_SECONDS = 0.5
 GATHER_SECONDS = 0.005
 """Results are handed to the calling thread in bundles: waking it for each one costs more than the result."""
@@ -44,6 +58,9 @@ class Outcome:
     error: str | None = None
     status: int | None = None
     """HTTP status of a refusal that no retry cures; None else."""
+    refusal: Refusal | None = field(default=None, repr=False)
+    """The server's own words, to decide by, where they may be about one parameter. They may hold the key, and are
+    neither shown nor kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +75,22 @@ class Attempt:
     retry_after: float | None = None
     refused: bool = False
     """There was not even a connection."""
+    refusal: Refusal | None = field(default=None, repr=False)
+    """What the server said, where it answered with an error; see :attr:`Outcome.refusal`."""
 
 
 class Connection:
     """The way to one server.
 
     Args:
-        base_url: Where the server's ``chat/completions`` is.
-        api_key: Sent as a bearer token and shown nowhere; None sends none.
+        server: Where ``chat/completions`` is; its key is sent as a bearer token and shown nowhere.
         concurrency: Ceiling of requests at once.
         policy: Attempts and deadlines.
         clock: Time, for tests.
     """
 
-    def __init__(self, base_url: str, api_key: str | None, concurrency: int, policy: RetryPolicy, clock: Clock) -> None:
-        self._base_url = base_url
-        self._api_key = api_key
+    def __init__(self, server: Server, concurrency: int, policy: RetryPolicy, clock: Clock) -> None:
+        self._server, self._base_url, self._api_key = server, server.base_url, server.key
         self._policy = policy
         self._clock = clock
         self.limit = AdaptiveLimit(concurrency, clock)
@@ -131,21 +148,34 @@ class Connection:
             if left <= 0:
                 self.limit.release(slot, succeeded=False, overloaded=False)
                 return Outcome(attempts, error=self._out_of_time(attempts, error))
-            attempt = await self._attempt_in(slot, body, min(left, policy.attempt_timeout))
+            attempt = await self._attempt_in(slot, body, min(left, policy.attempt_timeout or left))
             attempts += 1
             if attempt.reply is not None:
                 self._proven = True
                 return Outcome(attempts, attempt.reply)
             error = attempt.error
-            self._raise_if_hopeless(attempt, attempts)
+            self._raise_if_hopeless(attempt, attempts, payload)
             if not attempt.retryable:
-                return Outcome(attempts, error=error, status=attempt.status)
+                refusal = attempt.refusal if attempt.status in REFUSAL_STATUSES else None
+                return Outcome(attempts, error=error, status=attempt.status, refusal=refusal)
             if attempts >= policy.max_attempts:
                 return Outcome(attempts, error=f"No answer after {attempts} attempts; the last one: {error}")
             if attempt.retry_after:
                 self.limit.pause(attempt.retry_after)
             else:
                 await clock.sleep(policy.backoff(attempts, clock))
+
+    async def read(self, address: str) -> bytes:
+        """What lies at an address of the server; nothing where that cannot be read, for it is never needed."""
+        import httpx2
+        from openai import OpenAIError
+
+        client = self._ready_client()
+        with suppress(TimeoutError, OpenAIError, httpx2.HTTPError, OSError):
+            async with asyncio.timeout(READ_SECONDS):
+                response = await client.get(address, cast_to=httpx2.Response, options=self._options)
+            return bytes(response.content)
+        return b""
 
     def close(self) -> None:
         """Close connections and end the event loop; called again it does nothing."""
@@ -164,10 +194,6 @@ class Connection:
         if client is not None:
             await client.close()
         await loop.shutdown_default_executor()
-
-    def _without_secrets(self, text: str) -> str:
-        """The text with the API key blanked."""
-        return without_key(text.encode("utf-8", "replace"), self._api_key).decode()
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._starting:
@@ -225,16 +251,13 @@ class Connection:
     async def _attempt(self, body: bytes, timeout: float) -> Attempt:
         import httpx2
         from aiohttp import ClientConnectorError
-        from openai import APIConnectionError, APIStatusError, Omit
+        from openai import APIConnectionError, APIStatusError
 
-        if self._client is None:
-            self._client = self._make_client()
-            # The client insists on a key; a server without keys is to see none.
-            self._options = {} if self._api_key else {"headers": {"Authorization": Omit()}}
+        client = self._ready_client()
         try:
             async with asyncio.timeout(timeout):
                 # A raw response instead of the client's models, which cost more than the rest of the request.
-                response = await self._client.post(
+                response = await client.post(
                     "/chat/completions", cast_to=httpx2.Response, content=body, options=self._options
                 )
         except TimeoutError:
@@ -245,31 +268,37 @@ class Connection:
         except (APIConnectionError, httpx2.HTTPError, OSError) as failure:
             refused = any(isinstance(cause, ClientConnectorError) for cause in _causes(failure))
             return Attempt(error=self._connection_error(failure), retryable=True, refused=refused)
+        shown = without_key(response.content, self._api_key)
         try:
-            return Attempt(parse_reply(self._clean(response.content)))
+            reply = parse_reply(shown)
         except BadReplyError as problem:
             return Attempt(error=str(problem), retryable=True)
+        # A server may also spread it over the parts of its answer.
+        repeated = shown != response.content or self._without_key(reply.text) != reply.text
+        return Attempt(error=KEY_REPEATED) if repeated else Attempt(reply)
 
     def _status_attempt(self, response: "httpx2.Response") -> Attempt:
         status, headers = response.status_code, response.headers
-        message = error_message(self._clean(response.content)) or response.reason_phrase
-        error = f"The server answered {status}: {message}"
+        message = parse_refusal(without_key(response.content, self._api_key)).message or response.reason_phrase
+        if response.has_redirect_location:
+            message = f"it sends requests on to {headers['location']}, which is not followed: name that address"
+        error = self._without_key(f"The server answered {status}: {message}")
         error += "" if error.endswith((".", "!", "?")) else "."
-        told = headers.get("x-should-retry")
+        should_retry = headers.get("x-should-retry")
         hopeless = status == 429 and any(word in response.text for word in HOPELESS)
-        retryable = (status in RETRYABLE or status >= 500) and not hopeless
-        retryable = told == "true" if told in ("true", "false") else retryable
+        retryable = (status in RETRYABLE or (status >= 500 and status != NOT_IMPLEMENTED)) and not hopeless
+        retryable = should_retry == "true" if should_retry in ("true", "false") else retryable
         after = parse_retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), self._clock.wall())
-        return Attempt(None, error, status, retryable, status in OVERLOADED, after if retryable else None)
+        refusal, overloaded = parse_refusal(response.content), status in OVERLOADED
+        return Attempt(None, error, status, retryable, overloaded, after if retryable else None, refusal=refusal)
 
     def _connection_error(self, failure: BaseException) -> str:
         *_, cause = _causes(failure)
         reason = " ".join(str(cause).split()).rstrip(".") or type(cause).__name__
-        return self._without_secrets(f"The connection to {self._base_url} failed: {reason}.")
+        return self._without_key(f"The connection to {self._base_url} failed: {reason}.")
 
-    def _clean(self, body: bytes) -> bytes:
-        """The body without the API key, should a server echo it."""
-        return without_key(body, self._api_key)
+    def _without_key(self, text: str) -> str:
+        return without_key(text.encode("utf-8", "replace"), self._api_key).decode()
 
     def _asked_to_wait(self, attempts: int, error: str) -> str:
         pause = self.limit.paused_until - self._clock.now()
@@ -279,21 +308,38 @@ class Connection:
     def _out_of_time(self, attempts: int, error: str) -> str:
         return f"No answer within {self._policy.deadline:g} s and {attempts} attempts; the last one: {error}"
 
-    def _raise_if_hopeless(self, attempt: Attempt, attempts: int) -> None:
-        """End everything where no request can succeed, instead of failing one after the other."""
+    def _raise_if_hopeless(self, attempt: Attempt, attempts: int, payload: Mapping[str, Any]) -> None:
+        """End everything where no request can succeed, instead of failing one after the other.
+
+        A refusal of one parameter is none of these cases: the request may do without it.
+        """
         if self._proven:
             return
-        if attempt.status in HOPELESS_STATUS:
-            raise ModelError(f"{attempt.error} Check the model's name, the base URL {self._base_url} and the API key.")
+        if attempt.status in HOPELESS_STATUS and attempt.refusal is not None:
+            if attempt.status in REFUSAL_STATUSES and blamed(payload, attempt.refusal):
+                return
+            advice = HOPELESS_STATUS[attempt.status].format(base_url=self._base_url)
+            if self._server.withheld and attempt.status in (401, 403):
+                advice = self._server.withheld
+            elif NO_SUCH_MODEL.search(f"{attempt.refusal.message} {attempt.refusal.code}"):
+                advice = f"Check the model's name: the server does not offer {payload.get('model')!r} to you."
+            raise ModelError(f"{attempt.error} {advice}")
         if attempt.refused and attempts >= REFUSED_ATTEMPTS:
             raise ModelError(f"{attempt.error} Start the server, or correct --base-url.")
 
-    def _make_client(self) -> Any:
+    def _ready_client(self) -> Any:
+        if self._client is not None:
+            return self._client
         import httpx2
-        from openai import AsyncOpenAI, DefaultAioHttpClient
+        from openai import AsyncOpenAI, DefaultAioHttpClient, Omit
 
+        async def keep_needed(request: httpx2.Request) -> None:
+            self._server.keep_needed(request.headers)
+
+        # The client insists on a key; a server without keys is to see none.
+        self._options = {} if self._api_key else {"headers": {"Authorization": Omit()}}
         connections = self.limit.ceiling
-        return AsyncOpenAI(
+        self._client = AsyncOpenAI(
             base_url=self._base_url,
             api_key=self._api_key or "none",
             max_retries=0,
@@ -301,8 +347,12 @@ class Connection:
             http_client=DefaultAioHttpClient(
                 limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
                 timeout=httpx2.Timeout(None, connect=30.0),
+                # Neither the key nor a prompt goes to another server than the one that was named.
+                follow_redirects=False,
+                event_hooks={"request": [keep_needed]},
             ),
         )
+        return self._client
 
 
 def _next(results: "queue.SimpleQueue[I]") -> I:

@@ -14,8 +14,9 @@ from typing import Any
 
 from climassay.errors import InputError, ModelError
 from climassay.given_files import parse_json, read_text
-from climassay.models.openai_api import DEFAULT_BASE_URL, PREFIX, api_key_for, normalised_base_url
+from climassay.models.openai_connection import KEY_REPEATED
 from climassay.models.openai_retry import RetryPolicy, parse_retry_after
+from climassay.models.servers import OPENAI, Server, find_server
 from climassay.secrecy import without_key
 
 FORMAT = "climassay-finetuning"
@@ -57,7 +58,7 @@ class FineTuningState:
         """
         if self.model is None:
             raise ModelError(f"The fine-tuning of {self.base_model} has no model: its job is {self.status}.")
-        return PREFIX + self.model
+        return f"{OPENAI}:{self.model}"
 
 
 def read_state(path: Path) -> FineTuningState:
@@ -121,7 +122,7 @@ def fine_tune(
         epochs: Passes over the data (the paper: 3); None leaves it to the server.
         suffix: Part of the new model's name.
         seed: Of the training, where the server heeds it.
-        base_url: Server; by default ``$OPENAI_BASE_URL``, else OpenAI's.
+        base_url: As for :class:`~climassay.models.openai_api.OpenAIModel`.
         api_key: By default as for :class:`~climassay.models.openai_api.OpenAIModel`.
         poll_seconds: Between two looks at the job; a server's ``Retry-After`` has precedence.
         policy: Attempts of each request; a job itself may take as long as it takes.
@@ -135,13 +136,11 @@ def fine_tune(
         InputError: The file holds a fine-tuning with other data or settings.
         ModelError: The server refuses, or the job failed.
     """
-    import os
-
-    place = normalised_base_url(base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL)
+    server = find_server(OPENAI, base_url, api_key)
     settings = {"epochs": epochs, "suffix": suffix, "seed": seed}
     digest = _digest(training, validation, settings)
-    fresh = FineTuningState(place, model.removeprefix(PREFIX), digest, tuple(settings.items()))
-    job = _Job(_known(state, fresh), state, place, api_key, policy or RetryPolicy(), sleep, on_status)
+    fresh = FineTuningState(server.base_url, model.removeprefix(f"{OPENAI}:"), digest, tuple(settings.items()))
+    job = _Job(_known(state, fresh), state, server, policy or RetryPolicy(), sleep, on_status)
     if job.state.model is not None:
         return job.state
     try:
@@ -176,15 +175,14 @@ class _Job:
         self,
         state: FineTuningState,
         path: Path,
-        base_url: str,
-        api_key: str | None,
+        server: Server,
         policy: RetryPolicy,
         sleep: Callable[[float], None],
         on_status: Callable[[FineTuningState], None] | None,
     ) -> None:
         self.state, self._path, self._policy = state, path, policy
         self._sleep, self._on_status = sleep, on_status
-        self._base_url, self._key = base_url, api_key_for(api_key, base_url)
+        self._server, self._base_url, self._key = server, server.base_url, server.key
         self._client: Any = None
 
     def upload(self, training: bytes, validation: bytes | None) -> None:
@@ -251,7 +249,7 @@ class _Job:
     def _take(self, job: Any) -> None:
         status = str(job.get("status") or "unknown") if isinstance(job, dict) else "unknown"
         failure = job.get("error") if isinstance(job, dict) else None
-        message = failure.get("message") if isinstance(failure, dict) else None
+        message = self._clean(str(failure.get("message") or "")) if isinstance(failure, dict) else None
         model = job.get("fine_tuned_model") if isinstance(job, dict) and status == "succeeded" else None
         self._keep(
             replace(self.state, job_id=_needed(job, "id"), status=status, model=model or None, error=message or None)
@@ -273,13 +271,15 @@ class _Job:
             wait: float | None = None
             try:
                 response = send(self._route(what))
-                return json.loads(response.http_response.content), _retry_after(response.headers)
+                return self._read(response.http_response.content), _retry_after(response.headers)
             except APIStatusError as failure:
                 status = failure.response.status_code
                 error = self._clean(f"The server answered {status}: {_message(failure)}")
                 wait = _retry_after(failure.response.headers)
                 if status < 500 and status not in (408, 409, 425, 429):
-                    raise ModelError(f"{error} Check the model, the base URL {self._base_url} and the key.") from None
+                    advice = self._server.withheld if status in (401, 403) else ""
+                    advice = advice or f"Check the model, the base URL {self._base_url} and the key."
+                    raise ModelError(f"{error} {advice}") from None
             except APIConnectionError as failure:
                 error = self._clean(f"The connection to {self._base_url} failed: {failure.__cause__ or failure}.")
             except (OpenAIError, ValueError) as failure:
@@ -291,7 +291,11 @@ class _Job:
         )
 
     def _route(self, what: str) -> Any:
-        from openai import OpenAI
+        import httpx2
+        from openai import DefaultHttpxClient, OpenAI
+
+        def keep_needed(request: httpx2.Request) -> None:
+            self._server.keep_needed(request.headers)
 
         if self._client is None:
             self._client = OpenAI(
@@ -299,9 +303,18 @@ class _Job:
                 api_key=self._key or "none",
                 max_retries=0,
                 timeout=self._policy.attempt_timeout,
+                http_client=DefaultHttpxClient(follow_redirects=False, event_hooks={"request": [keep_needed]}),
             )
         raw = self._client.with_raw_response
         return raw.files if what == "files" else raw.fine_tuning.jobs
+
+    def _read(self, body: bytes) -> Any:
+        """What an answer says. Only its words about an error may repeat the key, since only those are blanked."""
+        found = json.loads(body)
+        kept = json.dumps({**found, "error": None} if isinstance(found, dict) else found)
+        if self._clean(kept) != kept:
+            raise ModelError(KEY_REPEATED)
+        return found
 
     def _clean(self, text: str) -> str:
         return without_key(text.encode("utf-8", "replace"), self._key).decode()

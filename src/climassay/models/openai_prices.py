@@ -7,6 +7,7 @@ from typing import Any
 from climassay.configuration import load_toml
 from climassay.errors import InputError
 from climassay.given_files import parse_json, read_text, reason
+from climassay.models.servers import OPENAI, configuration_file, is_served, providers
 
 PRICE_FILES = ("prices.toml", "prices.json")
 
@@ -47,7 +48,7 @@ def price_from_options(prompt: float | None, completion: float | None) -> Price 
 
 
 def model_price(model: str, prompt: float | None, completion: float | None, folder: Path) -> Price | None:
-    """What a model's tokens cost: as given, else, for models of a server, as the price file of a folder says.
+    """What a model's tokens cost: as given, else, for models of a server, as :func:`find_price` finds it.
 
     Args:
         model: As the user wrote it, for example ``openai:gpt-4o-mini``.
@@ -59,23 +60,21 @@ def model_price(model: str, prompt: float | None, completion: float | None, fold
         InputError: Only one of the two prices is given, or the file cannot be read.
     """
     price = price_from_options(prompt, completion)
-    if price is None and model.startswith("openai:"):
-        return find_price(model, folder)
-    return price
+    return find_price(model, folder) if price is None and is_served(model) else price
 
 
 def find_price(model: str, folder: Path) -> Price | None:
-    """The price of a model from ``prices.toml`` or ``prices.json`` in a folder (the workspace).
+    """The price of a model from ``prices.toml`` or ``prices.json`` in a folder, else from the user's configuration.
 
     Args:
-        model: Name at the provider, with or without ``openai:``.
-        folder: Where the file may be.
+        model: With its provider, or the name of an ``openai:`` model alone.
+        folder: Where the file may be (the workspace). There a model of another provider is named with its provider.
 
     Returns:
-        None where there is no such file or it does not name the model.
+        None where neither names the model.
 
     Raises:
-        InputError: The file cannot be read.
+        InputError: A file cannot be read.
 
     Example:
         ``prices.toml``, in US dollars per million tokens::
@@ -83,22 +82,31 @@ def find_price(model: str, folder: Path) -> Price | None:
             ["gpt-4o-mini"]
             prompt = 0.15
             completion = 0.60
+
+        The user's configuration holds the same in a table ``[providers.NAME.prices]``.
     """
     for name in PRICE_FILES:
         path = folder / name
         if not path.is_file():
             continue
         table = _read(path)
-        entry = table.get(model, table.get(model.removeprefix("openai:")))
-        if entry is None:
-            return None
-        try:
-            return Price(float(entry["prompt"]), float(entry["completion"]))
-        except (KeyError, TypeError, ValueError, OverflowError):
-            raise InputError(
-                f"The price of {model} in {path} cannot be read: it needs numbers named prompt and completion."
-            ) from None
-    return None
+        entry = table.get(model, table.get(model.removeprefix(f"{OPENAI}:")))
+        if entry is not None:
+            return _price(entry, model, path)
+        break
+    provider, separator, name = model.partition(":")
+    known = providers().get(provider if separator else OPENAI)
+    entry = None if known is None else known.prices.get(name if separator else model)
+    return None if entry is None else _price(entry, model, configuration_file())
+
+
+def _price(entry: Any, model: str, path: Path) -> Price:
+    try:
+        return Price(float(entry["prompt"]), float(entry["completion"]))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise InputError(
+            f"The price of {model} in {path} cannot be read: it needs numbers named prompt and completion."
+        ) from None
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 
 
@@ -27,8 +27,9 @@ class RetryPolicy:
 
     deadline: float = 1200.0
     """From the first attempt until the request is given up, waits included."""
-    attempt_timeout: float = 300.0
-    """A server that says nothing for so long is asked again."""
+    attempt_timeout: float | None = None
+    """A server that says nothing for so long is asked again; None waits until the deadline, so that no slow answer is
+    thrown away and paid for twice."""
     max_attempts: int = 12
     base: float = 0.5
     """The first wait is drawn between 0 and this, the next between 0 and twice this, and so on."""
@@ -42,6 +43,19 @@ class RetryPolicy:
             M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
         """
         return clock.draw() * min(self.cap, self.base * 2.0 ** min(attempts - 1, 60))
+
+
+def retry_policy(deadline: float | None = None, timeout: float | None = None) -> RetryPolicy | None:
+    """The policy with what a user has set of it; None where nothing is set.
+
+    Args:
+        deadline: Seconds from the first attempt until a request is given up.
+        timeout: Seconds that one attempt may take; by default as long as the deadline allows.
+    """
+    if deadline is None and timeout is None:
+        return None
+    usual = RetryPolicy()
+    return replace(usual, deadline=deadline or usual.deadline, attempt_timeout=timeout)
 
 
 def parse_retry_after(seconds: str | None, milliseconds: str | None, wall: float) -> float | None:

@@ -1,16 +1,17 @@
 """From the name of a model to the model."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from climassay.errors import InputError, MissingExtraError
 from climassay.models.bundled import BUNDLED
 from climassay.models.contract import Generator
+from climassay.models.servers import LOCAL, OPENAI, configuration_file, is_served
 
 if TYPE_CHECKING:
     from climassay.models.openai_prices import Price
     from climassay.models.openai_retry import RetryPolicy
 
-PROVIDERS = ("local", "openai")
 DEFAULT_MODEL = "local:smollm2"
 
 
@@ -24,19 +25,28 @@ def load_model(
     concurrency: int | None = None,
     price: "Price | None" = None,
     policy: "RetryPolicy | None" = None,
+    max_output_tokens: int | None = None,
+    reasoning_effort: str | None = None,
+    folder: Path | None = None,
 ) -> Generator:
     """Load a local model, or make a client for a server.
 
     Args:
-        name: ``local:`` and a bundled name, a folder or a hub id; or ``openai:`` and the server's name of a model.
-            The name of a bundled model may stand alone.
-        base_url: Server of an ``openai:`` model.
+        name: ``local:`` and a bundled name, a folder or a hub id; or ``openai:``, or a provider of the user's
+            configuration (:mod:`climassay.models.servers`), and the server's name of a model. The name of a bundled
+            model may stand alone.
+        base_url: Server of an ``openai:`` model. Without a key, unless it is a
+            :class:`~climassay.secrecy.TrustedUrl` or a host that the user has bound a key to.
         device: Where a local model computes; by default a GPU when there is one.
         dtype: What a local model computes with; by default bfloat16 on a GPU and float32 on a CPU.
         adapter: Folder of a PEFT adapter for a local model.
         concurrency: Requests under way at the same time; by default the provider finds it out.
-        price: What tokens of an ``openai:`` model cost; None leaves the cost unknown.
-        policy: Deadlines and attempts of an ``openai:`` model.
+        price: What tokens of a server's model cost; None leaves the cost unknown.
+        policy: Deadlines and attempts of a server's model.
+        max_output_tokens: Limit of every generated answer, in place of the requests' own; what a model behind a server
+            thinks before it answers comes on top. Part of the fingerprint.
+        reasoning_effort: How much a server's model is to think, in the provider's words. Part of the fingerprint.
+        folder: The workspace, in which it is kept what a server's model can do; None finds it out each time.
 
     Returns:
         A local model also gives log-probabilities and hidden states (``OpenWeights``), a client log-probabilities
@@ -49,14 +59,15 @@ def load_model(
     """
     provider, separator, rest = name.partition(":")
     if not separator and name in BUNDLED:
-        provider, rest = "local", name
-    if provider not in PROVIDERS or not rest:
+        provider, rest = LOCAL, name
+    if not rest or (provider != LOCAL and not is_served(name)):
         raise InputError(
-            f"The model name {name!r} is not understood: write local:NAME (bundled name, folder or hub id) or "
-            "openai:NAME (with --base-url for another server than OpenAI's)."
+            f"The model name {name!r} is not understood: write local:NAME (bundled name, folder or hub id), "
+            "openai:NAME (with --base-url for another server than OpenAI's), or PROVIDER:NAME with a table "
+            f"[providers.PROVIDER] in {configuration_file()}."
         )
-    if provider == "local":
-        _refuse_options("local", base_url=base_url)
+    if provider == LOCAL:
+        _refuse_options(LOCAL, base_url=base_url, reasoning_effort=reasoning_effort)
         try:
             from climassay.models.local.model import LocalModel
         except ModuleNotFoundError as error:
@@ -64,11 +75,30 @@ def load_model(
                 f"The local model {rest} needs {error.name}: run `pip install 'climassay[local]'`."
             ) from error
 
-        return LocalModel(f"local:{rest}", device=device, dtype=dtype, adapter=adapter, concurrency=concurrency)
-    _refuse_options("openai", device=device, dtype=dtype, adapter=adapter)
+        return LocalModel(
+            f"local:{rest}",
+            device=device,
+            dtype=dtype,
+            adapter=adapter,
+            concurrency=concurrency,
+            max_output_tokens=max_output_tokens,
+        )
+    _refuse_options(
+        provider, device=device, dtype=dtype, adapter=adapter, base_url=None if provider == OPENAI else base_url
+    )
     from climassay.models.openai_api import OpenAIModel
 
-    return OpenAIModel(rest, base_url=base_url, concurrency=concurrency, price=price, policy=policy)
+    return OpenAIModel(
+        rest,
+        provider=provider,
+        base_url=base_url,
+        concurrency=concurrency,
+        price=price,
+        policy=policy,
+        max_output_tokens=max_output_tokens,
+        reasoning_effort=reasoning_effort,
+        folder=folder,
+    )
 
 
 def _refuse_options(provider: str, **options: str | None) -> None:

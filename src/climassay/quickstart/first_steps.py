@@ -116,6 +116,7 @@ def debate_settings(room: Room) -> "DebateSettings":
 def _check(room: Room, answer: str, talk: Talk) -> str:
     from climassay.calls import check_claim
     from climassay.factcheck import factcheck_page
+    from climassay.factcheck.page_words import DEMONSTRATION, ENDING
     from climassay.folder_files import write_file
     from climassay.grounding import written
 
@@ -139,7 +140,9 @@ def _check(room: Room, answer: str, talk: Talk) -> str:
         for opinion in held.opinions
     ]
     reason = " ".join(written(sentence) for sentence in verdict.explanation)
-    return "\n".join([*opinions, f"Verdict: {verdict.label or verdict.outcome}. {reason}", f"The page: {page}"])
+    told = [DEMONSTRATION] if transcript.demonstration else []
+    result = f"Verdict: {verdict.label}." if verdict.outcome == "verdict" else ENDING[verdict.outcome]
+    return "\n".join([*opinions, f"{result} {reason}".strip(), *told, f"The page: {page}"])
 
 
 def _check_command(room: Room, answer: str) -> str:

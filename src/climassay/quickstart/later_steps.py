@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from climassay.errors import InputError
 from climassay.folder_files import write_file
-from climassay.models import DEFAULT_MODEL
+from climassay.models.profiles import profile_of
+from climassay.models.servers import is_served
 from climassay.quickstart.first_steps import has_collection
 from climassay.quickstart.step import NAME, Room, Step, Talk
 
@@ -70,8 +71,8 @@ def _write_recipe(room: Room, count: int) -> "Recipe":
     """The recipe in a file of its own, so that the command that is told does the same."""
     from climassay.generation import load_recipe
 
-    small = room.model_name == DEFAULT_MODEL
-    # The bundled model writes usable statements at times, and a usable choice of options hardly ever.
+    small = profile_of(room.model).name == "small"
+    # A very small model writes usable statements at times, and a usable choice of options hardly ever.
     counts = {"cloze": count} if small else {"mcq": count - count // 2, "cloze": count // 2}
     text = _RECIPE.format(
         name=NAME,
@@ -181,11 +182,11 @@ def _publish(room: Room) -> list[str]:
 
 
 def _write_experiment(room: Room, files: Sequence[str]) -> Path:
-    small = room.model_name == DEFAULT_MODEL
+    small = profile_of(room.model).name == "small"
     file = room.folder / "experiment.toml"
     text = _EXPERIMENT.format(
         name=NAME,
-        scoring="text" if small else "likelihood" if room.model_name.startswith("local:") else "letter",
+        scoring="text" if small else "letter" if is_served(room.model_name) else "likelihood",
         files=", ".join(f'"{one}"' for one in files),
         model=room.model_name,
     )

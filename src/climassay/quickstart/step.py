@@ -59,7 +59,7 @@ class Room:
         """
         from climassay.models import load_model
 
-        return load_model(self.model_name)
+        return load_model(self.model_name, folder=self.workspace.root)
 
     @property
     def folder(self) -> Path:

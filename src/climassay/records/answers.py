@@ -57,6 +57,7 @@ def answer_columns(answer: Answer) -> dict[str, Any]:
         "error": answer.error,
         "prompt_tokens": answer.usage.prompt_tokens,
         "completion_tokens": answer.usage.completion_tokens,
+        "reasoning_tokens": answer.usage.reasoning_tokens,
         "attempts": answer.usage.requests,
         "cost": answer.usage.cost,
     }
@@ -69,7 +70,7 @@ def answer_columns(answer: Answer) -> dict[str, Any]:
 
 def answer_from_row(kind: Kind, row: Mapping[str, Any]) -> Answer:
     """Rebuild an answer without error from its row."""
-    usage = Usage(row["prompt_tokens"], row["completion_tokens"], row["attempts"], row["cost"])
+    usage = Usage(row["prompt_tokens"], row["completion_tokens"], row["attempts"], row["cost"], row["reasoning_tokens"])
     if kind == "generate":
         return Completion(row["text"], cast(FinishReason, row["outcome"]), usage)
     return OptionScores(tuple(json.loads(row["logprobs"])), cast(ScoringMethod, row["outcome"]), usage)

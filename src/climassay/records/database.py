@@ -138,6 +138,9 @@ class Database:
         if version is None:
             self.write(self._create)
             version = self.stored_version()
+        if version is not None and version < tables.SCHEMA_VERSION and version >= min(tables.ADDED_COLUMNS) - 1:
+            self.write(self._add_columns)
+            version = self.stored_version()
         if version != tables.SCHEMA_VERSION:
             self._refuse_damage()
             newer = version is not None and version > tables.SCHEMA_VERSION
@@ -169,6 +172,24 @@ class Database:
         raise RecordsError(
             f"{self.shown_url} is a database, but not one of climassay's records: choose another workspace or URL."
         )
+
+    def _add_columns(self, connection: sa.Connection) -> None:
+        """Bring the tables of an earlier version to this one; another process may have done so meanwhile."""
+        if not self.is_sqlite:
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(ADVISORY_LOCK)))
+        schema = None if self.is_sqlite else POSTGRES_SCHEMA
+        inspector = sa.inspect(connection)
+        compiler = connection.dialect.ddl_compiler(connection.dialect, None)  # type: ignore[arg-type]
+        preparer = connection.dialect.identifier_preparer
+        for table, name in (place for places in tables.ADDED_COLUMNS.values() for place in places):
+            if name not in {column["name"] for column in inspector.get_columns(table, schema=schema)}:
+                column = compiler.get_column_specification(tables.metadata.tables[table].c[name])
+                target = (
+                    preparer.quote(table) if schema is None else f"{preparer.quote(schema)}.{preparer.quote(table)}"
+                )
+                connection.execute(sa.text(f"ALTER TABLE {target} ADD COLUMN {column}"))
+        version = sa.update(tables.meta).where(tables.meta.c.name == "schema_version")
+        connection.execute(version.values(value=str(tables.SCHEMA_VERSION)))
 
     def _create(self, connection: sa.Connection) -> None:
         if not self.is_sqlite:

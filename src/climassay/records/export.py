@@ -93,6 +93,7 @@ def _write_parquet(path: Path, bundles: Bundles) -> None:
         "logprobs": pa.list_(pa.float64()),
         "prompt_tokens": pa.int64(),
         "completion_tokens": pa.int64(),
+        "reasoning_tokens": pa.int64(),
         "attempts": pa.int64(),
         "cost": pa.float64(),
     }

@@ -54,6 +54,8 @@ class UsageLine:
     """Requests sent, retries included."""
     prompt_tokens: int
     completion_tokens: int
+    reasoning_tokens: int
+    """Of the completion tokens, those that were thought before the answers."""
     cost: float | None
     """US dollars, of what has a price; None where nothing has."""
     unpriced: int
@@ -234,6 +236,7 @@ def _sums() -> tuple[sa.ColumnElement[Any], ...]:
         sa.func.sum(answers.c.attempts).label("attempts"),
         sa.func.sum(answers.c.prompt_tokens).label("prompt_tokens"),
         sa.func.sum(answers.c.completion_tokens).label("completion_tokens"),
+        sa.func.sum(answers.c.reasoning_tokens).label("reasoning_tokens"),
         sa.func.sum(answers.c.cost).label("cost"),
         sa.func.sum(sa.case((priceless, 1), else_=0)).label("unpriced"),
     )
@@ -262,7 +265,7 @@ def _day(database: Database, moment: sa.ColumnElement[float]) -> sa.ColumnElemen
 def _usage_line(name: str | int, row: sa.Row[Any] | None, served: int, group: UsageGroup) -> UsageLine:
     shown = datetime.fromtimestamp(int(name) * SECONDS_A_DAY, UTC).date().isoformat() if group == "day" else str(name)
     if row is None:
-        return UsageLine(shown, 0, 0, served, 0, 0, 0, None, 0)
+        return UsageLine(shown, 0, 0, served, 0, 0, 0, 0, None, 0)
     return UsageLine(
         shown,
         row.answers,
@@ -271,6 +274,7 @@ def _usage_line(name: str | int, row: sa.Row[Any] | None, served: int, group: Us
         int(row.attempts),
         int(row.prompt_tokens),
         int(row.completion_tokens),
+        int(row.reasoning_tokens),
         row.cost,
         int(row.unpriced),
     )

@@ -33,6 +33,8 @@ class ModelUsage:
     """Requests sent, retries included."""
     prompt_tokens: int
     completion_tokens: int
+    reasoning_tokens: int
+    """Of the completion tokens, those that were thought before the answers."""
     cost: float | None
     """US dollars, of what has a price; None where nothing has."""
     unpriced: int
@@ -92,6 +94,8 @@ class RecordedAnswer:
     error: str | None
     prompt_tokens: int
     completion_tokens: int
+    reasoning_tokens: int
+    """Of the completion tokens, those that were thought before the answer."""
     attempts: int
     cost: float | None
 
@@ -142,6 +146,7 @@ def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsag
             sa.func.sum(answers.c.attempts),
             sa.func.sum(answers.c.prompt_tokens),
             sa.func.sum(answers.c.completion_tokens),
+            sa.func.sum(answers.c.reasoning_tokens),
             sa.func.sum(answers.c.cost),
             sa.func.sum(sa.case((priceless, 1), else_=0)),
         )
@@ -154,9 +159,34 @@ def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsag
         query = query.where(answers.c.run == run)
     with database.read() as connection:
         return [
-            ModelUsage(model, fingerprint, answered, failed, int(sent), int(given), int(made), cost, int(unpriced))
-            for model, fingerprint, answered, failed, sent, given, made, cost, unpriced in connection.execute(query)
+            ModelUsage(model, fingerprint, *map(int, counts), cost, int(unpriced))  # type: ignore[call-arg]
+            for model, fingerprint, *counts, cost, unpriced in connection.execute(query)
         ]
+
+
+def seconds_per_answer(database: Database, model: str, latest: int = 20) -> float | None:
+    """Mean time in which a model's answers came in its latest runs: a run's time until its last answer, by its answers.
+
+    What was asked side by side is in it, and so is what a run did between two answers. None where no run has an answer.
+
+    Args:
+        database: The records.
+        model: Its name.
+        latest: Number of runs, from the newest back.
+    """
+    answers, requests, runs = tables.answers, tables.requests, tables.runs
+    query = (
+        sa.select(sa.func.max(answers.c.answered_at) - runs.c.started_at, sa.func.count())
+        .join(requests, requests.c.key == answers.c.request)
+        .join(runs, runs.c.id == answers.c.run)
+        .where(requests.c.model == model, answers.c.error.is_(None))
+        .group_by(runs.c.id, runs.c.started_at)
+        .order_by(runs.c.started_at.desc())
+        .limit(latest)
+    )
+    with database.read() as connection:
+        rows = connection.execute(query).all()
+    return sum(max(0.0, elapsed) for elapsed, _ in rows) / sum(count for _, count in rows) if rows else None
 
 
 def run_details(database: Database, run: str) -> RunDetails:
@@ -309,6 +339,7 @@ def _recorded(row: sa.Row[Any]) -> RecordedAnswer:
         error=row.error,
         prompt_tokens=row.prompt_tokens,
         completion_tokens=row.completion_tokens,
+        reasoning_tokens=row.reasoning_tokens,
         attempts=row.attempts,
         cost=row.cost,
     )

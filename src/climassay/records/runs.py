@@ -142,4 +142,4 @@ def _to_json(value: Any, what: str) -> str:
         text = json.dumps(value, default=default, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise RecordsError(f"The {what} cannot be stored as JSON: {error}.") from None
-    return without_secrets(storable_text(text))
+    return storable_text(text)

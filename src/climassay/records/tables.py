@@ -20,8 +20,10 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised with every change of these tables; a database says which version it has."""
+ADDED_COLUMNS = {2: (("answers", "reasoning_tokens"),)}
+"""Columns by the version that brought them; a database of an earlier version gets them when it is opened."""
 
 metadata = MetaData()
 
@@ -83,6 +85,7 @@ answers = Table(
     Column("error", Text),
     Column("prompt_tokens", BigInteger, nullable=False),
     Column("completion_tokens", BigInteger, nullable=False),
+    Column("reasoning_tokens", BigInteger, nullable=False, server_default="0"),
     Column("attempts", Integer, nullable=False),
     Column("cost", Float),
     Index("answers_by_request", "request"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.models.local.fingerprint import model_fingerprint
 from climassay.models.local.loading import Loaded, find_folder, load_local
+from climassay.models.servers import is_served
 from climassay.models.threads import choose_threads
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class TuningBase:
             ModelError: There is no such model.
             MissingExtraError: The packages for local models are not installed.
         """
-        if name.startswith("openai:"):
+        if is_served(name):
             raise InputError(f"{name} is on a server: only local: models can be tuned, for their weights are at hand.")
         if _ADAPTER in name:
             raise InputError(f"{name} has an adapter already: tune the model itself, {name.partition(_ADAPTER)[0]}.")

@@ -1,14 +1,23 @@
 """How a server is set up."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from climassay.errors import InputError
+from climassay.models import Generator, load_model
+from climassay.models.openai_prices import model_price
+from climassay.workspace import Workspace
 
 Public = Literal["nothing", "read", "check"]
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1")
+
+
+def _load(name: str, workspace: Workspace, **own: Any) -> Generator:
+    """A model with the usual options."""
+    return load_model(name, price=model_price(name, None, None, workspace.root), folder=workspace.root, **own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +37,8 @@ class ServerSettings:
     """Files that set up debates (``climassay factcheck init``); without one every collection is an advocate."""
     model: str = "local:smollm2"
     """Of debates that no file sets up."""
-    base_url: str | None = None
-    """Of the server that holds an ``openai:`` model."""
+    load: Callable[..., Generator] = _load
+    """From the name of a model and the workspace to the model; a debate's own options are given as well."""
     upload_bytes: int = 200 * 2**20
     """Largest upload."""
     form_bytes: int = 2**20

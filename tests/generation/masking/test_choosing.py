@@ -140,7 +140,7 @@ def test_what_is_not_to_be_masked_passes_through():
 class Scorer:
     """Likes long words; without a statement it likes one word much more than all others."""
 
-    name, fingerprint = "scorer", "0" * 64
+    name, fingerprint, parameters = "scorer", "0" * 64, 1000
 
     def __init__(self):
         self.requests = []
@@ -167,6 +167,15 @@ def test_the_prompted_masker_takes_off_what_words_get_anyway():
     plain = PromptedMasker(model, calibrated=False, subject=Subject(field="botany"))
     assert plain.choose([statement])[0].term == "glow"
     assert "botany" in model.requests[-1].messages[0].content
+
+
+def test_a_strong_masker_is_asked_once_and_taken_at_its_word():
+    class Strong(Scorer):
+        parameters = 8_000_000_000
+
+    model = Strong()
+    assert PromptedMasker(model).choose(["The glow is incandescence."])[0].term == "glow"
+    assert len(model.requests) == 1
 
 
 def test_the_prompted_masker_passes_failures_on():

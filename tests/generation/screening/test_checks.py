@@ -61,7 +61,7 @@ FAULTY = [
     ("unsupported answer", freeform("Why do snails dissolve?", "Carbonate becomes scarce in acidified seawater.")),
     ("unsupported answer", cloze("Coral reefs bleach whenever the summer sea stays unusually warm for weeks.")),
     ("unsupported answer", freeform(answer="The answer is")),
-    ("no question mark", freeform("Explain the freezing of pure cloud droplets.")),
+    ("no question mark", freeform("The freezing of pure cloud droplets.")),
     ("no question mark", mcq("Pure cloud droplets freeze at a temperature.")),
     ("copied question", freeform("Mineral dust is the leading type below about −15 °C?")),
     ("long answer", freeform(answer=f"{ANSWER} It is tiny. So nothing freezes.")),
@@ -215,3 +215,64 @@ def test_few_gold_questions_are_stopped_and_only_for_words_their_short_excerpts_
     reasons = [decision.reason for draft in marked for decision in draft.decisions if decision.accepted is False]
     assert set(reasons) <= {"unsupported answer"}
     assert len(reasons) <= 8
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Explain how droplets freeze without an ice-nucleating particle.",
+        "Describe what an ice embryo is.",
+        "Suppose a cloud has no mineral dust. State why its droplets stay liquid.",
+        "Compare mineral dust with bacterial proteins as ice-nucleating particles.",
+    ],
+)
+def test_a_task_asks_as_well_as_a_question(question):
+    assert "no question mark" not in faults(freeform(question))
+
+
+def test_a_statement_is_no_task():
+    assert "no question mark" in faults(freeform("Droplets freeze homogeneously and explain much of the rain."))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("Likely", "Very likely", "Extremely likely", "About as likely as not"),
+        ("High confidence", "Very high confidence", "Medium confidence", "Low confidence"),
+        ("It cools slightly", "It cools strongly", "It warms slightly", "It warms strongly"),
+    ],
+)
+def test_steps_of_a_scale_are_different_options(options):
+    assert faults(mcq(options=options), only=["overlapping options", "duplicate options"]) == []
+
+
+def test_one_quantity_written_twice_is_no_second_option():
+    options = ("About 180 to 190 ppm", "180-190 parts per million", "280 ppm", "400 ppm")
+    assert faults(mcq(options=options), only=["overlapping options"]) == ["overlapping options"]
+    assert faults(mcq(options=("5 K", "5 Pa", "5 °C a year", "0.5 K")), only=["overlapping options"]) == []
+
+
+def test_options_are_what_these_statements_points_to():
+    question = "Which of these statements about pure cloud droplets is correct?"
+    assert faults(mcq(question), only=["not self-contained"]) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("How much does the sea rise under the lower scenario?", True),
+        ("How does the rise differ between the two pathways?", True),
+        ("How much more does the sea rise under SSP5-8.5 than under SSP1-1.9, the lower scenario?", False),
+        ("In a scenario without volcanoes and in one with them, how do the two scenarios differ in warming?", False),
+        ("Why is the warming smaller in the scenario with less methane?", False),
+    ],
+)
+def test_a_case_is_named_and_not_only_ranked(question, found):
+    assert bool(faults(mcq(question), only=["not self-contained"])) is found
+
+
+@pytest.mark.parametrize("term", ["locations", "people", "projected", "larger", "around"])
+def test_words_of_any_report_are_no_terms(term):
+    statement = f"At warmer temperatures droplets freeze on mineral dust in {term} clouds."
+    assert faults(cloze(statement, term), only=["term trivial"]) == ["term trivial"]
+    assert faults(cloze(statement, "mineral"), only=["term trivial"]) == []

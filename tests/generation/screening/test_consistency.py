@@ -35,6 +35,23 @@ def test_another_answer_or_one_that_follows_the_position_rejects():
     assert SelfConsistency(letter, needed=0.25).check([mcq()])[0].decisions[0].accepted is True
 
 
+@pytest.mark.parametrize(("second", "accepted"), [(-3.0, True), (-0.35, False)])
+def test_a_second_option_that_is_nearly_as_probable_rejects(second, accepted):
+    """Probabilities of about .58 and .41 are two right answers, though the first is chosen in every order."""
+
+    def choose(prompt, options):
+        scores = {OPTIONS[1]: 0.0, OPTIONS[2]: second}
+        known = {_line_of(prompt, text): score for text, score in scores.items()}
+        return [known.get(option.strip(), -9.0) for option in options]
+
+    (decision,) = SelfConsistency(ScriptedModel(choose), margin=0.2).check([mcq()])[0].decisions
+    assert decision.accepted is accepted
+    assert SelfConsistency(ScriptedModel(choose)).check([mcq()])[0].decisions[0].accepted is True
+    if not accepted:
+        assert decision.reason == "second right answer"
+        assert decision.score == pytest.approx(0.17, abs=0.01)
+
+
 def test_orders_and_passages_are_options():
     model = knows(OPTIONS[1])
     SelfConsistency(model, orders=2, with_passages=False).check([mcq()])

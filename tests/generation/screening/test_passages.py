@@ -119,3 +119,30 @@ def test_real_passages_are_kept_and_translated_ones_refused():
         abstracts = list(csv.DictReader(file))
     assert not any(passage_fault(row["abstract"]) for row in abstracts[::5])
     assert all(passage_fault(row["abstract_translated_pt"]) == "other language" for row in abstracts[::5])
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ["Acknowledgements", "Contents", "References", "Drafting Authors:", "7. References", "Preface", "List of Figures"],
+)
+def test_nothing_is_written_from_under_headings_of_front_matter(heading):
+    assert passage_fault(PROSE, headings=("A book", heading)) == "front matter"
+
+
+@pytest.mark.parametrize("heading", ["Methane", "Reference periods", "The author of the seasons", "Indices of drought"])
+def test_other_headings_change_nothing(heading):
+    assert passage_fault(PROSE, headings=(heading,)) is None
+
+
+def test_legends_of_figures_and_lists_of_authors_are_told_by_their_shape():
+    legend = (
+        "Figure 2.4 | Temperature anomalies in three regions. (a) The coast, (b) the plateau. Thin grey lines show "
+        "single stations and the thick red line their mean; shading marks the range of the ensemble in each panel."
+    )
+    authors = (
+        "Coordinating lead authors: Ilse Brandvold (Norway), Tomas Achterberg (Belgium), Priya Ramanujan (India), and "
+        "review editor Helena Sousa (Portugal), who have written and edited this part of the handbook of the region."
+    )
+    assert passage_fault(legend) == "figure legend"
+    assert passage_fault(authors) == "front matter"
+    assert passage_fault(f"Figure 2.4 shows how the balance is reached. {PROSE}") is None

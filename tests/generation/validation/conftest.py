@@ -41,6 +41,7 @@ class VerdictModel:
     """Says VALID where the answer has the word warms; its states say so too. ``fail`` in a question fails."""
 
     name, dtype, token_budget, layers, fingerprint = "local:verdicts", "float32", 100, 4, "a" * 64
+    parameters = 1000
     work = Work(0, 0)
 
     def __init__(self):

@@ -1,8 +1,10 @@
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
+from api_server import ApiServer
 from climassay.errors import InputError, ModelError
 from climassay.generation import Subject
 from climassay.generation.validation import ByKind, PromptedValidator, load_validator, validate
@@ -10,6 +12,7 @@ from climassay.generation.validation.asked import read_facts, write_facts
 from climassay.generation.validation.fine_tuning import _measured, api_examples, chat_examples
 from climassay.generation.validation.prompting import validation_prompt, validation_request
 from climassay.generation.validation.training import split_labels
+from climassay.models.profiles import ProfileSettings
 
 
 def test_the_prompt_has_all_that_the_paper_shows(make_draft):
@@ -43,6 +46,16 @@ def test_content_free_answers_are_taken_out(verdicts, make_draft):
     assert plain[2] is corrected[2] is None
 
 
+def test_a_strong_model_is_not_corrected(verdicts, make_draft):
+    class Strong(type(verdicts)):
+        parameters = 8_000_000_000
+
+    strong = Strong()
+    found = PromptedValidator(strong).judge([make_draft(1)])
+    assert found == PromptedValidator(verdicts, content_free=False).judge([make_draft(1)])
+    assert len(strong.asked) == 1
+
+
 def test_a_model_that_cannot_work_decides_nothing(make_draft, verdicts):
     def broken(requests, on_result=None):
         raise ModelError("Nothing listens there.")
@@ -54,7 +67,7 @@ def test_a_model_that_cannot_work_decides_nothing(make_draft, verdicts):
 
 
 def test_each_kind_has_its_own_validator(make_draft, verdicts):
-    found = load_validator("mcq=prompted:local:a,freeform=prompted:local:b", load=lambda name: verdicts)
+    found = load_validator("mcq=prompted:local:a,freeform=prompted:local:b", load=lambda *_, **__: verdicts)
     assert isinstance(found, ByKind)
     assert set(found.validators) == {"mcq", "freeform"}
     decided = validate([make_draft(1), make_draft(2, kind="cloze")], found, 0.5)
@@ -114,7 +127,7 @@ def test_a_fine_tuned_model_keeps_its_calibration_and_threshold(labels, verdicts
 
 def test_a_fine_tuning_job_becomes_a_validator(labels, verdicts, tmp_path, monkeypatch, make_draft):
     from climassay.generation.validation import fine_tuning
-    from climassay.models.openai_finetuning import FineTuningState, write_state
+    from climassay.models.openai_finetuning import FineTuningState, read_state, write_state
 
     state, sent = tmp_path / "state.json", []
 
@@ -131,11 +144,18 @@ def test_a_fine_tuning_job_becomes_a_validator(labels, verdicts, tmp_path, monke
     # Nothing that is measured on was sent.
     assert len(sent[0].splitlines()) == trained.facts.labels == len(trained.facts.trained_on)
     assert trained.facts.labels < 60
-    loaded = load_validator(f"api:{state}", load=lambda name: verdicts)
+    loaded = load_validator(f"api:{state}", load=lambda *_, **__: verdicts)
     assert loaded.name == "api:ft:x"
     drafts = [make_draft(1), make_draft(2, answer="It cools.")]
     assert loaded.judge(drafts) == trained.validator.judge(drafts)
-    assert load_validator(str(state), load=lambda name: verdicts).judge(drafts) == loaded.judge(drafts)
+    assert load_validator(str(state), load=lambda *_, **__: verdicts).judge(drafts) == loaded.judge(drafts)
+    # The file may be somebody else's: the server that it names is asked without a key.
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-4f9aB7c1D0e2")
+    with ApiServer() as server:
+        write_state(replace(read_state(state), base_url=server.url), state)
+        load_validator(f"api:{state}").judge(drafts)
+    assert len(server.asked) > 1
+    assert all("authorization" not in request.headers for request in server.asked)
 
 
 def test_a_job_without_a_validator_is_not_loaded(tmp_path, verdicts):
@@ -144,4 +164,12 @@ def test_a_job_without_a_validator_is_not_loaded(tmp_path, verdicts):
     state = tmp_path / "state.json"
     write_state(FineTuningState("http://localhost:1/v1", "small", "0" * 64, status="running"), state)
     with pytest.raises(InputError, match="was not finished"):
-        load_validator(f"api:{state}", load=lambda name: verdicts)
+        load_validator(f"api:{state}", load=lambda *_, **__: verdicts)
+
+
+@pytest.mark.parametrize("calibrated", [True, False])
+def test_a_recipe_decides_whether_a_prompted_validator_is_corrected(verdicts, calibrated):
+    asked = load_validator(
+        "prompted:local:a", load=lambda *_, **__: verdicts, profile=ProfileSettings(calibrated=calibrated)
+    )
+    assert asked.content_free is calibrated

@@ -10,6 +10,7 @@ from climassay.generation.masking.candidates import candidates
 from climassay.generation.masking.choosing import Choice
 from climassay.generation.masking.statistics_masker import shares
 from climassay.models.contract import OptionRequest, OptionScorer, OptionScores
+from climassay.models.profiles import profile_of
 from climassay.prompts import load_prompt
 
 _NOTHING = "..."
@@ -19,8 +20,8 @@ _NOTHING = "..."
 class PromptedMasker:
     """The model weighs every candidate word as its answer (ClimaQA, A.5.3, in our words).
 
-    A model prefers words that are short and frequent whatever the statement. So by default what it gives each word
-    after a prompt whose statement is only dots is taken off again (contextual calibration, Zhao et al. 2021).
+    A small model prefers words that are short and frequent whatever the statement. So what it gives each word after a
+    prompt whose statement is only dots is taken off again (contextual calibration, Zhao et al. 2021).
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class PromptedMasker:
         *,
         subject: Subject | None = None,
         prompts: Path | None = None,
-        calibrated: bool = True,
+        calibrated: bool | None = None,
     ) -> None:
         """Prepare; nothing is asked yet.
 
@@ -37,13 +38,14 @@ class PromptedMasker:
             model: Gives log-probabilities of options.
             subject: The science that statements are about.
             prompts: Folder of templates that replace built-in ones (``mask``).
-            calibrated: Take off what words get without a statement; doubles the requests.
+            calibrated: Take off what words get without a statement, which doubles the requests; by default as the
+                model's profile says.
         """
         self.name = model.name
         self._model = model
         self._subject = subject or Subject()
         self._prompt = load_prompt("mask", prompts)
-        self._calibrated = calibrated
+        self._calibrated = profile_of(model).calibrated if calibrated is None else calibrated
 
     def choose(self, statements: Sequence[str]) -> list[Choice | None]:
         """The term of each statement, in order; None where no word can be masked.
@@ -69,6 +71,8 @@ class PromptedMasker:
 
 
 def _choice(terms: Sequence[str], given: OptionScores, plain: OptionScores | None) -> Choice:
+    if "generated" in (given.method, plain.method if plain is not None else ""):
+        plain = None  # A named answer is no distribution that could be corrected.
     error = given.error or (plain.error if plain is not None else None)
     if error is not None:
         return Choice.failed(error)

@@ -8,6 +8,7 @@ import numpy as np
 from climassay.generation.masking.candidates import candidates
 from climassay.generation.masking.choosing import Choice
 from climassay.generation.masking.word_features import FEATURES, count_words, word_features
+from climassay.generation.masking.word_lists import GENERIC
 
 WEIGHTS: Mapping[str, float] = MappingProxyType(
     {
@@ -27,6 +28,9 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
     }
 )
 """Set by hand, in units of one power of ten of rarity; not fitted to any labels."""
+
+_GENERAL = 10.0
+"""Taken off the score of a word that reports of any science have: such words come last, whatever their features."""
 
 
 class StatisticsMasker:
@@ -63,7 +67,8 @@ class StatisticsMasker:
         found = candidates(statement)
         if not found:
             return None
-        scores = word_features(statement, found, self._statistics) @ self._weights
+        general = np.array([word.term.casefold() in GENERIC for word in found])
+        scores = word_features(statement, found, self._statistics) @ self._weights - _GENERAL * general
         return Choice.of([(word.term, share) for word, share in zip(found, shares(scores), strict=True)])
 
 

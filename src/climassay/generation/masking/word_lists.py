@@ -39,6 +39,53 @@ FUNCTION_WORDS = _listed(
 )
 """Closed classes of English words and the commonest adverbs: none is ever a scientific term."""
 
+GENERIC = _listed(
+    """
+    ability able access account act action actual add additional adds aim amount amounts analysis annual answer apparent
+    appear appears approach area areas arise arises aspect aspects associated assume assumed author authors available
+    average background bad base based basis begin begins behaviour behavior benefit big body bring brings broad build
+    builds case cases categories category cause caused causes central century centuries certain chance change changed
+    changes changing chapter character choice clear close collection combination common compare compared comparison
+    complete complex component components concept conclusion condition conditions connection consequence consequences
+    consider considerable consist consists constant contain contains context contrast contribute contributes
+    contribution control correct count countries country create current daily data date day days decade decades decrease
+    decreases deep define degree degrees depend dependent depends derive describe described design detail details
+    determine determined determines develop development difference differences different difficult direct direction
+    directly distance distinct early easily easy effect effective effects element elements end ends ensure entire
+    essential estimate estimated estimates event events evidence evident exact example examples exceed exist existing
+    exists expect expected experience explain explained explains extent extreme fact factor factors facts fall falls
+    fast faster features few field final find finding findings first focus follow following follows form formed forms
+    found fraction full function further future general generally global good great greater greatest group groups grow
+    growing growth half happen happens hard help helps high higher highest history hold holds home human idea identified
+    identify impact impacts importance important include included includes including increase increased increases
+    increasing indicate indicates individual industry influence influenced influences information initial instance
+    international introduce introduced issue issues item items kind kinds knowledge label lack large larger largest last
+    late later latter lead leading leads least length level levels light line list local located location locations
+    long longer longest loss lost lot low lower lowest main maintain major majority makes manner material materials
+    matter maximum mean means measure measured measures mechanism mechanisms member members method methods middle
+    million minimum minor moderate modern month months move moves multiple name names natural nature near need needed
+    needs negative new next normal number numbers observe observed obtain occur occurred occurring occurs old open
+    order original overall own page paper parameters parts part particular past pattern patterns people period periods
+    person phase phenomenon place places play plays point points poor position positions possible potential practice
+    presence present primary principle probably problem problems process processes produce produced produces product
+    production project projected projections property properties proportion provide provided provides public purpose
+    quality quantity question questions quick rapid rapidly rare rate rates ratio reach reached reaches real reason
+    reasons recent recently reduce reduced reduces reference region regional regions related relation relationship
+    relative relatively relevant remain remains remove report reports represent represented represents require required
+    requires research researchers respect respectively response rest result resulting results rise rises rising role
+    rule sample scale scales science scientific scientists section sector see selected sense separate serious set
+    several severe shape share short shorter show showed shown shows significant significantly similar simple single
+    site sites situation size slow slower slowly small smaller smallest society solid source sources space special
+    specific stage standard start starts state states station stations status step steps strong stronger structure
+    studied studies study subject substantial success suggest suggests sum support system systems table take takes task
+    technique techniques tend tendency tends term terms text theory thing things time times top topic total trend
+    trends true type types typical typically unit units use used useful user uses using usual value values variable
+    various vary version view way ways weak weaker week weeks well wide widely word words work world worldwide year
+    years yield young
+    """
+)
+"""Words of any report or textbook, whatever its science: masked, they test no knowledge of the field."""
+
 PLACES = _listed(
     """
     africa african america american antarctic antarctica arctic asia asian atlantic australia australian brazil

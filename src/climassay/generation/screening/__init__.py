@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from climassay.generation.screening.passages import passage_fault
     from climassay.generation.screening.question_drafts import example_draft, question_draft
     from climassay.generation.screening.statements import TERM_CHECKS
+    from climassay.generation.screening.verification import REPLACED, Verification, answer_check
     from climassay.generation.screening.yields import CheckCount, check_counts, table
 
 _PLACES = {
@@ -30,6 +31,7 @@ _PLACES = {
     "passages": ("passage_fault",),
     "question_drafts": ("example_draft", "question_draft"),
     "statements": ("TERM_CHECKS",),
+    "verification": ("REPLACED", "Verification", "answer_check"),
     "yields": ("CheckCount", "check_counts", "table"),
 }
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
@@ -38,11 +40,14 @@ __all__ = [
     "CHECKS",
     "LANGUAGES",
     "MODEL_CHECKS",
+    "REPLACED",
     "TERM_CHECKS",
     "Check",
     "CheckCount",
     "DuplicateFinder",
     "SelfConsistency",
+    "Verification",
+    "answer_check",
     "check_counts",
     "check_names",
     "example_draft",

@@ -7,6 +7,8 @@ contexts, often because the pair of question and answer was inaccurate (ClimaQA,
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from climassay.errors import InputError
 from climassay.evaluation import Prediction, Prepared, Scoring, Setting, TaskPrompts, ask_mcq
 from climassay.generation.draft import Decision, Draft
@@ -15,6 +17,8 @@ from climassay.models.contract import Generator, OptionScorer
 from climassay.questions import Question
 
 REASON = "self-inconsistency"
+NARROW = "second right answer"
+"""Reason where another option is nearly as probable as the marked one."""
 
 
 class SelfConsistency:
@@ -30,6 +34,7 @@ class SelfConsistency:
         *,
         orders: int = OPTIONS,
         needed: float = 1.0,
+        margin: float = 0.0,
         with_passages: bool = True,
         prompts: TaskPrompts | None = None,
         seed: int = 0,
@@ -40,13 +45,18 @@ class SelfConsistency:
             model: Its option letters are weighed where it gives log-probabilities, else it writes a letter.
             orders: Option orders a question; the first four are rotations.
             needed: Least share of orders answered as marked, above 0 to 1.
+            margin: Least lead of the marked option over the next one, as a difference of probabilities averaged over
+                the orders, for models that give log-probabilities; 0 asks for none. A small lead means that a second
+                option is about as right.
             with_passages: Whether the model is given the draft's passages.
             prompts: Templates of the evaluation; the built-in ones by default.
             seed: Of the orders beyond the rotations.
 
         Raises:
-            InputError: No orders, or a share out of its range.
+            InputError: No orders, or a share or margin out of its range.
         """
+        if not 0 <= margin < 1:
+            raise InputError(f"The margin is at least 0 and below 1: not {margin}.")
         if orders < 1:
             raise InputError(f"At least one option order is needed, not {orders}.")
         if not 0 < needed <= 1:
@@ -55,6 +65,7 @@ class SelfConsistency:
         self._model = model
         self._orders = orders
         self._needed = needed
+        self._margin = margin
         self._with_passages = with_passages
         self._prompts = prompts
         self._seed = seed
@@ -115,7 +126,25 @@ class SelfConsistency:
         if right < self._needed * total - 1e-9:
             detail = f"{len(failures)} of {total} requests failed, the first one because: {failures[0]}"
             return Decision("consistency", self.name, None, "failed call", detail)
+        lead = _lead(predictions)
+        if self._margin and lead is not None and lead < self._margin:
+            detail = f"The marked option leads the next one by a probability of {lead:.2f} only."
+            return Decision("consistency", self.name, False, NARROW, detail, lead)
         return Decision("consistency", self.name, True, score=right / total)
+
+
+def _lead(predictions: Sequence[Prediction]) -> float | None:
+    """P(marked option) less the greatest of the others, each averaged over the orders; None without probabilities."""
+    given = [one for one in predictions if one.logprobs and one.error is None]
+    if not given:
+        return None
+    mean: dict[int, float] = defaultdict(float)
+    for one in given:
+        shares = np.exp(np.array(one.logprobs) - np.logaddexp.reduce(one.logprobs))
+        for option, share in zip(one.order, shares, strict=True):
+            mean[option] += float(share) / len(given)
+    marked = given[0].order[given[0].correct_position]
+    return mean.pop(marked) - max(mean.values())
 
 
 def _askable(draft: Draft) -> bool:

@@ -1,11 +1,13 @@
 """Are the options of a multiple-choice question four different, positive answers?"""
 
 import re
-from itertools import combinations
+from itertools import combinations, zip_longest
+from math import isclose
 
 from climassay.generation.draft import Draft
 from climassay.generation.screening.check import CHOICE, Check
 from climassay.generation.screening.words import FUNCTION_WORDS, stem, word_set
+from climassay.grounding.quantities import quantities
 
 OPTIONS = 4
 _GATHERING = re.compile(
@@ -20,7 +22,7 @@ _NEGATIVE = re.compile(
     r"^\W*(?:not\b(?!\s+(?:only|merely|just|all))|no\b(?!\s*[-.\d]|\s+(?:change|effect|response|trend|difference|net))"
     r"|never\b|cannot\b)"
     r"|^(?:\w+\s+){0,4}(?:does|do|did|is|are|was|were|has|have|can|could|will|would|should|must)(?:\s+not|n['’]t)\b"
-    r"(?!\s+(?:only|change|vary|respond|differ|depend)\b)",
+    r"(?!\s+(?:only|yet|always|change|vary|respond|differ|depend)\b)",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[-−–+]?\d+(?:[.,]\d+)*")
@@ -51,6 +53,8 @@ def _duplicates(draft: Draft) -> str | None:
 
 def _overlap(draft: Draft) -> str | None:
     for first, second in combinations(draft.wording.options, 2):
+        if _plain(first) != _plain(second) and _same_quantities(first, second):
+            return f"“{first}” and “{second}” are the same quantity."
         if _plain(first) != _plain(second) and (_same_words(first, second) or _within(first, second)):
             return f"“{first}” and “{second}” say nearly the same."
     return None
@@ -61,10 +65,13 @@ def _same_words(first: str, second: str) -> bool:
     return _stems(first) == _stems(second) != ()
 
 
+# A degree makes another answer: *likely* and *very likely*, *high confidence* and *very high confidence* exclude
+# each other on their scales.
 _MEANING = word_set(
     "no not never nor neither without less more least most few many much above below before after up down over under"
     " into from in out off on against between within all only each every both either same other again"
-    " further as to by"
+    " further as to by very extremely exceptionally virtually highly nearly almost partly fully wholly slightly"
+    " strongly weakly about than"
 )
 
 
@@ -88,6 +95,34 @@ def _within(first: str, second: str) -> bool:
     else:
         return False
     return not any(word in _MEANING or word[0].isdigit() or word.startswith("-") for word in added)
+
+
+def _same_quantities(first: str, second: str) -> bool:
+    """Whether both options consist of the same numbers in the same unit, written in two ways."""
+    if _without_quantities(first) != _without_quantities(second):
+        return False
+    pairs = list(zip_longest(quantities(first), quantities(second)))
+    return bool(pairs) and all(
+        one is not None
+        and other is not None
+        and one.unit is not None
+        and other.unit is not None
+        and one.unit.is_kind_of(other.unit)
+        and one.unit.rate == other.unit.rate
+        and isclose(one.value * one.unit.factor, other.value * other.unit.factor)
+        for one, other in pairs
+    )
+
+
+_ROUGHLY = word_set("about around roughly approximately circa some to and between from by at near")
+
+
+def _without_quantities(option: str) -> tuple[str, ...]:
+    """The words of an option beside its numbers and units, those that only say *about* left out."""
+    text = option
+    for quantity in quantities(option):
+        text = text.replace(quantity.text, " ", 1)
+    return tuple(word for word in _plain(text) if word not in _ROUGHLY and not word[0].isdigit())
 
 
 def _gathering(draft: Draft) -> str | None:

@@ -5,6 +5,7 @@ list in it stays what it is.
 """
 
 import re
+from collections.abc import Sequence
 
 from climassay.generation.screening.language import LANGUAGES, check_language, other_language
 
@@ -47,26 +48,64 @@ _FRONT_MATTER = re.compile(
     re.IGNORECASE,
 )
 _ACKNOWLEDGING = re.compile(
-    r"\bthank(?:s|ed)?\b|\bgrateful(?:ly)?\b|\backnowledge|\bfunded by\b|\bfinancial support\b|\bsupported by\b",
+    r"\bthank(?:s|ed)?\b|\bgrateful(?:ly)?\b|\backnowledge|\bfunded by\b|\bfinancial support\b|\bsupported by\b"
+    r"|\bgrants?\b|\bfellowships?\b|\bindebted\b|\bgratitude\b|\bappreciation\b|\bcomments on\b|\bcommented\b",
     re.IGNORECASE,
 )
+_FRONT_HEADING = re.compile(
+    r"^\W*(?:[\dIVXA-Z]{1,4}[.)]?\s+)?(?:acknowledge?ments?|(?:table of )?contents|references|bibliography|works cited"
+    r"|(?:further|suggested|additional) reading|(?:literature|sources)(?: cited)?|declaration"
+    r"|(?:subject |author |name )?index"
+    r"|list of (?:figures|tables|boxes|abbreviations|acronyms|contributors|authors|reviewers|symbols)"
+    r"|(?:(?:drafting |contributing |(?:coordinating )?lead )?author|contributor|reviewer|review editor"
+    r"|chapter scientist)s?(?: team| list)?|about (?:the )?authors?|contributors|copyright"
+    r"|authors?['’] (?:contributions?|affiliations?|note)"
+    r"|credits|licen[cs]es?|imprint|title page|dedication|foreword|preface|(?:how to )?cite(?: as)?|citation|funding"
+    r"|(?:conflicts?|declaration) of (?:competing )?interests?|data availability(?: statement)?|colophon"
+    r"|endnotes|figure (?:captions|legends))\W*$",
+    re.IGNORECASE,
+)
+"""Headings under which nothing of the subject is taught."""
+_CAPTION = re.compile(
+    r"^\W*(?:Supplementary\s+)?(?:(?:Cross-Chapter\s+)?Box\s+)?(?:Figure|Fig\.|Table)\s*[A-Z]*\.?\d[\d.\w]*\s*(?P<mark>[|:])?"
+)
+_CAPTION_WORDS = re.compile(
+    r"\([a-h]\)|\bpanels?\b|\bshad(?:ed|ing)\b|\bhatch(?:ed|ing)\b|\bstippl(?:ed|ing)\b|\binset\b|\b[xy]-axis\b|\baxes\b"
+    r"|\b(?:solid|dashed|dotted|thin|thick|grey|gray|red|blue|black|green|orange|coloured|colored)\s+(?:\w+\s+)?"
+    r"(?:lines?|curves?|bars?|dots?|shading|areas?|arrows?|circles?|crosses)\b|\blegend\b|\bcolou?rs?\b|\berror bars\b"
+    r"|\bwhiskers\b|\b(?:left|right|top|bottom|upper|lower)\s+(?:panel|row|column)\b",
+    re.IGNORECASE,
+)
+_CAPTION_SHARE = 0.025
+"""Words about lines, colours and panels for each word, from which a text that begins as a caption is nothing else."""
+_SHORT_CAPTION = 150
+"""Words up to which a text that begins as *Figure 3:* has room for nothing but the legend."""
+_ROLES = re.compile(
+    r"\b(?:(?:coordinating\s+)?lead|contributing|drafting|corresponding)\s+authors?\b|\breview\s+editors?\b"
+    r"|\bchapter\s+scientists?\b|\bedited\s+by\b|\b(?:eds?|editors?)\b\.?\)?:?|\bshould\s+be\s+cited\b|\bISBN\b",
+    re.IGNORECASE,
+)
+_AFFILIATED = re.compile(r"[A-Z][\w.’'-]+\s+\((?:The\s+)?[A-Z][A-Za-z ]+\)")
 
 
-def passage_fault(text: str, language: str = "en") -> str | None:
+def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ()) -> str | None:
     """Why no question should be written from a passage.
 
     Args:
         text: The passage.
         language: In which it is to be written; see :data:`~climassay.generation.screening.language.LANGUAGES`.
+        headings: Those that it stands under; acknowledgements, contents, references and the like are front matter.
 
     Returns:
         ``too short``, ``references``, ``contents``, ``index``, ``equations``, ``numbers``, ``capitals``,
-        ``front matter``, ``other language``, ``no sentences``, or None for a passage that will do.
+        ``front matter``, ``figure legend``, ``other language``, ``no sentences``, or None for a passage that will do.
 
     Raises:
         InputError: The language is not known.
     """
     check_language(language)
+    if any(_FRONT_HEADING.match(heading) for heading in headings):
+        return "front matter"
     # Citations in running text are no references, and their names and "et al." no language.
     cited = _CITATION.sub(" ", text)
     prose = _FORMULA.sub(" ", cited)
@@ -90,6 +129,8 @@ def passage_fault(text: str, language: str = "en") -> str | None:
         return "capitals"
     if _is_front_matter(text, len(words)):
         return "front matter"
+    if (caption := _CAPTION.match(text)) and _is_legend(text, len(words), marked=caption["mark"] is not None):
+        return "figure legend"
     if other_language(prose, language):
         return "other language"
     return "no sentences" if function_words < FUNCTION_SHARE else None
@@ -121,7 +162,15 @@ def _is_symbols(prose: str) -> bool:
     return symbolic >= FORMULAE * max(1, len(tokens))
 
 
+def _is_legend(text: str, words: int, *, marked: bool) -> bool:
+    """Whether a text that begins with the number of a figure, set off by a mark or not, is a legend altogether."""
+    found = len(_CAPTION_WORDS.findall(text))
+    return (marked and words <= _SHORT_CAPTION) or found >= max(2, _CAPTION_SHARE * words)
+
+
 def _is_front_matter(text: str, words: int) -> bool:
     found = len({match.lower() for match in _FRONT_MATTER.findall(text)})
     thanks = len(_ACKNOWLEDGING.findall(text))
-    return (found >= 3 and words <= 250) or (thanks >= 3 and thanks >= 0.02 * words)
+    roles, people = len(_ROLES.findall(text)), len(_AFFILIATED.findall(text))
+    listed = roles >= 1 and people >= 3 and 4 * people >= 0.1 * words
+    return (found >= 3 and words <= 250) or (thanks >= 3 and thanks >= 0.02 * words) or listed

@@ -64,7 +64,26 @@ _UNNAMED = re.compile(
     re.IGNORECASE,
 )
 
-_POINTING = re.compile(r"\b(?:this|these)\s+(?!(?:century|millennium|decade|day|days|year)\b)[a-z]{3,}", re.IGNORECASE)
+# *Which of these statements ...* points to the options.
+_POINTING = re.compile(
+    r"(?<!\bof )(?<!\bof the )\b(?:this|these)\s+(?!(?:century|millennium|decade|day|days|year)\b)[a-z]{3,}",
+    re.IGNORECASE,
+)
+_WHICH = (
+    r"(?:low|high|larg|small|strong|weak|warm|cold|earli|lat|old|young|great)er|first|second|third|former|latter|other"
+    r"|two|three"
+)
+_CASES = (
+    r"scenarios?|pathways?|cases?|experiments?|simulations?|(?:model\s+)?runs?|projections?|stud(?:y|ies)|groups?"
+    r"|reports?"
+    r"|programmes?|programs?|approach(?:es)?"
+)
+_ONE_OF_SEVERAL = re.compile(
+    rf"\b(?:the|these|those|both)\s+(?:{_WHICH})\s+(?:one|of\s+them|{_CASES})\b(?!\s+(?:of|in\s+which|that|with|without|where|from|by)\b)",
+    re.IGNORECASE,
+)
+"""One of several cases, told by its rank and not by a name: *the lower scenario*."""
+_NAMED_CASE = re.compile(r"\b(?:SSP|RCP|B[12]|A1B|A2|IS92)\w*|\bscenarios?\s+(?:of|with|in\s+which|without)\b|[\"“‘]")
 _PERSONS = re.compile(r"author|researcher|scientist|paper|article|report|stud(?:y|ies)", re.IGNORECASE)
 _SUPPOSED = re.compile(r"^\W*(?:suppose|if|imagine|consider|assume|given|when)\b|[.;:]\s", re.IGNORECASE)
 FEWEST_BEFORE = 2
@@ -94,6 +113,9 @@ def _not_self_contained(draft: Draft) -> str | None:
     pointing = _POINTING.search(question)
     if pointing and len(content_words(question[: pointing.start()])) < FEWEST_BEFORE:
         return f"It speaks of “{pointing[0]}” before it has said what that is."
+    ranked = _ONE_OF_SEVERAL.search(question)
+    if ranked and not _NAMED_CASE.search(question) and not _introduced(ranked[0], question[: ranked.start()]):
+        return f"It speaks of “{ranked[0]}”, which nobody has named."
     unnamed = _UNNAMED.search(question)
     if unnamed and not _introduced(unnamed[0], question[: unnamed.start()]):
         return f"It speaks of “{' '.join(unnamed[0].split())}”, which nobody has named."
@@ -107,7 +129,8 @@ def _introduced(mention: str, before: str) -> bool:
     supposed, or has told in a sentence of its own.
     """
     nouns = [word.lower().removesuffix("s") for word in re.findall(r"[A-Za-z]{4,}", mention)]
-    if any(noun in before.lower() for noun in nouns if noun not in ("this", "these", "those", "present", "current")):
+    pointing = {"this", "these", "those", "present", "current"}
+    if any(noun in before.lower() for noun in nouns if noun not in pointing and not re.fullmatch(_WHICH, noun)):
         return True
     return not _PERSONS.search(mention) and _SUPPOSED.search(before) is not None
 

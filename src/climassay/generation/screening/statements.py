@@ -4,6 +4,8 @@ import re
 
 from climassay.corpus.sentences import split_sentences
 from climassay.generation.draft import Draft
+from climassay.generation.masking.word_lists import FUNCTION_WORDS as MASKER_FUNCTION_WORDS
+from climassay.generation.masking.word_lists import GENERIC
 from climassay.generation.screening.check import STATED, Check
 from climassay.generation.screening.words import FUNCTION_WORDS, stem, word_set, words
 
@@ -14,10 +16,7 @@ _NUMBER_WORDS = word_set(
     "zero one two three four five six seven eight nine ten eleven twelve hundred thousand million billion first second"
     " third half quarter"
 )
-_TRIVIAL = FUNCTION_WORDS | word_set(
-    "thing things way ways kind type part parts amount number case fact example important different large small high"
-    " low new used use make made called known such various several"
-)
+_TRIVIAL = FUNCTION_WORDS | MASKER_FUNCTION_WORDS | GENERIC
 
 
 def _sentences(draft: Draft) -> str | None:
@@ -70,7 +69,7 @@ CHECKS = (
     Check("term not one word", STATED, "The masked term has several words or none.", _not_one_word),
     Check("term absent", STATED, "The masked term is not a word of the statement.", _absent),
     Check("term repeated", STATED, "The statement has the masked term, or a form of it, a second time.", _repeated),
-    Check("term trivial", STATED, "The masked term is a function word, a number or says nothing.", _trivial),
+    Check("term trivial", STATED, "The masked term is a function word, a number, or a word of any science.", _trivial),
 )
 TERM_CHECKS = ("term not one word", "term absent", "term repeated", "term trivial")
 """Checks that see something only once a term is chosen: they are worth running again after masking."""

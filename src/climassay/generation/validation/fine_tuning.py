@@ -18,8 +18,8 @@ from climassay.generation.validation.prompting import ANSWERS, validation_prompt
 from climassay.generation.validation.training import chosen_threshold, figures, split_labels
 from climassay.generation.validation.validators import PromptedValidator
 from climassay.models.contract import OptionScorer
+from climassay.models.openai_conversation import effective_messages
 from climassay.models.openai_finetuning import FineTuningState, fine_tune, write_state
-from climassay.models.openai_payloads import effective_messages
 from climassay.prompts import Prompt
 from climassay.tuning import ChatData, ChatExample, TuningConfig, TuningProgress, split_groups, train
 

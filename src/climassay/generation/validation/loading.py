@@ -1,6 +1,7 @@
 """Validators by name."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from climassay.errors import InputError
@@ -16,20 +17,24 @@ from climassay.generation.validation.validators import (
     Validator,
 )
 from climassay.judging import ActivationStore
+from climassay.models import load_model
 from climassay.models.contract import Encoder, Generator, OpenWeights, OptionScorer
+from climassay.models.profiles import ProfileSettings, profile_of
 from climassay.questions import KINDS
 
-LoadModel = Callable[[str], Generator]
+LoadModel = Callable[..., Generator]
+"""Like :func:`climassay.models.load_model`, of which a validator that a server fine-tuned gives the ``base_url``."""
 
 
 def load_validator(
     name: str,
     *,
-    load: LoadModel | None = None,
+    load: LoadModel = load_model,
     encoder: Encoder | None = None,
     prompts: Path | None = None,
     subject: Subject | None = None,
     store: ActivationStore | None = None,
+    profile: ProfileSettings | None = None,
 ) -> Validator:
     """A validator by its name.
 
@@ -41,11 +46,12 @@ def load_validator(
             - ``api:STATE.json``: a fine-tuning job that ``--method api`` finished;
             - a file that ``--method features`` or ``probe`` wrote, or the folder or state file of the two above;
             - ``mcq=NAME,freeform=NAME``: one of these for each kind of question.
-        load: From a model's name to the model; by default :func:`climassay.models.load_model`.
+        load: From a model's name to the model.
         encoder: Of a head on features; loaded by its name if None.
         prompts: Folder of the user's own templates.
         subject: The science, for ``prompted:``; trained ones know theirs.
         store: Where hidden states are kept.
+        profile: Whether ``prompted:`` is corrected by content-free prompts, where the user has set it.
 
     Raises:
         InputError: The name is none of these, or the model cannot serve.
@@ -55,7 +61,7 @@ def load_validator(
     if all(kind.strip() in KINDS and rest for kind, _, rest in kinds):
         parts = {
             kind.strip(): load_validator(
-                rest.strip(), load=load, encoder=encoder, prompts=prompts, subject=subject, store=store
+                rest.strip(), load=load, encoder=encoder, prompts=prompts, subject=subject, store=store, profile=profile
             )
             for kind, _, rest in kinds
         }
@@ -63,7 +69,8 @@ def load_validator(
     how, _, rest = name.partition(":")
     if how == "prompted" and rest:
         asked = _scorer(rest, load)
-        return PromptedValidator(asked, validation_prompt(prompts), subject or Subject())
+        corrected = profile_of(asked, profile).calibrated
+        return PromptedValidator(asked, validation_prompt(prompts), subject or Subject(), content_free=corrected)
     if how == "adapter" and rest:
         return _adapter(Path(rest).expanduser(), load, prompts)
     if how == "api" and rest:
@@ -72,7 +79,7 @@ def load_validator(
 
 
 def _from_file(
-    name: str, load: LoadModel | None, encoder: Encoder | None, prompts: Path | None, store: ActivationStore | None
+    name: str, load: LoadModel, encoder: Encoder | None, prompts: Path | None, store: ActivationStore | None
 ) -> Validator:
     file = Path(name).expanduser()
     if (file / FACTS_FILE).is_file():
@@ -92,13 +99,13 @@ def _from_file(
         from climassay.models.encoder import load_encoder
 
         return FeatureValidator(head, encoder or load_encoder(head.source.model), name=file.name)
-    model = _loaded(head.source.model, load)
+    model = load(head.source.model)
     if not isinstance(model, OpenWeights):
         raise InputError(f"The validator {name} reads hidden states: give it a local: model, itself and not wrapped.")
     return ProbeValidator(head, model, prompt=validation_prompt(prompts), store=store, name=file.name)
 
 
-def _adapter(folder: Path, load: LoadModel | None, prompts: Path | None) -> Validator:
+def _adapter(folder: Path, load: LoadModel, prompts: Path | None) -> Validator:
     from climassay.tuning import read_result
 
     facts, result = read_facts(folder), read_result(folder)
@@ -107,31 +114,18 @@ def _adapter(folder: Path, load: LoadModel | None, prompts: Path | None) -> Vali
     return facts.validator(_scorer(result.model, load), validation_prompt(prompts), f"adapter:{folder.name}")
 
 
-def _api(file: Path, load: LoadModel | None, prompts: Path | None) -> Validator:
+def _api(file: Path, load: LoadModel, prompts: Path | None) -> Validator:
     from climassay.generation.validation.fine_tuning import facts_of
-    from climassay.models import load_model
     from climassay.models.openai_finetuning import read_state
 
     state = read_state(file)
     facts = facts_of(state)
-
-    def at_its_server(name: str) -> Generator:
-        return load_model(name, base_url=state.base_url)
-
-    model = _scorer(state.model_name, load or at_its_server)
+    model = _scorer(state.model_name, partial(load, base_url=state.base_url))
     return facts.validator(model, validation_prompt(prompts), f"api:{state.model}")
 
 
-def _scorer(name: str, load: LoadModel | None) -> OptionScorer:
-    model = _loaded(name, load)
+def _scorer(name: str, load: LoadModel) -> OptionScorer:
+    model = load(name)
     if not isinstance(model, OptionScorer):
         raise InputError(f"{name} gives no probabilities of answers: take another model as validator.")
     return model
-
-
-def _loaded(name: str, load: LoadModel | None) -> Generator:
-    if load is not None:
-        return load(name)
-    from climassay.models import load_model
-
-    return load_model(name)

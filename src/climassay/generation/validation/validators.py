@@ -14,8 +14,9 @@ from climassay.generation.validation.prompting import content_free_request, vali
 from climassay.generation.validation.reading import Reader, StateReader, TextReader
 from climassay.generation.validation.threshold import Threshold
 from climassay.judging import ActivationStore
-from climassay.models.calibration import PLACEHOLDERS, calibrate, content_free_correction
+from climassay.models.calibration import PLACEHOLDERS, content_free_correction, option_probabilities
 from climassay.models.contract import Encoder, OpenWeights, OptionScorer, OptionScores
+from climassay.models.profiles import profile_of
 from climassay.prompts import Prompt
 from climassay.questions import KINDS
 
@@ -179,9 +180,10 @@ class PromptedValidator:
     model: OptionScorer
     prompt: Prompt = field(default_factory=validation_prompt)
     subject: Subject = field(default_factory=Subject)
-    content_free: bool = True
-    """Take out what the model prefers where there is no content (:mod:`climassay.models.calibration`). Fine-tuned
-    models are asked without: for them the preference is what the labels taught."""
+    content_free: bool | None = None
+    """Take out what the model prefers where there is no content (:mod:`climassay.models.calibration`);
+    by default as the model's profile says. Fine-tuned models are asked without: for them the preference is what the
+    labels taught."""
     calibrator: Calibrator | None = None
     """From log-odds to P(valid), fitted on labels; without one they are the model's own."""
     threshold: Threshold | None = None
@@ -222,13 +224,13 @@ class PromptedValidator:
         found: list[float | None] = [None] * len(drafts)
         for place, score in zip(places, scores, strict=True):
             if score.error is None:
-                valid, invalid = calibrate(score.logprobs, corrections.get(_shape(drafts[place])))
+                valid, invalid = option_probabilities(score, corrections.get(_shape(drafts[place])))
                 found[place] = float(np.log(max(valid, 1e-300)) - np.log(max(invalid, 1e-300)))
         return found
 
-    def _corrections(self, drafts: Sequence[Draft]) -> Mapping[tuple[str, int], tuple[float, ...]]:
+    def _corrections(self, drafts: Sequence[Draft]) -> Mapping[tuple[str, int], tuple[float, ...] | None]:
         """What the model answers without content, for each shape that a prompt can have."""
-        if not self.content_free:
+        if not (profile_of(self.model).calibrated if self.content_free is None else self.content_free):
             return {}
         shapes = dict.fromkeys(_shape(draft) for draft in drafts)
         return {

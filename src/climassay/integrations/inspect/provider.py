@@ -19,6 +19,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from climassay.errors import InputError, ModelError
 from climassay.models import load_model
 from climassay.models.contract import Completion, GenerationRequest, Generator, Message, Role, Sampling
+from climassay.secrecy import TrustedUrl
 
 CONNECTIONS = 64
 """Requests that wait together by default: a local model computes them side by side."""
@@ -81,7 +82,7 @@ class ClimassayModel(ModelAPI):
 
         Args:
             model_name: As climassay names it, for example ``local:smollm2``.
-            base_url: Server of an ``openai:`` model.
+            base_url: Server of an ``openai:`` model, as Inspect's command line or a program names it.
             api_key: Not used: climassay reads the key from the environment.
             config: Of Inspect.
             model_args: ``device``, ``dtype`` and ``adapter`` of a local model (``-M dtype=float32``).
@@ -93,7 +94,7 @@ class ClimassayModel(ModelAPI):
         unknown = set(model_args) - {"device", "dtype", "adapter", "concurrency"}
         if unknown:
             raise InputError(f"A climassay model takes no argument {', '.join(sorted(unknown))}.")
-        self.model = load_model(model_name, base_url=base_url, **model_args)
+        self.model = load_model(model_name, base_url=base_url and TrustedUrl(base_url), **model_args)
         self._desk = _Desk(self.model)
 
     async def generate(

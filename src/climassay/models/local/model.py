@@ -1,8 +1,10 @@
 """A language model whose weights are on this machine."""
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -43,6 +45,7 @@ class LocalModel:
         dtype: str | None = None,
         adapter: str | None = None,
         concurrency: int | None = None,
+        max_output_tokens: int | None = None,
     ) -> None:
         """Load a model.
 
@@ -52,6 +55,7 @@ class LocalModel:
             dtype: ``float32``, ``bfloat16`` or ``float16``; by default bfloat16 on a GPU and float32 on a CPU.
             adapter: Folder of a PEFT adapter.
             concurrency: Sequences generated side by side; by default as many as pay and fit into memory.
+            max_output_tokens: Limit of every generated answer, in place of the requests' own.
 
         Raises:
             ModelError: The model cannot be found, verified or loaded.
@@ -64,6 +68,11 @@ class LocalModel:
         self.device, self.dtype = loaded.device, loaded.dtype
         self.licence, self.folder = loaded.licence, loaded.folder
         self._fingerprint = loaded.fingerprint
+        self._max_output_tokens = max_output_tokens
+        if max_output_tokens is not None:
+            limited = f"{loaded.fingerprint} max_output_tokens={max_output_tokens}"
+            self._fingerprint = hashlib.sha256(limited.encode()).hexdigest()
+        self.parameters = sum(weights.numel() for weights in loaded.model.parameters())
         self.prompts = PromptFormat(loaded.tokenizer)
         self.network = Network(loaded.model)
         self.reader = Reader(self.network)
@@ -78,7 +87,7 @@ class LocalModel:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over weights, settings, tokenizer, chat template, adapter and dtype."""
+        """SHA-256 over weights, settings, tokenizer, chat template, adapter, dtype and a limit of all answers."""
         return self._fingerprint
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
@@ -102,6 +111,8 @@ class LocalModel:
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
         """Answer every request, in order; see the contract."""
+        if (most := self._max_output_tokens) is not None:
+            requests = [replace(one, sampling=replace(one.sampling, max_tokens=most)) for one in requests]
         with self._alone():
             return self._generation.run(requests, on_result=on_result)
 

@@ -52,6 +52,8 @@ class ModelUsageData(Data):
     """Requests sent, retries included."""
     prompt_tokens: int = Field(examples=[48_000])
     completion_tokens: int = Field(examples=[3_200])
+    reasoning_tokens: int = Field(examples=[0])
+    """Of the completion tokens, those that a model thought before it answered."""
     cost: Figure = Field(examples=[None])
     """US dollars; null where it has no price."""
     unpriced: int = Field(examples=[240])
@@ -201,6 +203,8 @@ class UsageData(Data):
     attempts: int = Field(examples=[240])
     prompt_tokens: int = Field(examples=[48_000])
     completion_tokens: int = Field(examples=[3_200])
+    reasoning_tokens: int = Field(examples=[0])
+    """Of the completion tokens, those that a model thought before it answered."""
     cost: Figure = Field(examples=[None])
     """US dollars, of what has a price; null where nothing has."""
     unpriced: int = Field(examples=[240])

@@ -61,7 +61,7 @@ class Asked:
             raise InputError(
                 f"The date {date[:LONGEST_DATE]!r}... is none: write it like 2024-05-31, or the year alone."
             )
-        return Claim(claim.id, claim.text, claim.source, date)
+        return Claim(claim.text, claim.source, date)
 
 
 def _plain(text: str) -> str:

@@ -7,10 +7,9 @@ from climassay.factcheck import Company, PastCheck, find_past
 from climassay.factcheck.checking import collections_of, models_of
 from climassay.factcheck.configuration import DebateSettings
 from climassay.grounding import CollectionGroup
-from climassay.models import load_model
 from climassay.models.contract import Generator
 from climassay.models.encoder import BUNDLED_ENCODER
-from climassay.models.openai_prices import find_price
+from climassay.models.openai_prices import model_price
 from climassay.web.place import Place
 
 MOST_PAST = 5
@@ -27,9 +26,9 @@ def company_of(place: Place, settings: DebateSettings) -> Company:
         InputError: A collection is not there, or a name of a model is not understood.
         ModelError: A model cannot be loaded.
     """
-    models = {name: _model(place, name) for name in models_of(settings)}
+    models = {name: _model(place, name, settings) for name in models_of(settings)}
     groups = {name: _collection(place, name) for name in collections_of(settings)}
-    priced = {name: find_price(name, place.workspace.root) for name in models if name.startswith("openai:")}
+    priced = {name: model_price(name, None, None, place.workspace.root) for name in models}
     prices = {name: price for name, price in priced.items() if price is not None}
     first = next(iter(groups.values()), None)
     return Company(models, groups, prices, first.encoder if first else place.encoder(BUNDLED_ENCODER))
@@ -43,16 +42,11 @@ def similar_checks(place: Place, claim: str) -> list[PastCheck]:
         return find_past(place.records, claim, encoder, most=MOST_PAST)
 
 
-def _model(place: Place, name: str) -> Generator:
-    openai = name.startswith("openai:")
-    return place.shared(
-        f"model {name}",
-        lambda: load_model(
-            name,
-            base_url=place.settings.base_url if openai else None,
-            price=find_price(name, place.workspace.root) if openai else None,
-        ),
-    )
+def _model(place: Place, name: str, settings: DebateSettings) -> Generator:
+    limits = {"max_output_tokens": settings.max_output_tokens, "reasoning_effort": settings.reasoning_effort}
+    own = {option: value for option, value in limits.items() if value is not None}
+    key = " ".join((f"model {name}", *(f"{option}={value}" for option, value in own.items())))
+    return place.shared(key, lambda: place.settings.load(name, place.workspace, **own))
 
 
 def _collection(place: Place, name: str) -> CollectionGroup:

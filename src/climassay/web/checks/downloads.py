@@ -9,6 +9,7 @@ from starlette.responses import Response
 from climassay.factcheck import claim_review, factcheck_page
 from climassay.factcheck.kept_check import KeptCheck, check_data, iso_time
 from climassay.factcheck.scales import load_scale
+from climassay.factcheck.shown import as_shown
 from climassay.web.access import Reader
 from climassay.web.checks.store import checks_of, found_check
 from climassay.web.failures import Missing
@@ -48,14 +49,17 @@ def download_page(place: PlaceHere, _user: Reader, check: str) -> Response:
 def claim_review_of(place: Place, kept: KeptCheck) -> dict[str, Any] | None:
     """The ClaimReview of a check; None without a verdict, or where the server names nobody who answers for it."""
     about, publisher = kept.about, place.settings.publisher.strip()
-    if kept.transcript is None or about.label is None or not publisher:
+    if kept.transcript is None or not publisher:
+        return None
+    scale = load_scale(kept.settings.scale)
+    if as_shown(kept.transcript, scale).verdict.outcome != "verdict":
         return None
     return claim_review(
         kept.transcript,
         url=f"{place.settings.root}/checks/{about.id}",
         author=publisher,
         published=None if about.ended_at is None else iso_time(about.ended_at)[:10],
-        scale=load_scale(kept.settings.scale),
+        scale=scale,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from climassay.factcheck import Transcript, factcheck_page, load_scale
+from climassay.factcheck import Transcript, factcheck_page, load_scale, stored_truths
 from climassay.factcheck.page import page_values
 from climassay.factcheck.page_words import OUTCOME
 from climassay.factcheck.scales import Scale
@@ -108,7 +108,7 @@ def _scale(stored: StoredRun, transcript: Transcript) -> Scale:
 
 
 def _lines(stored: StoredRun) -> list[ClaimLine]:
-    published = {row["claim"]: row["verdict"] for row in stored.details.results.get("published", ())}
+    published = stored_truths(stored.details.results.get("published", ()), stored.transcripts)
     return [
         ClaimLine(
             number,

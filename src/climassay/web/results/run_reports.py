@@ -88,11 +88,11 @@ def _mcq(run: "StoredRun", _published: str) -> Report:
 
 
 def _factcheck(run: "StoredRun", _published: str) -> Report:
-    from climassay.factcheck import analyse, factcheck_report, load_scale
+    from climassay.factcheck import analyse, factcheck_report, load_scale, stored_truths
 
     details = run.details
     transcripts = run.transcripts
-    truths = {row["claim"]: row["verdict"] for row in details.results.get("published", ())}
+    truths = stored_truths(details.results.get("published", ()), transcripts)
     pages: dict[str, str] = {}
     for number, transcript in enumerate(transcripts, start=1):
         pages.setdefault(transcript.claim.id, f"/results/{details.summary.id}/claims/{number}")

@@ -53,17 +53,20 @@ def usage_table(lines: Sequence[UsageLine], group: UsageGroup) -> Table:
             f"{line.attempts:,}",
             f"{line.prompt_tokens:,}",
             f"{line.completion_tokens:,}",
+            f"{line.reasoning_tokens:,}",
             cost_words(line),
         )
         for line in lines
     ]
-    headings = [group, "asked", "failed", "from records", "share", "sent", "prompt tokens", "completion tokens", "cost"]
+    headings = [group, "asked", "failed", "from records", "share", "sent", "prompt tokens", "completion tokens"]
+    headings += ["thought", "cost"]
     return Table.of(
         f"Tokens, cost and failures by {group}",
         headings,
         rows,
         note="from records: answers of earlier runs that nobody had to pay again; share: of all answers that runs got. "
-        "sent: requests with their repetitions. cost: in US dollars, of what has a price.",
+        "sent: requests with their repetitions. thought: completion tokens before the answers. cost: in US dollars, of "
+        "what has a price.",
     )
 
 
@@ -90,6 +93,7 @@ def _total(lines: Sequence[UsageLine]) -> UsageLine:
         sum(line.attempts for line in lines),
         sum(line.prompt_tokens for line in lines),
         sum(line.completion_tokens for line in lines),
+        sum(line.reasoning_tokens for line in lines),
         sum(costs) if costs else None,
         sum(line.unpriced for line in lines),
     )

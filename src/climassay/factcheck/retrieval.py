@@ -1,0 +1,200 @@
+"""The passages that go before the advocates: searched with several queries, fused, and graded by a model.
+
+What a claim says is seldom how an assessment report says it. A strong model therefore writes queries in the reports'
+language (:mod:`climassay.factcheck.subclaims`), and after the search it reads the passages that were found for all
+advocates, in one call, and tells which of them bear on the claim. A model that is asked with brief prompts does
+neither: its advocates get what a search for the statement finds.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from climassay.corpus.search import fuse
+from climassay.factcheck.advocate import Advocate
+from climassay.factcheck.stage import material, provenance
+from climassay.factcheck.steps import Found, Steps, ask_text, together
+from climassay.factcheck.transcript import Subclaim
+from climassay.models.contract import GenerationRequest, Sampling
+from climassay.prompts import Prompt
+
+MOST_CANDIDATES = 24
+"""Passages that are graded for one claim, those of all its statements and advocates together."""
+MOST_CHARACTERS = 48_000
+"""Characters of these passages, about 12,000 tokens; a passage that would go beyond is left out, not cut."""
+BEARS, ON_SUBJECT, ELSEWHERE = 2, 1, 0
+
+
+@dataclass(frozen=True, slots=True)
+class Grader:
+    """Who grades passages."""
+
+    model: str
+    """Name of the model."""
+    prompt: Prompt
+    """Template of ``claim``, ``statements`` (empty where the claim is its only one) and ``passages``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a claim's advocates get."""
+
+    passages: tuple[tuple[tuple[Found, ...], ...], ...]
+    """For each advocate, for each subclaim: best first, as many as the advocate takes."""
+    candidates: tuple[Found, ...] = ()
+    """Those that were put before the grader, in their order there."""
+    warning: str = ""
+    """Why they stand in the order of the search, where they should have been graded."""
+
+
+def find_evidence(
+    advocates: Sequence[Advocate], subclaims: Sequence[Subclaim], claim: str, grader: Grader | None
+) -> Steps[Evidence]:
+    """Search all advocates' collections for all statements, and choose what lies before each advocate.
+
+    Args:
+        advocates: In order; one without collections gets nothing.
+        subclaims: At least one, with their queries.
+        claim: As it is put before models.
+        grader: None leaves the passages in the order of the search.
+    """
+    wanted = [(advocate, subclaim) for advocate in advocates for subclaim in subclaims]
+    lists: list[tuple[Found, ...]] = yield from together(
+        [_search(advocate, subclaim, grader is not None) for advocate, subclaim in wanted]
+    )
+    candidates = _deal(lists) if grader is not None else {}
+    grades: dict[_Key, _Grade] = {}
+    warning = ""
+    if grader is not None and candidates:
+        try:
+            grades = yield from _grade(grader, claim, subclaims, list(candidates.values()))
+        except ValueError as error:
+            warning = f"The passages could not be graded ({error}), so they stand in the order of the search."
+    width = len(subclaims)
+    chosen = []
+    for place, (advocate, subclaim) in enumerate(wanted):
+        first = place - place % width
+        own = dict.fromkeys(_key(one) for some in (lists[place], *lists[first : first + width]) for one in some)
+        pool = {key: candidates[key] for key in own if key in candidates}
+        shown = _that_bear(pool, lists[place], grades, subclaim.number) if grades else lists[place]
+        chosen.append(tuple(shown[: advocate.passages]))
+    shown_to = tuple(tuple(chosen[place : place + width]) for place in range(0, len(chosen), width))
+    return Evidence(shown_to, tuple(candidates.values()), warning)
+
+
+_Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Grade:
+    value: int
+    statements: frozenset[int]
+    """On which it bears; empty: on all for which it was found."""
+
+
+def _key(found: Found) -> _Key:
+    return found.collection, found.passage.id
+
+
+def _search(advocate: Advocate, subclaim: Subclaim, graded: bool) -> Steps[tuple[Found, ...]]:
+    """What the statement and its queries find, fused by their ranks; each passage once."""
+    if advocate.settings.kind == "plain":
+        return ()
+    asks = [advocate.search(query) for query in dict.fromkeys((subclaim.text, *subclaim.queries))]
+    if graded:
+        asks = [replace(ask, passages=max(ask.passages, MOST_CANDIDATES)) for ask in asks]
+    lists: list[tuple[Found, ...]] = yield tuple(asks)
+    if len(lists) == 1:
+        return tuple(lists[0])
+    found: dict[str, Found] = {}
+    rankings: list[list[str]] = []
+    for some in lists:
+        rankings.append([])
+        for one in some:
+            name = "\n".join(_key(one))
+            known = found.setdefault(name, one)
+            cosines = [cosine for cosine in (known.cosine, one.cosine) if cosine is not None]
+            found[name] = replace(known, cosine=max(cosines, default=None))
+            rankings[-1].append(name)
+    return tuple(found[name] for name in fuse(*rankings))
+
+
+def _deal(lists: Sequence[Sequence[Found]]) -> dict[_Key, Found]:
+    """The first of each list, then the second of each and so on, each passage once, as far as the budget goes."""
+    dealt: dict[_Key, Found] = {}
+    room = MOST_CHARACTERS
+    for rank in range(max(map(len, lists), default=0)):
+        for some in lists:
+            if rank >= len(some) or len(dealt) == MOST_CANDIDATES:
+                continue
+            key, length = _key(some[rank]), len(some[rank].passage.text)
+            if key not in dealt and length <= room:
+                dealt[key] = some[rank]
+                room -= length
+    return dealt
+
+
+def _that_bear(
+    pool: dict[_Key, Found], own: Sequence[Found], grades: dict[_Key, _Grade], statement: int
+) -> list[Found]:
+    """The candidates that bear on a statement; where there is none, those found for it that are on its subject."""
+    found = {_key(one) for one in own}
+    graded = {key: replace(one, grade=grades[key].value) for key, one in pool.items()}
+    bearing = [
+        one
+        for key, one in graded.items()
+        if one.grade == BEARS and (statement in grades[key].statements or (not grades[key].statements and key in found))
+    ]
+    return bearing or [one for key, one in graded.items() if one.grade != ELSEWHERE and key in found]
+
+
+# ------------------------------------------------------------------------------------------------------------ grading
+
+
+def _grade(
+    grader: Grader, claim: str, subclaims: Sequence[Subclaim], candidates: Sequence[Found]
+) -> Steps[dict[_Key, _Grade]]:
+    """One call for all candidates.
+
+    Raises:
+        ValueError: It failed; the message says why.
+    """
+    several = len(subclaims) > 1
+    rendered = grader.prompt.render(
+        claim=material(claim),
+        statements=[material(subclaim.text) for subclaim in subclaims] if several else [],
+        passages=[{"where": provenance(one.passage), "text": material(one.passage.text)} for one in candidates],
+    )
+    request = GenerationRequest(
+        rendered.messages,
+        Sampling(max_tokens=None),
+        schema=_schema(len(candidates), len(subclaims)),
+        assistant_prefix=rendered.assistant_prefix,
+    )
+    completion = yield from ask_text(grader.model, request)
+    if completion.error is not None:
+        raise ValueError(completion.error.rstrip("."))
+    try:
+        grades = {
+            int(entry["passage"]): _Grade(int(entry["grade"]), frozenset(map(int, entry.get("statements", ()))))
+            for entry in json.loads(completion.text)["grades"]
+        }
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError("the answer has not the form that was asked for") from None
+    # A passage that was passed over may be on the subject: it is shown only where nothing is said to bear.
+    passed_over = _Grade(ON_SUBJECT, frozenset())
+    return {_key(one): grades.get(number, passed_over) for number, one in enumerate(candidates, start=1)}
+
+
+def _schema(passages: int, statements: int) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "passage": {"type": "integer", "minimum": 1, "maximum": passages},
+        "grade": {"type": "integer", "enum": [ELSEWHERE, ON_SUBJECT, BEARS]},
+    }
+    if statements > 1:
+        number = {"type": "integer", "minimum": 1, "maximum": statements}
+        entry["statements"] = {"type": "array", "maxItems": statements, "items": number}
+    one = {"type": "object", "properties": entry, "required": list(entry), "additionalProperties": False}
+    grades = {"type": "array", "maxItems": passages, "items": one}
+    return {"type": "object", "properties": {"grades": grades}, "required": ["grades"], "additionalProperties": False}

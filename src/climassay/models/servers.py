@@ -1,0 +1,253 @@
+"""Which server a model's name means, and which API key may go there.
+
+A key is bound to a host, so that nobody's settings file can have it sent elsewhere: ``$OPENAI_API_KEY`` to OpenAI's own
+server, to the one of ``$OPENAI_BASE_URL`` and to one that the user names for the command (``TrustedUrl``); the key
+of a table ``[providers.NAME]`` of the user's own configuration to the server of that table. Every other address, such
+as one in an experiment, a recipe or a kept fine-tuning, is asked without a key.
+
+The user's configuration is ``config.toml`` in the configuration folder of the system, or the file that
+``$CLIMASSAY_CONFIG`` names::
+
+    [providers.together]
+    base_url = "https://api.together.xyz/v1"
+    key_variable = "TOGETHER_API_KEY"            # of the environment; without it no key is sent
+    [providers.together.prices]                  # US dollars per million tokens
+    "Qwen/Qwen2.5-7B-Instruct-Turbo" = { prompt = 0.30, completion = 0.30 }
+
+    [providers.cluster]
+    base_url = "http://vllm-1.cluster:8000/v1"
+    key_variable = "CLUSTER_KEY"
+    allow_http = true                            # the key may travel there unencrypted
+
+A model of such a server is named ``together:Qwen/Qwen2.5-7B-Instruct-Turbo``, wherever an ``openai:`` name may stand.
+"""
+
+import ipaddress
+import os
+import re
+import stat
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from climassay.configuration import filled, load_toml
+from climassay.errors import InputError, ModelError
+from climassay.secrecy import TrustedUrl, is_secret, note_secret
+
+LOCAL, OPENAI = "local", "openai"
+"""Where models without a table of their own are."""
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+BASE_URL_VARIABLE = "OPENAI_BASE_URL"
+KEY_VARIABLES = ("CLIMASSAY_API_KEY", "OPENAI_API_KEY")
+CONFIG_VARIABLE = "CLIMASSAY_CONFIG"
+NEEDED_HEADER = re.compile(
+    r"accept(-encoding)?|connection|content-(length|type)|host|transfer-encoding|user-agent|x-stainless-.*",
+    re.IGNORECASE,
+)
+"""What a request cannot do without, and what OpenAI's client says and reads of itself."""
+
+_PORTS = {"http": 80, "https": 443}
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A table ``[providers.NAME]`` of the user's configuration."""
+
+    base_url: str = DEFAULT_BASE_URL
+    key_variable: str | None = None
+    """Variable of the environment that holds the key; without one no key is sent."""
+    allow_http: bool = False
+    """Whether the key may travel unencrypted to a server beyond this machine."""
+    prices: dict[str, Any] = field(default_factory=dict)
+    """By the server's names of models, as in a price file (:mod:`climassay.models.openai_prices`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where requests go, and what goes with them."""
+
+    base_url: str
+    """In one form; see :func:`normalised_base_url`."""
+    key: str | None = field(default=None, repr=False)
+    withheld: str = ""
+    """Why no key is sent to an address that only a file names, and how to allow it; empty for all others."""
+    openai: bool = True
+    """Whether what the environment adds for OpenAI's client (organisation, project, headers) is meant for it."""
+
+    def __post_init__(self) -> None:
+        if self.key is not None:
+            note_secret(self.key)
+
+    def keep_needed(self, headers: MutableMapping[str, str]) -> None:
+        """Take away headers that the environment adds for OpenAI, where the server is another provider's."""
+        if self.openai:
+            return
+        for name in [name for name in headers if not NEEDED_HEADER.fullmatch(name)]:
+            del headers[name]
+        if self.key is not None:
+            headers["Authorization"] = f"Bearer {self.key}"
+
+
+def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: str | None = None) -> Server:
+    """The server of a provider's models, with the key that is bound to its host.
+
+    Args:
+        provider: ``openai``, or the name of a table of the user's configuration.
+        base_url: Of another server for ``openai:`` models; by default ``$OPENAI_BASE_URL``, else OpenAI's. One that is
+            no :class:`~climassay.secrecy.TrustedUrl` gets a key only if its host is one of these two or a table's.
+        api_key: Sent in place of the key that would be looked up.
+
+    Raises:
+        InputError: There is no such provider, its table cannot be read, it was given another address, or a key would
+            travel unencrypted beyond this machine without leave.
+        ModelError: The address is none, a key is missing, or it holds characters that no key has.
+    """
+    tables = providers()
+    if provider == OPENAI:
+        own = os.environ.get(BASE_URL_VARIABLE) or DEFAULT_BASE_URL
+        url = normalised_base_url(base_url or own)
+        bound = _origin(url) in (_origin(own), _origin(DEFAULT_BASE_URL))
+        table = next(
+            (one for name, one in tables.items() if name != OPENAI and _origin(one.base_url) == _origin(url)), None
+        )
+    elif provider not in tables:
+        raise InputError(f"There is no provider {provider!r}: describe it in {_table(provider)}.")
+    elif base_url is not None:
+        raise InputError(f"A base URL does not go with {provider}: models: their server stands in {_table(provider)}.")
+    else:
+        bound, table = False, tables[provider]
+        url = normalised_base_url(table.base_url)
+    variables: tuple[str, ...] = ()
+    general = bound or (table is None and isinstance(base_url, TrustedUrl))
+    if general:
+        variables = KEY_VARIABLES
+    elif table is not None and table.key_variable is not None:
+        variables = (table.key_variable,)
+    key = next((key for key in (api_key, *map(os.environ.get, variables)) if key and key.strip()), "").strip() or None
+    if key is None:
+        if table is not None and variables and not general:
+            raise ModelError(
+                f"The server {url} needs an API key: set {variables[0]}, which {configuration_file()} names."
+            )
+        if _origin(url) == _origin(DEFAULT_BASE_URL):
+            raise ModelError("OpenAI's server needs an API key: set OPENAI_API_KEY, or give another --base-url.")
+        if general or table is not None:
+            return Server(url, openai=general)
+        withheld = (
+            f"No API key was sent to {url}, since neither the command line nor your own settings name it: if it may "
+            f"have your key, set {BASE_URL_VARIABLE} to it, or describe it in {_table('NAME')}."
+        )
+        return Server(url, withheld=withheld, openai=False)
+    if not key.isascii() or not key.isprintable():
+        raise ModelError(f"The API key holds characters that no key has: set {(*variables, 'it')[-1]} again.")
+    if url.startswith("http:") and is_secret(key) and not _this_machine(url) and not (table and table.allow_http):
+        raise InputError(
+            f"The API key would travel to {url} unencrypted: use https, or allow it with allow_http = true for this "
+            f"base_url in {_table('NAME')}."
+        )
+    return Server(url, key, openai=general)
+
+
+def is_served(model: str) -> bool:
+    """Whether a model's name is that of a model behind a server: ``openai:`` or a provider of the user's comes first.
+
+    Raises:
+        InputError: The user's configuration cannot be read.
+    """
+    provider, separator, _ = model.partition(":")
+    return bool(separator) and provider != LOCAL and (provider == OPENAI or provider in providers())
+
+
+def configuration_file() -> Path:
+    """The file of the user's configuration, which need not be there: ``$CLIMASSAY_CONFIG``, else the system's place."""
+    from platformdirs import user_config_path
+
+    given = os.environ.get(CONFIG_VARIABLE)
+    return Path(given).expanduser() if given else user_config_path("climassay", appauthor=False) / "config.toml"
+
+
+def providers() -> Mapping[str, Provider]:
+    """The tables ``[providers.NAME]`` of the user's configuration, by name; none where there is no such file.
+
+    Raises:
+        InputError: The file cannot be read, or an entry does not exist or fit.
+    """
+    path = configuration_file()
+    if not path.is_file():
+        if os.environ.get(CONFIG_VARIABLE):
+            raise InputError(f"${CONFIG_VARIABLE} names {path}, but there is no such file.")
+        return {}
+    if os.name == "posix" and path.stat().st_mode & stat.S_IWOTH:
+        raise InputError(
+            f"{path} can be written by everybody on this machine, who could have your API keys sent elsewhere: "
+            "take that right away (chmod o-w)."
+        )
+    data = load_toml(path)
+    other = next((name for name in data if name != "providers"), None)
+    if other is not None:
+        raise InputError(f"{path} has no entry {other!r}; there are tables [providers.NAME].")
+    tables = data.get("providers", {})
+    if not isinstance(tables, Mapping) or not all(isinstance(one, Mapping) for one in tables.values()):
+        raise InputError(f"{path}: providers are tables that begin with [providers.NAME].")
+    found = {}
+    for name, entries in tables.items():
+        part = f"[providers.{name}]"
+        if name == LOCAL or not _NAME.fullmatch(name):
+            raise InputError(f"{path}: {part} is no name for a provider: take letters and digits, and not {LOCAL}.")
+        if name == OPENAI and set(entries) - {"prices"}:
+            raise InputError(f"{path}: {part} may hold prices only; its server is set by {BASE_URL_VARIABLE}.")
+        if name != OPENAI and "base_url" not in entries:
+            raise InputError(f"{path}: {part} needs an entry 'base_url'.")
+        found[name] = filled(Provider, entries, str(path), part)
+        if _origin(found[name].base_url) is None:
+            raise InputError(f"{path}: {part} has a base_url that is no http or https address.")
+    return found
+
+
+def normalised_base_url(url: str) -> str:
+    """The URL in one form: lower-case host, no default port, no trailing slash, no user, query or fragment.
+
+    A :class:`~climassay.secrecy.TrustedUrl` stays one.
+
+    Raises:
+        ModelError: It is not an http or https URL.
+    """
+    origin = _origin(url)
+    if origin is None:
+        raise ModelError(
+            "The base URL is not an http or https address: it should look like http://localhost:8000/v1 "
+            "(a key belongs into OPENAI_API_KEY, not into the URL)."
+        )
+    scheme, host, port = origin
+    parts = urlsplit(url.strip())
+    host = f"[{host}]" if ":" in host else host
+    place = host if port == _PORTS[scheme] else f"{host}:{port}"
+    return type(url)(urlunsplit((scheme, place, parts.path.rstrip("/"), "", "")))
+
+
+def _origin(url: str) -> tuple[str, str, int] | None:
+    """Scheme, host and port of an address; None where it is no http or https address."""
+    try:
+        parts = urlsplit(url.strip())
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in _PORTS or not host:
+        return None
+    return parts.scheme, host, _PORTS[parts.scheme] if port is None else port
+
+
+def _this_machine(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+    return address.is_loopback or address.is_unspecified
+
+
+def _table(provider: str) -> str:
+    return f"a table [providers.{provider}] of {configuration_file()}"

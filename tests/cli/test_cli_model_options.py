@@ -1,0 +1,114 @@
+"""Commands that ask a server's model pass their options on, and keep what it can do in the workspace."""
+
+import json
+from contextlib import closing
+
+import pytest
+
+from api_server import ApiServer, Behaviour
+from climassay.calls.opening import opened_model
+from climassay.errors import InputError
+from climassay.generation import Draft, Origin, SourcePassage, Wording, write_drafts
+from climassay.models import load_model
+from climassay.models.contract import GenerationRequest, Message
+from climassay.models.openai_capabilities import FILE_NAME
+from climassay.workspace import Workspace
+from command_line import run_command
+from tiny_models import smollm2
+
+STATEMENT = "Warm water rises, and cold water sinks in its place."
+
+
+def draft(number, kind):
+    wording = Wording(STATEMENT) if kind == "cloze" else Wording("What does warm water do?", f"It rises {number} m.")
+    passages = (SourcePassage(f"p{number}", STATEMENT, "d", "A book"),)
+    return Draft(f"q{number}", kind, "base", wording, passages, Origin("local:test", "f" * 64, (), 0))
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    write_drafts(tmp_path / "questions.jsonl", [draft(1, "freeform")])
+    write_drafts(tmp_path / "statements.jsonl", [draft(1, "cloze")])
+    choice = {"question": "Warm water <MASK>.", "answer": "rises"}
+    (tmp_path / "cloze.jsonl").write_text(json.dumps(choice) + "\n", encoding="utf-8")
+    labels = ("SUPPORTS", "REFUTES")
+    pairs = [
+        {"premise": f"[[say {label}]] Someone has looked.", "statement": STATEMENT, "label": label} for label in labels
+    ]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("validator", "apply", "prompted:openai:m", "{}/questions.jsonl"),
+        ("masker", "apply", "{}/statements.jsonl", "-o", "{}/masked.jsonl", "--masker", "prompted:openai:m"),
+        ("masker", "apply", "{}/statements.jsonl", "-o", "{}/masked.jsonl", "--masker", "prompted", "-m", "openai:m"),
+        ("masker", "measure", "{}/cloze.jsonl", "--masker", "prompted:openai:m"),
+        ("metrics", "validate-entailment", "{}/pairs.jsonl", "-e", "supports:openai:m"),
+        ("generate", "screen", "{}/questions.jsonl", "--entailment", "prompted:openai:m"),
+    ],
+    ids=["validator", "masker", "masker with a model", "measure", "entailment", "screen"],
+)
+def test_options_reach_the_model_and_what_it_can_do_is_kept(files, monkeypatch, capsys, words):
+    # Without log-probabilities the answers are generated, so that every option is sent.
+    with ApiServer(Behaviour(logprobs="refuse")) as server:
+        options = ("--base-url", server.url, "--max-output-tokens", 700, "--reasoning-effort", "low", "--timeout", 60)
+        code, _, err = run_command(
+            monkeypatch, capsys, *(word.format(files) for word in words), *options, "-w", files / "work"
+        )
+    assert code == 0, err
+    assert server.asked
+    generated = [request.body for request in server.asked if "logprobs" not in request.body]
+    assert {body["reasoning_effort"] for body in generated} == {"low"}
+    assert all(body.get("max_tokens", body.get("max_completion_tokens")) >= 700 for body in generated)
+    kept = json.loads((files / "work" / FILE_NAME).read_text(encoding="utf-8"))
+    assert server.url in json.dumps(kept)
+
+
+def test_options_of_a_server_do_not_hinder_a_local_model_beside_it(files, monkeypatch, capsys):
+    with ApiServer() as server:
+        both = "freeform=prompted:openai:m,mcq=prompted:local:smollm2"
+        options = ("--base-url", server.url, "--reasoning-effort", "low", "--dtype", "float32", "-w", files / "work")
+        code, _, err = run_command(monkeypatch, capsys, "validator", "apply", both, files / "questions.jsonl", *options)
+    assert code == 0, err
+    assert server.asked
+
+
+def test_nothing_is_made_where_no_model_is_loaded(files, monkeypatch, capsys):
+    monkeypatch.chdir(files)
+    before = sorted(files.iterdir())
+    code, _, err = run_command(monkeypatch, capsys, "masker", "measure", "cloze.jsonl", "--masker", "statistics")
+    assert code == 0, err
+    assert sorted(files.iterdir()) == before
+
+
+def test_a_call_by_a_models_name_keeps_what_it_can_do(tmp_path, monkeypatch):
+    place = Workspace.open(tmp_path)
+    with ApiServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        with opened_model("openai:m", place) as model:
+            [answer] = model.generate([GenerationRequest((Message("user", "[[say yes]]"),))])
+    assert answer.text == "yes"
+    assert (tmp_path / FILE_NAME).is_file()
+
+
+def test_models_of_the_web_pages_are_loaded_with_the_commands_options(tmp_path, monkeypatch, capsys):
+    limits = []
+
+    def look(place):
+        for name in ("openai:m", "local:smollm2"):
+            with closing(place.settings.load(name, place.workspace)) as model:
+                limits.append(model.fingerprint)
+        raise InputError("That is enough.")
+
+    monkeypatch.setattr("climassay.web.create_app", look)
+    options = ("--base-url", "http://localhost:1/v1", "--max-output-tokens", 700, "--reasoning-effort", "low")
+    code, _, err = run_command(monkeypatch, capsys, "serve", "--port", 0, "-w", tmp_path, *options)
+    assert (code, "That is enough." in err) == (2, True)
+    given = {"base_url": "http://localhost:1/v1", "max_output_tokens": 700, "reasoning_effort": "low"}
+    with closing(load_model("openai:m", **given)) as served, closing(smollm2()) as local:
+        assert limits[0] == served.fingerprint
+        assert limits[1] != local.fingerprint

@@ -1,0 +1,388 @@
+"""Whole debates of strong models: one JSON answer an advocate and round, quotations that hold, few calls in a row."""
+
+import json
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from climassay.factcheck.assessment import MOST_QUESTIONS
+from climassay.factcheck.checking import Company, make_claim, set_table
+from climassay.factcheck.configuration import ADVERSARY_WEIGHT, DebateSettings
+from climassay.factcheck.debate import debate, laid_before
+from climassay.factcheck.evidence import likelihood_holds
+from climassay.factcheck.exchange import Exchange
+from climassay.factcheck.steps import AskOptions, AskText
+from debate_tables import (
+    ICE,
+    PAMPHLET,
+    PHYSICAL,
+    PLAIN,
+    SUN,
+    among,
+    collection,
+    encoder,
+    held,
+    make_collection,
+    speaker_of,
+)
+from scripted_model import ScriptedModel
+
+FORCING = "From 1750 to 2019 the effective forcing by CO2"
+"""The beginning of a passage that lies before Physical and Ice."""
+
+
+def number_of(prompt, beginning):
+    """Of the passage in a prompt that begins so."""
+    match = re.search(rf"^\[(\d+)\] [^\n]*\n{re.escape(beginning)}", prompt, re.MULTILINE)
+    return int(match[1]) if match else 1
+
+
+def quoting(prompt, text=FORCING, side="against"):
+    return {"passage": number_of(prompt, FORCING), "quotation": text, "side": side}
+
+
+class JsonSpeaker:
+    """Answers each interview under its schema as its plan says: changes by round, or a function of the prompt."""
+
+    def __init__(self, statements=(), **plans):
+        self.plans, self.rounds, self.statements = plans, {}, statements
+        self.model = ScriptedModel(write=self._write, name="openai:scripted")
+
+    def _write(self, prompt, schema):
+        if prompt.startswith("<system>You prepare"):
+            parts = [{"quotation": one, "statement": one, "queries": ["forcing"]} for one in self.statements]
+            return json.dumps({"reason": "", "kind": "checkable", "parts": parts})
+        if prompt.startswith("<system>You sort"):
+            count = len(re.findall(r"^Passage \d+", prompt, re.MULTILINE))
+            entry = schema["properties"]["grades"]["items"]["properties"]
+            every = {"statements": [], "grade": 2}
+            grades = [{**{k: v for k, v in every.items() if k in entry}, "passage": n + 1} for n in range(count)]
+            return json.dumps({"grades": grades})
+        name = speaker_of(prompt)
+        self.rounds[name] = number = self.rounds.get(name, 0) + 1
+        plan = self.plans.get(name, [{}])
+        changes = plan[min(number, len(plan)) - 1]
+        changes = changes(prompt) if callable(changes) else changes
+        if isinstance(changes, Exception):
+            return changes
+        return json.dumps(self._filled(schema, {**self._usual(name), **changes}))
+
+    def _usual(self, name):
+        return {
+            "quotations": [], "reasoning": f"{name} weighs it.", "verdict": "incorrect", "evidence": "medium",
+            "agreement": "medium", "confidence": "medium", "likelihood": "not quantified", "placement": "outlier",
+            "explanation": f"{name} says so [1] [2] [3] [4] [5].", "questions": [],
+        }  # fmt: skip
+
+    def _filled(self, schema, known):
+        values = {}
+        for field, kind in schema["properties"].items():
+            if field in ("statements", "replies"):
+                given = known.get(field, {})
+                values[field] = {
+                    key: self._filled(part, {**known, **given.get(key, {})})
+                    if part["type"] == "object"
+                    else given.get(key, "The change was close to zero [1] [2].")
+                    for key, part in kind["properties"].items()
+                }
+            else:
+                values[field] = known[field]
+        return values
+
+
+def by_json(*advocates, claim=SUN, statements=(), shelves=None, **plans):
+    known = {"split": "none", "rounds": 3, "scale": "climate-feedback"}
+    given = {name: plans.pop(name) for name in (*known, "context_prefix") if name in plans}
+    speaker = JsonSpeaker(statements, **plans)
+    settings = DebateSettings(advocates, model="openai:scripted", check_claims=False, **{**known, **given})
+    names = dict.fromkeys(name for one in advocates for name in one.collections)
+    collections = {name: (shelves or {}).get(name) or collection(name) for name in names}
+    company = Company({"openai:scripted": speaker.model}, collections, encoder=encoder())
+    return held(speaker, settings, company, claim)
+
+
+# --------------------------------------------------------------------------------------------------------- questions
+
+
+def test_a_debate_takes_one_request_an_opinion_and_replies_come_with_the_second_view():
+    question = {"to": "Ice", "question": "Which record shows it?"}
+    found = by_json(
+        PHYSICAL,
+        ICE,
+        Physical=[{}],
+        Ice=[{"verdict": "correct"}, {"verdict": "inaccurate", "replies": {"1": "None does [4]."}}],
+        mediator=[{"questions": [question]}, {}],
+    )
+    assert found.reasons == ["contrast", "close verdicts"]
+    [asked] = found.transcript.rounds[1].follow_ups
+    assert (asked.asker, asked.to, asked.question, asked.origin) == (
+        "mediator", "Ice", "Which record shows it?", "model",
+    )  # fmt: skip
+    assert [one.text for one in asked.reply] == ["None does."]
+    assert found.script.rounds == {"Physical": 2, "Ice": 2, "mediator": 2}
+    prompts = found.script.model.texts
+    assert [speaker_of(prompt) for prompt in prompts].count("") == 1, "only the passages are graded, once"
+    # The side of an explanation is not asked for, nor is anything weighed.
+    assert found.script.model.options == []
+    assert found.transcript.verdict.label == "incorrect"
+    last = next(prompt for prompt in reversed(prompts) if speaker_of(prompt) == "mediator")
+    assert "Reply of Ice: None does" in last
+
+
+def test_an_advocate_that_can_read_much_keeps_its_passages_whatever_it_is_asked():
+    before = [SimpleNamespace(number=number) for number in range(8)]
+    kept, cut = before, before
+    for question in (10, 20, 30):
+        new = [SimpleNamespace(number=question + place) for place in range(8)]
+        kept, cut = laid_before(new, kept, 8, keeps_all=True), laid_before(new, cut, 8, keeps_all=False)
+    assert {one.number for one in before} <= {one.number for one in kept}
+    assert len(kept) == 8 + 3 * 4
+    assert len(cut) == 8
+
+
+def test_questions_that_advocates_ask_are_put_to_whom_they_name():
+    found = by_json(
+        PHYSICAL,
+        ICE,
+        Physical=[{"questions": [{"to": "Ice", "question": "Which record?"}, {"to": "Nobody", "question": "Why?"}]}],
+        Ice=[{"verdict": "correct"}],
+        mediator=[{}],
+    )
+    asked = {(one.asker, one.to) for one in found.transcript.rounds[1].follow_ups}
+    assert asked == {("mediator", "Physical"), ("mediator", "Ice"), ("Physical", "Ice")}
+
+
+QUESTION = [{"to": "Ice", "question": "Which record shows it?"}]
+
+
+@pytest.mark.parametrize(("questions", "reasons"), [
+    ([], ["contrast", "mediator"]),
+    (QUESTION, ["contrast", "contrast", "round limit"]),
+])  # fmt: skip
+def test_the_mediator_goes_on_as_long_as_it_has_questions(questions, reasons):
+    changing = [{"verdict": verdict} for verdict in ("correct", "accurate", "mostly accurate")]
+    found = by_json(PHYSICAL, ICE, Physical=[{}], Ice=changing, mediator=[{"questions": questions}])
+    assert found.reasons == reasons
+
+
+def test_in_the_last_round_nobody_is_told_to_ask():
+    found = by_json(PHYSICAL, ICE, rounds=1, Ice=[{"verdict": "correct"}])
+    assert found.reasons == ["round limit"]
+    assert not any("question" in prompt for prompt in found.script.model.texts)
+
+
+# ---------------------------------------------------------------------------------------------------------- evidence
+
+
+def test_a_quotation_that_is_not_in_its_passage_is_removed_and_counted_and_the_mediator_sees_the_others():
+    made_up = {"passage": 1, "quotation": "The Sun explains nothing at all.", "side": "against"}
+    found = by_json(
+        PHYSICAL,
+        Physical=[lambda prompt: {"quotations": [quoting(prompt), made_up, {**quoting(prompt), "passage": 99}]}],
+        mediator=[{"quotations": [{"passage": 1, "quotation": FORCING, "side": "against"}]}],
+    )
+    [opinion] = found.transcript.rounds[0].opinions
+    assert [(one.text, one.side) for one in opinion.quotations] == [(FORCING, "against")]
+    assert opinion.removed_quotations == 2
+    mediator = next(prompt for prompt in found.script.model.texts if speaker_of(prompt) == "mediator")
+    number = opinion.quotations[0].passage
+    assert f'against, [{number}]: "{FORCING}"' in mediator
+    assert made_up["quotation"] not in mediator
+    verdict = found.transcript.verdict
+    assert verdict.removed_quotations + len(verdict.quotations) == 1
+
+
+def test_an_advocate_without_evidence_has_no_verdict_and_the_mediator_hears_why():
+    bare = {"explanation": "Everybody knows it.", "verdict": "correct"}
+    found = by_json(PHYSICAL, ICE, Physical=[{}], Ice=[bare], mediator=[{}])
+    ice = found.transcript.rounds[0].opinions[1]
+    assert (ice.verdict, ice.withheld, ice.informed) == ("not enough information", "correct", False)
+    assert [one.text for one in ice.explanation] == ["Everybody knows it."]
+    assert found.reasons == ["one informed advocate"]
+    mediator = next(prompt for prompt in found.script.model.texts if speaker_of(prompt) == "mediator")
+    assert re.search(r"^Ice \(.*gives no verdict: nothing that it quoted or cited bears its verdict", mediator, re.M)
+
+
+@pytest.mark.parametrize(
+    ("changes", "withheld"),
+    [({"explanation": "Everybody knows it."}, "incorrect"), ({"verdict": "not enough information"}, None)],
+    ids=["nothing bears it", "the mediator abstains"],
+)
+def test_a_verdict_that_nothing_bears_is_not_given_and_stays_visible(changes, withheld):
+    found = by_json(PHYSICAL, ICE, mediator=[changes])
+    verdict = found.transcript.verdict
+    assert (verdict.outcome, verdict.label) == ("not enough information", "not enough information")
+    assert verdict.withheld == withheld
+    assert verdict.explanation
+    assert verdict.caveats
+
+
+def test_the_models_own_knowledge_bears_no_verdict():
+    found = by_json(PLAIN, Model=[{"explanation": "It is known."}], mediator=[{"explanation": "It is known."}])
+    [opinion] = found.transcript.rounds[0].opinions
+    assert (opinion.verdict, opinion.informed) == ("incorrect", True)
+    assert found.transcript.verdict.outcome == "not enough information"
+
+
+def test_a_likelihood_that_no_passage_states_is_not_given():
+    likely = {"evidence": "robust", "agreement": "high", "confidence": "very high", "likelihood": "extremely unlikely"}
+    found = by_json(PHYSICAL, Physical=[likely], mediator=[likely])
+    assert found.transcript.rounds[0].opinions[0].levels.likelihood is None
+    assert found.transcript.verdict.levels.likelihood is None
+    assert found.transcript.verdict.levels.confidence == "very high"
+
+
+RAIN = "Heavy rain will become more intense in a warmer climate."
+MONSOON = "It is very likely that heavy rainfall intensifies in a warmer climate."
+FLOODS = "Rivers have flooded cities. It is extremely likely that the sea rises further."
+
+
+@pytest.fixture(scope="module")
+def rain(tmp_path_factory):
+    """One passage with a finding about rain, and one about the sea."""
+    text = f"{MONSOON} {FLOODS} Heavy rain is unlikely to become less intense."
+    return {"physical": make_collection(tmp_path_factory.mktemp("rain"), "physical", ("Rain", text))}
+
+
+SURE = {"evidence": "robust", "agreement": "high", "confidence": "very high", "explanation": "It does [1]."}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "likelihood", "quotation", "side", "kept"),
+    [
+        ("correct", "very likely", "heavy rainfall intensifies", "for", True),
+        ("correct", "very likely", "heavy rainfall intensifies ... flooded cities", "for", True),
+        # The contrary is said to be unlikely.
+        ("correct", "likely", "unlikely to become less intense", "for", True),
+        # The term stands in the passage, but in what is said of the sea.
+        ("correct", "extremely likely", "heavy rainfall intensifies", "for", False),
+        ("correct", "very likely", "Rivers have flooded cities.", "for", False),
+        # What speaks for the other side bears no likelihood of this one.
+        ("correct", "very likely", "heavy rainfall intensifies", "against", False),
+        ("incorrect", "very unlikely", "heavy rainfall intensifies", "for", False),
+        ("incorrect", "very unlikely", "heavy rainfall intensifies", "against", True),
+        ("incorrect", "very likely", "heavy rainfall intensifies", "against", False),
+        # Cited and not quoted: the sentence nearest to the claim.
+        ("correct", "very likely", None, None, True),
+        ("correct", "extremely likely", None, None, False),
+    ],
+)
+def test_a_likelihood_stands_in_the_sentence_that_bears_the_verdict(verdict, likelihood, quotation, side, kept, rain):
+    quotations = [{"passage": 1, "quotation": quotation, "side": side}] if quotation else []
+    said = {**SURE, "verdict": verdict, "likelihood": likelihood, "quotations": quotations}
+    found = by_json(PHYSICAL, claim=RAIN, shelves=rain, Physical=[said], mediator=[said]).transcript
+    for one in (found.rounds[0].opinions[0], found.verdict):
+        assert one.removed_quotations == 0
+        assert one.levels.likelihood == (likelihood if kept else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("It is very likely that it warms.", True),
+        ("Warming is\nvery likely.", True),
+        ("The forcing is -1.1 W m⁻² (very likely −1.7 to −0.4 W m⁻²).", False),
+        ("The very likely range is 2 to 5 °C.", False),
+        ("It is likely that it warms.", False),
+        ("It is extremely likely that it warms.", False),
+        ("It is not very likely that it warms.", False),
+    ],
+)
+def test_a_term_of_likelihood_is_read_whole_and_as_that_of_a_finding(text, stated):
+    assert likelihood_holds("very likely", True, [text]) == stated
+    assert likelihood_holds("very unlikely", False, [text]) == stated
+    assert not likelihood_holds("very likely", False, [text])
+
+
+def test_questions_beyond_the_allowed_number_are_cut():
+    many = [{"to": "Ice", "question": f"Which record shows point {number}?"} for number in range(9)]
+    found = by_json(PHYSICAL, ICE, Physical=[{"questions": many}], Ice=[{"verdict": "correct"}], mediator=[{}])
+    asked = [one.question for one in found.transcript.rounds[1].follow_ups if one.asker == "Physical"]
+    assert asked == [one["question"] for one in many[:MOST_QUESTIONS]]
+
+
+def test_years_and_numbers_of_the_claim_are_no_foreign_quantities():
+    said = {"explanation": "Since 1950 the Sun has not brightened [1]. Since 1961 neither [1]."}
+    found = by_json(PHYSICAL, Physical=[said], mediator=[said])
+    assert [one.foreign_numbers for one in found.transcript.verdict.explanation] == [(), ("1961",)]
+
+
+def test_figures_of_several_periods_in_one_sentence_are_no_loop():
+    listed = "It rose by 1 mm a year until 1950, by 2 mm a year until 1980 and by 3 mm a year until 2018 [1]."
+    found = by_json(PHYSICAL, Physical=[{"explanation": listed}], mediator=[{"explanation": listed}])
+    assert found.transcript.verdict.explanation[0].text.startswith("It rose by 1 mm a year")
+
+
+# ----------------------------------------------------------------------------------------------------- who takes part
+
+
+def test_passages_come_with_their_provenance_and_everybody_knows_the_others():
+    pamphlet = among(PAMPHLET, weight=None, about="a pamphlet of a lobby")
+    found = by_json(PHYSICAL, pamphlet)
+    prompts = {speaker_of(prompt): prompt for prompt in found.script.model.texts}
+    assert "[1] Principles of Physical Climate, " in prompts["Physical"]
+    assert "Your source: Principles of Physical Climate." in prompts["Physical"]
+    assert "- Pamphlet (a pamphlet of a lobby), who argues for the standpoint of its source" in prompts["Physical"]
+    announced = "Pamphlet (authority low; source: a pamphlet of a lobby; argues for the standpoint of its source)"
+    assert announced in prompts["mediator"]
+    assert found.transcript.advocates[1].weight == ADVERSARY_WEIGHT
+
+
+# -------------------------------------------------------------------------------------------------------------- calls
+
+TWO = "The Sun has caused the warming. Carbon dioxide does not warm the Earth."
+PARTS = ("The Sun has caused the warming.", "Carbon dioxide does not warm the Earth.")
+
+
+def waves(claim, statements, rounds, **plans):
+    """How many calls of models follow one another in a debate, and its transcript."""
+    speaker = JsonSpeaker(statements, **plans)
+    third = replace(PHYSICAL, name="Third", weight=0.6)
+    settings = DebateSettings((PHYSICAL, ICE, third), model="openai:scripted", rounds=rounds, scale="climate-feedback")
+    shelves = {name: collection(name) for name in ("physical", "ice")}
+    company = Company({"openai:scripted": speaker.model}, shelves, encoder=encoder())
+    steps, exchange = debate(make_claim(claim), set_table(settings, company)), Exchange(company.models, shelves)
+    count, answers = 0, None
+    try:
+        while True:
+            asks = next(steps) if answers is None else steps.send(answers)
+            count += any(isinstance(ask, (AskText, AskOptions)) for ask in asks)
+            answers = exchange.answer(asks)
+    except StopIteration as end:
+        return count, end.value
+
+
+@pytest.mark.parametrize(("claim", "statements"), [(SUN, (SUN,)), (TWO, PARTS)], ids=["one", "two"])
+def test_a_check_of_one_round_takes_at_most_four_calls_in_sequence_and_two_more_a_further_round(claim, statements):
+    count, transcript = waves(claim, statements, 1)
+    assert count <= 4
+    assert transcript.verdict.outcome == "verdict"
+    contrast = [{"verdict": verdict} for verdict in ("correct", "accurate", "mostly accurate")]
+    count, transcript = waves(claim, statements, 3, Ice=contrast, mediator=[{"questions": QUESTION}])
+    assert len(transcript.rounds) == 3
+    assert count <= 4 + 2 * 2
+
+
+def test_several_statements_are_judged_with_the_whole_in_one_answer():
+    judged = {"1": {"verdict": "incorrect"}, "2": {"verdict": "not enough information"}}
+    _, transcript = waves(TWO, PARTS, 1, Physical=[lambda prompt: {
+        "statements": {key: {**one, "quotations": [quoting(prompt)] if key == "1" else []}
+                       for key, one in judged.items()},
+        "explanation": "It is wrong.",
+    }])  # fmt: skip
+    whole = transcript.rounds[0].opinions[0]
+    parts = [one for one in transcript.rounds[0].parts if one.advocate == "Physical"]
+    assert [(one.subclaim, one.verdict) for one in parts] == [(1, "incorrect"), (2, "not enough information")]
+    # What bears a statement bears the whole.
+    assert whole.verdict == "incorrect"
+    assert [one.text for one in whole.quotations] == [FORCING]
+
+
+def test_a_failed_call_is_an_opinion_with_its_reason():
+    found = by_json(PHYSICAL, ICE, Physical=[RuntimeError("No luck.")], Ice=[{}])
+    physical = found.transcript.rounds[0].opinions[0]
+    assert (physical.verdict, physical.error) == (None, "No luck.")
+    assert found.transcript.verdict.outcome == "verdict"
+    assert found.transcript.failures == 1

@@ -1,0 +1,56 @@
+"""Whether a quotation stands in a passage, whatever PDFs do to spaces, signs and hyphens."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.grounding.quoting import is_quoted
+
+PASSAGE = (
+    "Global mean sea level (GMSL) is rising, with acceler-\nation in recent decades (very high confidence). The rate "
+    "was 1.3 [0.6 to 2.1] mm yr \u20131 between 1901\u20132018. The forcing by CO 2 fell by \u22120.5 W m\u207b\u00b2 "
+    "in 10.5% of \u201call cases\u201d. That is unlikely to change soon."
+)
+
+
+@pytest.mark.parametrize(
+    "quotation",
+    [
+        "global mean sea level (GMSL) is rising,",
+        "Global mean sea level ... acceleration in recent decades",
+        "rising [\u2026] very high confidence",
+        "The rate was 1.3 [0.6 to 2.1] mm yr-1 between 1901-2018.",
+        "the forcing by CO2 fell by -0.5 W m-2",
+        "forcing by CO\u2082 fell",
+        "10.5% of 'all cases'".replace("'", '"'),
+        '"That is unlikely to change soon."',
+    ],
+)
+def test_what_stands_there_is_found_in_spite_of_signs_spaces_and_hyphens(quotation):
+    assert is_quoted(quotation, PASSAGE)
+
+
+@pytest.mark.parametrize(
+    "quotation",
+    [
+        "Global mean sea level is rising",
+        "acceleration in recent decades ... sea level (GMSL)",
+        "likely to change soon",
+        "0.5 W m-2 in",
+        "0.5% of all cases",
+        "in 10.5 of \"all cases\"",
+        "2.3 [0.6 to 2.1] mm yr-1",
+        "is rising",
+        "... . ...",
+        "",
+    ],
+    ids=["words left out", "order", "part of a word", "sign", "part of a number", "percent", "another number",
+         "too short", "nothing", "empty"],
+)  # fmt: skip
+def test_what_does_not_stand_there_is_not(quotation):
+    assert not is_quoted(quotation, PASSAGE)
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_no_text_breaks_it(quotation, text):
+    assert is_quoted(quotation, text) in (True, False)

@@ -1,0 +1,361 @@
+"""What a server can do: learnt from its refusals and answers, kept in the workspace, learnt anew when contradicted."""
+
+import json
+import threading
+
+import pytest
+
+from api_server import ApiServer, Behaviour, Connection, Reply
+from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
+from climassay.models.openai_api import OpenAIModel
+from climassay.models.openai_capabilities import FILE_NAME, Knowledge, blamed
+from climassay.models.openai_connection import Connection as Client
+from climassay.models.openai_replies import parse_refusal, parse_window
+from climassay.models.openai_retry import RetryPolicy, retry_policy
+
+AT_ONCE = RetryPolicy(base=0.0, max_attempts=3)
+SENT = {
+    "model": "m",
+    "messages": [],
+    "max_tokens": 7,
+    "temperature": 0.0,
+    "seed": 0,
+    "stop": ["\n"],
+    "logprobs": True,
+    "top_logprobs": 20,
+    "response_format": {},
+}
+SCHEMA = {"type": "object", "properties": {"a": {"enum": ["yes", "no"]}}, "required": ["a"]}
+
+
+def request(text, schema=None, **sampling):
+    return GenerationRequest((Message("user", text),), Sampling(**sampling), schema)
+
+
+def options(text):
+    return OptionRequest((Message("user", text),), ("a", "b"))
+
+
+def model(server, **settings):
+    return OpenAIModel(
+        "test", base_url=server.url, policy=AT_ONCE, concurrency=settings.pop("concurrency", 1), **settings
+    )
+
+
+def fault(message, **more):
+    return {"error": {"message": message, "type": "invalid_request_error", **more}}
+
+
+@pytest.mark.parametrize(
+    ("body", "parameters"),
+    [
+        (fault("You are not allowed to request logprobs from this model"), {"logprobs"}),
+        (fault("No.", param="max_tokens", code="unsupported_parameter"), {"max_tokens"}),
+        (fault("Invalid schema.", param="response_format.json_schema.schema"), {"response_format"}),
+        ([{"error": {"code": 400, "message": 'Unknown name "seed": Cannot find field.', "status": "X"}}], {"seed"}),
+        ({"detail": [{"type": "extra_forbidden", "loc": ["body", "logprobs"], "msg": "no"}]}, {"logprobs"}),
+        ({"message": {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "no"}]}}, {"seed"}),
+        ({"type": "error", "error": {"message": "stop_sequences: each must contain non-whitespace"}}, {"stop"}),
+        ({"error": {"code": "BadRequest", "message": "logprobs is not enabled for this model"}}, {"logprobs"}),
+        (fault("Incorrect API key provided", code="invalid_api_key"), set()),
+        (fault("This model's maximum context length is 4096 tokens.", param="messages"), set()),
+        (fault("The model `m` does not exist", code="model_not_found"), set()),
+        (fault("Your organisation must be verified to use this model."), set()),
+    ],
+)
+def test_a_refusal_is_understood_in_every_providers_form(body, parameters):
+    assert blamed(SENT, parse_refusal(json.dumps(body).encode())) == parameters
+
+
+class Manners:
+    """A server with the manners of a reasoning model: much is refused, thoughts are counted and not shown."""
+
+    def __init__(self, thoughts=300, told=True):
+        self.thoughts, self.told = thoughts, told
+
+    def refusal(self, body):
+        if body.get("logprobs"):
+            return 403, fault("You are not allowed to request logprobs from this model")
+        if "max_tokens" in body:
+            return 400, fault("Use 'max_completion_tokens' instead.", param="max_tokens", code="unsupported_parameter")
+        if body.get("temperature", 1) != 1 or "stop" in body:
+            name = "stop" if "stop" in body else "temperature"
+            return 400, fault(f"Unsupported: '{name}'.", param=name, code="unsupported_value")
+        return None
+
+    def install(self, monkeypatch):
+        usual_answer, usual_completion = Connection.answer, ApiServer.completion
+
+        async def answer(connection, first_line, headers, raw):
+            refused = self.refusal(json.loads(raw)) if raw else None
+            if refused is None:
+                await usual_answer(connection, first_line, headers, raw)
+            else:
+                connection.server.receive(headers, raw)
+                connection.send(*refused)
+
+        def completion(connection, asked):
+            data = usual_completion(connection, asked)
+            choice, limit = data["choices"][0], asked.body.get("max_completion_tokens", 10**6)
+            words = choice["message"]["content"].split()
+            kept = words[: max(0, limit - self.thoughts)]
+            if len(kept) < len(words):
+                choice["finish_reason"] = "length"
+            choice["message"]["content"] = " ".join(kept)
+            data["usage"]["completion_tokens"] = min(limit, len(kept) + self.thoughts)
+            if self.told:
+                data["usage"]["completion_tokens_details"] = {"reasoning_tokens": min(limit, self.thoughts)}
+            return data
+
+        monkeypatch.setattr(Connection, "answer", answer)
+        monkeypatch.setattr(ApiServer, "completion", completion)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_reasoning_model_answers_and_its_thoughts_are_counted(monkeypatch, told):
+    Manners(told=told).install(monkeypatch)
+    with ApiServer(rule=lambda asked: Reply("Yes it is. And more.")) as server:
+        client = model(server)
+        first, second = client.generate([request("one", max_tokens=20, stop=(" And",)), request("two", max_tokens=20)])
+        (scores,) = client.option_logprobs([OptionRequest((Message("user", "?"),), ("yes it is", "no"))])
+        client.close()
+    assert (first.text, first.finish_reason) == ("Yes it is.", "stop"), "what the server does not stop is cut here"
+    assert second.text == "Yes it is. And more."
+    assert second.usage.requests == 1, "what is refused is found out once"
+    assert second.usage.reasoning_tokens == pytest.approx(300, abs=5)
+    assert second.usage.completion_tokens == 305
+    assert (scores.method, scores.best) == ("generated", 0)
+    assert (client.capabilities.logprobs, client.capabilities.logprobs_status) == ("refused", 403)
+    assert client.capabilities.thinks
+
+
+def test_a_first_request_for_scores_of_a_reasoning_model_is_no_wrong_key(monkeypatch):
+    Manners().install(monkeypatch)
+    with ApiServer(rule=lambda asked: Reply("b")) as server:
+        client = model(server)
+        scores = client.option_logprobs([options("one"), options("two")])
+        client.close()
+    assert [(score.best, score.method) for score in scores] == [(1, "generated")] * 2
+
+
+def test_more_thoughts_than_room_are_given_more_and_that_is_remembered(monkeypatch, tmp_path):
+    Manners(thoughts=20_000).install(monkeypatch)
+    with ApiServer(rule=lambda asked: Reply("Yes it is.")) as server:
+        for asked, requests in (("one", None), ("two", 1)):
+            client = model(server, folder=tmp_path)
+            (answer,) = client.generate([request(asked, max_tokens=20)])
+            client.close()
+            assert answer.text == "Yes it is."
+            assert requests is None or answer.usage.requests == requests
+            assert answer.usage.reasoning_tokens >= 20_000, "all that was thought is counted"
+
+
+def test_an_answer_that_is_too_long_by_itself_is_not_asked_again(monkeypatch):
+    Manners(thoughts=10).install(monkeypatch)
+    with ApiServer(rule=lambda asked: Reply("word " * 20_000)) as server:
+        client = model(server)
+        client.generate([request("first", max_tokens=5)])
+        before = len(server.asked)
+        (answer,) = client.generate([request("[[say on]]", max_tokens=5)])
+        client.close()
+        assert len(server.asked) == before + 1
+    assert answer.finish_reason == "length"
+
+
+def test_what_is_known_is_kept_and_forgotten_on_demand(tmp_path):
+    with ApiServer(Behaviour(logprobs="refuse", schema="ignore", refused=("seed",)), rule=answering) as server:
+        client = model(server, folder=tmp_path)
+        client.generate([request("one", SCHEMA)])
+        client.option_logprobs([options("two")])
+        client.close()
+        known = client.capabilities
+        assert (known.logprobs, known.logprobs_status, known.schema, known.dropped) == (
+            "refused", 400, "ignored", ("seed",),
+        )  # fmt: skip
+        again = model(server, folder=tmp_path)
+        assert again.capabilities == known
+        before = len(server.asked)
+        again.generate([request("three", SCHEMA)])
+        again.option_logprobs([options("four")])
+        assert len(server.asked) == before + 2, "nothing is found out twice"
+        again.forget_capabilities()
+        again.close()
+        assert model(server, folder=tmp_path).capabilities == type(known)()
+
+
+def answering(asked):
+    return Reply('{"a": "yes"}' if "JSON schema" in asked.content else "b")
+
+
+def test_what_is_known_is_learnt_anew_when_contradicted(tmp_path):
+    with ApiServer() as server:
+        client = model(server, folder=tmp_path)
+        client.generate([request("one", SCHEMA)])
+        client.option_logprobs([options("two")])
+        client.close()
+        assert (client.capabilities.logprobs, client.capabilities.schema) == ("given", "strict")
+        server.behaviour = Behaviour(logprobs="refuse", schema="refuse")
+        server.rule = answering
+        changed = model(server, folder=tmp_path)
+        (answer,) = changed.generate([request("three", SCHEMA)])
+        (scores,) = changed.option_logprobs([options("four")])
+        changed.close()
+    assert (answer.text, scores.method) == ('{"a": "yes"}', "generated")
+    assert (changed.capabilities.logprobs, changed.capabilities.schema) == ("refused", "refused")
+
+
+def test_several_writers_keep_what_each_has_learnt(tmp_path):
+    known = [Knowledge("http://host/v1", f"model {number}", tmp_path) for number in range(8)]
+    other = Knowledge("http://host/v1", "model 0", tmp_path)
+    jobs = [threading.Thread(target=one.note_window, args=(number + 1000,)) for number, one in enumerate(known)]
+    jobs.append(threading.Thread(target=other.note_logprobs, args=("given",)))
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+    read = [Knowledge("http://host/v1", f"model {number}", tmp_path).known for number in range(8)]
+    assert [one.window for one in read] == [1000 + number for number in range(8)]
+    assert read[0].logprobs == "given"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"http://host/v1": {"m": {"schema": "of another version"}}}', '{"http://host/v1": 3}']
+)
+def test_a_file_that_does_not_fit_is_nothing_known(tmp_path, text):
+    (tmp_path / FILE_NAME).write_text(text)
+    knowledge = Knowledge("http://host/v1", "m", tmp_path)
+    assert knowledge.known.schema is None
+    knowledge.note_schema("strict")
+    assert Knowledge("http://host/v1", "m", tmp_path).known.schema == "strict"
+
+
+def test_many_first_requests_with_a_schema_wait_for_one(tmp_path):
+    with ApiServer(Behaviour(schema="ignore", latency=0.01), rule=answering) as server:
+        client = model(server, concurrency=16)
+        answers = client.generate([request(f"number {number}", SCHEMA) for number in range(16)])
+        client.close()
+        assert len(server.asked) == 17, "one answer is paid for twice, not sixteen"
+    assert all(answer.error is None for answer in answers)
+
+
+def test_a_window_that_the_answer_does_not_fit_into_is_learnt_and_kept_to(monkeypatch):
+    def refuse(self, asked):
+        limit = asked.body.get("max_tokens", 0)
+        return (
+            f"This model's maximum context length is 1000 tokens. However, you requested {limit + 30} tokens "
+            f"(30 in the messages, {limit} in the completion)."
+            if limit + 30 > 1000
+            else None
+        )
+
+    monkeypatch.setattr(ApiServer, "refusal", refuse)
+    with ApiServer(rule=lambda asked: Reply("fine")) as server:
+        client = model(server)
+        first, second = client.generate([request("one", max_tokens=4000), request("two", max_tokens=4000)])
+        client.close()
+    assert (first.text, second.text) == ("fine", "fine")
+    assert (first.usage.requests, second.usage.requests) == (2, 1)
+    assert client.window == 1000
+
+
+def test_a_parameter_is_dropped_for_good_only_when_the_request_is_answered_without_it(monkeypatch):
+    monkeypatch.setattr(ApiServer, "refusal", lambda self, asked: "seed is not supported in this region at all")
+    with ApiServer() as server:
+        client = model(server)
+        (failed,) = client.generate([request("one")])
+        client.close()
+    assert "region" in failed.error
+    assert client.capabilities.dropped == ()
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+def test_thoughts_in_a_field_of_their_own_are_counted_and_no_part_of_the_answer(monkeypatch, field):
+    usual = ApiServer.completion
+
+    def completion(self, asked):
+        data = usual(self, asked)
+        data["choices"][0]["message"][field] = "x" * 300
+        data["usage"]["completion_tokens"] = 400
+        return data
+
+    monkeypatch.setattr(ApiServer, "completion", completion)
+    with ApiServer(rule=lambda asked: Reply("y" * 100)) as server:
+        client = model(server)
+        (answer,) = client.generate([request("one")])
+        client.close()
+    assert answer.text == "y" * 100
+    assert answer.usage.reasoning_tokens == 300
+
+
+@pytest.mark.parametrize("text", ["<think>a or b?</think>\n\nb", "a or b?</think>b"])
+def test_thoughts_aloud_are_no_part_of_the_answer(text):
+    with ApiServer(rule=lambda asked: Reply(text)) as server:
+        client = model(server)
+        (answer,) = client.generate([request("one", stop=("\n\n",))])
+        client.close()
+    assert answer.text == "b"
+    assert answer.usage.reasoning_tokens > 0
+
+
+def test_reasoning_effort_is_sent_and_left_out_where_it_is_refused():
+    with ApiServer() as server:
+        client = model(server, reasoning_effort="low")
+        client.generate([request("one")])
+        client.close()
+        assert server.asked[0].body["reasoning_effort"] == "low"
+    with ApiServer(Behaviour(refused=("reasoning_effort",))) as server:
+        client = model(server, reasoning_effort="low")
+        (answer,) = client.generate([request("one")])
+        client.close()
+    assert answer.error is None
+    assert client.capabilities.dropped == ("reasoning_effort",)
+
+
+def test_what_changes_answers_is_part_of_the_fingerprint():
+    def fingerprint(**settings):
+        return OpenAIModel("m", base_url="http://localhost/v1", **settings).fingerprint
+
+    settings = [{}, {"reasoning_effort": "low"}, {"reasoning_effort": "high"}, {"max_output_tokens": 9}]
+    assert len({fingerprint(**one) for one in settings}) == len(settings)
+
+
+def test_a_limit_of_all_answers_stands_in_place_of_the_requests_own():
+    with ApiServer() as server:
+        client = model(server, max_output_tokens=9)
+        client.generate([request("one", max_tokens=5000), request("two", SCHEMA, max_tokens=None)])
+        client.close()
+        assert {asked.body["max_tokens"] for asked in server.asked} == {9}
+
+
+def test_an_attempt_may_take_as_long_as_the_deadline_unless_set(monkeypatch):
+    assert retry_policy(deadline=900).attempt_timeout is None
+    assert (retry_policy(900, 60).deadline, retry_policy(900, 60).attempt_timeout) == (900, 60)
+    waited = []
+
+    async def attempt(self, body, timeout):
+        waited.append(timeout)
+        raise RuntimeError("far enough")
+
+    client = OpenAIModel("m", base_url="http://localhost/v1", policy=retry_policy(deadline=900))
+    monkeypatch.setattr(Client, "_attempt", attempt)
+    with pytest.raises(RuntimeError):
+        client.generate([request("one")])
+    client.close()
+    assert waited == [pytest.approx(900, abs=60)]
+
+
+@pytest.mark.parametrize(
+    ("body", "window"),
+    [
+        ({"data": [{"id": "m", "max_model_len": 32768}, {"id": "n", "max_model_len": 1}]}, 32768),
+        ({"data": [{"id": "gguf", "meta": {"n_ctx_train": 4096}}]}, 4096),
+        ({"data": [{"id": "m", "context_length": 200_000}]}, 200_000),
+        ({"models": [{"name": "m", "model": "m", "context_length": 8192}]}, 8192),
+        ({"data": [{"id": "other", "max_model_len": 32768}]}, None),
+        ({"data": [{"id": "m"}]}, None),
+        ([], None),
+        ("x", None),
+    ],
+)
+def test_the_window_is_read_where_servers_tell_it(body, window):
+    assert parse_window(json.dumps(body).encode(), "m") == window

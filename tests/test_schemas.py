@@ -1,0 +1,97 @@
+"""Every schema that the project asks a model to answer under is one that every provider's strict mode takes."""
+
+import json
+
+import pytest
+
+from climassay.confidence.topics import naming
+from climassay.factcheck import assessment, subclaims
+from climassay.generation import schemas
+from climassay.metrics.facts_splitting import ModelSplitter
+from climassay.models.openai_schema import response_format, satisfying_json
+from climassay.questions import KINDS
+
+BEYOND_STRICT = {
+    "maxLength",
+    "minLength",
+    "maxItems",
+    "minItems",
+    "const",
+    "oneOf",
+    "allOf",
+    "not",
+    "pattern",
+    "format",
+}
+
+
+def interviews():
+    from climassay.factcheck.scales import CLIMATE_FEVER
+
+    for others in ((), ("ipcc", "pamphlet")):
+        yield assessment.Interview("m", (), (), CLIMATE_FEVER, gate=not others, others=others)
+
+
+SCHEMAS = {
+    **{f"question {kind}": schemas.answer_schema(kind) for kind in KINDS},
+    **{
+        f"assessment {number}": assessment.answer_schema(one, assessment.Manner())
+        for number, one in enumerate(interviews())
+    },
+    "claim read": subclaims._schema(200, True, 3),
+    "subclaims": subclaims._schema(200, False, 0),
+    "topic": naming._SCHEMA,
+    "facts": ModelSplitter(None)._schema,
+}
+
+
+def nodes(schema, path="answer"):
+    yield path, schema
+    for name, part in schema.get("properties", {}).items():
+        yield from nodes(part, f"{path}.{name}")
+    if "items" in schema:
+        yield from nodes(schema["items"], f"{path}[]")
+    for way in schema.get("anyOf", []):
+        yield from nodes(way, path)
+
+
+def instance(schema, length):
+    """A value of the schema whose texts have that length."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema["type"] == "object":
+        return {name: instance(part, length) for name, part in schema["properties"].items()}
+    if schema["type"] == "array":
+        return [instance(schema["items"], length)] * 3
+    return {"string": "x" * length, "integer": 1, "number": 0.5, "boolean": True}[schema["type"]]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+def test_every_schema_is_sent_in_the_form_that_strict_servers_take(schema):
+    sent = response_format(schema)["json_schema"]["schema"]
+    assert sent["type"] == "object", "strict servers answer with objects"
+    for path, node in nodes(sent):
+        assert "type" in node or "anyOf" in node, path
+        assert not node.keys() & BEYOND_STRICT, path
+        if node.get("type") == "object":
+            assert node["additionalProperties"] is False, path
+            assert node["required"] == list(node["properties"]), path
+
+
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+def test_what_the_sent_schema_allows_is_kept_however_long_it_is(schema):
+    sent = response_format(schema)["json_schema"]["schema"]
+    value = instance(sent, 5000)
+    kept = json.loads(satisfying_json(json.dumps(value), schema))
+    assert kept == (value if schema["type"] == "object" else value["answer"])
+
+
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+def test_a_missing_field_is_named(schema):
+    if schema["type"] != "object":
+        return
+    missing = list(schema["properties"])[-1]
+    value = instance(response_format(schema)["json_schema"]["schema"], 50)
+    del value[missing]
+    with pytest.raises(ValueError, match=missing):
+        satisfying_json(json.dumps(value), schema)
