@@ -112,9 +112,12 @@ def test_real_passages_are_kept_and_translated_ones_refused():
     with gzip.open(DATA / "ipcc_ar6_paragraphs.jsonl.gz", "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     texts = [row["text"] for row in rows[::150] if row["class"] == "body" and len(row["text"].split()) >= 25]
-    refused = [passage_fault(text) for text in texts]
-    assert len(texts) > 100
-    assert sum(fault is not None for fault in refused) < 0.03 * len(texts)
+    # The table calls legends that a figure has lost "body".
+    legends = [text for text in texts if text.startswith(("Figure ", "Table "))]
+    prose = [text for text in texts if text not in legends]
+    assert len(prose) > 100
+    assert sum(passage_fault(text) is not None for text in prose) < 0.03 * len(prose)
+    assert {passage_fault(text) for text in legends} <= {"figure legend", None}
     with (DATA / "pira_qa.csv").open(encoding="utf-8") as file:
         abstracts = list(csv.DictReader(file))
     assert not any(passage_fault(row["abstract"]) for row in abstracts[::5])
