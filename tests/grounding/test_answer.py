@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -116,6 +118,15 @@ def test_the_models_own_mark_is_kept_out_of_the_text_but_honoured():
     assert sentence.text == "Low clouds reflect sunlight."
     assert sentence.in_house
     assert answer.text == f"Low clouds reflect sunlight {IN_HOUSE_MARK}."
+
+
+def test_a_strong_model_is_told_of_false_premises_and_of_its_own_sentences():
+    model = Scripted("Low clouds reflect sunlight [1].")
+    answer_question("Do low clouds reflect sunlight?", Shelf(), model, sentences=2)
+    told = " ".join(message.content for message in model.asked[0].messages)
+    mark = re.escape(IN_HOUSE_MARK)
+    assert re.search(rf"{mark} right before its full stop; it counts among", told)
+    assert re.search(r"question assumes something that the passages contradict, say so first", told)
 
 
 def test_nothing_relevant_means_no_model_is_asked():

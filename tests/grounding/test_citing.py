@@ -71,6 +71,64 @@ def test_a_sentence_is_attributed_only_with_its_quantities_and_units():
     assert wrong.support >= 0.6
 
 
+@pytest.mark.parametrize(
+    "lacking",
+    [
+        "The passages do not say how far the surface warmed.",
+        "None of these studies covers the years after 2020.",
+        "Neither passage mentions the sea.",
+        "However, the sources provided are silent on the surface.",
+        "There is no figure for the surface in the passages.",
+        "This is not covered by the passages.",
+    ],
+)
+def test_what_the_passages_lack_is_neither_own_knowledge_nor_attributed(lacking):
+    # A passage of the same words: similarity alone would attribute the sentence.
+    sources = (source(1, lacking),)
+    (sentence,) = grounded(lacking, SameWords(), sources)
+    assert (sentence.origin, sentence.citations, sentence.in_house) == ("none", (), False)
+    assert sentence.support >= 0.6
+    assert written(sentence) == lacking
+    (cited,) = grounded(f"{lacking[:-1]} [1].", SameWords(), sources)
+    assert (cited.origin, cited.citations) == ("model", (1,))
+    (marked,) = grounded(f"{lacking[:-1]} (In-house knowledge).", SameWords(), sources)
+    assert marked.in_house
+    (alone,) = grounded(lacking, SameWords(), ())
+    assert alone.in_house
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "There is no evidence that the surface warmed.",
+        "Studies do not find a pause.",
+        "The report does not support a pause.",
+        "None of the models gives a pause.",
+        "The Paris Agreement does not mention coal.",
+        "The source of the heat does not matter.",
+        "The passages do not give a figure for Spain, where it warmed by 1.6 °C.",
+        "The passages give no reason, but it is the Sun.",
+    ],
+)
+def test_what_is_said_of_the_world_needs_support_also_in_the_negative(claim):
+    (own,) = grounded(claim, SameWords())
+    assert own.in_house
+    (attributed,) = grounded(claim, SameWords(), (source(1, claim),))
+    assert (attributed.origin, attributed.citations) == ("attributed", (1,))
+
+
+def test_a_bare_answer_before_a_cited_sentence_is_not_marked():
+    for bare in ("No.", "Yes.", "It has not.", "No, it has not.", "Not quite."):
+        answer, _ = grounded(f"{bare} The surface warmed by 1.09 °C [2].", SameWords())
+        assert (answer.text, answer.citations, answer.in_house) == (bare, (), False)
+        alone, _ = grounded(f"{bare} Penguins skate.", SameWords())
+        assert alone.in_house
+    marked, _ = grounded("No (In-house knowledge). The surface warmed by 1.09 °C [2].", SameWords())
+    assert marked.in_house
+    cited, _ = grounded("It has not [1]. The surface warmed by 1.09 °C [2].", SameWords())
+    assert cited.citations == (1,)
+
+
 def test_digits_of_names_and_citations_are_no_foreign_quantities():
     (sentence,) = grounded("Under SSP5-8.5 more CO2 warms the surface by 1.09 °C [2].")
     assert sentence.foreign_numbers == ()

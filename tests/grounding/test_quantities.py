@@ -186,6 +186,50 @@ def test_signs_and_bounds_are_part_of_a_quantity(sentence, passage, foreign):
     assert foreign_quantities(sentence, [passage]) == foreign
 
 
+@pytest.mark.parametrize(
+    ("sentence", "passage", "different"),
+    [
+        ("23% (12 ± 3 billion tonnes).", "It is 23% (12 ± 3 Gt).", "It is 23%, or 12 ± 3 Mt."),
+        ("155 billion tonnes a year.", "It lost 155 ± 19 Gt yr –1.", "It lost 155 ± 19 Mt yr –1."),
+        ("It is 1.2 °C.", "It is 1.2 [0.9 to 1.5] K.", "It is 1.3 [0.9 to 1.5] K."),
+        ("It took 25 years.", "It took 25 y.", "It took 26 y."),
+        ("It took 25 years.", "It took twenty-five years.", "It took twenty years and five days."),
+        ("It took 18,000 years.", "It took 18 ky.", "It took 18 y."),
+        ("It took two decades.", "It took twenty years.", "It took thirty years."),
+        ("It took 24 hours.", "It took 24 h.", "It took 12 h."),
+        ("3 mm a year.", "It is 3 mm/y.", "It is 3 mm/d."),
+        ("In the late 19th century.", "Between 1850 and 1900.", "Between 1750 and 1790."),
+        ("In the 19th century.", "In the 1850s.", "In the 1900s."),
+        ("In the 21st century.", "From 2015 to 2100.", "It grows (NIWA, 2020)."),
+        ("The 19th meeting.", "At the 19th meeting.", "In 1850 at the 20th meeting."),
+        ("From 2 Gt in 1901, 1990 to 3 Gt.", "From 2 Gt in 1901–1990 to 3 Gt.", "From 2 Gt in 1901–1991 to 3 Gt."),
+        ("2 Gt over 1901 and 1990 to 3 Gt.", "From 2 Gt in 1901–1990 to 3 Gt.", "From 2 Gt in 1901–1991 to 3 Gt."),
+        ("In 2018.", "Over 2006–18.", "It was 2006–2017."),
+        ("In 2018.", "Over 2006–18 (high confidence).", "It was 2006–18%."),
+        ("0.5 watts for it, 0.5 watts a square metre.", "It is 0.5 W, or 0.5 W m–2.", "It is 0.5 W."),
+        ("0.5 watts per metre squared.", "It is 0.5 W m –2.", "It is 0.5 mW m –2."),
+        ("It is 5 pascals.", "It is 0.05 hPa.", "It is 5 hPa."),
+        ("It is 5 millibars.", "It is 5 hPa.", "It is 5 Pa."),
+        ("From 2010 to 2019.", "For 201 0–2019 it is.", "For 201 1–2019 it is."),
+        ("From 1850 to 1900.", "For 18 50–190 0 it is.", "For 185 1–19 00 it is."),
+        ("From 2000 to 2009.", "For 200 0–2 009 it is.", "There are 200 and 0–2 009."),
+        ("It is 1.5 °C.", "Warming of 1. 5 °C.", "Warming of 1. 6 °C."),
+        ("It is 1.5 °C.", "Warming of 1. 5°C (>50%).", "It was measured in 1. The five are 5 °C."),
+    ],
+)  # fmt: skip
+def test_the_same_in_other_words_is_found_and_another_is_not(sentence, passage, different):
+    assert foreign_quantities(sentence, [passage]) == ()
+    assert foreign_quantities(sentence, [different]) != ()
+
+
+def test_what_looks_torn_is_left_where_it_may_be_whole():
+    assert read("There were 20 19 models.") == [(20, None), (19, None)]
+    assert read("1. 5 °C of warming") == [(1, None), (5, CELSIUS)]  # an item of a list
+    assert read("from 1 500 to 2 000 mm") == [(1.5, LENGTH), (2, LENGTH)]
+    assert read("2000–50 mm") == [(2, LENGTH), (0.05, LENGTH)]
+    assert read("on 2017-05-18") == [(2017, None), (5, None), (18, None)]
+
+
 PLAIN = ("", "about ")
 ABOVE = ("> ", "more than ", "over ", "at least ", "≥ ")
 BELOW = ("< ", "less than ", "at most ", "≤ ", "up to ")

@@ -3,7 +3,9 @@
 1. Numbers of passages that were not retrieved are removed and counted.
 2. A sentence in which the model repeats itself over and over is taken out, as is one that it could not finish.
 3. A sentence without a citation gets one where a passage says nearly the same (``attributed``), measured by the
-   similarity of their sentences, and has all its quantities; otherwise it is marked as in-house knowledge.
+   similarity of their sentences, and has all its quantities; otherwise it is marked as in-house knowledge. One that
+   only says what the passages lack gets neither, nor does a bare "No." before a cited sentence
+   (:mod:`climassay.grounding.absence`).
 4. Quantities of a cited sentence that its passages do not have are named beside it
    (:mod:`climassay.grounding.quantities`).
 """
@@ -11,7 +13,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, Protocol
 
@@ -19,6 +21,7 @@ import numpy as np
 
 from climassay.corpus.documents import Passage
 from climassay.corpus.sentences import split_sentences
+from climassay.grounding.absence import is_bare_answer, states_absence
 from climassay.grounding.quantities import foreign_quantities
 from climassay.models.contract import Encoder
 
@@ -57,7 +60,7 @@ class AnswerSentence:
     origin: Origin
     """Who set the citation: the model, the comparison with the passages, or nobody."""
     in_house: bool
-    """The model's own knowledge: neither cited nor found in a passage."""
+    """The model's own knowledge: neither cited nor found in a passage, and about the world."""
     support: float
     """Highest similarity to a sentence of the cited passages, else of any passage; 0 to 1."""
     foreign_numbers: tuple[str, ...] = ()
@@ -116,7 +119,11 @@ def ground_text(
         support = np.zeros((len(pieces), len(sources)))
     else:
         support = _support([piece.text for piece in pieces], sources, encoder)
-    return tuple(_attribute(piece, row, sources, given) for piece, row in zip(pieces, support, strict=True)), removed
+    found = [_attribute(piece, row, sources, given) for piece, row in zip(pieces, support, strict=True)]
+    for place, (piece, following) in enumerate(zip(pieces, found[1:], strict=False)):
+        if following.citations and not (piece.numbers or piece.marked) and is_bare_answer(piece.text):
+            found[place] = replace(found[place], citations=(), origin="none", in_house=False)
+    return tuple(found), removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +184,8 @@ def _attribute(piece: _Piece, support: np.ndarray, sources: Sequence[NumberedPas
         return AnswerSentence(piece.text, (), "none", True, 0.0)
     place = int(support.argmax())
     best = float(support[place])
+    if states_absence(piece.text) and not piece.marked:
+        return AnswerSentence(piece.text, (), "none", False, best)
     fits = best >= SUPPORT_COSINE and not foreign_quantities(piece.text, [texts[numbers[place]]])
     if fits and not piece.marked:
         return AnswerSentence(piece.text, (numbers[place],), "attributed", False, best)

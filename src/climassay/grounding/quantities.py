@@ -18,7 +18,9 @@ When a passage has a quantity of a sentence:
 - A bound ("more than 3 K", "at most 2 °C") needs a figure on its side and near enough to be summed up by it, or the
   same bound; never the opposite one. "Below" and "above" also take the figure itself: thresholds are named so. "Over"
   is a bound but for years, times, lengths and areas, over which something may happen or extend.
-- Years take no unit from what follows: "from 1.3 mm in 1901 to 1971 to 3.7 mm".
+- Years take no unit from what follows: "from 1.3 mm in 1901 to 1971 to 3.7 mm". A period may name its last year by two
+  digits (2006–18). A century ("the 19th century") is also that of a period or decade within it.
+- Digits that the reader of a PDF has torn apart ("201 0–2019", "1. 5 °C") are joined first.
 """
 
 import re
@@ -30,7 +32,11 @@ from itertools import pairwise
 from climassay.grounding.units import CLOSING_BRACKET, Unit, money_before, read_magnitude, read_unit
 
 _COUNTING = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_WORDS = {word: float(number) for number, word in enumerate(_COUNTING, start=1)}
+_TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_WORDS = {word: float(number) for number, word in enumerate((*_COUNTING, *_TEENS), start=1)}
+_WORDS |= {ten: 10.0 * number for number, ten in enumerate(_TENS, start=2)}
+_WORDS = {f"{ten}-{one}": _WORDS[ten] + _WORDS[one] for ten in _TENS for one in _COUNTING[:9]} | _WORDS
 _NUMBER = re.compile(
     r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?: \d{3})+(?![\d.,]?\d)|\d+(?:\.\d+)?|(?<![\w.])\.\d+"
     rf"|\b(?:{'|'.join(_WORDS)})\b",
@@ -79,10 +85,18 @@ _NO_QUANTITY = re.compile(
     r"[A-Za-z]+-(?![12]\d{3}\b)\d[\d.]*"  # names such as carbon-14
     r"|\b(?:W\s?m|yr|kg|ha|km)\s?[-−–]\s?[123]\b(?!\.?\d)|(?<=\bkm) 2\b"  # exponents of units
 )
+_TORN_POINT = re.compile(r"(?<=[ (\[–-])(\d{1,2}\.) (\d{1,2})(?![\d.,])")
+_TORN_YEAR = r"[12](?: ?\d){3}"
+_TORN_PERIOD = re.compile(rf"(?<![\w.,])({_TORN_YEAR})(\s?[-–—]\s?|\s?to\s)({_TORN_YEAR})(?![.,]?\d)")
+_SHORT_PERIOD = re.compile(r"(?<![\w.,–-])((?:1[5-9]|20)\d\d)([-–])(\d\d)(?![\w.,]?\d|[-–]\d)")
+_EARLIEST, _LATEST = 1500, 2300
+"""Years of periods whose digits are joined or completed."""
+_CENTURY = re.compile(r"\bcentur(?:y|ies)$", re.IGNORECASE)
 _HEDGE = (
     r"(?:about|around|roughly|nearly|almost|from|between|likely|very likely|likely range(?: of)?|range(?: of)?|~|≈)"
 )
 _RANGE = re.compile(r"\s*(?:–|—|-|−|to|through|±|\+/-)\s*[+\-−–]?\s*")
+_MARGIN = re.compile(r"\s*(?:±|\+/-)\s*")
 _LIST = re.compile(rf"\s*(?:,|,?\s*(?:and|or|versus|vs\.?)|[\[(]|;)\s*{_HEDGE}?:?\s*[+\-−–]?\s*", re.IGNORECASE)
 _BRACKET = re.compile(rf"\s*[\[(]\s*{_HEDGE}?:?\s*[+\-−–]?\s*", re.IGNORECASE)
 _CHARACTERS = str.maketrans("⁻₂₃₄₆\u00a0\u2009\u202f", "-2346   ")
@@ -111,12 +125,14 @@ class Quantity:
     """As written with what makes it a bound; empty for a plain figure."""
     positive: bool = False
     """Whether a plus sign stands before it."""
+    dated: bool = False
+    """Whether it is a year for sure, as those of a period are."""
 
 
 def quantities(text: str) -> tuple[Quantity, ...]:
     """Quantities of a text, in order.
 
-    Number words from "one" to "twelve" are quantities where a unit or magnitude stands behind them ("two degrees").
+    Number words below a hundred are quantities where a unit or magnitude stands behind them ("two degrees").
     """
     return tuple(found for found in _read(text) if found.unit or found.text.lower() not in _WORDS)
 
@@ -140,6 +156,8 @@ def _has(known: Quantity, wanted: Quantity) -> bool:
     if wanted.bound is not None and known.bound is not None and wanted.bound[0] != known.bound[0]:
         return False
     value = known.value
+    if _CENTURY.search(wanted.text) and _century(known) == wanted.value:
+        return True
     if wanted.unit is not None:
         if known.unit is None or not _comparable(known, wanted):
             return False
@@ -149,6 +167,13 @@ def _has(known: Quantity, wanted: Quantity) -> bool:
     if wanted.unit is None and (known.unit is not None or wanted.whole):
         return abs(value) == abs(wanted.value)
     return _rounds_to(value, wanted)
+
+
+def _century(known: Quantity) -> int | None:
+    """The century of a decade or of a year of a period; None of any other quantity."""
+    if known.unit is not None and known.unit.kind == "span":
+        return int(known.value // 100) + 1
+    return int((known.value - 1) // 100) + 1 if known.dated else None
 
 
 def _comparable(known: Quantity, wanted: Quantity) -> bool:
@@ -188,12 +213,15 @@ class _Place:
 @lru_cache(maxsize=512)
 def _read(text: str) -> tuple[Quantity, ...]:
     """All quantities, number words without a unit included."""
+    text = _mended(text)
     plain = text.translate(_CHARACTERS)
     places = list(_places(text, plain))
     years = _years(plain, places)
     for left in range(len(places) - 2, -1, -1):
         if left not in years:
             places[left] = _from_the_right(plain, places[left], places[left + 1])
+    for year in years:
+        places[year] = replace(places[year], quantity=replace(places[year].quantity, dated=True))
     passed_on = False
     for right in range(1, len(places)):
         before, places[right] = (
@@ -204,6 +232,31 @@ def _read(text: str) -> tuple[Quantity, ...]:
     return tuple(_without_extent(place) for place in places)
 
 
+def _mended(text: str) -> str:
+    """The text with torn numbers made whole, and with all four digits of a period's last year."""
+
+    def point(torn: re.Match[str]) -> str:
+        return torn[1] + torn[2] if _is_measured(torn.string, torn.end()) else torn[0]
+
+    def period(torn: re.Match[str]) -> str:
+        first, last = (torn[group].replace(" ", "") for group in (1, 3))
+        return first + torn[2] + last if _EARLIEST <= int(first) < int(last) <= _LATEST else torn[0]
+
+    def short(shortened: re.Match[str]) -> str:
+        first, dash, last = shortened.groups()
+        is_year = last > first[2:] and not _is_measured(shortened.string, shortened.end())
+        return first + dash + first[:2] + last if is_year else shortened[0]
+
+    return _SHORT_PERIOD.sub(short, _TORN_PERIOD.sub(period, _TORN_POINT.sub(point, text)))
+
+
+def _is_measured(text: str, position: int) -> bool:
+    """Whether a unit or magnitude stands behind the number that ends here."""
+    plain = text.translate(_CHARACTERS)
+    _, end = read_magnitude(plain, position, money=False)
+    return end > position or read_unit(plain, position, bracketed=False)[0] is not None
+
+
 def _years(plain: str, places: Sequence[_Place]) -> set[int]:
     """Which places are years for sure: two that make a period, and one that something happened in."""
     found: set[int] = set()
@@ -211,7 +264,10 @@ def _years(plain: str, places: Sequence[_Place]) -> set[int]:
         if not left.year_like:
             continue
         gap, before = plain[left.end : right.start], plain[max(0, left.start - 12) : left.start]
-        joined = _RANGE.fullmatch(gap) or (gap.strip() == "and" and _BETWEEN.search(before))
+        joined = bool(_RANGE.fullmatch(gap) or (gap.strip() == "and" and _BETWEEN.search(before)))
+        if not joined and gap.strip() in (",", "and", ", and") and number + 2 < len(places):
+            behind = places[number + 2]  # "1901, 1990 to 330 Gt"
+            joined = abs(behind.quantity.value) < 1000 and bool(_RANGE.fullmatch(plain[right.end : behind.start]))
         if joined and right.year_like and left.quantity.value < right.quantity.value:
             found |= {number, number + 1}
         elif _IN_YEAR.search(before) and abs(right.quantity.value) < 1000:
@@ -292,8 +348,9 @@ def _from_the_right(plain: str, left: _Place, right: _Place) -> _Place:
         return left
     if "(" in gap and left.quantity.whole:
         return left  # "in rank 3 (5%)"
-    if right.magnitude != 1 and abs(left.quantity.value) * right.magnitude > abs(right.quantity.value):
-        return left  # "from 200 to 3 million"
+    larger = abs(left.quantity.value) * right.magnitude > abs(right.quantity.value)
+    if right.magnitude != 1 and larger and not _MARGIN.fullmatch(gap):
+        return left  # "from 200 to 3 million", but "12 ± 3 million"
     return _with_unit(left, given or own, right.magnitude)
 
 

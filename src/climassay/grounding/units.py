@@ -43,7 +43,8 @@ _GAP = r"\s*-?\s*"
 _SQUARE = r"(?:\s?\^?[2²](?!\.?\d))"
 _CUBE = r"(?:\s?\^?[3³](?!\.?\d))"
 _SQUARE_METRE = (
-    rf"(?:\s?m\s?\^?\s?[-−–]\s?[2²]|\s?/\s?m{_SQUARE}|(?i:\s*per\s+(?:square\s+(?:metre|meter)|m{_SQUARE})))"
+    rf"(?:\s?m\s?\^?\s?[-−–]\s?[2²]|\s?/\s?m{_SQUARE}"
+    rf"|(?i:\s*(?:per|an?|each|every)\s+(?:square\s+met(?:re|er)|met(?:re|er)\s+squared|m{_SQUARE})))"
 )
 
 
@@ -112,20 +113,20 @@ _UNITS = (
     _unit("power", 1e6, r"MW\b|(?i:megawatts?)\b"),
     _unit("power", 1e3, r"kW\b|(?i:kilowatts?)\b"),
     _unit("power", 1, r"W\b|(?i:watts?)\b"),
-    _unit("pressure", 100, r"(?:hPa|mbar)\b"),
-    _unit("pressure", 1, r"Pa\b"),
-    _unit("time", 1e6, r"(?:Myr|Ma|Mya|mya)\b|(?i:million[ -]years?)\b"),
-    _unit("time", 1e3, r"(?:kyr|ka|kya)\b|(?i:millenni(?:a|um))\b"),
+    _unit("pressure", 100, r"(?:hPa|mbar)\b|(?i:hectopascals?|millibars?)\b"),
+    _unit("pressure", 1, r"Pa\b|(?i:pascals?)\b"),
+    _unit("time", 1e6, r"(?:Myr|My|Ma|Mya|mya)\b|(?i:million[ -]years?)\b"),
+    _unit("time", 1e3, r"(?:kyr|ky|ka|kya)\b|(?i:millenni(?:a|um))\b"),
     _unit("time", 100, r"(?i:centur(?:y|ies))\b"),
     _unit("time", 10, r"(?i:decades?)\b"),
-    _unit("time", 1, r"(?:yr|yrs)\b(?!\s?[-−–]\s?[1¹])|(?i:years?)\b"),
+    _unit("time", 1, r"(?:yr|yrs|y)\b(?!\s?[-−–]\s?[1¹])|(?i:years?)\b"),
     _unit("time", 1 / 12, r"(?i:months?)\b"),
     _unit("days", 7, r"(?i:weeks?)\b"),
     _unit("days", 1, r"d\b|(?i:days?)\b"),
-    _unit("days", 1 / 24, r"(?i:hours?|hrs?)\b"),
+    _unit("days", 1 / 24, r"(?<![12]\d{3})h\b|(?i:hours?|hrs?)\b"),
     _unit("money:USD", 1, r"(?:USD|US\s?\$)|(?i:(?:US )?dollars?)\b"),
     _unit("money:EUR", 1, r"(?:EUR\b|€)|(?i:euros?)\b"),
-    _unit("ordinal", 1, r"(?:st|nd|rd|th)\b"),
+    _unit("ordinal", 1, r"(?:st|nd|rd|th)\b(?:[\s-]+(?i:centur(?:y|ies))\b)?"),
     _unit("span", 1, r"(?<=\d)'?s\b"),
 )
 _SUBSTANCES = (
@@ -139,7 +140,7 @@ _SUBSTANCE = tuple((name, re.compile(rf"\s*(?i:of\s+)?(?:{pattern})")) for name,
 _PER = r"\s*(?:/\s?|(?i:(?:per|a|each|every)\s+))"
 _POWER = r"\s?[-−–]\s?[1¹](?!\.?\d)"
 _RATES = (
-    (re.compile(rf"{_PER}(?:(?i:years?)|yr|a)\b|\s*(?:yr|y|a){_POWER}|\s*(?i:annually|yearly)\b"), "yr", 1.0),
+    (re.compile(rf"{_PER}(?:(?i:years?)|yr|y|a)\b|\s*(?:yr|y|a){_POWER}|\s*(?i:annually|yearly)\b"), "yr", 1.0),
     (re.compile(rf"{_PER}(?i:decade|dec)\b|\s*(?i:decade){_POWER}"), "yr", 0.1),
     (re.compile(rf"{_PER}(?i:century)\b|\s*(?i:century){_POWER}"), "yr", 0.01),
     (re.compile(rf"{_PER}(?:(?i:day)|d)\b|\s*(?:d|(?i:day)){_POWER}"), "d", 1.0),
