@@ -1,6 +1,6 @@
 import pytest
 
-from climassay.corpus.report_names import full_title
+from climassay.corpus.report_names import full_title, report_name
 
 SPM = "Summary for Policymakers"
 
@@ -26,3 +26,19 @@ def test_a_summary_is_named_by_its_report(hints, title):
 @pytest.mark.parametrize("title", ["Global Carbon Budget 2023", "Summary of the state of the climate", "Oceans"])
 def test_titles_of_their_own_stay(title):
     assert full_title(title, ["", "ipcc_sr15_spm"]) == title
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "full"),
+    [
+        ("wg1", "ipcc_ar6_paragraphs.jsonl.gz", "IPCC AR6 WG1 (2021)"),
+        ("syr", "ipcc_ar6_paragraphs.jsonl.gz", "IPCC AR6 SYR (2023)"),
+        ("SR1.5", "table.csv", "IPCC SR15 (2018)"),
+        ("AR5 WGIII", "table.csv", "IPCC AR5 WG3 (2014)"),
+        ("wg1", "paragraphs.jsonl", "wg1"),
+        ("Global Carbon Budget 2023", "ar6_wg1.csv", "Global Carbon Budget 2023"),
+        ("WG1 and the sceptics", "ar6.csv", "WG1 and the sceptics"),
+    ],
+)
+def test_an_abbreviated_report_is_named_in_full_where_its_cycle_is_known(name, source, full):
+    assert report_name(name, source) == full

@@ -7,7 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from climassay.factcheck.assessment import PLACEMENTS, Interview, Manner, answer_schema, assess, explain, read_answer
+from climassay.factcheck.assessment import (
+    PLACEMENTS,
+    UNPLACED,
+    Interview,
+    Manner,
+    answer_schema,
+    assess,
+    explain,
+    read_answer,
+)
 from climassay.factcheck.levels import ALL_LEVELS, LIKELIHOODS, QUANTIFIABLE
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER, SCALES
 from climassay.factcheck.transcript import Quotation
@@ -33,16 +42,17 @@ JUDGED = ["quotations", "reasoning", "verdict", *CERTAINTY]
         ({"passages": (1,)}, {"verdict_first": True},
          ["verdict", "quotations", "reasoning", *CERTAINTY, "placement", "explanation"]),
         ({"passages": (1,), "gate": False, "others": ("IPCC",)}, {}, [*JUDGED, "explanation", "questions"]),
+        ({"passages": (1,), "gate": False, "statements": (1, 2), "apart": False}, {}, [*JUDGED, "explanation"]),
         ({"passages": (1,), "statements": (1, 2), "replies": 2}, {},
          ["replies", "statements", *JUDGED[1:], "placement", "explanation"]),
     ],
-    ids=["advocate", "no passages", "verdict first", "mediator", "statements and replies"],
+    ids=["advocate", "no passages", "verdict first", "mediator", "mediator of statements", "statements and replies"],
 )  # fmt: skip
 def test_fields_of_the_schema_stand_in_the_order_of_the_decisions(one, manner, order):
     schema = answer_schema(interview(**one), Manner("schema", **manner))
     assert list(schema["properties"]) == schema["required"] == order
     Draft202012Validator.check_schema(schema)
-    if "statements" in one:
+    if "statements" in one and one.get("apart", True):
         several = schema["properties"]["statements"]["properties"]
         assert list(several) == ["1", "2"]
         assert all(list(part["properties"]) == JUDGED for part in several.values())
@@ -96,10 +106,40 @@ def test_one_request_is_enough():
     )  # fmt: skip
     assert found.quotations == (Quotation(1, "The Sun did not.", "against"),)
     assert (found.levels.confidence, found.levels.likelihood, found.goes_on) == ("very high", "unlikely", True)
-    assert found.questions == (("WMO", "Why so?"),)
+    assert found.questions == (("WMO", "Why so?", ()),)
     assert found.replies == ("Close to zero [1].",)
     assert [part.verdict for part in found.statements] == ["misleading", CLIMATE_FEEDBACK.nei]
     assert drive(explain(asked, Manner("schema"), found), None) == (found, [])
+
+
+def test_a_quotation_tells_the_statements_that_it_bears_on():
+    mediator = interview(passages=(1,), statements=(1, 3), apart=False, gate=False)
+    schema = answer_schema(mediator, Manner("schema"))["properties"]["quotations"]["items"]["properties"]
+    assert schema["statements"]["items"]["maximum"] == 3
+    quotations = [{**judged()["quotations"][0], "statements": named} for named in ([3, 1, 9], [])]
+    found = read_answer(whole(quotations=quotations), mediator)
+    assert [one.statements for one in found.quotations] == [(1, 3), ()]
+    advocate = interview(passages=(1,), statements=(1, 3))
+    found = read_answer(whole(statements={"1": judged(), "3": judged()}), advocate)
+    assert [one.statements for part in found.statements for one in part.quotations] == [(1,), (3,)]
+
+
+def test_questions_come_with_search_queries():
+    asked = interview(others=("IPCC",))
+    manner = Manner("schema", queries=2)
+    schema = answer_schema(asked, manner)["properties"]["questions"]["items"]
+    assert list(schema["properties"]) == schema["required"] == ["to", "question", "queries"]
+    question = {"to": "IPCC", "question": "Why?", "queries": ["solar \n forcing", " ", "ice", "sea"]}
+    text = json.dumps(whole(questions=[question]))
+    found, _ = drive(assess(asked, manner), lambda _: Completion(text, "stop"))
+    assert found.questions == (("IPCC", "Why?", ("solar forcing", "ice")),)
+    assert "queries" not in answer_schema(asked, Manner("schema"))["properties"]["questions"]["items"]["properties"]
+
+
+def test_the_place_of_a_claim_may_be_told_to_be_unknown():
+    assert UNPLACED in answer_schema(interview(), Manner("schema"))["properties"]["placement"]["enum"]
+    found = read_answer(whole(placement=UNPLACED), interview())
+    assert (found.verdict, found.placement) == ("misleading", None)
 
 
 def test_incoherent_certainty_is_mended_and_a_likelihood_without_confidence_left_out():
@@ -130,7 +170,7 @@ def instances(schema):
 INTERVIEWS = st.builds(
     interview, st.sampled_from(list(SCALES.values())), gate=st.booleans(),
     others=st.sampled_from([(), ("IPCC",), ("IPCC", "WMO")]), passages=st.sampled_from([(), (1,), (2, 7)]),
-    statements=st.sampled_from([(), (1, 2)]), replies=st.integers(0, 2),
+    statements=st.sampled_from([(), (1, 2)]), apart=st.booleans(), replies=st.integers(0, 2),
 )  # fmt: skip
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -154,10 +194,11 @@ def is_legal(found, one):
         and certain
         and found.placement in (*PLACEMENTS, None)
         and found.goes_on in (True, False, None)
-        and all(to in one.others and text for to, text in found.questions)
+        and all(asked.to in one.others and asked.text for asked in found.questions)
         and all(isinstance(quotation.passage, int) for quotation in found.quotations)
+        and all(set(quotation.statements) <= set(one.statements) for quotation in found.quotations)
         and len(found.replies) == one.replies
-        and len(found.statements) == len(one.statements)
+        and len(found.statements) == (len(one.statements) if one.apart else 0)
     )
 
 

@@ -5,6 +5,7 @@ import re
 import zlib
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -453,3 +454,16 @@ def test_queries_and_grading_can_be_switched_off(store):
 
 def test_without_claims_there_is_nothing_to_do(store, encoder):
     assert screened(store, encoder, []) == []
+
+
+def test_a_source_is_told_by_the_titles_of_its_documents_shortened_and_counted():
+    passages = {"sr15": 5, "wg1": 9, None: 3, "syr": 2, "srocc": 1}
+    source = "ipcc_ar6_paragraphs.jsonl.gz"
+    kept = [SimpleNamespace(report=one, title="Ice " * 50, source=source, passages=n) for one, n in passages.items()]
+    company = company_of(model(), Shelf("ar6", "Ice.", documents=kept))
+    [profile] = set_table(debating(IPCC), company).profiles
+    first, second, third = profile.about.split("; ")
+    assert (first, second) == ("IPCC AR6 WG1 (2021)", "IPCC SR15 (2018)")
+    assert third.startswith("Ice Ice")
+    assert third.endswith("... and 2 more")
+    assert len(third) < 120

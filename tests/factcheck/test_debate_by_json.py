@@ -1,5 +1,6 @@
 """Whole debates of strong models: one JSON answer an advocate and round, quotations that hold, few calls in a row."""
 
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -7,12 +8,16 @@ from types import SimpleNamespace
 
 import pytest
 
+from climassay.factcheck import exchange, retrieval
 from climassay.factcheck.assessment import MOST_QUESTIONS
 from climassay.factcheck.checking import Company, make_claim, set_table
 from climassay.factcheck.configuration import ADVERSARY_WEIGHT, DebateSettings
 from climassay.factcheck.debate import debate, laid_before
 from climassay.factcheck.evidence import likelihood_holds
 from climassay.factcheck.exchange import Exchange
+from climassay.factcheck.levels import AGREEMENT, EVIDENCE, allowed_confidences
+from climassay.factcheck.page import factcheck_page
+from climassay.factcheck.searching import search_all
 from climassay.factcheck.steps import AskOptions, AskText
 from debate_tables import (
     ICE,
@@ -29,6 +34,15 @@ from debate_tables import (
 )
 from scripted_model import ScriptedModel
 
+MERE = "Carbon dioxide makes up a mere"
+"""The beginning of a passage that lies before who has the pamphlet."""
+NEAR = [
+    "Carbon dioxide makes up a mere 0.04 per cent of the atmosphere, four molecules in every te",
+    "The sun delivers practically all the energy that the Earth receives, so it is only common ",
+]
+"""Queries that find one passage of the pamphlet each."""
+ON_SUBJECT = {"Carbon": 1, "The sun": 1, "The record": 1}
+"""Grades of the pamphlet's passages, by how they begin."""
 FORCING = "From 1750 to 2019 the effective forcing by CO2"
 """The beginning of a passage that lies before Physical and Ice."""
 
@@ -46,8 +60,8 @@ def quoting(prompt, text=FORCING, side="against"):
 class JsonSpeaker:
     """Answers each interview under its schema as its plan says: changes by round, or a function of the prompt."""
 
-    def __init__(self, statements=(), **plans):
-        self.plans, self.rounds, self.statements = plans, {}, statements
+    def __init__(self, statements=(), grades=None, **plans):
+        self.plans, self.rounds, self.statements, self.grades = plans, {}, statements, grades
         self.model = ScriptedModel(write=self._write, name="openai:scripted")
 
     def _write(self, prompt, schema):
@@ -56,6 +70,13 @@ class JsonSpeaker:
             return json.dumps({"reason": "", "kind": "checkable", "parts": parts})
         if prompt.startswith("<system>You sort"):
             count = len(re.findall(r"^Passage \d+", prompt, re.MULTILINE))
+            if isinstance(self.grades, Exception):
+                return self.grades
+            if self.grades is not None:
+                texts = re.findall(r"^Passage (\d+) [^\n]*\n(.*)", prompt, re.MULTILINE)
+                chosen = [(int(number), grade) for number, text in texts for beginning, grade in self.grades.items()
+                          if text.startswith(beginning)]  # fmt: skip
+                return json.dumps({"grades": [{"passage": number, "grade": grade} for number, grade in chosen]})
             entry = schema["properties"]["grades"]["items"]["properties"]
             every = {"statements": [], "grade": 2}
             grades = [{**{k: v for k, v in every.items() if k in entry}, "passage": n + 1} for n in range(count)]
@@ -89,13 +110,17 @@ class JsonSpeaker:
                 }
             else:
                 values[field] = known[field]
+            if field == "questions":
+                values[field] = [{"queries": [], **one} for one in values[field]]
+            if field == "quotations" and "statements" in kind["items"]["properties"]:
+                values[field] = [{"statements": [], **one} for one in values[field]]
         return values
 
 
-def by_json(*advocates, claim=SUN, statements=(), shelves=None, **plans):
+def by_json(*advocates, claim=SUN, statements=(), grades=None, shelves=None, **plans):
     known = {"split": "none", "rounds": 3, "scale": "climate-feedback"}
     given = {name: plans.pop(name) for name in (*known, "context_prefix") if name in plans}
-    speaker = JsonSpeaker(statements, **plans)
+    speaker = JsonSpeaker(statements, grades, **plans)
     settings = DebateSettings(advocates, model="openai:scripted", check_claims=False, **{**known, **given})
     names = dict.fromkeys(name for one in advocates for name in one.collections)
     collections = {name: (shelves or {}).get(name) or collection(name) for name in names}
@@ -315,6 +340,114 @@ def test_figures_of_several_periods_in_one_sentence_are_no_loop():
     assert found.transcript.verdict.explanation[0].text.startswith("It rose by 1 mm a year")
 
 
+# ---------------------------------------------------------------------------------------------- what the mediator reads
+
+
+def prompt_of(found, name, place=0):
+    """A participant's prompt, as it was asked in a round."""
+    return [prompt for prompt in found.script.model.texts if speaker_of(prompt) == name][place]
+
+
+def test_what_an_advocate_without_a_view_quotes_lies_before_the_mediator_and_may_be_quoted():
+    nothing = {"verdict": "not enough information", "explanation": "It does not settle it."}
+
+    def abstains(prompt):
+        return {**nothing, "quotations": [{"passage": number_of(prompt, MERE), "quotation": MERE, "side": "for"}]}
+
+    def takes_it(prompt):
+        number = int(re.search(rf'for, \[(\d+)\]: "{MERE}"', prompt)[1])
+        return {"quotations": [{"passage": number, "quotation": MERE, "side": "for"}], "explanation": "So it is."}
+
+    other = among(ICE, collections=("pamphlet",))
+    found = by_json(PHYSICAL, other, Physical=[{}], Ice=[abstains], mediator=[takes_it])
+    [mine] = found.transcript.rounds[0].opinions[1].quotations
+    told = prompt_of(found, "mediator")
+    assert re.search(rf"^\[{mine.passage}\] Common Contrarian Claims", told, re.MULTILINE)
+    assert [one.passage for one in found.transcript.verdict.quotations] == [mine.passage]
+    assert found.transcript.verdict.label == "incorrect"
+
+
+def test_the_mediator_may_ask_an_advocate_without_a_view_even_if_only_one_has_one():
+    nothing = {"verdict": "not enough information"}
+    found = by_json(
+        PHYSICAL, ICE, Ice=[nothing, {"verdict": "incorrect"}], mediator=[{"questions": QUESTION}, {"questions": []}]
+    )
+    assert found.reasons == ["uncertain", "close verdicts"]
+    [asked] = found.transcript.rounds[1].follow_ups
+    assert (asked.to, bool(asked.reply)) == ("Ice", True)
+    assert by_json(PHYSICAL, ICE, Ice=[nothing], mediator=[{}]).reasons == ["one informed advocate"]
+
+
+def test_the_advocates_reasoning_reaches_the_mediator_up_to_a_length_that_its_prompt_names():
+    words = [f"w{number}" for number in range(500)]
+    short = {"reasoning": "Short\n\nClaim: so."}
+    found = by_json(PHYSICAL, ICE, Physical=[{"reasoning": " ".join(words)}], Ice=[short])
+    told = prompt_of(found, "mediator")
+    kept = [word for word in words if f" {word} " in told]
+    assert kept == words[: len(kept)]
+    assert 50 < len(kept) < 200
+    assert f"up to {len(kept)} words" in told
+    assert "reasoning: Short Claim: so.\n" in told
+
+
+@pytest.mark.parametrize("name", ["Physical", "mediator"])
+def test_confidence_for_mixed_evidence_and_agreement_is_named_as_the_code_allows_it(name):
+    told = prompt_of(by_json(PHYSICAL), name)
+    rule = re.search(r"Confidence in the verdict rises with both: ([^\n]*)", told)[1]
+    named = dict(zip(range(5), (re.findall(r"\b(?:very )?(?:low|medium|high)\b", re.split(r" for | where ", part)[0])
+                                for part in rule.split(";")), strict=True))  # fmt: skip
+    for evidence, agreement in itertools.product(EVIDENCE, AGREEMENT):
+        wanted = named[EVIDENCE.index(evidence) + AGREEMENT.index(agreement)]
+        assert wanted
+        assert set(wanted) <= set(allowed_confidences(evidence, agreement))
+
+
+# ----------------------------------------------------------------------------------------- what bears on nothing, asked
+
+
+def test_an_advocate_whose_source_only_has_the_subject_is_not_asked_and_the_mediator_hears_why():
+    found = by_json(PHYSICAL, among(ICE, collections=("pamphlet",)), grades=ON_SUBJECT)
+    ice = found.transcript.rounds[0].opinions[1]
+    assert (ice.verdict, ice.informed, ice.unasked) == ("not enough information", False, True)
+    assert ice.retrieved, "what was found is told"
+    assert found.script.rounds == {"Physical": 1, "mediator": 1}
+    why = r"^Ice \(.*gives no verdict: nothing in its source bears on the claim\."
+    assert re.search(why, prompt_of(found, "mediator"), re.MULTILINE)
+    assert not found.transcript.rounds[0].opinions[0].unasked
+
+
+def test_a_question_is_searched_with_its_queries_and_may_bring_an_unasked_advocate_to_speak(monkeypatch):
+    searched = []
+
+    def search(asks, *others):
+        searched.extend(ask.query for ask in asks)
+        return search_all(asks, *others)
+
+    monkeypatch.setattr(exchange, "search_all", search)
+    # One passage of each collection is graded; that of the pamphlet does not bear.
+    monkeypatch.setattr(retrieval, "MOST_CANDIDATES", 2)
+    found = by_json(
+        PHYSICAL,
+        among(ICE, collections=("pamphlet",)),
+        grades={"From": 2, "The climatic": 2, "The Sun": 2, **ON_SUBJECT},
+        Physical=[{}],
+        mediator=[{"questions": [{**QUESTION[0], "queries": NEAR}]}, {}],
+    )
+    first, second = [one.opinions[1] for one in found.transcript.rounds]
+    assert (first.unasked, second.unasked, second.verdict) == (True, False, "incorrect")
+    assert set(second.retrieved) - set(first.retrieved)
+    [asked] = found.transcript.rounds[1].follow_ups
+    assert set(asked.queries) <= set(searched)
+    assert asked.queries == tuple(NEAR)
+
+
+@pytest.mark.parametrize("error", ["No luck.", None])
+def test_where_the_grader_fails_or_passes_all_over_everybody_is_asked(error):
+    found = by_json(PHYSICAL, ICE, grades=RuntimeError(error) if error else {})
+    assert found.script.rounds == {"Physical": 1, "Ice": 1, "mediator": 1}
+    assert bool(found.transcript.warnings) == bool(error)
+
+
 # ----------------------------------------------------------------------------------------------------- who takes part
 
 
@@ -378,6 +511,26 @@ def test_several_statements_are_judged_with_the_whole_in_one_answer():
     # What bears a statement bears the whole.
     assert whole.verdict == "incorrect"
     assert [one.text for one in whole.quotations] == [FORCING]
+    # ... and stays tied to it.
+    assert [one.statements for one in (*whole.quotations, *parts[0].quotations)] == [(1,), (1,)]
+
+
+def test_the_mediator_sees_on_which_statement_a_quotation_bears_and_says_so_itself():
+    def both(prompt):
+        return {"statements": {key: {"quotations": [quoting(prompt)], "reasoning": f"On {key}."} for key in "12"}}
+
+    def on_second(prompt):
+        number = int(re.search(r"against statement 1 and 2, \[(\d+)\]", prompt)[1])
+        return {"quotations": [{**quoting(prompt), "passage": number, "statements": [2]}], "explanation": "It is."}
+
+    found = by_json(PHYSICAL, claim=TWO, statements=PARTS, split="model", Physical=[both], mediator=[on_second])
+    told = prompt_of(found, "mediator")
+    assert "on statement 2: incorrect; reasoning: On 2." in told
+    assert all(f"\n{number}. {text}\n" in told for number, text in enumerate(PARTS, start=1))
+    assert [one.statements for one in found.transcript.rounds[0].opinions[0].quotations] == [(1, 2)]
+    [quotation] = found.transcript.verdict.quotations
+    assert quotation.statements == (2,)
+    assert "on statement 2" in factcheck_page(found.transcript)
 
 
 def test_a_failed_call_is_an_opinion_with_its_reason():

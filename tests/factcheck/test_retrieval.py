@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from climassay.factcheck import retrieval
 from climassay.factcheck.advocate import Advocate
 from climassay.factcheck.configuration import AdvocateSettings
-from climassay.factcheck.retrieval import Grader, find_evidence
+from climassay.factcheck.retrieval import Evidence, Grader, find_evidence, find_for_questions
 from climassay.factcheck.searching import search_all
 from climassay.factcheck.steps import AskPassages, AskText
-from climassay.factcheck.transcript import Subclaim
+from climassay.factcheck.transcript import FollowUp, Subclaim
 from climassay.models.contract import Completion
 from climassay.prompts import load_prompt
 from debate_parts import Shelf, drive_batches
@@ -141,13 +141,63 @@ def test_without_a_passage_nobody_is_asked():
     assert (ids, prompts, evidence.warning) == ([[[]]], [], "")
 
 
-def test_a_passage_that_was_passed_over_counts_as_on_the_subject():
+def test_a_passage_that_was_passed_over_counts_as_not_graded():
     shelf, answer = Shelf("a", ICE, SEA, COW), grades((2, 0), (99, 2))
     [[shown]], evidence, _, _ = found_for(
         [advocate("a", passages=3)], [statement("arctic ice")], [shelf], answer=answer
     )
     first = [one.passage.id for one in evidence.candidates]
     assert shown == [first[0], first[2]]
+    assert [one.grade for one in evidence.passages[0][0]] == [None, None]
+
+
+def test_what_is_only_on_the_subject_fills_in_for_no_statement_where_something_bears_on_another():
+    asked = [statement("arctic ice"), statement("the sea", number=2)]
+
+    def answer(request):
+        shown = request.messages[-1].content
+        sea, ice = (1, 2) if shown.index(SEA) < shown.index(ICE) else (2, 1)
+        return grades((sea, 1, []), (ice, 2, [1]))
+
+    ids, evidence, _, _ = found_for([advocate("a")], asked, [Shelf("a", ICE, SEA)], answer=answer)
+    assert ids == [[["a-0"], ["a-0"]]]
+    assert {one.passage.id: one.grade for one in evidence.candidates} == {"a-0": 2, "a-1": 1}
+
+
+def searched_for_question(shelf, first, *queries, one=None, graded=True):
+    """Ids and grades of what a question's search finds."""
+    asked = FollowUp(2, "mediator", "a", "Which ice melts?", queries=queries)
+    steps = find_for_questions([(one or advocate("a", passages=4), asked)], first, graded=graded)
+    [found], batches = drive_batches(steps, lambda asks: search_all(asks, {"a": shelf}, lambda _: frozenset()))
+    return [(hit.passage.id, hit.grade) for hit in found], batches
+
+
+def test_a_question_is_searched_with_its_queries_in_one_go_and_without_another_call():
+    shelf = Shelf("a", ICE, SEA, COW, SUN)
+    found, [batch] = searched_for_question(shelf, Evidence(()), "cows graze on grass", "sea level")
+    assert [ask.query for ask in batch] == ["cows graze on grass", "sea level"]
+    assert {name for name, _ in found[:2]} == {"a-1", "a-2"}
+    _, [batch] = searched_for_question(shelf, Evidence(()), graded=False)
+    assert list(batch) == [advocate("a", passages=4).search("Which ice melts?")]
+    assert searched_for_question(shelf, Evidence(()), one=advocate(kind="plain")) == ([], [])
+
+
+def test_a_question_brings_nothing_far_from_a_source_without_bearing_nor_what_is_about_something_else():
+    shelf = Shelf("a", ICE, SEA, COW, SUN)
+    [hits] = search_all([advocate("a", passages=4).search("ice melts")], {"a": shelf}, lambda _: frozenset())
+    near = {hit.passage.id: hit for hit in hits}
+    bearing = replace(near["a-0"], grade=2)
+    # Nothing but the ice shares a word with the question.
+    everything = [name for name, _ in searched_for_question(shelf, Evidence(()))[0]]
+    assert set(everything) == {"a-0", "a-1", "a-2", "a-3"}
+    other = replace(bearing, collection="b", cosine=0.1)
+    assert searched_for_question(shelf, Evidence((), (other,)))[0] == [("a-0", None)]
+    assert searched_for_question(shelf, Evidence((), (replace(other, cosine=0.9),)))[0] == []
+    # What was graded keeps its grade, however far it is; where something of a collection bears, all of it may.
+    first = Evidence((), (other, replace(near["a-1"], grade=1), replace(near["a-2"], grade=0)))
+    assert searched_for_question(shelf, first)[0] == [("a-0", None), ("a-1", 1)]
+    first = Evidence((), (replace(other, cosine=0.9), bearing, replace(near["a-2"], grade=0)))
+    assert {name for name, _ in searched_for_question(shelf, first)[0]} == {"a-0", "a-1", "a-3"}
 
 
 def test_the_budget_is_kept_in_passages_and_characters_and_shared_in_turns(monkeypatch):

@@ -26,6 +26,10 @@ _YEARS = {
 }  # fmt: skip
 """Where publication years of an assessment differ; the fourth and third are of one year each."""
 _ONE_YEAR = {"4": 2007, "3": 2001}
+_ABBREVIATED = re.compile(
+    r"(?:ipcc\W*)?(?:ar[3-6]\W*)?(?:wg\W?(?:iii|ii|i|[1-3])|syr|sr\W?1\W?5|srccl|srocc|srex|srren)", re.I
+)
+"""Names of reports in tables and of files, for example ``wg1``, ``AR6-SYR``, ``sr15``."""
 _CITED_AS = re.compile(r"cited\s+as:?\s*(?P<who>[A-Z][A-Za-z]+),\s*(?P<year>(?:19|20)\d\d)\b")
 
 
@@ -43,12 +47,33 @@ def full_title(title: str, hints: Sequence[str]) -> str:
     if not _GENERIC.fullmatch(" ".join(title.split())):
         return title
     cited = next((match for hint in hints if (match := _CITED_AS.search(hint))), None)
-    named = next((found for hint in hints if (found := _report(re.sub(r"[_\-]+", " ", hint)))), None)
-    if named is not None:
-        name, known = named
-        year = cited["year"] if cited else known
-        return f"IPCC {name} ({year}), {title}" if year else f"IPCC {name}, {title}"
+    if named := _named(hints, cited["year"] if cited else None):
+        return f"{named}, {title}"
     return f"{cited['who']} ({cited['year']}), {title}" if cited else title
+
+
+def report_name(name: str, source: str) -> str:
+    """A report's name with its year, where it goes by an abbreviation.
+
+    Args:
+        name: Of the report.
+        source: Of the file; it tells the cycle where the abbreviation does not.
+
+    Returns:
+        For example ``IPCC AR6 WG1 (2021)`` for ``wg1`` in ``ipcc_ar6_paragraphs.jsonl``; any other name, and one whose
+        report nothing tells, as it is.
+    """
+    if not _ABBREVIATED.fullmatch(name.strip()):
+        return name
+    return _named((name, f"{name} {source}"), None) or name
+
+
+def _named(hints: Sequence[str], year: str | None) -> str | None:
+    found = next((found for hint in hints if (found := _report(re.sub(r"[_\-]+", " ", hint)))), None)
+    if found is None:
+        return None
+    name, known = found
+    return f"IPCC {name} ({year or known})" if year or known else f"IPCC {name}"
 
 
 def _report(text: str) -> tuple[str, int | None] | None:

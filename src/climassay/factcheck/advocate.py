@@ -18,10 +18,10 @@ from climassay.factcheck.evidence import Borne, look_up
 from climassay.factcheck.levels import UNCERTAIN, weakest
 from climassay.factcheck.stage import Exhibit, Stage, last_question, material, shown_quotations, shown_sources
 from climassay.factcheck.steps import (
+    ON_SUBJECT,
     AskHead,
     AskOptions,
     AskPassages,
-    Found,
     Steps,
     ask_options,
     ask_text,
@@ -96,14 +96,6 @@ class Given(NamedTuple):
     """Its questions, answered."""
 
 
-def retrieve(advocate: Advocate, query: str) -> Steps[tuple[Found, ...]]:
-    """Passages for a query; none for an advocate without collections."""
-    if advocate.settings.kind == "plain":
-        return ()
-    [found] = yield (advocate.search(query),)
-    return tuple(found)
-
-
 def give_opinions(
     advocate: Advocate,
     stage: Stage,
@@ -161,7 +153,10 @@ def _judge_at_once(
     said: Exchanges,
     number: int,
 ) -> Steps[Given]:
-    """All statements, the whole claim and the answers to questions in one call; without a passage there is none."""
+    """All statements, the whole claim and the answers to questions in one call.
+
+    There is none without a passage, nor where all passages were found to be only on the claim's subject.
+    """
     shown = list({exhibit.number: exhibit for some in exhibits for exhibit in some}.values())
     empty = _empty(advocate, stage, number, None, shown)
     several = subclaims if len(subclaims) > 1 else ()
@@ -170,8 +165,8 @@ def _judge_at_once(
     )
     questions = [one for one in said.questions if one.to == advocate.name]
     unheard = tuple(replace(one, retrieved=()) for one in questions)
-    if not shown and advocate.settings.kind != "plain":
-        return Given(empty, parts, unheard)
+    if advocate.settings.kind != "plain" and all(one.grade == ON_SUBJECT for one in shown):
+        return Given(replace(empty, unasked=True), tuple(replace(part, unasked=True) for part in parts), unheard)
     interview = _interview(advocate, stage, subclaims, shown, said, questions)
     assessment = yield from assess(interview, stage.manner)
     if assessment.error is not None:
@@ -201,7 +196,9 @@ def _judge_at_once(
 
 def _with(stage: Stage, empty: AdvocateOpinion, assessment: Assessment, borne: Borne) -> AdvocateOpinion:
     """An opinion from what came of an interview and was looked up."""
-    asks = tuple(FollowUp(empty.round + 1, empty.advocate, to, text) for to, text in assessment.questions)
+    asks = tuple(
+        FollowUp(empty.round + 1, empty.advocate, one.to, one.text, queries=one.queries) for one in assessment.questions
+    )
     given = borne.verdict != stage.scale.nei
     return replace(
         empty,

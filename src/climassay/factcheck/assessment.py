@@ -15,7 +15,7 @@ so that it is legal every time. Two ways to ask:
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from climassay.errors import ModelError
 from climassay.factcheck.levels import AGREEMENT, ALL_LEVELS, CONFIDENCES, EVIDENCE, LIKELIHOODS, QUANTIFIABLE, coherent
@@ -35,6 +35,8 @@ _PLACEMENT_WORDS: Mapping[Placement, str] = {
 }
 UNQUANTIFIED = "not quantified"
 """The answer where no likelihood is given."""
+UNPLACED = "cannot be told"
+"""The answer where nothing tells the claim's place in what is known (``schema``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class Manner:
     """Room for a draft, an explanation or a reply."""
     temperature: float = 0.0
     seed: int = 0
+    queries: int = 0
+    """Most search queries that come with a question to an advocate (``schema`` only)."""
 
     @property
     def sampling(self) -> Sampling:
@@ -82,9 +86,20 @@ class Interview:
     passages: tuple[int, ...] = ()
     """Numbers of the passages that it may quote (``schema``)."""
     statements: tuple[int, ...] = ()
-    """Numbers of the statements to be judged along with the whole claim, where there are several (``schema``)."""
+    """Numbers of the claim's statements, where there are several (``schema``)."""
+    apart: bool = True
+    """Whether each of them is judged, before the whole claim; if not, quotations name those that they bear on."""
     replies: int = 0
     """Questions to be answered first (``schema``)."""
+
+
+class Question(NamedTuple):
+    """A question to an advocate."""
+
+    to: str
+    text: str
+    queries: tuple[str, ...] = ()
+    """What to search for, to answer it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +119,7 @@ class Assessment:
     """Whether the explanation was cut off."""
     answer: str = ""
     """The assistant's answer so far, to be continued (``scored``)."""
-    questions: tuple[tuple[str, str], ...] = ()
-    """To whom, and what."""
+    questions: tuple[Question, ...] = ()
     goes_on: bool | None = None
     """Whether the debate should go on, which is to say whether there are questions; None where none could be put."""
     quotations: tuple[Quotation, ...] = ()
@@ -327,16 +341,18 @@ def answer_schema(interview: Interview, manner: Manner) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if interview.replies:
         fields["replies"] = _table({str(number): text for number in range(1, interview.replies + 1)})
-    if interview.statements:
+    if interview.statements and interview.apart:
         fields["statements"] = _table({str(number): _table(judged) for number in interview.statements})
         judged = {name: kind for name, kind in judged.items() if name != "quotations"}
     fields |= judged
     if interview.gate:
-        fields["placement"] = _words(PLACEMENTS)
+        fields["placement"] = _words([*PLACEMENTS, UNPLACED])
     fields["explanation"] = text
     if interview.others:
-        question = _table({"to": _words(interview.others), "question": text})
-        fields["questions"] = {"type": "array", "items": question, "maxItems": MOST_QUESTIONS}
+        question = {"to": _words(interview.others), "question": text}
+        if manner.queries:
+            question["queries"] = {"type": "array", "items": text, "maxItems": manner.queries}
+        fields["questions"] = {"type": "array", "items": _table(question), "maxItems": MOST_QUESTIONS}
     return _table(fields)
 
 
@@ -345,11 +361,14 @@ def _judgement_schema(interview: Interview, manner: Manner, text: Mapping[str, A
     verdict: dict[str, Any] = {"verdict": _words([*interview.scale.labels, interview.scale.nei])}
     grounds: dict[str, Any] = {}
     if interview.passages:
-        quotation = {
+        quotation: dict[str, Any] = {
             "passage": {"type": "integer", "minimum": 1, "maximum": max(interview.passages)},
             "quotation": {"type": "string", "maxLength": _LONGEST_QUOTATION},
             "side": _words(get_args(Side)),
         }
+        if interview.statements and not interview.apart:
+            number = {"type": "integer", "minimum": 1, "maximum": max(interview.statements)}
+            quotation["statements"] = {"type": "array", "items": number, "maxItems": len(interview.statements)}
         grounds["quotations"] = {"type": "array", "items": _table(quotation), "maxItems": _MOST_QUOTATIONS}
     grounds["reasoning"] = text
     certainty: dict[str, Any] = {
@@ -377,13 +396,18 @@ def _by_schema(interview: Interview, manner: Manner) -> Steps[Assessment]:
         return Assessment(error=completion.error)
     try:
         data = json.loads(completion.text)
-        return read_answer(data, interview)
+        return read_answer(data, interview, manner.queries)
     except (ValueError, KeyError, TypeError, AttributeError):
         return Assessment(error="The model's answer does not satisfy the schema, although it was asked for.")
 
 
-def read_answer(data: Mapping[str, Any], interview: Interview) -> Assessment:
+def read_answer(data: Mapping[str, Any], interview: Interview, queries: int = 0) -> Assessment:
     """An assessment from the JSON of a model.
+
+    Args:
+        data: The JSON.
+        interview: What it answers.
+        queries: Most search queries with a question.
 
     Raises:
         KeyError: A field is missing.
@@ -391,10 +415,19 @@ def read_answer(data: Mapping[str, Any], interview: Interview) -> Assessment:
         TypeError, AttributeError: A field is of another kind.
     """
     placement = data.get("placement")
-    questions = [(str(entry["to"]), " ".join(str(entry["question"]).split())) for entry in data.get("questions", [])]
-    asked = tuple((to, text) for to, text in questions if to in interview.others and text)
-    whole = _read_judgement(data, interview.scale)
-    statements = [_read_judgement(data["statements"][str(number)], interview.scale) for number in interview.statements]
+    questions = [
+        Question(str(entry["to"]), _line(entry["question"]), tuple(filter(None, map(_line, entry.get("queries", ())))))
+        for entry in data.get("questions", [])
+    ]
+    asked = tuple(
+        one._replace(queries=one.queries[:queries]) for one in questions if one.to in interview.others and one.text
+    )
+    whole = _read_judgement(data, interview)
+    statements = []
+    for number in interview.statements if interview.apart else ():
+        judged = _read_judgement(data["statements"][str(number)], interview)
+        quotations = tuple(replace(one, statements=(number,)) for one in judged.quotations)
+        statements.append(replace(judged, quotations=quotations))
     return replace(
         whole,
         placement=cast(Placement, placement) if whole.levels is not None and placement in PLACEMENTS else None,
@@ -406,13 +439,20 @@ def read_answer(data: Mapping[str, Any], interview: Interview) -> Assessment:
     )
 
 
-def _read_judgement(data: Mapping[str, Any], scale: Scale) -> Assessment:
+def _line(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+def _read_judgement(data: Mapping[str, Any], interview: Interview) -> Assessment:
+    scale = interview.scale
     quotations = []
     for entry in data.get("quotations", []):
         number, side = entry["passage"], entry["side"]
         if not isinstance(number, int) or side not in get_args(Side):
             raise TypeError("A quotation names its passage by a number, and its side.")
-        quotations.append(Quotation(int(number), " ".join(str(entry["quotation"]).split()), side))
+        named = entry.get("statements", ())
+        statements = tuple(one for one in interview.statements if one in named)
+        quotations.append(Quotation(int(number), _line(entry["quotation"]), side, statements))
     verdict = str(data["verdict"])
     found = Assessment(verdict, draft=str(data["reasoning"]), quotations=tuple(quotations))
     if verdict == scale.nei:

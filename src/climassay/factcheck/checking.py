@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
+from climassay.corpus.report_names import report_name
 from climassay.errors import InputError
 from climassay.factcheck.advocate import Advocate
 from climassay.factcheck.assessment import Manner
@@ -139,6 +141,7 @@ def set_table(settings: DebateSettings, company: Company, prompts: Path | None =
         settings.text_tokens or profile.text_tokens,
         settings.temperature,
         settings.seed,
+        0 if profile.brief else profile.queries,
     )
     first = next(iter(company.collections.values()), None)
     return Table(
@@ -167,7 +170,9 @@ def _profile(settings: DebateSettings, company: Company) -> Profile:
 
 
 _TITLES = 3
-"""Titles of documents that tell what a source is, where nothing else does."""
+"""Titles of documents that tell what a source is, where nothing else does: those with the most passages."""
+_LONGEST_TITLE = 80
+"""Characters of each."""
 
 
 def _about(advocate: AdvocateSettings, company: Company) -> str:
@@ -175,9 +180,13 @@ def _about(advocate: AdvocateSettings, company: Company) -> str:
     if advocate.about or advocate.kind == "plain":
         return " ".join(advocate.about.split()) or "the model's own knowledge, without documents"
     kept = [one for name in advocate.collections for one in company.collections[name].collections[0].documents()]
-    titles = list(dict.fromkeys(" ".join((one.report or one.title).split()) for one in kept))
+    passages: Counter[str] = Counter()
+    for one in kept:
+        title = report_name(" ".join((one.report or one.title).split()), one.source)
+        passages[shorten(title, _LONGEST_TITLE, placeholder=" ...")] += one.passages
+    titles = [title for title, _ in passages.most_common()]
     shown = "; ".join(titles[:_TITLES])
-    return f"{shown} and {len(titles) - _TITLES} more documents" if len(titles) > _TITLES else shown
+    return f"{shown} and {len(titles) - _TITLES} more" if len(titles) > _TITLES else shown
 
 
 class Checker:

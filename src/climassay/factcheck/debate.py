@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from climassay.factcheck.advocate import Advocate, Exchanges, ask_others, give_opinions, reply, retrieve
+from climassay.factcheck.advocate import Advocate, Exchanges, ask_others, give_opinions, reply
 from climassay.factcheck.assessment import Manner
 from climassay.factcheck.configuration import DebateSettings
 from climassay.factcheck.dating import dating_warning
@@ -16,10 +16,10 @@ from climassay.factcheck.mediator import (
     final_verdict,
     whether_to_ask,
 )
-from climassay.factcheck.retrieval import Grader, find_evidence
+from climassay.factcheck.retrieval import Evidence, Grader, find_evidence, find_for_questions
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.stage import Event, Exhibit, Stage
-from climassay.factcheck.steps import AskEntailment, Found, Ledger, Steps, counted, together
+from climassay.factcheck.steps import ON_SUBJECT, AskEntailment, Ledger, Steps, counted, together
 from climassay.factcheck.subclaims import read_claim
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
@@ -90,8 +90,8 @@ def _debate(claim: Claim, table: Table, tell: Callable[[Event], None]) -> Steps[
         return unchecked(claim, table, reading.kind, reading.reason)
     tell(reading.subclaims)
     asked = [replace(one, text=prefix + one.text) for one in reading.subclaims]
-    shown, ungraded = yield from _retrieve_all(stage, table, asked)
-    rounds, found = yield from _hold_rounds(stage, table, asked, shown)
+    evidence = yield from _retrieve_all(stage, table, asked)
+    rounds, found = yield from _hold_rounds(stage, table, asked, evidence)
     verdict = yield from final_verdict(table.mediator, stage, claim.text, rounds[-1], found)
     without = (yield from _leave_one_out(stage, table, asked, rounds[-1], found)) if settings.leave_one_out else ()
     transcript = Transcript(
@@ -108,7 +108,7 @@ def _debate(claim: Claim, table: Table, tell: Callable[[Event], None]) -> Steps[
         without=without,
     )
     warning = dating_warning(claim, [source.passage for source in transcript.cited])
-    transcript = replace(transcript, warnings=tuple(text for text in (ungraded, warning) if text))
+    transcript = replace(transcript, warnings=tuple(text for text in (evidence.warning, warning) if text))
     if settings.entailment:
         transcript = yield from _measure_entailment(transcript)
     tell(transcript.verdict)
@@ -119,9 +119,15 @@ def _debate(claim: Claim, table: Table, tell: Callable[[Event], None]) -> Steps[
 
 
 def _hold_rounds(
-    stage: Stage, table: Table, subclaims: Sequence[Subclaim], exhibits: Shown
+    stage: Stage, table: Table, subclaims: Sequence[Subclaim], evidence: Evidence
 ) -> Steps[tuple[list[Round], Consolidation]]:
     """Rounds until the debate closes; the mediator's consolidation of the last one."""
+    # Numbered after all searches have come back, so that the numbers do not depend on who was faster.
+    exhibits = [
+        [stage.sources.add(found, advocate.name) for found in lists]
+        for advocate, lists in zip(table.advocates, evidence.passages, strict=True)
+    ]
+    stage.tell_sources()
     limit = table.settings.rounds
     rounds: list[Round] = []
     questions: tuple[FollowUp, ...] = ()
@@ -151,7 +157,7 @@ def _hold_rounds(
         rounds.append(Round(number, questions, opinions, parts, decision))
         if decision.closes or decision.error is not None:
             return rounds, found
-        questions, exhibits = yield from _follow_up(stage, table, rounds[-1], found, exhibits)
+        questions, exhibits = yield from _follow_up(stage, table, rounds[-1], found, exhibits, evidence)
 
 
 def _in_order(questions: Sequence[FollowUp], replies: Sequence[FollowUp]) -> tuple[FollowUp, ...]:
@@ -167,22 +173,15 @@ def _of(rounds: Sequence[Round], advocate: Advocate) -> AdvocateOpinion | None:
     return next(opinion for opinion in rounds[-1].opinions if opinion.advocate == advocate.name)
 
 
-def _retrieve_all(stage: Stage, table: Table, subclaims: Sequence[Subclaim]) -> Steps[tuple[Shown, str]]:
-    """The passages for every advocate, and a warning where they could not be graded."""
+def _retrieve_all(stage: Stage, table: Table, subclaims: Sequence[Subclaim]) -> Steps[Evidence]:
+    """The passages for every advocate."""
     graded = table.profile.grade_passages
     grader = Grader(table.settings.model, table.templates["grade"]) if graded else None
-    evidence = yield from find_evidence(table.advocates, subclaims, stage.claim, grader)
-    # Numbered after all searches have come back, so that the numbers do not depend on who was faster.
-    shown = [
-        [stage.sources.add(found, advocate.name) for found in lists]
-        for advocate, lists in zip(table.advocates, evidence.passages, strict=True)
-    ]
-    stage.tell_sources()
-    return shown, evidence.warning
+    return (yield from find_evidence(table.advocates, subclaims, stage.claim, grader))
 
 
 def _follow_up(
-    stage: Stage, table: Table, last: Round, found: Consolidation, exhibits: Shown
+    stage: Stage, table: Table, last: Round, found: Consolidation, exhibits: Shown, evidence: Evidence
 ) -> Steps[tuple[tuple[FollowUp, ...], Shown]]:
     """Questions and new retrieval for them; what was found lies before the advocate in the next round.
 
@@ -195,9 +194,8 @@ def _follow_up(
         others = yield from together([_ask_others(stage, table, advocate, last) for advocate in table.advocates])
     questions = tuple(dict.fromkeys([*asked, *(one for some in others for one in some)]))
     named = {advocate.name: place for place, advocate in enumerate(table.advocates)}
-    hits: list[tuple[Found, ...]] = yield from together(
-        [retrieve(table.advocates[named[question.to]], question.question) for question in questions]
-    )
+    searched = [(table.advocates[named[question.to]], question) for question in questions]
+    hits = yield from find_for_questions(searched, evidence, graded=table.profile.grade_passages)
     updated = [list(shown) for shown in exhibits]
     laid: list[list[Exhibit]] = []
     for question, some in zip(questions, hits, strict=True):
@@ -207,6 +205,9 @@ def _follow_up(
         most = table.advocates[place].passages
         # A model that can read many passages keeps all that its view may rest on; a small one has room for a few.
         keeps_all = stage.manner.elicitation == "schema"
+        if any(one.grade != ON_SUBJECT for one in new):
+            # What says nothing for or against the claim lay there for want of anything better.
+            updated[place] = [[one for one in old if one.grade != ON_SUBJECT] for old in updated[place]]
         updated[place] = [laid_before(new, old, most, keeps_all=keeps_all) for old in updated[place]]
     stage.tell_sources()
     if stage.manner.elicitation == "schema":

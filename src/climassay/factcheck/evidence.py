@@ -16,7 +16,14 @@ from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.assessment import Assessment
 from climassay.factcheck.levels import LIKELIHOODS, takes_side
 from climassay.factcheck.stage import Exhibit, Stage
-from climassay.factcheck.transcript import Levels, Likelihood, PassageCitation, Quotation, cited_numbers
+from climassay.factcheck.transcript import (
+    Levels,
+    Likelihood,
+    PassageCitation,
+    Quotation,
+    cited_numbers,
+    merge_quotations,
+)
 from climassay.grounding.citing import AnswerSentence
 from climassay.grounding.quoting import LEFT_OUT, is_quoted
 from climassay.models.contract import Encoder
@@ -81,7 +88,7 @@ def look_up(
         one for one in assessment.quotations if one.passage in texts and is_quoted(one.text, texts[one.passage])
     )
     removed_quotations = len(assessment.quotations) - len(held)
-    quoted = tuple(dict.fromkeys([*quotations, *held]))
+    quoted = merge_quotations([*quotations, *held])
     if explanation and assessment.lead:
         explanation = (replace(explanation[0], text=f"{assessment.lead} {explanation[0].text}"), *explanation[1:])
     numbers = cited_numbers(explanation, quoted)

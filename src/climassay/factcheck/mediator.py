@@ -41,6 +41,8 @@ from climassay.models.calibration import BLANK
 from climassay.models.contract import OptionRequest
 
 NAME = "mediator"
+_LONGEST_REASONING = 120
+"""Words of an advocate's reasoning on a claim or a statement that the mediator reads."""
 CLOSE = 1
 """Steps of the scale's order within which verdicts are close; see :func:`are_close`."""
 
@@ -70,6 +72,8 @@ class Consolidation:
     spread: int | None
     follow_ups: tuple[FollowUp, ...] = ()
     """Those it has read."""
+    brought: tuple[PassageCitation, ...] = ()
+    """The passages that it may rest on."""
 
 
 def informed_opinions(opinions: Sequence[AdvocateOpinion]) -> tuple[AdvocateOpinion, ...]:
@@ -110,11 +114,14 @@ def consolidate(
     spread = spread_of(informed, stage.scale)
     if not informed:
         return Consolidation(None, Assessment(stage.scale.nei), (), spread, tuple(follow_ups))
-    interview = _interview(mediator, stage, subclaims, opinions, parts, follow_ups, asking)
+    # A model that is not given the quotations of those without a view cannot use their passages.
+    heard = opinions if stage.manner.elicitation == "schema" else informed
+    brought = _brought(stage, heard, follow_ups)
+    interview = _interview(mediator, stage, subclaims, opinions, parts, follow_ups, brought, asking)
     assessment = yield from assess(interview, stage.manner)
     if mediator.settings.decide == "pool" and assessment.error is None:
         assessment = _pooled(assessment, informed, mediator.weights, stage)
-    return Consolidation(interview, assessment, informed, spread, tuple(follow_ups))
+    return Consolidation(interview, assessment, informed, spread, tuple(follow_ups), tuple(brought))
 
 
 def whether_to_ask(number: int, limit: int, opinions: Sequence[AdvocateOpinion], scale: Scale) -> Asking:
@@ -127,15 +134,21 @@ def whether_to_ask(number: int, limit: int, opinions: Sequence[AdvocateOpinion],
         scale: Of their verdicts.
     """
     informed = informed_opinions(opinions)
-    if number >= limit or len(informed) < 2 or (number > 1 and not any(opinion.changed for opinion in opinions)):
+    changed = any(opinion.changed for opinion in opinions)
+    if number >= limit or not informed or len(_askable(opinions)) < 2 or (number > 1 and not changed):
         return "no"
     return "may" if number > 1 or are_close(spread_of(informed, scale), scale) else "must"
+
+
+def _askable(opinions: Sequence[AdvocateOpinion]) -> list[AdvocateOpinion]:
+    """Those whose advocates can be put a question: all that did not fail."""
+    return [opinion for opinion in opinions if opinion.verdict is not None]
 
 
 def _brought(
     stage: Stage, opinions: Sequence[AdvocateOpinion], follow_ups: Sequence[FollowUp]
 ) -> list[PassageCitation]:
-    """The passages that informed advocates quote or cite: what the mediator may rest on."""
+    """The passages that advocates quote or cite: what the mediator may rest on."""
     numbers = {number for one in opinions for number in cited_numbers(one.explanation, one.quotations)}
     numbers |= {number for one in follow_ups for number in cited_numbers(one.reply)}
     return [source for source in stage.sources.citations() if source.number in numbers]
@@ -148,30 +161,37 @@ def _interview(
     opinions: Sequence[AdvocateOpinion],
     parts: Sequence[AdvocateOpinion],
     follow_ups: Sequence[FollowUp],
+    brought: Sequence[PassageCitation],
     asking: Asking,
 ) -> Interview:
     informed = informed_opinions(opinions)
     statements = {subclaim.number: material(subclaim.text) for subclaim in subclaims}
-    shown = [
+    several, asks = len(subclaims) > 1, asking != "no"
+    views = [
         {
             **_described(mediator, opinion.advocate),
             "verdict": opinion.verdict,
             "levels": _levels(opinion),
+            "why": _why_silent(opinion),
             "text": stage.told(opinion.explanation),
+            "reasoning": _reasoning(opinion),
             "quotations": shown_quotations(opinion.quotations),
+            "asks": [{"to": one.to, "question": material(one.question)} for one in opinion.asks] if asks else [],
             "parts": [
-                {"statement": statements[part.subclaim or 1], "verdict": part.verdict or "failed"}
+                {
+                    "number": part.subclaim,
+                    "statement": statements[part.subclaim or 1],
+                    "verdict": part.verdict or "failed",
+                    "reasoning": _reasoning(part),
+                }
                 for part in parts
-                if part.advocate == opinion.advocate
+                if part.advocate == opinion.advocate and not part.unasked
             ],
         }
-        for opinion in informed
-    ]
-    silent = [
-        {**_described(mediator, opinion.advocate), "why": _why_silent(opinion), "text": stage.told(opinion.explanation)}
         for opinion in opinions
-        if opinion not in informed
     ]
+    shown = [view for view, opinion in zip(views, opinions, strict=True) if opinion in informed]
+    silent = [view for view, opinion in zip(views, opinions, strict=True) if opinion not in informed]
     exchanges = [
         {
             "asker": one.asker,
@@ -181,8 +201,13 @@ def _interview(
         }
         for one in follow_ups
     ]
-    brought = _brought(stage, informed, follow_ups)
-    common = {"style": mediator.style, "asking": asking, "most_questions": MOST_QUESTIONS}
+    common = {
+        "style": mediator.style,
+        "asking": asking,
+        "most_questions": MOST_QUESTIONS,
+        "longest_reasoning": _LONGEST_REASONING,
+        "statements": [{"number": number, "text": text} for number, text in statements.items()] if several else [],
+    }
     prompt = stage.messages(
         "mediator",
         **common,
@@ -192,10 +217,18 @@ def _interview(
         exchanges=exchanges,
         passages=[{"number": source.number, "where": provenance(source.passage)} for source in brought],
     )
-    hidden = {"kind": "collection", "about": "", "verdict": BLANK, "levels": "", "text": BLANK}
+    hidden = {
+        "kind": "collection",
+        "about": "",
+        "verdict": BLANK,
+        "levels": "",
+        "text": BLANK,
+        "reasoning": "",
+        "asks": [],
+    }
     blanks = [{"name": BLANK, "authority": BLANK, **hidden, "quotations": [], "parts": []}]
     blank = stage.messages("mediator", **common, claim=BLANK, opinions=blanks, silent=[], exchanges=[], passages=[])
-    names = tuple(opinion.advocate for opinion in informed)
+    names = tuple(opinion.advocate for opinion in _askable(opinions))
     return Interview(
         mediator.model,
         prompt.messages,
@@ -204,6 +237,8 @@ def _interview(
         gate=False,
         others=() if asking == "no" else names,
         passages=tuple(source.number for source in brought),
+        statements=tuple(statements) if several else (),
+        apart=False,
     )
 
 
@@ -222,7 +257,15 @@ def _why_silent(opinion: AdvocateOpinion) -> str:
         return f"nothing that it quoted or cited bears its verdict ({opinion.withheld})"
     if not opinion.retrieved:
         return "nothing relevant was found in its source"
+    if opinion.unasked:
+        return "nothing in its source bears on the claim"
     return "what was found in its source does not settle the claim"
+
+
+def _reasoning(opinion: AdvocateOpinion) -> str:
+    """What an advocate wrote before its verdict, cut to a readable length."""
+    words = opinion.draft.split()
+    return " ".join(words[:_LONGEST_REASONING]) + (" ..." if len(words) > _LONGEST_REASONING else "")
 
 
 def authority(weight: float) -> str:
@@ -294,10 +337,11 @@ def decide(stage: Stage, number: int, limit: int, found: Consolidation, changed:
     reason: CloseReason | OpenReason
     if not found.informed:
         reason = "not enough information"
-    elif len(found.informed) == 1:
-        reason = "one informed advocate"
     elif number > 1 and not changed:
-        reason = "no change"
+        reason = "one informed advocate" if len(found.informed) == 1 else "no change"
+    elif len(found.informed) == 1:
+        # Another one may still find something: a mediator that can reason has asked it.
+        reason = "uncertain" if asked.goes_on else "one informed advocate"
     elif not are_close(found.spread, stage.scale):
         reason = yield from _on_contrast(stage, number, limit, found)
     elif stage.manner.elicitation == "schema":
@@ -361,7 +405,9 @@ def ask_follow_ups(
     """
     following = decision.round + 1
     if found.assessment.questions:
-        return tuple(FollowUp(following, NAME, to, text) for to, text in found.assessment.questions)
+        return tuple(
+            FollowUp(following, NAME, one.to, one.text, queries=one.queries) for one in found.assessment.questions
+        )
     asked = []
     for opinion in whom_to_ask(mediator, stage.scale, decision, found.informed):
         text = None
@@ -407,7 +453,7 @@ def final_verdict(mediator: Mediator, stage: Stage, claim: str, last: Round, fou
 
     Args:
         mediator: Who decides.
-        stage: Where; only passages that informed advocates cite or quote may be cited here.
+        stage: Where; only passages that advocates cite or quote may be cited here.
         claim: As the user wrote it.
         last: The last round.
         found: What the mediator made of it.
@@ -423,7 +469,7 @@ def final_verdict(mediator: Mediator, stage: Stage, claim: str, last: Round, fou
     assessment = yield from explain(found.interview, stage.manner, found.assessment)
     if assessment.error is not None:
         return Verdict("failed", None, claim, error=assessment.error)
-    borne = look_up(stage, assessment, claim, _brought(stage, found.informed, found.follow_ups))
+    borne = look_up(stage, assessment, claim, found.brought)
     verdict = Verdict(
         "not enough information",
         borne.verdict,

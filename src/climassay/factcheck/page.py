@@ -18,6 +18,7 @@ from climassay.factcheck.transcript import (
     Side,
     Subclaim,
     Transcript,
+    merge_quotations,
 )
 from climassay.grounding import AnswerSentence
 from climassay.grounding.faithfulness import ENTAILED
@@ -181,7 +182,7 @@ def quoted_passages(transcript: Transcript) -> dict[Side | None, list[tuple[Quot
     quotations = transcript.verdict.quotations or [one for opinion in last for one in opinion.quotations]
     sources = {source.number: source for source in transcript.sources}
     found: dict[Side | None, list[tuple[Quotation, PassageCitation]]] = {"for": [], "against": [], None: []}
-    for one in dict.fromkeys(quotations):
+    for one in merge_quotations(quotations):
         if one.passage in sources:
             found[one.side].append((one, sources[one.passage]))
     return {side: pairs for side, pairs in found.items() if pairs}

@@ -59,7 +59,7 @@ REASON: Mapping[CloseReason | OpenReason, str] = {
     "one informed advocate": "only one advocate had information",
     "not enough information": "no advocate had enough information",
     "contrast": "the informed advocates' verdicts were more than one step apart",
-    "uncertain": "the mediator's own confidence was low",
+    "uncertain": "the mediator was not certain",
 }
 OUTCOME: Mapping[Outcome, str] = {
     "verdict": "Verdict",

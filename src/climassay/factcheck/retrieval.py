@@ -4,6 +4,11 @@ What a claim says is seldom how an assessment report says it. A strong model the
 language (:mod:`climassay.factcheck.subclaims`), and after the search it reads the passages that were found for all
 advocates, in one call, and tells which of them bear on the claim. A model that is asked with brief prompts does
 neither: its advocates get what a search for the statement finds.
+
+The questions of a further round come with queries of their own and are searched in the same way, but nothing is graded
+anew, since that would be a call more to wait for. What the first round graded keeps its grade. From a collection in
+which nothing bears on the claim, a passage must be as similar to a query as the least similar one that bears, so that
+its advocate is not asked in vain; from any other the advocate reads what comes, and leaves aside what does not bear.
 """
 
 import json
@@ -14,8 +19,8 @@ from typing import Any
 from climassay.corpus.search import fuse
 from climassay.factcheck.advocate import Advocate
 from climassay.factcheck.stage import material, provenance
-from climassay.factcheck.steps import Found, Steps, ask_text, together
-from climassay.factcheck.transcript import Subclaim
+from climassay.factcheck.steps import BEARS, ELSEWHERE, ON_SUBJECT, Found, Steps, ask_text, together
+from climassay.factcheck.transcript import FollowUp, Subclaim
 from climassay.models.contract import GenerationRequest, Sampling
 from climassay.prompts import Prompt
 
@@ -23,7 +28,6 @@ MOST_CANDIDATES = 24
 """Passages that are graded for one claim, those of all its statements and advocates together."""
 MOST_CHARACTERS = 48_000
 """Characters of these passages, about 12,000 tokens; a passage that would go beyond is left out, not cut."""
-BEARS, ON_SUBJECT, ELSEWHERE = 2, 1, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class Evidence:
     passages: tuple[tuple[tuple[Found, ...], ...], ...]
     """For each advocate, for each subclaim: best first, as many as the advocate takes."""
     candidates: tuple[Found, ...] = ()
-    """Those that were put before the grader, in their order there."""
+    """Those that were put before the grader, in their order there, with their grades."""
     warning: str = ""
     """Why they stand in the order of the search, where they should have been graded."""
 
@@ -61,7 +65,7 @@ def find_evidence(
     """
     wanted = [(advocate, subclaim) for advocate in advocates for subclaim in subclaims]
     lists: list[tuple[Found, ...]] = yield from together(
-        [_search(advocate, subclaim, grader is not None) for advocate, subclaim in wanted]
+        [_search(advocate, (one.text, *one.queries), grader is not None) for advocate, one in wanted]
     )
     candidates = _deal(lists) if grader is not None else {}
     grades: dict[_Key, _Grade] = {}
@@ -71,16 +75,43 @@ def find_evidence(
             grades = yield from _grade(grader, claim, subclaims, list(candidates.values()))
         except ValueError as error:
             warning = f"The passages could not be graded ({error}), so they stand in the order of the search."
+    graded = {key: replace(one, grade=grades[key].value) if key in grades else one for key, one in candidates.items()}
     width = len(subclaims)
     chosen = []
     for place, (advocate, subclaim) in enumerate(wanted):
         first = place - place % width
         own = dict.fromkeys(_key(one) for some in (lists[place], *lists[first : first + width]) for one in some)
-        pool = {key: candidates[key] for key in own if key in candidates}
+        pool = {key: graded[key] for key in own if key in graded}
         shown = _that_bear(pool, lists[place], grades, subclaim.number) if grades else lists[place]
         chosen.append(tuple(shown[: advocate.passages]))
-    shown_to = tuple(tuple(chosen[place : place + width]) for place in range(0, len(chosen), width))
-    return Evidence(shown_to, tuple(candidates.values()), warning)
+    shown_to = tuple(_without_fillers(chosen[place : place + width]) for place in range(0, len(chosen), width))
+    return Evidence(shown_to, tuple(graded.values()), warning)
+
+
+def find_for_questions(
+    questions: Sequence[tuple[Advocate, FollowUp]], first: Evidence, *, graded: bool
+) -> Steps[list[tuple[Found, ...]]]:
+    """Passages for the questions of a further round, in order, best first.
+
+    Args:
+        questions: Whose collections are searched, and for what.
+        first: What the first round found.
+        graded: Whether the first round was to be graded.
+    """
+    lists: list[tuple[Found, ...]] = yield from together(
+        # A question is put to somebody; its queries are worded for a search.
+        [_search(advocate, one.queries or (one.question,), graded) for advocate, one in questions]
+    )
+    grades = {_key(one): one.grade for one in first.candidates}
+    bearing = [one for one in first.candidates if one.grade == BEARS]
+    held = {one.collection for one in bearing}
+    floor = min((one.cosine for one in bearing if one.cosine is not None), default=-1.0)
+    found = []
+    for (advocate, _), some in zip(questions, lists, strict=True):
+        known = [replace(one, grade=grades.get(_key(one))) for one in some if grades.get(_key(one)) != ELSEWHERE]
+        kept = [one for one in known if one.grade or one.collection in held or (one.cosine or 0.0) >= floor]
+        found.append(tuple(kept[: advocate.passages]))
+    return found
 
 
 _Key = tuple[str, str]
@@ -88,7 +119,7 @@ _Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Grade:
-    value: int
+    value: int | None
     statements: frozenset[int]
     """On which it bears; empty: on all for which it was found."""
 
@@ -97,11 +128,11 @@ def _key(found: Found) -> _Key:
     return found.collection, found.passage.id
 
 
-def _search(advocate: Advocate, subclaim: Subclaim, graded: bool) -> Steps[tuple[Found, ...]]:
-    """What the statement and its queries find, fused by their ranks; each passage once."""
+def _search(advocate: Advocate, queries: Sequence[str], graded: bool) -> Steps[tuple[Found, ...]]:
+    """What the queries find, fused by their ranks; each passage once. An advocate without collections finds nothing."""
     if advocate.settings.kind == "plain":
         return ()
-    asks = [advocate.search(query) for query in dict.fromkeys((subclaim.text, *subclaim.queries))]
+    asks = [advocate.search(query) for query in dict.fromkeys(queries)]
     if graded:
         asks = [replace(ask, passages=max(ask.passages, MOST_CANDIDATES)) for ask in asks]
     lists: list[tuple[Found, ...]] = yield tuple(asks)
@@ -138,15 +169,25 @@ def _deal(lists: Sequence[Sequence[Found]]) -> dict[_Key, Found]:
 def _that_bear(
     pool: dict[_Key, Found], own: Sequence[Found], grades: dict[_Key, _Grade], statement: int
 ) -> list[Found]:
-    """The candidates that bear on a statement; where there is none, those found for it that are on its subject."""
+    """The candidates that bear on a statement; where there is none, the others found for it, but those elsewhere."""
     found = {_key(one) for one in own}
-    graded = {key: replace(one, grade=grades[key].value) for key, one in pool.items()}
     bearing = [
         one
-        for key, one in graded.items()
+        for key, one in pool.items()
         if one.grade == BEARS and (statement in grades[key].statements or (not grades[key].statements and key in found))
     ]
-    return bearing or [one for key, one in graded.items() if one.grade != ELSEWHERE and key in found]
+    return bearing or [one for key, one in pool.items() if one.grade != ELSEWHERE and key in found]
+
+
+def _without_fillers(lists: Sequence[tuple[Found, ...]]) -> tuple[tuple[Found, ...], ...]:
+    """An advocate's passages for each statement; those that are only on the subject stay where there are no others.
+
+    They say nothing for or against the claim: the advocate that has no others is not asked, and they tell what was
+    found.
+    """
+    if all(one.grade == ON_SUBJECT for some in lists for one in some):
+        return tuple(lists)
+    return tuple(tuple(one for one in some if one.grade != ON_SUBJECT) for some in lists)
 
 
 # ------------------------------------------------------------------------------------------------------------ grading
@@ -182,8 +223,8 @@ def _grade(
         }
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError("the answer has not the form that was asked for") from None
-    # A passage that was passed over may be on the subject: it is shown only where nothing is said to bear.
-    passed_over = _Grade(ON_SUBJECT, frozenset())
+    # A passage that was passed over may bear: it is shown where nothing is said to, and its advocate is asked.
+    passed_over = _Grade(None, frozenset())
     return {_key(one): grades.get(number, passed_over) for number, one in enumerate(candidates, start=1)}
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from climassay.corpus.documents import Passage
+from climassay.corpus.report_names import report_name
 from climassay.factcheck.assessment import Manner
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.steps import Found
@@ -66,6 +67,8 @@ class Exhibit:
     number: int
     passage: Passage
     excerpt: str
+    grade: int | None = None
+    """As it was graded, where it was."""
 
 
 class SourceBook:
@@ -93,7 +96,7 @@ class SourceBook:
                 before if advocate in before else (*before, advocate),
                 max(grades, default=None),
             )
-            exhibits.append(Exhibit(number, one.passage, one.excerpt))
+            exhibits.append(Exhibit(number, one.passage, one.excerpt, one.grade))
         return exhibits
 
     def citations(self) -> tuple[PassageCitation, ...]:
@@ -132,7 +135,12 @@ class Stage:
     def messages(self, template: str, **values: object) -> RenderedPrompt:
         """A filled template, the brief one where there is one; what it has in common with all others is added."""
         brief = f"{template}_brief" if self.manner.brief else template
-        common = {"elicitation": self.manner.elicitation, "definitions": self.scale.definitions, "nei": self.scale.nei}
+        common = {
+            "elicitation": self.manner.elicitation,
+            "queries": self.manner.queries,
+            "definitions": self.scale.definitions,
+            "nei": self.scale.nei,
+        }
         return self.templates.get(brief, self.templates[template]).render(**{**common, **values})
 
     def ground(
@@ -157,7 +165,8 @@ def material(text: str) -> str:
 
 def provenance(passage: Passage) -> str:
     """Where a passage stands, for a prompt: report or title, chapter or heading, page, and year."""
-    where = material(replace(passage, url=None).citation)
+    report = passage.report and report_name(passage.report, passage.source)
+    where = material(replace(passage, url=None, report=report).citation)
     year = (passage.date or "")[:4]
     return f"{where}, {year}" if year and year not in where else where
 
@@ -169,7 +178,16 @@ def shown_sources(exhibits: Sequence[Exhibit]) -> list[dict[str, object]]:
 
 def shown_quotations(quotations: Sequence[Quotation]) -> list[dict[str, object]]:
     """Quotations of a model for a prompt."""
-    return [{"number": one.passage, "text": material(one.text), "side": one.side} for one in quotations if one.side]
+    return [
+        {
+            "number": one.passage,
+            "text": material(one.text),
+            "side": one.side,
+            "statements": " and ".join(map(str, one.statements)),
+        }
+        for one in quotations
+        if one.side
+    ]
 
 
 def last_question(text: str) -> str | None:

@@ -52,6 +52,10 @@ class AskPassages:
     """Similarity below which a passage is not relevant; None takes the threshold measured for the encoder."""
 
 
+BEARS, ON_SUBJECT, ELSEWHERE = 2, 1, 0
+"""Grades of a passage: it bears on the claim, is only on its subject, or is about something else."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A passage that a search found."""
@@ -62,7 +66,7 @@ class Found:
     excerpt: str
     """What is put before the model."""
     grade: int | None = None
-    """2: it bears on the claim; 1: it is on its subject; None: it was not graded."""
+    """:data:`BEARS`, :data:`ON_SUBJECT` or :data:`ELSEWHERE`; None: it was not graded."""
 
 
 @dataclass(frozen=True, slots=True)

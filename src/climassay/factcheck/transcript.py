@@ -4,8 +4,8 @@ Everything here is frozen and can be written as JSON (:func:`as_data`) and read 
 numbered once for the whole debate: a citation ``[3]`` means the same passage whoever makes it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from climassay.claim_identity import claim_id
@@ -124,6 +124,8 @@ class FollowUp:
     question: str
     origin: Literal["model", "template"] = "model"
     """``template`` where the model wrote no question that can be used."""
+    queries: tuple[str, ...] = ()
+    """What is searched for beside the question itself, in the asker's words."""
     reply: tuple[AnswerSentence, ...] = ()
     retrieved: tuple[int, ...] = ()
     """Numbers of the passages that were found for the question."""
@@ -141,6 +143,18 @@ class Quotation:
     side: Side | None
     """None where it was not the model that chose it: for very small models, which do not quote, the sentence is looked
     up that is nearest to what is judged."""
+    statements: tuple[int, ...] = ()
+    """Numbers of the claim's statements that it bears on; empty where the claim makes one, and where nobody said."""
+
+
+def merge_quotations(quotations: Iterable[Quotation]) -> tuple[Quotation, ...]:
+    """Each quotation once, with all statements that it was given for."""
+    merged: dict[tuple[int, str, Side | None], Quotation] = {}
+    for one in quotations:
+        key = (one.passage, one.text, one.side)
+        known = merged.get(key, one)
+        merged[key] = replace(known, statements=tuple(sorted({*known.statements, *one.statements})))
+    return tuple(merged.values())
 
 
 def cited_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quotation] = ()) -> tuple[int, ...]:
@@ -189,6 +203,8 @@ class AdvocateOpinion:
     withheld: str | None = None
     """The verdict that it gave although no quotation or citation of it holds; ``verdict`` is then "not enough
     information"."""
+    unasked: bool = False
+    """Whether no model was asked for it, because nothing in its source bears on the claim."""
 
 
 @dataclass(frozen=True, slots=True)
