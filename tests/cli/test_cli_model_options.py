@@ -14,6 +14,7 @@ from climassay.models.contract import GenerationRequest, Message
 from climassay.models.openai_capabilities import FILE_NAME
 from climassay.workspace import Workspace
 from command_line import run_command
+from debate_workspaces import CLAIM, QUICK, make_model, make_workspace
 from tiny_models import smollm2
 
 STATEMENT = "Warm water rises, and cold water sinks in its place."
@@ -75,6 +76,46 @@ def test_options_of_a_server_do_not_hinder_a_local_model_beside_it(files, monkey
         code, _, err = run_command(monkeypatch, capsys, "validator", "apply", both, files / "questions.jsonl", *options)
     assert code == 0, err
     assert server.asked
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("evaluate", "mcq", "{}/questions.jsonl", "-m", "openai:m", "--scoring", "letter"),
+        ("factcheck", f"{CLAIM} [[hang x1]]", "-m", "openai:m", "--plain", "--no-screen", *QUICK),
+    ],
+    ids=["evaluate mcq", "factcheck"],
+)
+def test_limits_of_the_command_line_reach_every_request(tmp_path, monkeypatch, capsys, words):
+    question = {"question": "What does warm water do? [[hang x1]]", "options": list("wxyz"), "answer": "a"}
+    (tmp_path / "questions.jsonl").write_text(json.dumps(question) + "\n", encoding="utf-8")
+    with ApiServer() as server:
+        options = ("--base-url", server.url, "--max-output-tokens", 700, "--reasoning-effort", "low", "--timeout", 1)
+        code, out, err = run_command(
+            monkeypatch, capsys, *(word.format(tmp_path) for word in words), *options, "--json", "-w", tmp_path / "work"
+        )
+    assert code == 0, err
+    assert json.loads(out)
+    assert {request.body["max_tokens"] for request in server.asked} == {700}
+    assert {request.body["reasoning_effort"] for request in server.asked} == {"low"}
+    asked = [request.attempt for request in server.asked if "[[hang x1]]" in request.content]
+    assert asked.count(0) == asked.count(1) > 0, "an attempt that is never answered ends with --timeout"
+
+
+def test_the_options_of_a_server_go_to_those_of_a_debates_models_that_it_serves(tmp_path, monkeypatch, capsys):
+    workspace, local = make_workspace(tmp_path / "work"), make_model(tmp_path / "tiny")
+    debate = tmp_path / "debate.toml"
+    advocates = f'[[advocate]]\nname = "Book"\ncollections = ["book"]\nmodel = "{local}"\n'
+    debate.write_text(f'model = "openai:m"\n{advocates}', encoding="utf-8")
+    debating = ("factcheck", CLAIM, "--config", debate, "--no-screen", *QUICK, "-w", workspace, "--json")
+    with ApiServer() as server:
+        options = ("--base-url", server.url, "--reasoning-effort", "low", "--dtype", "float32")
+        code, out, err = run_command(monkeypatch, capsys, *debating, *options)
+        assert code == 0, err
+        assert json.loads(out)["failures"] == 0
+        assert {request.body["reasoning_effort"] for request in server.asked} == {"low"}
+        code, _, err = run_command(monkeypatch, capsys, *debating, "-m", local, "--base-url", server.url)
+    assert (code, "--base-url does not go with local: models" in err) == (2, True)
 
 
 def test_nothing_is_made_where_no_model_is_loaded(files, monkeypatch, capsys):

@@ -20,7 +20,13 @@ from climassay.factcheck.checking import (
     open_checker,
     set_table,
 )
-from climassay.factcheck.configuration import DEFAULT_MODEL, AdvocateSettings, DebateSettings, MediatorSettings
+from climassay.factcheck.configuration import (
+    DEFAULT_MODEL,
+    AdvocateSettings,
+    DebateSettings,
+    MediatorSettings,
+    parse_settings,
+)
 from climassay.factcheck.past_checks import find_past
 from climassay.factcheck.scales import BINARY
 from climassay.factcheck.serialisation import as_data
@@ -152,6 +158,17 @@ def test_how_models_are_asked_depends_on_what_they_are(changes, elicitation, bri
     company = replace(company_of(ScriptedModel(), *shelves()), models=models)
     manner = set_table(debating(**{"profile": ProfileSettings(), **changes}), company).manner
     assert (manner.elicitation, manner.brief) == (elicitation, brief)
+
+
+def test_entries_outside_of_the_profile_set_those_of_the_profile():
+    """As files did before there were profiles."""
+    company = company_of(ScriptedModel(parameters=135_000_000), *shelves())
+    advocates = {"model": "local:scripted", "advocate": [{"name": "IPCC", "collections": list(IPCC.collections)}]}
+    earlier = {"elicitation": "schema", "wording": "full", "calibrated": False, "text_tokens": 7}
+    profile = {"scored": False, "brief": False, "calibrated": False, "text_tokens": 7}
+    tables = [set_table(parse_settings(advocates | own, where="f"), company) for own in (earlier, {"profile": profile})]
+    assert tables[0].manner == tables[1].manner
+    assert tables[0].profile == tables[1].profile
 
 
 def test_the_manner_is_that_of_the_settings():

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from api_server import ApiServer, Behaviour, Connection, Reply
+from api_server import ApiServer, Behaviour, Connection, Reply, by_hash
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.openai_api import OpenAIModel
-from climassay.models.openai_capabilities import FILE_NAME, Knowledge, blamed
+from climassay.models.openai_capabilities import CONTRADICTIONS, FILE_NAME, Knowledge, blamed
 from climassay.models.openai_connection import Connection as Client
 from climassay.models.openai_replies import parse_refusal, parse_window
 from climassay.models.openai_retry import RetryPolicy, retry_policy
@@ -197,11 +197,60 @@ def test_what_is_known_is_learnt_anew_when_contradicted(tmp_path):
         server.behaviour = Behaviour(logprobs="refuse", schema="refuse")
         server.rule = answering
         changed = model(server, folder=tmp_path)
-        (answer,) = changed.generate([request("three", SCHEMA)])
-        (scores,) = changed.option_logprobs([options("four")])
+        answers = changed.generate([request(f"three {number}", SCHEMA) for number in range(CONTRADICTIONS)])
+        scores = changed.option_logprobs([options(f"four {number}") for number in range(CONTRADICTIONS)])
         changed.close()
-    assert (answer.text, scores.method) == ('{"a": "yes"}', "generated")
+    assert {answer.text for answer in answers} == {'{"a": "yes"}'}
+    assert {score.method for score in scores} == {"generated"}
     assert (changed.capabilities.logprobs, changed.capabilities.schema) == ("refused", "refused")
+
+
+def once_odd(asked):
+    """No log-probabilities and prose where the prompt is odd; JSON all the same where the schema stands in it."""
+    if "JSON schema" in asked.content:
+        return Reply('{"a": "yes"}')
+    return Reply("b") if "odd" in asked.content else by_hash(asked)
+
+
+@pytest.mark.parametrize("odd", ["[[404 x1]]", "[[404 x2]]", "odd"])
+def test_one_odd_answer_does_not_undo_what_earlier_ones_have_shown(odd, tmp_path):
+    with ApiServer(rule=once_odd) as server:
+        client = model(server, folder=tmp_path)
+        for number in range(2 * CONTRADICTIONS):
+            (before,) = client.option_logprobs([options(f"{number}")])
+            (strange,) = client.option_logprobs([options(f"{odd} {number}")])
+            (answer,) = client.generate([request(f"{number}", SCHEMA)])
+            (other,) = client.generate([request(f"{odd} {number}", SCHEMA)])
+            assert before.method == "top_logprobs"
+            assert strange.method == ("top_logprobs" if odd == "[[404 x1]]" else "generated")
+            assert not answer.error
+            assert not other.error
+            assert (client.capabilities.logprobs, client.capabilities.schema) == ("given", "strict")
+            assert not client.capabilities.refused_schemas
+        client.close()
+    assert client.fallbacks["logprobs asked again"] == 2 * CONTRADICTIONS
+
+
+def test_a_request_that_fails_in_every_way_teaches_nothing():
+    with ApiServer(rule=once_odd) as server:
+        client = model(server)
+        client.option_logprobs([options("one")])
+        scores = client.option_logprobs([options(f"[[404]] {number}") for number in range(2 * CONTRADICTIONS)])
+        client.close()
+    assert all(score.error for score in scores)
+    assert client.capabilities.logprobs == "given"
+
+
+def test_a_parameter_that_was_taken_is_left_out_for_good_after_several_refusals_in_a_row():
+    with ApiServer() as server:
+        client = model(server)
+        client.generate([request("one", seed=1)])
+        for number in range(CONTRADICTIONS):
+            server.behaviour = Behaviour(refused=("seed",))
+            (answer,) = client.generate([request(f"{number}", seed=1)])
+            assert not answer.error
+            assert client.capabilities.dropped == (("seed",) if number == CONTRADICTIONS - 1 else ())
+        client.close()
 
 
 def test_several_writers_keep_what_each_has_learnt(tmp_path):
@@ -225,7 +274,7 @@ def test_a_file_that_does_not_fit_is_nothing_known(tmp_path, text):
     (tmp_path / FILE_NAME).write_text(text)
     knowledge = Knowledge("http://host/v1", "m", tmp_path)
     assert knowledge.known.schema is None
-    knowledge.note_schema("strict")
+    knowledge.note_schema("strict", SCHEMA)
     assert Knowledge("http://host/v1", "m", tmp_path).known.schema == "strict"
 
 

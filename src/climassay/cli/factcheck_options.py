@@ -206,8 +206,8 @@ def opened(options: DebateOptions, *, quiet: bool) -> Iterator[Room]:
         loading = replace(
             options, max_output_tokens=settings.max_output_tokens, reasoning_effort=settings.reasoning_effort
         )
-        for name in models_of(settings):
-            models[name] = loading.load(name, place, quiet=quiet, pool=pool)
+        for name, fitting in loading.fitting_each(models_of(settings)).items():
+            models[name] = fitting.load(name, place, quiet=quiet, pool=pool)
             stack.callback(models[name].close)
         store = stack.enter_context(Records(place.records_url))
         yield Room(place, store, settings, Company(models, groups, _prices(options, place, models), _encoder(encoder)))

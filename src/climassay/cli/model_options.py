@@ -10,7 +10,7 @@ from climassay.cli.output import waiting
 from climassay.secrecy import TrustedUrl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from climassay.distributed import WorkerPool
     from climassay.models.contract import Generator
@@ -127,6 +127,17 @@ class ReachOptions:
         if not is_served(name):
             return replace(self, base_url=None, reasoning_effort=None)
         return replace(self, base_url=self.base_url if name.startswith(f"{OPENAI}:") else None, dtype=None)
+
+    def fitting_each(self, names: "Iterable[str]") -> dict[str, Self]:
+        """For each of a command's models, by name, those of the options that go with it.
+
+        Each gets all of them where one goes with none of the models, so that it is refused when they are loaded.
+        """
+        found = {name: self.fitting(name) for name in names}
+        for option in ("base_url", "reasoning_effort", "dtype"):
+            if getattr(self, option) is not None and all(getattr(one, option) is None for one in found.values()):
+                return dict.fromkeys(found, self)
+        return found
 
     def price(self, name: str, workspace: "Workspace") -> "Price | None":
         """What a server's model costs, as far as it is known."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from climassay.corpus.report_names import report_name
 from climassay.errors import InputError
 from climassay.factcheck.advocate import Advocate
-from climassay.factcheck.assessment import Manner
+from climassay.factcheck.assessment import Elicitation, Manner
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
 from climassay.factcheck.debate import Table, debate, unchecked
 from climassay.factcheck.exchange import EntailmentScorer, Exchange
@@ -95,9 +95,7 @@ def set_table(settings: DebateSettings, company: Company, prompts: Path | None =
     if not settings.advocates:
         raise InputError("A debate needs an advocate: name a collection (--collection NAME), or --plain.")
     profile = _profile(settings, company)
-    elicitation = settings.elicitation
-    if elicitation == "auto":
-        elicitation = "scored" if profile.scored else "schema"
+    elicitation: Elicitation = "scored" if profile.scored else "schema"
     if settings.head and elicitation == "schema":
         raise InputError('A verdict head decides by scores: use elicitation = "scored" with it.')
     if settings.mediator.decide == "pool" and elicitation == "schema":
@@ -131,14 +129,13 @@ def set_table(settings: DebateSettings, company: Company, prompts: Path | None =
     style = settings.mediator.style
     if style == "auto":
         style = "neutral" if any(one.settings.kind == "adversarial" for one in advocates) else "expert"
-    brief = profile.brief if settings.wording == "auto" else settings.wording == "brief"
     manner = Manner(
         elicitation,
         settings.verdict_first,
-        profile.calibrated if settings.calibrated is None else settings.calibrated,
-        brief and elicitation == "scored",
-        profile.side_check and elicitation == "scored",
-        settings.text_tokens or profile.text_tokens,
+        profile.calibrated,
+        profile.brief and profile.scored,
+        profile.side_check and profile.scored,
+        profile.text_tokens,
         settings.temperature,
         settings.seed,
         0 if profile.brief else profile.queries,
@@ -159,13 +156,13 @@ def set_table(settings: DebateSettings, company: Company, prompts: Path | None =
         load_templates(prompts),
         company.encoder or (first.encoder if first else None),
         manner,
-        profile_of(company.models[settings.model], settings.profile),
+        profile_of(company.models[settings.model], settings.asked_as),
     )
 
 
 def _profile(settings: DebateSettings, company: Company) -> Profile:
     """How everybody is asked: as a strong model is where one of them is strong."""
-    found = [profile_of(company.models[name], settings.profile) for name in models_of(settings)]
+    found = [profile_of(company.models[name], settings.asked_as) for name in models_of(settings)]
     return next((profile for profile in found if profile.name == "strong"), found[0])
 
 

@@ -9,17 +9,13 @@ scale = "accuracy"             # five steps from false to true; or climate-feedb
                                # climate-fever, science-feedback, binary, or a .toml file of your own
 rounds = 3                     # at most
 split = "model"                # who splits a claim into statements: model, rules, none
-elicitation = "auto"           # scored: by probabilities of answers; schema: one JSON answer; auto: by the profile
-wording = "auto"               # prompts: full states every rule, brief is for very small models; auto: by the profile
 verdict_first = false          # true: verdict before evidence, agreement and draft (for comparison)
-# calibrated = true            # correct probabilities by a prompt without content; by the profile
 context_prefix = false         # put "This claim is made in a climate-change context:" before each claim
 check_claims = true            # tell apart what cannot be checked or is not about climate
 latest_only = false            # use the latest edition of each document only
 head = ""                      # file of a trained verdict head: climassay factcheck-head train
 entailment = false             # measure whether cited passages entail the sentences they support
 leave_one_out = false          # ask the mediator again without each advocate in turn
-# text_tokens = 80             # room for a draft, an explanation or a reply; by the profile
 temperature = 0.0
 seed = 0
 # max_output_tokens = 4000     # limit of every generated answer; what a model thinks before it comes on top
@@ -33,8 +29,10 @@ decide = "mediator"            # pool: from the advocates' probabilities and wei
 # How the models are asked: strong for those behind an API and from 3 billion parameters, small for others.
 [profile]
 name = "auto"                  # small, strong; auto: by the size of the model
-# scored = true                # any entry of the profile can be set by itself: brief, scored, calibrated, side_check,
-# text_tokens = 80             # excerpt_words, text_tokens, passages
+# scored = true                # any entry of it can be set by itself; verdicts by probabilities, not by a JSON answer
+# brief = true                 # short prompts, for models too small to follow every rule
+# calibrated = true            # correct probabilities by a prompt without content
+# text_tokens = 80             # room for a draft, an explanation or a reply; also excerpt_words, passages, side_check
 # queries = 3                  # search queries that it writes for each statement; 0: the statement alone
 # grade_passages = true        # it grades the passages found, and only those that bear on the claim are shown
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -80,10 +80,10 @@ class DebateSettings:
     split: Splitter = "model"
     """Who splits a claim into subclaims: ``model``, ``rules`` or ``none``."""
     elicitation: Literal["auto", "scored", "schema"] = "auto"
-    """``scored`` decides by probabilities of options, ``schema`` by one JSON answer; ``auto``: by the profile."""
+    """``scored`` decides by probabilities of options, ``schema`` by one JSON answer: the profile's ``scored``."""
     wording: Literal["auto", "full", "brief"] = "auto"
-    """``full`` prompts state every rule; ``brief`` ones are for models too small to follow them; ``auto``: by the
-    profile."""
+    """``full`` prompts state every rule; ``brief`` ones are for models too small to follow them: the profile's
+    ``brief``."""
     verdict_first: bool = False
     calibrated: bool | None = None
     """Correct option probabilities by a content-free prompt; not set: by the profile."""
@@ -112,6 +112,17 @@ class DebateSettings:
 
     def __post_init__(self) -> None:
         check_settings(self)
+
+    @property
+    def asked_as(self) -> ProfileSettings:
+        """The profile with its entries that are set above, under the names that they had before there were profiles."""
+        given: dict[str, Any] = {
+            "scored": None if self.elicitation == "auto" else self.elicitation == "scored",
+            "brief": None if self.wording == "auto" else self.wording == "brief",
+            "calibrated": self.calibrated,
+            "text_tokens": self.text_tokens,
+        }
+        return replace(self.profile, **{name: value for name, value in given.items() if value is not None})
 
 
 def check_settings(settings: DebateSettings) -> None:

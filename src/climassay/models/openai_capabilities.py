@@ -82,6 +82,8 @@ _REFUSED_SCHEMAS = 3
 FIRST_ALLOWANCE = 8192
 """Tokens for thinking on top of the answer's, once a model is seen to think; costs nothing unless it is used."""
 MOST_ALLOWANCE = 131_072
+CONTRADICTIONS = 3
+"""Requests in a row that must contradict what earlier answers have shown before it is given up."""
 _LOCK_SECONDS = 10
 
 
@@ -138,6 +140,7 @@ class Knowledge:
         self._file = None if folder is None else folder / FILE_NAME
         self.known = Capabilities() if self._file is None else _kept(self._file, base_url, model)
         self.fallbacks: Counter[str] = Counter()
+        self._contradictions: Counter[str] = Counter()
 
     def adapt(
         self,
@@ -229,7 +232,10 @@ class Knowledge:
         """Learn from an answer: what was sent is taken, what had to be left out is refused, and whether it thinks."""
         known = self.known
         changes: dict[str, Any] = {}
-        if dropped := set(tried) & set(_DROPPABLE) - set(known.dropped):
+        for name in sent:
+            self._contradictions.pop(name, None)
+        refused = set(tried) & set(_DROPPABLE) - set(known.dropped)
+        if dropped := {name for name in refused if self._believed(name, name in known.taken)}:
             for name in sorted(dropped):
                 self.fallbacks[name] += 1
                 log.warning("The server does not accept the parameter %s; it is left out from now on.", name)
@@ -279,23 +285,35 @@ class Knowledge:
         return True
 
     def note_logprobs(self, status: Logprobs, http_status: int | None = None) -> None:
-        """Remember how the server took the wish for log-probabilities."""
+        """Remember how a request for log-probabilities was taken; see :data:`CONTRADICTIONS` where they were given."""
+        if status == "given":
+            self._contradictions.pop("logprobs", None)
+        elif not self._believed("logprobs", self.known.logprobs == "given"):
+            return
         if (self.known.logprobs, self.known.logprobs_status) != (status, http_status):
             self._learn(logprobs=status, logprobs_status=http_status)
 
-    def note_schema(self, status: SchemaSupport) -> None:
-        """Remember what became of a schema; a server that was once seen to be looser stays so."""
-        order = get_args(SchemaSupport)
-        if self.known.schema is None or order.index(status) > order.index(self.known.schema):
+    def note_schema(self, status: SchemaSupport, schema: Mapping[str, Any]) -> None:
+        """Remember what became of a schema; a server that was seen to be looser stays so.
+
+        See :data:`CONTRADICTIONS` for one that was seen to be stricter.
+        """
+        known, order = self.known.schema, get_args(SchemaSupport)
+        if known is not None and order.index(status) <= order.index(known):
+            self._contradictions.pop("response_format", None)
+            self._contradictions.pop(schema_digest(schema), None)
+        elif self._believed("response_format", known is not None):
             self._learn(schema=status)
 
     def note_refused_schema(self, schema: Mapping[str, Any], refusal: Refusal) -> None:
         """Remember that a schema was refused: this one where its content is to blame, else every one."""
-        digests = tuple(sorted({*self.known.refused_schemas, schema_digest(schema)}))
-        general = not _SCHEMA_FAULT.search(refusal.message) and _names("response_format", refusal)
+        digest = schema_digest(schema)
+        digests = tuple(sorted({*self.known.refused_schemas, digest}))
+        content = _SCHEMA_FAULT.search(refusal.message) is not None
+        general = not content and _names("response_format", refusal)
         if general or (self.known.schema is None and len(digests) >= _REFUSED_SCHEMAS):
-            self._learn(schema="refused")
-        elif digests != self.known.refused_schemas:
+            self.note_schema("refused", schema)
+        elif digests != self.known.refused_schemas and self._believed(digest, self.known.schema and not content):
             self._learn(refused_schemas=digests)
 
     def note_window(self, window: int | None) -> None:
@@ -307,6 +325,11 @@ class Knowledge:
         """Know nothing of the model any more, here and in the workspace."""
         self.known = Capabilities()
         self._keep(None)
+
+    def _believed(self, name: str, shown: object) -> bool:
+        """Whether a contradiction is taken as it is: at once, or the last of several where the contrary was shown."""
+        self._contradictions[name] += 1
+        return not shown or self._contradictions[name] >= CONTRADICTIONS
 
     def _learn(self, **changes: Any) -> None:
         changes["learnt_on"] = datetime.now(UTC).date().isoformat()

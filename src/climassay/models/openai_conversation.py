@@ -149,29 +149,35 @@ class Conversation:
                     problem = "The token limit cut it off before its JSON was complete: write shorter texts."
                     sampling = replace(sampling, max_tokens=2 * (sampling.max_tokens or DEFAULT_MAX_TOKENS))
                     continue
-                if offered:
-                    knowledge.note_schema("ignored" if isinstance(error, NoJsonError) else "loose")
-                problem = "" if offered and not stated and isinstance(error, NoJsonError) else str(error)
+                if offered and not problem:
+                    knowledge.note_schema("ignored" if isinstance(error, NoJsonError) else "loose", schema)
+                # In prose, because the schema was not seen: from here on it stands in the prompt.
+                unseen = not (stated or knowledge.known.offers_schema(schema))
+                problem = "" if unseen else str(error)
                 continue
-            if offered:
-                knowledge.note_schema("strict")
+            if offered and not problem:
+                knowledge.note_schema("strict", schema)
             return Completion(found, reply.finish_reason, usage)
         return Completion.failed(f"No answer in {SCHEMA_TRIES} satisfied the schema: {problem}", usage)
 
     async def _weigh_by_logprobs(self, request: OptionRequest) -> OptionScores:
         """Scores from the likely tokens at the place of the answer, where they are to be had and decide."""
-        outcome, usage = await self._ask(
-            {
-                "messages": effective_messages(request.messages, request.assistant_prefix),
-                "max_tokens": tokens_to_part(request.options),
-                "temperature": 0.0,
-                "logprobs": True,
-                "top_logprobs": self._knowledge.known.top_logprobs,
-            },
-            thoughts=False,
-        )
+        knowledge = self._knowledge
+        payload = {
+            "messages": effective_messages(request.messages, request.assistant_prefix),
+            "max_tokens": tokens_to_part(request.options),
+            "temperature": 0.0,
+            "logprobs": True,
+            "top_logprobs": knowledge.known.top_logprobs,
+        }
+        outcome, usage = await self._ask(payload, thoughts=False)
+        if knowledge.known.logprobs == "given" and _without_logprobs(outcome):
+            knowledge.fallbacks["logprobs asked again"] += 1
+            outcome, spent = await self._ask(payload, thoughts=False)
+            usage += spent
         if outcome.reply is not None:
-            self._knowledge.note_logprobs("given" if outcome.reply.positions else "ignored")
+            if outcome.reply.positions or outcome.reply.withheld is None:
+                knowledge.note_logprobs("given" if outcome.reply.positions else "ignored")
             scores = score_options(request.options, outcome.reply.positions)
             if scores is not None:
                 return OptionScores(scores, "top_logprobs", usage)
@@ -180,7 +186,7 @@ class Conversation:
         named = await self._weigh_by_generating(request, usage)
         if outcome.refusal is not None and named.error is None:
             # Only now is it certain that the log-probabilities were refused and not the prompt.
-            self._knowledge.note_logprobs("refused", outcome.status)
+            knowledge.note_logprobs("refused", outcome.status)
         return named
 
     async def _weigh_by_generating(self, request: OptionRequest, usage: Usage) -> OptionScores:
@@ -257,6 +263,13 @@ class Conversation:
         prompt, completion = reply.prompt_tokens, reply.completion_tokens
         cost = None if self._price is None else self._price.cost(prompt, completion)
         return Usage(prompt, completion, outcome.attempts, cost, reply.reasoning_tokens)
+
+
+def _without_logprobs(outcome: Outcome) -> bool:
+    """Whether log-probabilities were refused, or are missing in an answer that was not withheld."""
+    if outcome.reply is None:
+        return outcome.refusal is not None
+    return not outcome.reply.positions and outcome.reply.withheld is None
 
 
 def effective_messages(messages: Sequence[Message], assistant_prefix: str, addition: str = "") -> list[dict[str, str]]:
