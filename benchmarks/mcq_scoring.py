@@ -22,6 +22,7 @@ Run: python benchmarks/mcq_scoring.py [--questions 24] [--long 4] [--repeats 2] 
 import argparse
 import csv
 import json
+import os
 import statistics
 import sys
 import time
@@ -36,7 +37,8 @@ import torch
 from climassay.models.contract import Message, OptionRequest
 from climassay.models.local.model import LocalModel
 
-PIRA = Path(__file__).resolve().parents[2] / "shared" / "data" / "pira_mcq.csv"
+DATA = Path(os.environ.get("CLIMASSAY_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+PIRA = DATA / "pira_mcq.csv"
 LETTERS = "abcde"
 CONTEXT_CHARACTERS = 4500
 QUESTIONS_PER_CONTEXT = 4
