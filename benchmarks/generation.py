@@ -1,23 +1,33 @@
-"""Generation with a local model: this package against ``generate`` of transformers, on the same weights and prompts.
+"""Generation with a local model: this package against ``generate`` of transformers, and against llama.cpp.
 
-Claim: not slower for one prompt, faster for many, and the same words. The answers have different lengths, as real ones
-do: transformers waits in each batch for the longest, this package gives the free row to the next prompt. Both sides run
-in one process with one number of threads, in turns; the table shows medians and ratios.
+Claim: not slower than transformers for one prompt, faster for many, and the same words. The answers have different
+lengths, as real ones do: transformers waits in each batch for the longest, this package gives the free row to the next
+prompt. All sides run in one process with one number of threads, in turns; the table shows medians and ratios, in each
+number format of ``--dtypes`` (by default float32, and bfloat16 where the processor computes it faster) and of each
+side's fastest. Beside other work, ``--cpu-time`` counts seconds of the CPU (one thread) and not of the clock.
 
-Run: python benchmarks/generation.py [--model local:smollm2] [--prompts 24] [--repeats 3] [--json]
+llama.cpp's server takes part where it is installed (`pip install xllamacpp`): on the bundled model
+in Q8_0, made from the same weights, with as many slots as there are rows.
+
+Run: python benchmarks/generation.py [--model local:smollm2] [--prompts 24] [--repeats 3] [--cpu-time] [--json]
 """
 
 import argparse
 import json
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from climassay.models.contract import GenerationRequest, Message, Sampling
+from climassay.models.dtypes import fastest_cpu_dtype
 from climassay.models.local.model import LocalModel
 
 QUESTIONS = (
@@ -69,32 +79,115 @@ def with_climassay(model: LocalModel, asked: Sequence[str], limit: int) -> tuple
     return [done.text for done in completions], sum(done.usage.completion_tokens for done in completions)
 
 
-def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Wall time of a call, and its result."""
-    started = time.perf_counter()
+def as_q8(folder: Path) -> Path:
+    """The bundled model's GGUF with all matrices in Q8_0."""
+    from importlib import metadata
+
+    from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, LlamaFileType, quants
+
+    from climassay.models.bundled import BUNDLED
+
+    bundled = BUNDLED["smollm2"]
+    reader = GGUFReader(str(metadata.distribution(bundled.wheel).locate_file(bundled.path)))
+    file = folder / "q8_0.gguf"
+    writer = GGUFWriter(file, "llama")
+    for field in reader.fields.values():
+        if not field.name.startswith("GGUF.") and field.name not in ("general.architecture", "general.file_type"):
+            kind, inner = field.types[0], field.types[-1]
+            writer.add_key_value(field.name, field.contents(), kind, inner if kind is GGUFValueType.ARRAY else None)
+    writer.add_file_type(LlamaFileType.MOSTLY_Q8_0)
+    for tensor in reader.tensors:
+        weights = quants.dequantize(tensor.data, tensor.tensor_type)
+        if weights.ndim == 2:
+            eight = GGMLQuantizationType.Q8_0
+            writer.add_tensor(tensor.name, quants.quantize(weights, eight), raw_dtype=eight)
+        else:
+            writer.add_tensor(tensor.name, weights.astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return file
+
+
+def llama_server(file: Path, rows: int, threads: int, window: int) -> Any:
+    """llama.cpp's server with a slot of ``window`` tokens for every row."""
+    import xllamacpp
+
+    wanted = xllamacpp.CommonParams()
+    wanted.model.path, wanted.port, wanted.verbosity = str(file), 0, -1
+    wanted.cpuparams.n_threads = wanted.cpuparams_batch.n_threads = threads
+    wanted.n_parallel, wanted.n_ctx, wanted.n_threads_http = rows, rows * window, rows + 2
+    wanted.cache_prompt, wanted.cache_ram_mib = False, 0
+    return xllamacpp.Server(wanted)
+
+
+def with_llama(server: Any, prompts: Sequence[str], rows: int, limit: int) -> int:
+    """All prompts, as many at a time as there are slots; the tokens written."""
+
+    def ask(prompt: str) -> int:
+        asked = {"prompt": prompt, "max_tokens": limit, "temperature": 0}
+        return int(server.handle_completions(asked)["usage"]["completion_tokens"])
+
+    with ThreadPoolExecutor(rows) as pool:
+        return sum(pool.map(ask, prompts))
+
+
+def spent(work: Callable[[], Any], clock: Callable[[], float]) -> tuple[float, Any]:
+    """Seconds that a call takes, and its result."""
+    started = clock()
     result = work()
-    return time.perf_counter() - started, result
+    return clock() - started, result
 
 
-def compare(model: LocalModel, asked: Sequence[str], batch: int, limit: int, repeats: int) -> dict[str, Any]:
-    """Both sides on the same prompts, in turns."""
-    prompts = [model.render((Message("user", text),)) for text in asked]
-    model._generation._most_rows = batch
-    ours, theirs, tokens, same = [], [], 0, 0
+def compare(
+    models: dict[str, LocalModel],
+    asked: Sequence[str],
+    batch: int,
+    limit: int,
+    repeats: int,
+    clock: Callable[[], float],
+    file: Path | None,
+) -> list[dict[str, Any]]:
+    """All sides on the same prompts, in turns; rates in tokens a second, by number format."""
+    first = next(iter(models.values()))
+    prompts = [first.render((Message("user", text),)) for text in asked]
+    server = None if file is None else llama_server(file, batch, first.threads, 512)
+    ours: dict[str, list[float]] = {dtype: [] for dtype in models}
+    theirs: dict[str, list[float]] = {dtype: [] for dtype in models}
+    llama, same = [], {}
     for _ in range(repeats):
-        spent, texts = seconds(lambda: with_transformers(model, prompts, batch, limit))
-        theirs.append(spent)
-        spent, (own, tokens) = seconds(lambda: with_climassay(model, asked, limit))
-        ours.append(spent)
-        same = sum(first == second for first, second in zip(texts, own, strict=True))
-    ratio = statistics.median(their / our for their, our in zip(theirs, ours, strict=True))
+        for dtype, model in models.items():
+            model._generation._most_rows = batch
+            seconds, texts = spent(lambda model=model: with_transformers(model, prompts, batch, limit), clock)  # type: ignore[misc]
+            taken, (own, tokens) = spent(lambda model=model: with_climassay(model, asked, limit), clock)  # type: ignore[misc]
+            # The same answers: transformers' tokens are counted as ours.
+            theirs[dtype].append(tokens / seconds)
+            ours[dtype].append(tokens / taken)
+            same[dtype] = sum(a == b for a, b in zip(texts, own, strict=True))
+        if server is not None:
+            seconds, tokens = spent(lambda: with_llama(server, prompts, batch, limit), clock)
+            llama.append(tokens / seconds)
+    rows = [
+        _row(batch, len(asked), f"both {dtype}", theirs[dtype], ours[dtype], f"{same[dtype]}/{len(asked)}")
+        for dtype in models
+    ]
+    best = {name: max(rates.values(), key=statistics.median) for name, rates in (("ours", ours), ("theirs", theirs))}
+    if len(models) > 1:
+        rows.append(_row(batch, len(asked), "each at its best", best["theirs"], best["ours"], "-"))
+    if llama:
+        rows.append(_row(batch, len(asked), "llama.cpp Q8_0, climassay at its best", llama, best["ours"], "-"))
+    return rows
+
+
+def _row(rows: int, prompts: int, case: str, other: list[float], own: list[float], same: str) -> dict[str, Any]:
     return {
-        "rows": batch,
-        "prompts": len(asked),
-        "tokens": tokens,
-        "transformers_tokens_per_second": tokens / statistics.median(theirs),
-        "climassay_tokens_per_second": tokens / statistics.median(ours),
-        "ratio": ratio,
+        "rows": rows,
+        "prompts": prompts,
+        "case": case,
+        "other_tokens_per_second": statistics.median(other),
+        "climassay_tokens_per_second": statistics.median(own),
+        "ratio": statistics.median(our / their for their, our in zip(other, own, strict=True)),
         "same_texts": same,
     }
 
@@ -104,22 +197,37 @@ def main() -> None:
     parser.add_argument("--model", default="local:smollm2")
     parser.add_argument("--prompts", type=int, default=24)
     parser.add_argument("--tokens", type=int, default=48, help="upper limit of each answer")
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 8, 32], help="side by side")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--dtypes", nargs="+", default=sorted({"float32", fastest_cpu_dtype()}, reverse=True))
+    parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    model = LocalModel(given.model)
+    clock = time.process_time if given.cpu_time else time.perf_counter
+    models = {dtype: LocalModel(given.model, dtype=dtype) for dtype in given.dtypes}
     asked = questions(given.prompts)
-    cases = [(1, asked[:4]), (8, asked), (32, asked)]
-    rows = [compare(model, texts, batch, given.tokens, given.repeats) for batch, texts in cases]
+    with tempfile.TemporaryDirectory() as folder:
+        file = None
+        try:
+            import xllamacpp  # noqa: F401
+
+            file = as_q8(Path(folder)) if given.model == "local:smollm2" else None
+        except ImportError:
+            print("llama.cpp takes no part: xllamacpp is not installed", file=sys.stderr)
+        rows = []
+        for batch in given.rows:
+            rows += compare(models, asked[:4] if batch == 1 else asked, batch, given.tokens, given.repeats, clock, file)
+    first = models[given.dtypes[0]]
+    about = {"threads": first.threads, "device": first.device, "clock": "CPU" if given.cpu_time else "wall"}
     if given.json:
-        print(json.dumps({"threads": model.threads, "dtype": model.dtype, "cases": rows}, indent=2))
+        print(json.dumps({**about, "cases": rows}, indent=2))
         return
-    sys.stdout.write(f"{given.model}, {model.dtype}, {model.device}, threads: {model.threads}\n")
-    sys.stdout.write("rows  prompts  transformers  climassay  ratio  same texts\n")
+    print(f"{given.model}, {', '.join(f'{name}: {value}' for name, value in about.items())}")
+    print("rows  prompts  case                                   other      climassay  ratio  same texts")
     for row in rows:
-        sys.stdout.write(
-            f"{row['rows']:4}  {row['prompts']:7}  {row['transformers_tokens_per_second']:8.1f}/s  "
-            f"{row['climassay_tokens_per_second']:7.1f}/s  {row['ratio']:5.2f}  {row['same_texts']}/{row['prompts']}\n"
+        print(
+            f"{row['rows']:4}  {row['prompts']:7}  {row['case']:37}  {row['other_tokens_per_second']:7.1f}/s  "
+            f"{row['climassay_tokens_per_second']:7.1f}/s  {row['ratio']:5.2f}  {row['same_texts']}"
         )
 
 

@@ -8,24 +8,27 @@ questions, with the same log-likelihoods (to 1e-3) and so the same accuracies. F
   context    a long context before each question, answers are the options' texts
   shared     one long context before several questions, answers are the options' texts
 
-Both sides hold the same model object in float32 with the same number of threads and get the same context and
-continuation strings. They run in turns; lm-evaluation-harness at several batch sizes, the fastest of which counts. What
-this package keeps between calls is dropped before each run.
+Both sides hold the same model object with the same number of threads and get the same context and continuation strings.
+They run in turns, in every number format of ``--dtypes`` (by default float32, and bfloat16 where the processor computes
+it faster): the table has each format, and each side at its fastest. lm-evaluation-harness runs at several batch sizes,
+the fastest of which counts. What this package keeps between calls is dropped before each run. Beside other work,
+``--cpu-time`` counts seconds of the CPU (one thread) and not of the clock.
 
 lm-evaluation-harness is not needed by the package: give it an environment of its own, for example
   python -m venv ../bench
   ../bench/bin/pip install -c requirements/constraints.txt -e '.[local]' 'lm-eval==0.4.13'
 
-Run: python benchmarks/mcq_scoring.py [--questions 24] [--long 4] [--repeats 2] [--batches 1 8] [--json]
+Run: python benchmarks/mcq_scoring.py [--questions 24] [--long 4] [--repeats 2] [--batches 1 8] [--cpu-time] [--json]
 """
 
 import argparse
 import csv
 import json
+import os
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -34,9 +37,11 @@ from typing import Any
 import torch
 
 from climassay.models.contract import Message, OptionRequest
+from climassay.models.dtypes import fastest_cpu_dtype
 from climassay.models.local.model import LocalModel
 
-PIRA = Path(__file__).resolve().parents[2] / "shared" / "data" / "pira_mcq.csv"
+DATA = Path(os.environ.get("CLIMASSAY_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+PIRA = DATA / "pira_mcq.csv"
 LETTERS = "abcde"
 CONTEXT_CHARACTERS = 4500
 QUESTIONS_PER_CONTEXT = 4
@@ -153,33 +158,49 @@ def accuracy(scores: Sequence[Sequence[float]], correct: Sequence[int]) -> float
     return sum(hits) / len(hits)
 
 
-def compare(model: LocalModel, harnesses: dict[int, Any], case: Case, repeats: int) -> dict[str, Any]:
-    """All sides on one case, in turns; the medians."""
-    ours: list[float] = []
-    theirs: dict[int, list[float]] = {batch: [] for batch in harnesses}
-    own: list[list[float]] = []
-    other: list[list[float]] = []
+def compare(
+    sides: dict[str, tuple[LocalModel, dict[int, Any]]], case: Case, repeats: int, clock: Callable[[], float]
+) -> list[dict[str, Any]]:
+    """All sides on one case, in turns; the medians, by number format and of each side's fastest."""
+    ours: dict[str, list[float]] = {dtype: [] for dtype in sides}
+    theirs: dict[tuple[str, int], list[float]] = {(one, batch): [] for one in sides for batch in sides[one][1]}
+    own: dict[str, list[list[float]]] = {}
+    other: dict[str, list[list[float]]] = {}
     for _ in range(repeats):
-        for batch, harness in harnesses.items():
-            started = time.perf_counter()
-            other = with_harness(harness, model, case)
-            theirs[batch].append(time.perf_counter() - started)
-        started = time.perf_counter()
-        own = with_climassay(model, case)
-        ours.append(time.perf_counter() - started)
-    batch = min(theirs, key=lambda size: statistics.median(theirs[size]))
-    pairs = [(a, b) for first, second in zip(own, other, strict=True) for a, b in zip(first, second, strict=True)]
-    return {
-        "case": case.name,
-        "questions": len(case.requests),
-        "harness_seconds": statistics.median(theirs[batch]),
-        "harness_batch": batch,
-        "climassay_seconds": statistics.median(ours),
-        "ratio": statistics.median(their / our for their, our in zip(theirs[batch], ours, strict=True)),
-        "harness_accuracy": accuracy(other, case.correct),
-        "climassay_accuracy": accuracy(own, case.correct),
-        "largest_difference": max(abs(a - b) for a, b in pairs),
-    }
+        for dtype, (model, harnesses) in sides.items():
+            for batch, harness in harnesses.items():
+                started = clock()
+                other[dtype] = with_harness(harness, model, case)
+                theirs[dtype, batch].append(clock() - started)
+            started = clock()
+            own[dtype] = with_climassay(model, case)
+            ours[dtype].append(clock() - started)
+
+    def row(their: tuple[str, int], our: str, dtype: str) -> dict[str, Any]:
+        ratios = (a / b for a, b in zip(theirs[their], ours[our], strict=True))
+        rows = zip(own[our], other[their[0]], strict=True)
+        pairs = [(a, b) for first, second in rows for a, b in zip(first, second, strict=True)]
+        return {
+            "case": case.name,
+            "dtype": dtype,
+            "questions": len(case.requests),
+            "harness_seconds": statistics.median(theirs[their]),
+            "harness_batch": their[1],
+            "climassay_seconds": statistics.median(ours[our]),
+            "ratio": statistics.median(ratios),
+            "harness_accuracy": accuracy(other[their[0]], case.correct),
+            "climassay_accuracy": accuracy(own[our], case.correct),
+            "largest_difference": max(abs(a - b) for a, b in pairs),
+        }
+
+    def fastest(dtypes: Sequence[str]) -> tuple[str, int]:
+        return min((key for key in theirs if key[0] in dtypes), key=lambda key: statistics.median(theirs[key]))
+
+    rows = [row(fastest([dtype]), dtype, dtype) for dtype in sides]
+    if len(sides) > 1:
+        quickest = min(ours, key=lambda dtype: statistics.median(ours[dtype]))
+        rows.append(row(fastest(list(sides)), quickest, "each its best"))
+    return rows
 
 
 def main() -> None:
@@ -190,30 +211,39 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8], help="of lm-evaluation-harness")
     parser.add_argument("--cases", nargs="+", help="only these cases")
+    parser.add_argument("--dtypes", nargs="+", default=sorted({"float32", fastest_cpu_dtype()}, reverse=True))
+    parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     try:
         from lm_eval.models.huggingface import HFLM
     except ImportError:
         sys.exit("lm-evaluation-harness is not installed: the head of this file says how to get it.")
-    model = LocalModel(given.model, dtype="float32")
-    harnesses = {
-        batch: HFLM(pretrained=model.network.model, tokenizer=model.prompts.tokenizer, batch_size=batch)
-        for batch in given.batches
-    }
+    clock = time.process_time if given.cpu_time else time.perf_counter
+    sides = {}
+    for dtype in given.dtypes:
+        model = LocalModel(given.model, dtype=dtype)
+        sides[dtype] = (
+            model,
+            {
+                batch: HFLM(pretrained=model.network.model, tokenizer=model.prompts.tokenizer, batch_size=batch)
+                for batch in given.batches
+            },
+        )
+        model.option_logprobs([OptionRequest((Message("user", "warm up"),), ("a",))])
     torch.set_num_threads(model.threads)
-    model.option_logprobs([OptionRequest((Message("user", "warm up"),), ("a",))])
     chosen = [case for case in cases(given.questions, given.long) if not given.cases or case.name in given.cases]
-    rows = [compare(model, harnesses, case, given.repeats) for case in chosen]
+    rows = [row for case in chosen for row in compare(sides, case, given.repeats, clock)]
+    about = {"threads": model.threads, "device": model.device, "clock": "CPU" if given.cpu_time else "wall"}
     if given.json:
-        print(json.dumps({"threads": model.threads, "device": model.device, "cases": rows}, indent=2))
+        print(json.dumps({**about, "cases": rows}, indent=2))
         return
-    print(f"{given.model}, float32, {model.device}, threads: {model.threads}")
-    print("case       questions  harness (batch)  climassay  ratio  accuracies     largest difference")
+    print(f"{given.model}, {', '.join(f'{name}: {value}' for name, value in about.items())}")
+    print("case       number format  questions  harness (batch)  climassay  ratio  accuracies     largest difference")
     for row in rows:
         print(
-            f"{row['case']:9}  {row['questions']:9}  {row['harness_seconds']:8.2f} s ({row['harness_batch']:3})  "
-            f"{row['climassay_seconds']:7.2f} s  {row['ratio']:5.2f}  "
+            f"{row['case']:9}  {row['dtype']:13}  {row['questions']:9}  {row['harness_seconds']:8.2f} s "
+            f"({row['harness_batch']:3})  {row['climassay_seconds']:7.2f} s  {row['ratio']:5.2f}  "
             f"{row['harness_accuracy']:.3f} {row['climassay_accuracy']:.3f}    {row['largest_difference']:.1e}"
         )
 

@@ -13,6 +13,9 @@ pytest_plugins = ["browser", "postgres_server", "web_parts"]
 for variable in ("CLIMASSAY_DATABASE_URL", "CLIMASSAY_RECORDS", "CLIMASSAY_WORKSPACE"):
     os.environ.pop(variable, None)
 
+# The same number format on every processor, so that numbers can be compared exactly.
+os.environ["CLIMASSAY_DTYPE"] = "float32"
+
 os.environ["CLIMASSAY_CONFIG"] = str(Path(__file__).with_name("no_providers.toml"))
 
 # The same examples in every run, so that a change is judged by what it changed; the other profile looks for new ones.

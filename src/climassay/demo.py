@@ -200,6 +200,7 @@ def _report(
         facts=(
             ("Run", evaluation.run),
             ("Model fingerprint", evaluation.fingerprint),
+            ("Number format", evaluation.dtype),
             ("Questions (SHA-256)", evaluation.questions_sha256),
         ),
     )

@@ -310,6 +310,16 @@ def test_a_mistake_in_benchmark_is_one_sentence_and_exit_code_two(climassay, tab
     assert sentence in line
 
 
+def test_a_probe_brings_the_number_format_that_it_reads(climassay, table, probe, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_DTYPE", "bfloat16")
+    code, out, err = climassay("rank", table, *COLUMNS, "--probe", probe, "--json")
+    assert code == 0, err
+    assert len(json.loads(out)["items"]) == 15
+    code, _, err = climassay("rank", table, *COLUMNS, "--probe", probe, "--dtype", "bfloat16")
+    assert code == 2
+    assert "number format (--dtype)" in " ".join(err.split())
+
+
 def test_other_mistakes(climassay, table, probe, tmp_path, model):
     other = save_tiny(tmp_path / "other", seed=1)
     for arguments, sentence, using in (

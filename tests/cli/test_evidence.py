@@ -98,7 +98,7 @@ def test_claims_without_verdicts_are_listed(climassay, tmp_path):
     assert "no published verdicts" in err
 
 
-def test_head_is_trained_scored_on_held_out_claims_and_used(climassay, file, head):
+def test_head_is_trained_scored_on_held_out_claims_and_used(climassay, file, head, monkeypatch):
     code, out, err = train(climassay, file, head, "--hold-out", 6, "--json")
     assert code == 0, err
     data = json.loads(out)
@@ -111,6 +111,9 @@ def test_head_is_trained_scored_on_held_out_claims_and_used(climassay, file, hea
     assert used["scores"]["accuracy"] == data["scores"]["accuracy"]
     everything = json.loads(climassay("factcheck-evidence", file, "--head", head, "--include-trained", "--json")[1])
     assert everything["claims"] == CLAIMS
+    # It brings the number format that it was trained on.
+    monkeypatch.setenv("CLIMASSAY_DTYPE", "bfloat16")
+    assert json.loads(climassay("factcheck-evidence", file, "--head", head, "--json")[1])["scores"] == used["scores"]
 
 
 def test_training_on_the_screen(climassay, file, tmp_path):

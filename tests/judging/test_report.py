@@ -38,7 +38,9 @@ class ByLabel:
 
 
 def test_a_training_report_has_the_evidence_in_figures(trained):
-    page = training_report(trained, "items.csv").to_html()
+    report = training_report(trained, "items.csv")
+    assert ("Number format", trained.probe.provenance.dtype) in report.facts
+    page = report.to_html()
     for text in ("Reliability on held-out pairs", "Choice of the regularisation", "Components 1 and 3", "items.csv"):
         assert text in page
     assert page.count("<figure") == 4

@@ -361,12 +361,9 @@ def test_dtype_follows_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation)
     assert default_dtype("cuda") == "float32"
     assert default_dtype("mps") == "float32"
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True}, raising=False)
-    assert default_dtype("cpu") == "bfloat16"
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True}, raising=False)
-    assert default_dtype("cpu") == "float32"
-    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
-    assert default_dtype("cpu") == "float32"
+    for found in ("float32", "bfloat16"):
+        monkeypatch.setattr("climassay.tuning.base.fastest_cpu_dtype", lambda found=found: found)
+        assert default_dtype("cpu") == found
 
 
 def test_devices_that_are_not_there(model: str, monkeypatch: pytest.MonkeyPatch) -> None:

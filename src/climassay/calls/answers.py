@@ -164,7 +164,7 @@ def check_claim(
         'verdict'
     """
     from climassay.factcheck import Company, DebateSettings, advocates_from_names, make_claim, open_checker
-    from climassay.factcheck.checking import collections_of
+    from climassay.factcheck.checking import collections_of, head_dtype
     from climassay.records import Records
 
     place, base = opened_workspace(workspace), settings or DebateSettings()
@@ -172,7 +172,7 @@ def check_claim(
     made = make_claim(claim)
     rules = replace(base, advocates=named or base.advocates)
     groups = collection_groups(place, collections_of(rules))
-    with opened_model(model, place) as loaded, Records(place.records_url) as store:
+    with opened_model(model, place, dtype=head_dtype(base)) as loaded, Records(place.records_url) as store:
         # One model speaks for everybody, whatever the settings name.
         rules = replace(
             rules,

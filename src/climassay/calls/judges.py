@@ -54,7 +54,8 @@ def rank(
         raise InputError('Say by which quality to rank: quality="relevance", or a probe that was trained for one.')
     wanted = quality_of(known.provenance) if quality is None and known is not None else _quality(quality)
     items, place, asked = _items(texts), opened_workspace(workspace), Questions(wanted)
-    with opened_model(model, place) as loaded, Records(place.records_url) as store:
+    dtype = None if known is None else known.provenance.dtype
+    with opened_model(model, place, dtype=dtype) as loaded, Records(place.records_url) as store:
         config = {"quality": wanted.name, "model": loaded.name, "items": len(items), "probe": known is not None}
         with store.run(command="judge rank", config=config, seeds={"sort": seed}) as run:
             if known is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from climassay.models import Generator, load_model
+from climassay.models.servers import is_served
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -16,12 +17,15 @@ Place = Workspace | Path | str | None
 
 
 @contextmanager
-def opened_model(given: Generator | str, workspace: Workspace | None = None) -> Iterator[Generator]:
+def opened_model(
+    given: Generator | str, workspace: Workspace | None = None, *, dtype: str | None = None
+) -> Iterator[Generator]:
     """The model of a name, closed at the end; a loaded one stays open, for it belongs to the caller.
 
     Args:
         given: A model or its name.
         workspace: Where it is kept what a server's model can do.
+        dtype: Number format of a local model, where a trained file reads it.
 
     Raises:
         InputError: The name is not understood.
@@ -30,7 +34,8 @@ def opened_model(given: Generator | str, workspace: Workspace | None = None) -> 
     if not isinstance(given, str):
         yield given
         return
-    loaded = load_model(given, folder=None if workspace is None else workspace.root)
+    folder = None if workspace is None else workspace.root
+    loaded = load_model(given, dtype=None if is_served(given) else dtype or None, folder=folder)
     try:
         yield loaded
     finally:

@@ -76,7 +76,7 @@ def factcheck_evidence(
     if (csv_file or html) and not any(row.label for row in rows):
         raise InputError(f"{file} has no published verdicts to score by: name their column, or use --predictions.")
     config = {"file": str(file), "model": setup.model, "scale": scale, "calibrate": calibrate, "limit": limit}
-    with opened(setup, quiet=as_json) as bench:
+    with opened(setup, quiet=as_json, dtype=None if trained is None else trained.provenance.dtype) as bench:
         run, found = _check(bench, rows, wanted, trained, calibrate, {**config, "head": str(head)}, seed, as_json)
     scores = evidence_scores(found, wanted, seed)
     _write(found, scores, predictions, csv_file, html, file)

@@ -186,7 +186,7 @@ def opened(options: DebateOptions, *, quiet: bool) -> Iterator[Room]:
     Raises:
         InputError: A collection is not there, or a setting does not fit.
     """
-    from climassay.factcheck.checking import Company, collections_of, models_of
+    from climassay.factcheck.checking import Company, collections_of, head_dtype, models_of
     from climassay.factcheck.scales import load_scale
     from climassay.grounding import open_collections
     from climassay.records import Records
@@ -207,7 +207,8 @@ def opened(options: DebateOptions, *, quiet: bool) -> Iterator[Room]:
             options, max_output_tokens=settings.max_output_tokens, reasoning_effort=settings.reasoning_effort
         )
         for name, fitting in loading.fitting_each(models_of(settings)).items():
-            models[name] = fitting.load(name, place, quiet=quiet, pool=pool)
+            dtype = head_dtype(settings) if name == settings.model else None
+            models[name] = fitting.load(name, place, quiet=quiet, pool=pool, dtype=dtype)
             stack.callback(models[name].close)
         store = stack.enter_context(Records(place.records_url))
         yield Room(place, store, settings, Company(models, groups, _prices(options, place, models), _encoder(encoder)))

@@ -194,12 +194,12 @@ def _verdict_table(done: "list[Transcript]") -> "Table":
 
 
 def _facts(checker: "Checker") -> list[tuple[str, str]]:
-    models = {profile.model: profile.fingerprint for profile in checker.table.profiles}
+    models = {one.model: ", ".join(filter(None, (one.fingerprint, one.dtype))) for one in checker.table.profiles}
     mediator = f"{checker.table.mediator.style}, {checker.table.mediator.model}"
     return [
         ("Run", checker.run),
         ("Mediator", mediator),
-        *((f"Model {name}", print_) for name, print_ in models.items()),
+        *((f"Model {name}", facts) for name, facts in models.items()),
     ]
 
 

@@ -198,8 +198,9 @@ def _write_report(name: str, stats: "DatasetStats", store: Any, html: Path) -> N
     from climassay.generation.dataset_stats import dataset_report
 
     placed = list(store.placed(name))
-    made = {(one.draft.origin.model, one.draft.origin.fingerprint[:12]) for one in placed}
-    facts = [("model", f"{model}, fingerprint {fingerprint}") for model, fingerprint in sorted(made)]
+    origins = [one.draft.origin for one in placed]
+    made = {(one.model, f"fingerprint {one.fingerprint[:12]}", one.dtype) for one in origins}
+    facts = [("model", ", ".join(filter(None, one))) for one in sorted(made)]
     dataset_report(stats, placed, facts).write(html)
 
 

@@ -69,7 +69,7 @@ def compare(
     questions = Questions(quality, setup.prompts)
     config = {"texts": texts, "quality": quality.name, "model": setup.model, "probe": who.probe, "method": who.method}
     with (
-        opened(setup, quiet=as_json) as bench,
+        opened(setup, quiet=as_json, dtype=probe.provenance.dtype if probe is not None else None) as bench,
         bench.records.run(command="judge compare", config=config) as run,
     ):
         judge = who.judge(bench, run, questions, probe)
@@ -128,7 +128,7 @@ def rank(
         "method": who.method,
     }
     with (
-        opened(setup, quiet=as_json) as bench,
+        opened(setup, quiet=as_json, dtype=probe.provenance.dtype if probe is not None else None) as bench,
         bench.records.run(command="judge rank", config=config, seeds={"sort": seed}) as run,
         progress_bar(as_json) as progress,
     ):
@@ -216,7 +216,7 @@ def insert(
         "samples": samples,
     }
     with (
-        opened(setup, quiet=as_json) as bench,
+        opened(setup, quiet=as_json, dtype=probe.provenance.dtype if probe is not None else None) as bench,
         bench.records.run(command="judge insert", config=config, seeds={"anchors": seed}) as run,
         progress_bar(as_json) as progress,
     ):

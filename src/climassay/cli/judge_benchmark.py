@@ -253,6 +253,7 @@ def _as_data(done: "JudgeBenchmark", file: Path) -> dict[str, Any]:
         "file": str(file),
         "model": done.model,
         "fingerprint": done.fingerprint,
+        "dtype": done.dtype,
         "seed": settings.seed,
         "train_items": settings.train_items,
         "folds": settings.folds,

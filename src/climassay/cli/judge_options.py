@@ -182,8 +182,14 @@ class Bench:
 
 
 @contextmanager
-def opened(setup: ModelSetup, *, quiet: bool) -> Iterator[Bench]:
-    """Load the model, open records and activations; with ``--no-cache`` activations are kept for this run only."""
+def opened(setup: ModelSetup, *, quiet: bool, dtype: str | None = None) -> Iterator[Bench]:
+    """Load the model, open records and activations; with ``--no-cache`` activations are kept for this run only.
+
+    Args:
+        setup: As the user wants it.
+        quiet: Tell nothing.
+        dtype: Number format that a trained file reads; ``--dtype`` goes before it.
+    """
     from tempfile import TemporaryDirectory
 
     from climassay.judging.activation_store import ActivationStore
@@ -193,7 +199,7 @@ def opened(setup: ModelSetup, *, quiet: bool) -> Iterator[Bench]:
     place = Workspace.open(setup.workspace)
     with ExitStack() as stack:
         pool = stack.enter_context(setup.opened(quiet=quiet))
-        loaded = setup.load(setup.model, place, quiet=quiet, pool=pool)
+        loaded = setup.load(setup.model, place, quiet=quiet, pool=pool, dtype=dtype or None)
         stack.callback(loaded.close)
         if setup.no_cache:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="climassay-")))

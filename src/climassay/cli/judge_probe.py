@@ -184,7 +184,7 @@ def ablate(
     pairs = pairs_within(groups, np.arange(len(groups)), pairs_per_item, np.random.default_rng(seed))
     config = {"probe": str(probe), "file": str(file), "model": setup.model, "scope": scope, "controls": controls}
     with (
-        opened(setup, quiet=as_json) as bench,
+        opened(setup, quiet=as_json, dtype=known.provenance.dtype) as bench,
         bench.records.run(command="judge ablate", config=config, seeds={"seed": seed}) as run,
         progress_bar(as_json) as progress,
     ):

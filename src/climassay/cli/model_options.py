@@ -32,7 +32,9 @@ BaseUrlOption = Annotated[
     ),
 ]
 ConcurrencyOption = Annotated[int | None, typer.Option(min=1, help="Most requests at a time, for openai: models.")]
-DtypeOption = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16, for local: models.")]
+DtypeOption = Annotated[
+    str | None, typer.Option(help="float32, bfloat16 or float16, for local: models; by default what is fastest here.")
+]
 DeadlineOption = Annotated[
     float | None,
     typer.Option(min=1, help="Seconds after which a request to an openai: model has failed, retries included."),
@@ -81,6 +83,7 @@ class ReachOptions:
         quiet: bool,
         pool: "WorkerPool | None" = None,
         base_url: str | None = None,
+        dtype: str | None = None,
     ) -> "Generator":
         """A model by its name, loaded into the workers where there are some, telling the user.
 
@@ -90,6 +93,7 @@ class ReachOptions:
             quiet: Tell nothing.
             pool: The workers.
             base_url: Its server where the user names none.
+            dtype: Number format of a local model where the user names none, for example that of a trained file.
 
         Raises:
             ModelError: There is no such model, or it cannot be loaded.
@@ -97,13 +101,14 @@ class ReachOptions:
         """
         from climassay.models import load_model
         from climassay.models.openai_retry import retry_policy
+        from climassay.models.servers import is_served
 
         with waiting(f"Loading {name} ...", quiet=quiet):
             return (load_model if pool is None else pool.load_model)(
                 name,
                 base_url=self.base_url or base_url,
                 concurrency=self.concurrency,
-                dtype=self.dtype,
+                dtype=self.dtype or (None if is_served(name) else dtype),
                 price=self.price(name, workspace),
                 policy=retry_policy(self.deadline, self.timeout),
                 max_output_tokens=self.max_output_tokens,

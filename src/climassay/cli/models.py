@@ -55,7 +55,10 @@ def check(
     name: Annotated[str, typer.Argument(help="Model, for example local:smollm2 or openai:gpt-4o-mini.")],
     base_url: BaseUrlOption = None,
     device: Annotated[str | None, typer.Option(help="Where a local model computes, for example cpu or cuda.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16, for a local model.")] = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option(help="float32, bfloat16 or float16, for a local model; by default what is fastest here."),
+    ] = None,
     adapter: Annotated[str | None, typer.Option(help="Folder of a PEFT adapter, for a local model.")] = None,
     prompt: Annotated[str, typer.Option(help="What to ask.")] = "In one sentence, why is the sky blue?",
     again: Annotated[

@@ -54,7 +54,9 @@ def serve(
         publisher=publisher,
         debates=tuple(debate or ()),
         model=model,
-        load=lambda name, place, **own: replace(reach, **own).fitting(name).load(name, place, quiet=True),
+        load=lambda name, place, dtype=None, **own: (
+            replace(reach, **own).fitting(name).load(name, place, quiet=True, dtype=dtype)
+        ),
         upload_bytes=upload_mb * 2**20,
     )
     try:

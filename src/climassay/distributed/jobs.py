@@ -5,7 +5,7 @@ models behind a server stay where the command runs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
@@ -37,6 +37,9 @@ class Wanted(Protocol):
     def load(self) -> Any:
         """Load it, in the worker."""
 
+    def settled(self) -> "Wanted":
+        """The same with what this worker's machine decides where nothing is said, so that both are loaded once."""
+
     def __hash__(self) -> int: ...
 
 
@@ -65,6 +68,12 @@ class WantedModel:
             max_output_tokens=self.max_output_tokens,
         )
 
+    def settled(self) -> "WantedModel":
+        """With the number format that is the default here."""
+        from climassay.models.local.loading import default_device, default_dtype
+
+        return self if self.dtype else replace(self, dtype=default_dtype(self.device or default_device()))
+
 
 @dataclass(frozen=True, slots=True)
 class WantedEncoder:
@@ -79,6 +88,10 @@ class WantedEncoder:
         from climassay.models.encoder import load_encoder
 
         return load_encoder(self.name, threads=self.threads)
+
+    def settled(self) -> "WantedEncoder":
+        """Itself: nothing is left to decide."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import queue
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,7 +127,9 @@ class WorkerPool:
         shown = name if name.startswith("local:") else f"local:{name}"
         placed = adapter and str(Path(adapter).absolute())
         wanted = WantedModel(_anywhere(shown), device, dtype, placed, concurrency, max_output_tokens)
-        return DistributedModel(self, wanted, shown, self.front(wanted, ModelFrontJob()))
+        front = self.front(wanted, ModelFrontJob())
+        # Nodes with other processors would decide for another number format, and compute another model.
+        return DistributedModel(self, replace(wanted, dtype=front.dtype), shown, front)
 
     def load_encoder(self, name: str) -> Encoder:
         """As :func:`climassay.models.encoder.load_encoder`, in the workers.

@@ -44,6 +44,7 @@ class Worker:
             loaded.close()
 
     def _load(self, wanted: Wanted) -> Any:
+        wanted = wanted.settled()
         if wanted not in self._loaded:
             self._loaded[wanted] = wanted.load()
         return self._loaded[wanted]

@@ -191,12 +191,14 @@ def _cells_table(experiment: Experiment) -> Table:
             record.model,
             f"{record.prompt} ({record.prompt_sha256[:8]})",
             record.fingerprint[:12],
+            record.dtype or "-",
             "; ".join(f"{name} {value}" for name, value in record.setting.items()) or "-",
             " ".join(record.notes) or "-",
         ]
         for record in experiment.cells
     ]
-    headings = ["benchmark", "model", "setting", "task", "named", "prompt", "fingerprint", "all settings", "notes"]
+    headings = ["benchmark", "model", "setting", "task", "named", "prompt", "fingerprint"]
+    headings += ["number format", "all settings", "notes"]
     return Table.of("Cells", headings, rows, left=len(headings))
 
 

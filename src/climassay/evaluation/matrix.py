@@ -20,7 +20,7 @@ from climassay.evaluation.mcq import Prediction, ask_mcq, mcq_prompt
 from climassay.evaluation.outcome import Cell, CellRecord, Experiment, Outcome
 from climassay.evaluation.settings import Prepared, Setting, SettingSpec, Sources, make_setting
 from climassay.evaluation.written import Written, ask_written
-from climassay.models.contract import Generator, OptionScorer
+from climassay.models.contract import Generator, OptionScorer, number_format
 from climassay.primer import PRIMER, named_questions
 from climassay.questions import Question, QuestionSet, join_questions
 from climassay.records import RecordedModel, Records, Run
@@ -249,6 +249,7 @@ def _run_cell(
             cell=cell,
             model=model.name,
             fingerprint=loaded.fingerprint,
+            dtype=number_format(loaded),
             setting={name: value for name, value in _as_data(asdict(setting.spec)).items() if value is not None},
             prompt=prompt.name,
             prompt_sha256=prompt.sha256,

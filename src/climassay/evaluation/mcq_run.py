@@ -9,7 +9,7 @@ from climassay.evaluation.examples import TaskPrompts
 from climassay.evaluation.mcq import Prediction, Scoring, ask_mcq, mcq_prompt
 from climassay.evaluation.scores import McqScores, score_mcq
 from climassay.evaluation.settings import Setting
-from climassay.models.contract import Generator
+from climassay.models.contract import Generator, number_format
 from climassay.questions import QuestionSet
 from climassay.records import RecordedModel, Records, Tally
 
@@ -37,6 +37,8 @@ class McqEvaluation:
     tally: Tally
     """Answers served from the records, asked, failed, and their usage."""
     predictions: tuple[Prediction, ...]
+    dtype: str = ""
+    """Number format that a local model computed in; empty where it is not known."""
 
 
 def evaluate_mcq(
@@ -85,6 +87,7 @@ def evaluate_mcq(
         "n": len(questions),
         "model": model.name,
         "fingerprint": model.fingerprint,
+        "dtype": number_format(model),
         "settings": list(names),
         "scorings": list(scorings),
         "orders": orders,
@@ -124,4 +127,5 @@ def evaluate_mcq(
         scores=scores,
         tally=recorded.tally,
         predictions=tuple(predictions),
+        dtype=number_format(model),
     )

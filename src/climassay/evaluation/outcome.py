@@ -45,6 +45,8 @@ class CellRecord:
     contaminated: int | None = None
     """Questions that share a run of words with these texts, see :mod:`climassay.evaluation.cell_contamination`; None
     where no text is known."""
+    dtype: str = ""
+    """Number format that a local model computed in; empty where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,7 @@ def mcq_report(result: McqEvaluation) -> Report:
         facts=(
             ("Run", result.run),
             ("Model fingerprint", result.fingerprint),
+            ("Number format", result.dtype or "-"),
             ("Questions (SHA-256)", result.questions_sha256),
             ("Seed", str(result.seed)),
             (

@@ -92,4 +92,5 @@ def _cell_record(cell: Cell, config: Mapping[str, Any], outcomes: Sequence[Outco
         ", ".join(prompt["sha256"] for prompt in prompts.values()),
         asked=len(ours),
         failed=sum(outcome.error is not None for outcome in ours),
+        dtype=str(config.get("dtype", "")),
     )

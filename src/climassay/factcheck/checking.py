@@ -22,7 +22,7 @@ from climassay.factcheck.shown import as_shown
 from climassay.factcheck.stage import Event, load_templates
 from climassay.factcheck.steps import Ask, Steps, together
 from climassay.factcheck.transcript import AdvocateProfile, Claim, Stability, Transcript
-from climassay.models.contract import Encoder, Generator, OpenWeights
+from climassay.models.contract import Encoder, Generator, OpenWeights, number_format
 from climassay.models.profiles import Profile, profile_of
 from climassay.records import RecordedModel, Records, Run, Tally
 
@@ -123,6 +123,7 @@ def set_table(settings: DebateSettings, company: Company, prompts: Path | None =
             company.models[one.model].fingerprint,
             one.settings.authority,
             _about(one.settings, company),
+            number_format(company.models[one.model]),
         )
         for one in advocates
     )
@@ -376,6 +377,19 @@ class _LoadedHead:
         asked = [(statement, (premise,)) for premise, statement in pairs]
         found = self.head.predict_evidence(self.model, asked, encoder=self.encoder)
         return [None if rows is None else rows[0][place] for rows in found]
+
+
+def head_dtype(settings: DebateSettings) -> str | None:
+    """Number format in which the verdict head reads the debate's model; None where there is no head that does.
+
+    Raises:
+        InputError: The head cannot be read.
+    """
+    if not settings.head:
+        return None
+    from climassay.factcheck.verdict_head import load_head
+
+    return load_head(Path(settings.head)).provenance.dtype or None
 
 
 def _load_head(settings: DebateSettings, company: Company, encoder: Encoder | None) -> _LoadedHead | None:

@@ -281,6 +281,8 @@ class AdvocateProfile:
     """Authority, 1 being that of the IPCC."""
     about: str = ""
     """What its source is, in one line."""
+    dtype: str = ""
+    """Number format that a local model computed in; empty where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)

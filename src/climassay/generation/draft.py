@@ -69,6 +69,8 @@ class Origin:
     """Of the sampling of the last request."""
     evolved_from: "Wording | None" = None
     """The base question that this one was evolved from."""
+    dtype: str = ""
+    """Number format that a local model computed in; empty where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)

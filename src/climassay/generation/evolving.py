@@ -9,7 +9,7 @@ from climassay.errors import InputError
 from climassay.generation.asking import Delivery, Examples, Order, QuestionAsker, counted, passage_values, with_delivery
 from climassay.generation.draft import Decision, Draft, SourcePassage, Subject, Wording
 from climassay.generation.schemas import BRIEF, FULL, example_answer
-from climassay.models.contract import Generator
+from climassay.models.contract import Generator, number_format
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
 from climassay.questions import Kind, Level
 
@@ -121,6 +121,7 @@ class Evolver:
             prompts=(*draft.origin.prompts, (prompt.name, prompt.sha256)),
             seed=seed,
             evolved_from=draft.wording,
+            dtype=number_format(self._model),
         )
         evolved = with_delivery(replace(draft, level=level, origin=origin), delivery, "evolve", self._model.name)
         if delivery.wording is not None and _alike(delivery.wording, draft.wording):

@@ -19,7 +19,7 @@ from climassay.generation.asking import (
 )
 from climassay.generation.draft import Draft, Origin, SourcePassage, Subject, Wording
 from climassay.generation.schemas import BRIEF, FULL
-from climassay.models.contract import Generator, Message
+from climassay.models.contract import Generator, Message, number_format
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
 from climassay.questions import KINDS, Kind, Level, Question
 
@@ -131,6 +131,7 @@ class Writer:
                 fingerprint=self._model.fingerprint,
                 prompts=((prompt.name, prompt.sha256),),
                 seed=asked.seed,
+                dtype=number_format(self._model),
             ),
         )
         return with_delivery(draft, delivery, "write", self._model.name)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
 from climassay.grounding.citing import AnswerSentence, ground_text, written
-from climassay.models.contract import GenerationRequest, Generator, Sampling, Usage
+from climassay.models.contract import GenerationRequest, Generator, Sampling, Usage, number_format
 from climassay.models.profiles import ProfileSettings, profile_of
 from climassay.prompts import Prompt, load_prompt
 
@@ -53,6 +53,8 @@ class GroundedAnswer:
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
     """Why the model gave no answer; None when it did."""
+    dtype: str = ""
+    """Number format that a local model computed in; empty where it is not known."""
 
     @property
     def text(self) -> str:
@@ -99,7 +101,7 @@ def answer_question(
     hits = collections.search(question, k=k, min_cosine=min_cosine)
     sources = tuple(Source(number, hit.passage, hit.cosine) for number, hit in enumerate(hits, start=1))
     if not sources:
-        return GroundedAnswer(question, False, (), (), model.name, model.fingerprint)
+        return GroundedAnswer(question, False, (), (), model.name, model.fingerprint, dtype=number_format(model))
     manner = profile_of(model, profile)
     rendered = (prompt or load_prompt("ask")).render(
         question=question,
@@ -114,7 +116,15 @@ def answer_question(
     )
     completion = model.generate([request])[0]
     told = GroundedAnswer(
-        question, True, (), sources, model.name, model.fingerprint, usage=completion.usage, error=completion.error
+        question,
+        True,
+        (),
+        sources,
+        model.name,
+        model.fingerprint,
+        usage=completion.usage,
+        error=completion.error,
+        dtype=number_format(model),
     )
     if completion.error is not None:
         return told
@@ -134,6 +144,7 @@ def answer_question(
         removed_citations=removed,
         usage=completion.usage,
         error=None if found or refused else "it wrote no sentence that can be used (empty, or caught in a loop).",
+        dtype=number_format(model),
     )
 
 

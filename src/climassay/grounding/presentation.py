@@ -35,7 +35,7 @@ def answer_report(answer: GroundedAnswer) -> Report:
         title="A cited answer",
         lead=f"Written by {answer.model} from the passages below; unfold a source to read it.",
         sections=(Section("Answer", (answer_card(answer),)),),
-        facts=(("Model fingerprint", answer.fingerprint),),
+        facts=(("Model fingerprint", answer.fingerprint), ("Number format", answer.dtype or "-")),
     )
 
 

@@ -26,7 +26,14 @@ from climassay.judging.preferences import Progress
 from climassay.judging.probing import Cost, Harvester
 from climassay.judging.quality import Quality
 from climassay.judging.sorting import SortMethod
-from climassay.models.contract import Generator, OpenWeights, OptionRequest, OptionScores, ScoresCallback
+from climassay.models.contract import (
+    Generator,
+    OpenWeights,
+    OptionRequest,
+    OptionScores,
+    ScoresCallback,
+    number_format,
+)
 from climassay.records import RecordedModel, Records, Run
 
 Stage = Callable[[str, int], Progress]
@@ -82,6 +89,8 @@ class JudgeBenchmark:
     results: tuple[JudgeResult, ...]
     cost: Cost
     """Of the whole run, everything counted once."""
+    dtype: str = ""
+    """Number format that a local model computed in; empty where it is not known."""
 
 
 def benchmark_judges(
@@ -143,6 +152,7 @@ def benchmark_judges(
     kept = {
         "model": model.name,
         "fingerprint": model.fingerprint,
+        "dtype": number_format(model),
         "methods": list(methods),
         "qualities": [asdict(task.quality) for task in tasks],
         "settings": asdict(chosen),
@@ -152,7 +162,8 @@ def benchmark_judges(
         bench = _Bench(model, records, run, activations, chosen, token_budget, use_cache, stage or _silent)
         results = bench.evaluate(parts, methods)
         run.save_results("judges", [result_row(result) for result in results])
-    return JudgeBenchmark(run.id, model.name, model.fingerprint, chosen, tuple(results), bench.cost)
+    made = (run.id, model.name, model.fingerprint, chosen, tuple(results), bench.cost)
+    return JudgeBenchmark(*made, dtype=number_format(model))
 
 
 def result_row(result: JudgeResult) -> dict[str, Any]:

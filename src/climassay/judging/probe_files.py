@@ -72,7 +72,8 @@ def check_compatible(
     if source.fingerprint and source.fingerprint != fingerprint:
         trained, given = _named(source.model, source.fingerprint), _named(model, fingerprint)
         raise InputError(
-            f"This probe was trained on {trained} and cannot read activations of {given}; train one on that model."
+            f"This probe was trained on {trained} and cannot read activations of {given}: the weights or the"
+            " number format (--dtype) differ; use that one, or train a probe on this one."
         )
     if layers is not None and source.layers and tuple(layers) != source.layers:
         raise InputError(

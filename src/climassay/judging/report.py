@@ -71,6 +71,7 @@ def judge_report(
         facts=(
             ("Run", benchmark.run),
             ("Model fingerprint", benchmark.fingerprint),
+            ("Number format", benchmark.dtype or "-"),
             ("Seed", str(settings.seed)),
             ("Tokens", f"{benchmark.cost.tokens_computed:,} computed, {benchmark.cost.tokens_two_pass:,} plain"),
         ),
@@ -100,6 +101,7 @@ def training_report(trained: TrainedProbe, items_from: str) -> Report:
             ("Regularisation C", "-" if source.regularisation is None else f"{source.regularisation:g}"),
             ("Template", f"{source.template} {source.template_sha256}"),
             ("Model fingerprint", source.fingerprint),
+            ("Number format", source.dtype or "-"),
             ("Failed requests", str(trained.failed)),
         ),
     )

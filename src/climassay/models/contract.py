@@ -237,6 +237,11 @@ class OptionScorer(Generator, Protocol):
         """Weigh every request's options, in order; prompts that several requests share are computed once."""
 
 
+def number_format(model: Generator) -> str:
+    """What a local model computes in, for example ``float32``; empty for a server's, which is not known."""
+    return str(getattr(model, "dtype", ""))
+
+
 @runtime_checkable
 class OpenWeights(OptionScorer, Protocol):
     """An option scorer whose hidden states can be read."""

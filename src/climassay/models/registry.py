@@ -38,7 +38,8 @@ def load_model(
         base_url: Server of an ``openai:`` model. Without a key, unless it is a
             :class:`~climassay.secrecy.TrustedUrl` or a host that the user has bound a key to.
         device: Where a local model computes; by default a GPU when there is one.
-        dtype: What a local model computes with; by default bfloat16 on a GPU and float32 on a CPU.
+        dtype: What a local model computes with; by default bfloat16 on a GPU, and on a CPU where that is faster than
+            float32.
         adapter: Folder of a PEFT adapter for a local model.
         concurrency: Requests under way at the same time; by default the provider finds it out.
         price: What tokens of a server's model cost; None leaves the cost unknown.

@@ -19,6 +19,7 @@ from climassay.models.contract import (
     OptionScores,
     ScoresCallback,
     Usage,
+    number_format,
 )
 from climassay.records.answers import AnsweredRequest, storable_answer
 from climassay.records.identity import Identity, generation_identity, scoring_identity
@@ -80,6 +81,11 @@ class RecordedModel:
     def fingerprint(self) -> str:
         """The wrapped model's fingerprint."""
         return self._model.fingerprint
+
+    @property
+    def dtype(self) -> str:
+        """The wrapped model's number format; empty where it is not known."""
+        return number_format(self._model)
 
     @property
     def tally(self) -> Tally:

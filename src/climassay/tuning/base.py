@@ -3,9 +3,10 @@
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from climassay.errors import InputError, MissingExtraError, ModelError
+from climassay.models.dtypes import fastest_cpu_dtype
 from climassay.models.local.fingerprint import model_fingerprint
 from climassay.models.local.loading import Loaded, find_folder, load_local
 from climassay.models.servers import is_served
@@ -91,8 +92,8 @@ class TuningBase:
 def default_dtype(device: str) -> str:
     """What a frozen model is computed with: bfloat16 where the hardware multiplies it, float32 elsewhere.
 
-    On a CPU with AVX512-BF16 or AMX training in bfloat16 is more than twice as fast as in float32, and on one without
-    them several times slower; see docs/tuning.md.
+    On a CPU the measurement of :func:`~climassay.models.dtypes.fastest_cpu_dtype` decides; with AVX512-BF16 or AMX
+    training in bfloat16 is more than twice as fast as in float32, see docs/tuning.md.
 
     Args:
         device: As torch names it.
@@ -102,16 +103,7 @@ def default_dtype(device: str) -> str:
     kind = torch.device(device).type
     if kind == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
-    return "bfloat16" if kind == "cpu" and _cpu_multiplies_bfloat16() else "float32"
-
-
-def _cpu_multiplies_bfloat16() -> bool:
-    """Whether the CPU has instructions for it; a torch too old to say counts as no."""
-    import torch
-
-    read = getattr(torch.cpu, "get_capabilities", None)
-    found: Any = read() if read is not None else {}
-    return bool(found.get("avx512_bf16") or found.get("amx_bf16"))
+    return fastest_cpu_dtype() if kind == "cpu" else "float32"
 
 
 def _few_tokens(loaded: Loaded | None) -> None:

@@ -46,7 +46,7 @@ class TuningConfig:
     max_gradient_norm: float = 1.0
     """A longer gradient is scaled down to this norm; 0 leaves it alone."""
     dtype: str | None = None
-    """Of the model's frozen weights; None: bfloat16 on GPUs and CPUs that multiply it, float32 elsewhere: half the
+    """Of the model's frozen weights; None: bfloat16 on GPUs and CPUs where it is faster, float32 elsewhere: half the
     memory, and more than twice as fast (see docs/tuning.md). The adapter itself and the optimiser are always float32:
     steps of 1e-5 vanish in the 8 bits of a bfloat16."""
     gradient_checkpointing: bool = False

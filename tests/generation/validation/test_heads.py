@@ -123,7 +123,7 @@ def test_a_probe_reads_states_and_leaves_out_what_failed(labels, verdicts, tmp_p
     assert (trained.head.source.kind, trained.head.source.layers) == ("probe", (1, 2))
     file = tmp_path / "probe.safetensors"
     save_head(trained.head, file)
-    loaded = load_validator(str(file), load=lambda name: verdicts)
+    loaded = load_validator(str(file), load=lambda name, dtype: verdicts)
     assert isinstance(loaded, ProbeValidator)
     given = loaded.judge([make_draft(200), broken.draft, make_draft(201, answer="It cools.")])
     assert given[1] is None

@@ -151,13 +151,14 @@ def _provenance(facts: CardFacts) -> str:
         [
             one.model,
             one.fingerprint[:12],
+            one.dtype or "-",
             ", ".join(f"{name} `{digest[:12]}`" for name, digest in one.prompts),
             str(one.questions),
             str(one.seeds),
         ]
         for one in found
     ]
-    table = _table(["model", "fingerprint", "prompts (SHA-256)", "questions", "seeds"], rows, words=3)
+    table = _table(["model", "fingerprint", "number format", "prompts (SHA-256)", "questions", "seeds"], rows, words=4)
     edited = sum(_touched(entry.draft) for entry in facts.entries if entry.draft is not None)
     note = (
         f"\nExperts changed the words or chose the term of {edited} of them; `drafts.jsonl` keeps the words before.\n"

@@ -57,6 +57,8 @@ class Provenance:
 
     model: str
     fingerprint: str
+    dtype: str
+    """Number format that a local model computed in; empty where it is not known."""
     prompts: tuple[tuple[str, str], ...]
     questions: int
     seeds: int
@@ -165,10 +167,10 @@ def sources(entries: Sequence[Entry]) -> list[Source]:
 
 def provenances(entries: Sequence[Entry]) -> list[Provenance]:
     """Models and prompts that wrote the questions, those of most questions first."""
-    seeds: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[int]] = defaultdict(list)
+    seeds: dict[tuple[str, str, str, tuple[tuple[str, str], ...]], list[int]] = defaultdict(list)
     for entry in entries:
         if entry.draft is not None:
             origin = entry.draft.origin
-            seeds[(origin.model, origin.fingerprint, origin.prompts)].append(origin.seed)
+            seeds[(origin.model, origin.fingerprint, origin.dtype, origin.prompts)].append(origin.seed)
     ranked = sorted(seeds, key=lambda one: (-len(seeds[one]), one))
     return [Provenance(*one, len(seeds[one]), len(set(seeds[one]))) for one in ranked]

@@ -23,7 +23,8 @@ from climassay.models.profiles import ProfileSettings, profile_of
 from climassay.questions import KINDS
 
 LoadModel = Callable[..., Generator]
-"""Like :func:`climassay.models.load_model`, of which a validator that a server fine-tuned gives the ``base_url``."""
+"""Like :func:`climassay.models.load_model`, of which a validator that a server fine-tuned gives the ``base_url``,
+and a probe the ``dtype``."""
 
 
 def load_validator(
@@ -99,7 +100,7 @@ def _from_file(
         from climassay.models.encoder import load_encoder
 
         return FeatureValidator(head, encoder or load_encoder(head.source.model), name=file.name)
-    model = load(head.source.model)
+    model = load(head.source.model, dtype=head.source.dtype or None)
     if not isinstance(model, OpenWeights):
         raise InputError(f"The validator {name} reads hidden states: give it a local: model, itself and not wrapped.")
     return ProbeValidator(head, model, prompt=validation_prompt(prompts), store=store, name=file.name)

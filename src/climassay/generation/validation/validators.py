@@ -169,7 +169,8 @@ def _check_same(kind: str, head: ValidatorHead, name: str, fingerprint: str) -> 
     if fingerprint != source.fingerprint:
         raise InputError(
             f"This validator was trained on the {kind} {source.model} ({source.fingerprint[:12]}) and cannot read "
-            f"{name} ({fingerprint[:12]}): use that one, or train a validator on this one."
+            f"{name} ({fingerprint[:12]}): the weights or the number format (--dtype) differ; use that one, or train a "
+            "validator on this one."
         )
 
 

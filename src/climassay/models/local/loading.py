@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from climassay.errors import MissingExtraError, ModelError
 from climassay.models.bundled import BUNDLED, bundled_path
+from climassay.models.dtypes import fastest_cpu_dtype
 from climassay.models.folder_checks import check_adapter, refuse_kernels
 from climassay.models.local.fingerprint import model_fingerprint
 
@@ -49,7 +50,8 @@ def load_local(name: str, *, device: str | None = None, dtype: str | None = None
         name: Bundled name, folder or hub id, without ``local:``; ``+adapter=FOLDER`` at its end names an adapter.
         device: As torch names it (``cpu``, ``cuda``, ``cuda:1``), or ``auto`` to spread a model over several GPUs; by
             default a GPU when there is one.
-        dtype: One of :data:`DTYPES`; by default bfloat16 on a GPU (float16 where it has none) and float32 elsewhere.
+        dtype: One of :data:`DTYPES`; by default bfloat16 on a GPU (float16 where it has none), float16 on a
+            Mac's, and on a CPU what is faster there, see :func:`~climassay.models.dtypes.fastest_cpu_dtype`.
         adapter: Folder of a PEFT adapter; its weights are merged into the model.
 
     Raises:
@@ -65,8 +67,8 @@ def _load(name: str, device: str | None, dtype: str | None, adapter: str | None)
     _require_packages()
     name, adapter_folder = _split_adapter(name, adapter)
     folder = find_folder(name)
-    device = device or _default_device()
-    dtype = _check_dtype(dtype) if dtype else _default_dtype(device)
+    device = device or default_device()
+    dtype = _check_dtype(dtype) if dtype else default_dtype(device)
     tokenizer = _load_tokenizer(folder, name)
     model = _load_model(folder, name, device, dtype)
     if adapter_folder is not None:
@@ -186,7 +188,8 @@ def _fetch(name: str) -> Path:
     return _check_folder(Path(folder))
 
 
-def _default_device() -> str:
+def default_device() -> str:
+    """The first GPU, else the CPU."""
     import torch
 
     if torch.cuda.is_available():
@@ -194,11 +197,12 @@ def _default_device() -> str:
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
-def _default_dtype(device: str) -> str:
+def default_dtype(device: str) -> str:
+    """What a model computes with on a device where nothing else is said; see :func:`load_local`."""
     import torch
 
     if device == "cpu":
-        return "float32"
+        return fastest_cpu_dtype()
     if device == "mps":
         return "float16"
     return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"

@@ -52,7 +52,8 @@ class LocalModel:
         Args:
             name: ``local:`` and a bundled name, a folder or a hub id; ``+adapter=FOLDER`` may follow.
             device: As torch names it; by default a GPU when there is one.
-            dtype: ``float32``, ``bfloat16`` or ``float16``; by default bfloat16 on a GPU and float32 on a CPU.
+            dtype: ``float32``, ``bfloat16`` or ``float16``; by default bfloat16 on a GPU, and on a CPU where that is
+                faster than float32.
             adapter: Folder of a PEFT adapter.
             concurrency: Sequences generated side by side; by default as many as pay and fit into memory.
             max_output_tokens: Limit of every generated answer, in place of the requests' own.

@@ -4,7 +4,7 @@ import threading
 
 from climassay.corpus import Collection
 from climassay.factcheck import Company, PastCheck, find_past
-from climassay.factcheck.checking import collections_of, models_of
+from climassay.factcheck.checking import collections_of, head_dtype, models_of
 from climassay.factcheck.configuration import DebateSettings
 from climassay.grounding import CollectionGroup
 from climassay.models.contract import Generator
@@ -43,7 +43,11 @@ def similar_checks(place: Place, claim: str) -> list[PastCheck]:
 
 
 def _model(place: Place, name: str, settings: DebateSettings) -> Generator:
-    limits = {"max_output_tokens": settings.max_output_tokens, "reasoning_effort": settings.reasoning_effort}
+    limits = {
+        "max_output_tokens": settings.max_output_tokens,
+        "reasoning_effort": settings.reasoning_effort,
+        "dtype": head_dtype(settings) if name == settings.model else None,
+    }
     own = {option: value for option, value in limits.items() if value is not None}
     key = " ".join((f"model {name}", *(f"{option}={value}" for option, value in own.items())))
     return place.shared(key, lambda: place.settings.load(name, place.workspace, **own))
