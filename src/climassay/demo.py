@@ -5,8 +5,9 @@ an answer rests on, a text that helps it choose, hidden states that a probe read
 """
 
 import json
+import shlex
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,11 +40,11 @@ SHORT_DEBATE = ProfileSettings(passages=PASSAGES, excerpt_words=60, text_tokens=
 """How a model on a laptop is asked in a debate of one round, so that it ends within half a minute."""
 LABELS = 26
 """Statements whose labels the judge learns from."""
-STATEMENTS_A_LABEL = 20
 QUALITY = "states something about the climate that evidence could confirm or refute"
 KINDS = ("not checkable", "checkable")
 """The labels, from low to high."""
 SERVED = "--model openai:NAME --base-url URL"
+_SAME = "The same with yours"
 
 Say = Callable[[str], None]
 """Told of every line as it comes."""
@@ -83,7 +84,13 @@ class _Demo:
         tell(1)
         return loaded
 
+    @property
+    def place(self) -> str:
+        """The workspace as a word of a command."""
+        return shlex.quote(str(self.workspace.root))
+
     def close(self) -> None:
+        """Give back the model, if it was loaded."""
         if "model" in self.__dict__:
             self.model.close()
 
@@ -110,12 +117,10 @@ def run_demo(
         for number, (title, work) in enumerate(_STEPS, start=1):
             say(f"\n{number}/{len(_STEPS)}  {title}")
             step = work(demo, title)
-            for line in (*step.lines, f"Yours: {step.command}"):
+            for line in (*step.lines, f"{_SAME}: {step.command}"):
                 say(f"  {line}")
             shown.append(step)
-        sections = tuple(
-            Section(step.title, (*step.blocks, Prose(f"The same with yours: {step.command}"))) for step in shown
-        )
+        sections = tuple(Section(step.title, (*step.blocks, Prose(f"{_SAME}: {step.command}"))) for step in shown)
         _report(demo, sections).write(output)
     finally:
         demo.close()
@@ -133,7 +138,8 @@ def _confidence(_demo: _Demo, title: str) -> DemoStep:
     statements = extract([document for book in books for document in read(book).documents])
     # A textbook states most findings without a level, and rightly so.
     rules = chosen_rules("-untagged-finding")
-    findings = [line for book in books for line in text_lines(check(read_draft(book), rules))]
+    drafts = [replace(read_draft(book), name=book.name) for book in books]
+    findings = [line for draft in drafts for line in text_lines(check(draft, rules))]
     found = [f"{one.tag} confidence: {one.original} [{one.document}, {one.headings[-1]}]" for one in statements]
     return DemoStep(
         title,
@@ -163,9 +169,7 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
     tell = demo.progress("Asking", 2)
     answers = []
     for question in (QUESTION, OFF_TOPIC):
-        answers.append(
-            ask(question, COLLECTION, model=demo.model, workspace=demo.workspace, passages=PASSAGES, sentences=2)
-        )
+        answers.append(ask(question, COLLECTION, model=demo.model, workspace=demo.workspace, passages=3, sentences=2))
         tell(1)
     lines = [f"{documents} books in {passages} passages."]
     for answer in answers:
@@ -187,7 +191,7 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
             "passages": passages,
             "answers": [{"question": answer.question, "text": answer.text} for answer in answers],
         },
-        f'climassay ask "{QUESTION}" -c {COLLECTION} -w {demo.workspace.root} {SERVED}',
+        f'climassay ask "{QUESTION}" -c {COLLECTION} -w {demo.place} {SERVED}',
     )
 
 
@@ -231,7 +235,7 @@ def term_questions() -> list[dict[str, Any]]:
 
 
 def _retrieval(demo: _Demo, title: str) -> DemoStep:
-    """A choice of words without the books, with the best passage found in them, and with the right one."""
+    """A choice of words without the books, and with the passage that holds the right one."""
     from climassay.evaluation import Sources, evaluate_mcq, mcq_report_sections, open_pool, parse_setting
     from climassay.evaluation.scores import OVERALL
     from climassay.grounding import open_collections
@@ -241,8 +245,8 @@ def _retrieval(demo: _Demo, title: str) -> DemoStep:
     file = _write_rows(demo, "terms.jsonl", term_questions())
     questions = read_questions(file)
     sources = Sources(lambda names: open_collections(demo.workspace, names), open_pool)
-    names = ("default", f"rag:{COLLECTION}")
-    settings = [parse_setting(name, sources, k=1) for name in names]
+    names = ("default", "context")
+    settings = [parse_setting(name, sources) for name in names]
     with Records(demo.workspace.records_url) as store:
         evaluation = evaluate_mcq(
             questions,
@@ -265,22 +269,33 @@ def _retrieval(demo: _Demo, title: str) -> DemoStep:
         "wrong answers are written to mislead, it is at or below chance (climassay evaluate mcq primer)."
     )
     [section] = mcq_report_sections(evaluation.scores, title, said)
-    options = " ".join(f"--setting {name}" for name in names)
+    options = " ".join(f"--setting {name}" for name in (*names, f"rag:{COLLECTION}"))
     return DemoStep(
         title,
         (*lines, said),
         section.blocks,
         {"accuracy": evaluation.scores.accuracy, "paired": evaluation.scores.paired},
-        f"climassay evaluate mcq {file} {options} -k 1 --scoring letter -w {demo.workspace.root} {SERVED}",
+        f"climassay evaluate mcq {shlex.quote(str(file))} {options} --scoring letter -w {demo.place} {SERVED}",
     )
 
 
 def labelled_statements() -> list[dict[str, Any]]:
-    """The first 20 texts on climate of the primer that can be checked, and the first 20 that cannot."""
+    """The primer's texts on climate that cannot be checked, each with the first one that can and has as many words.
+
+    Length, and the mark at the end, which is left out, thus tell nothing about which is which.
+    """
     from climassay.factcheck.checkability import examples
 
-    texts = [asdict(one) for one in examples() if one.topic == "climate"]
-    return [row for kind in KINDS for row in [one for one in texts if one["kind"] == kind][:STATEMENTS_A_LABEL]]
+    texts = [one for one in examples() if one.topic == "climate"]
+    left = [one for one in texts if one.kind == "checkable"]
+    rows = []
+    for text in texts:
+        words = len(text.text.split())
+        partner = next((one for one in left if len(one.text.split()) == words), None)
+        if text.kind == "not checkable" and partner is not None:
+            left.remove(partner)
+            rows += [{**asdict(one), "text": one.text.rstrip(".?!")} for one in (text, partner)]
+    return rows
 
 
 def _judge(demo: _Demo, title: str) -> DemoStep:
@@ -317,8 +332,8 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
     right, longer = scores.agreement.accuracy_differing, scores.baselines["longer"].accuracy_differing
     said = (
         f"Which of two texts {QUALITY}: learnt from {LABELS} labels, asked of pairs that the judge has not seen, in "
-        "three folds. Do not expect so few labels to teach a model this small which of two claims is right: there it "
-        "stays at chance (climassay judge benchmark primer:claims)."
+        "three folds. The texts that do are as long as those that do not. Do not expect so few labels to teach a model "
+        "this small which of two claims is right: there it stays at chance (climassay judge benchmark primer:claims)."
     )
     return DemoStep(
         title,
@@ -330,8 +345,8 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
         ),
         (Prose(said), judge_tables([result])[0]),
         {"judge": {"accuracy": right, "longer": longer, "labels": LABELS}},
-        f'climassay judge benchmark {file} --quality "{QUALITY}" --item id --label kind --levels "{levels}" '
-        f"--method pointwise --train-items {LABELS} -w {demo.workspace.root} --model local:FOLDER_OR_HUB_ID",
+        f'climassay judge benchmark {shlex.quote(str(file))} --quality "{QUALITY}" --item id --label kind '
+        f'--levels "{levels}" --method pointwise --train-items {LABELS} -w {demo.place} --model local:FOLDER_OR_HUB_ID',
     )
 
 
@@ -383,14 +398,14 @@ def _claim(demo: _Demo, title: str) -> DemoStep:
             Cases("Claims", (Case(CLAIM, (*opinions, ("Verdict", label)), reason, page.name),)),
         ),
         {"claim": CLAIM, "verdict": verdict.label},
-        f'climassay factcheck "{CLAIM}" -c {COLLECTION} --adversary {CONTRARIAN} -w {demo.workspace.root} {SERVED}',
+        f'climassay factcheck "{CLAIM}" -c {COLLECTION} --adversary {CONTRARIAN} -w {demo.place} {SERVED}',
     )
 
 
 _STEPS: tuple[tuple[str, Callable[[_Demo, str], DemoStep]], ...] = (
     ("The IPCC's words of confidence, found in two books", _confidence),
     ("A cited answer, and an honest no", _answers),
-    ("What finding the right passage is worth", _retrieval),
+    ("What the right passage is worth", _retrieval),
     (f"A judge learnt from {LABELS} labels", _judge),
     ("A claim, checked", _claim),
 )
