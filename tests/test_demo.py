@@ -1,5 +1,6 @@
 """The demo with a random model in place of the bundled one, and (slow) with the bundled one."""
 
+import json
 import re
 from collections import Counter
 
@@ -105,6 +106,23 @@ def test_the_choices_of_words_follow_their_rule():
     assert all(len(set(row["options"])) == 4 for row in rows)
     assert max(Counter(row["answer"] for row in rows).values()) == 8
     assert all("____" in row["question"] and "<MASK>" not in row["question"] for row in rows)
+
+
+def test_the_command_prints_every_step_without_a_terminal_and_as_json(shown, monkeypatch, capsys):
+    from climassay import demo
+    from climassay.models import load_model
+
+    folder, model, steps, _ = shown
+    monkeypatch.setattr(demo, "load_model", lambda _name, **options: load_model(model, **options))
+    code, out, err = run_command(monkeypatch, capsys, "demo", "--output", folder / "report.html")
+    assert code == 0, err
+    assert all(step.title in out and step.command.split(" -", 1)[0] in out for step in steps)
+    code, out, err = run_command(monkeypatch, capsys, "demo", "--output", folder / "report.html", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert {"report", "documents", "passages", "answers", "claim", "verdict", "accuracy", "paired", "judge"} <= set(
+        told
+    )
 
 
 @pytest.mark.slow

@@ -28,15 +28,17 @@ def demo(
 
     with progress_bar(as_json) as bars:
 
-        def progress(name: str, total: int | None) -> Callable[[int], None]:
+        def hide() -> None:
             for task in bars.task_ids:
-                bars.remove_task(task)
+                bars.update(task, visible=False)
+
+        def progress(name: str, total: int | None) -> Callable[[int], None]:
+            hide()
             bar = bars.add_task(name, total=total)
             return lambda count: bars.advance(bar, count)
 
         steps = run_demo(Workspace.open(output.parent / "workspace"), output, say=say, progress=progress)
-        for task in bars.task_ids:
-            bars.remove_task(task)
+        hide()
     if as_json:
         print_json({"report": output, **{name: value for step in steps for name, value in step.data.items()}})
     else:
