@@ -84,10 +84,10 @@ class _Demo:
         tell(1)
         return loaded
 
-    @property
-    def place(self) -> str:
-        """The workspace as a word of a command."""
-        return shlex.quote(str(self.workspace.root))
+    def word(self, name: str = "") -> str:
+        """The workspace, or a file in it, as a word of a command; relative to the current folder if it lies there."""
+        path, here = self.workspace.root / name, Path.cwd()
+        return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
     def close(self) -> None:
         """Give back the model, if it was loaded."""
@@ -191,7 +191,7 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
             "passages": passages,
             "answers": [{"question": answer.question, "text": answer.text} for answer in answers],
         },
-        f'climassay ask "{QUESTION}" -c {COLLECTION} -w {demo.place} {SERVED}',
+        f'climassay ask "{QUESTION}" -c {COLLECTION} -w {demo.word()} {SERVED}',
     )
 
 
@@ -275,7 +275,7 @@ def _retrieval(demo: _Demo, title: str) -> DemoStep:
         (*lines, said),
         section.blocks,
         {"accuracy": evaluation.scores.accuracy, "paired": evaluation.scores.paired},
-        f"climassay evaluate mcq {shlex.quote(str(file))} {options} --scoring letter -w {demo.place} {SERVED}",
+        f"climassay evaluate mcq {demo.word(file.name)} {options} --scoring letter -w {demo.word()} {SERVED}",
     )
 
 
@@ -325,7 +325,8 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
             demo.model,
             store,
             ActivationStore(demo.workspace.root / "activations"),
-            settings=BenchmarkSettings(LABELS, probe=ProbeSettings(layer_choices(demo.model, ()))),
+            # One layer, two thirds up, where the command chooses among four by cross-validation: it takes seconds.
+            settings=BenchmarkSettings(LABELS, probe=ProbeSettings(layer_choices(demo.model, ())[1:2])),
             stage=demo.progress,
         ).results[0]
     scores = result.scores
@@ -345,8 +346,9 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
         ),
         (Prose(said), judge_tables([result])[0]),
         {"judge": {"accuracy": right, "longer": longer, "labels": LABELS}},
-        f'climassay judge benchmark {shlex.quote(str(file))} --quality "{QUALITY}" --item id --label kind '
-        f'--levels "{levels}" --method pointwise --train-items {LABELS} -w {demo.place} --model local:FOLDER_OR_HUB_ID',
+        f'climassay judge benchmark {demo.word(file.name)} --quality "{QUALITY}" --item id --label kind '
+        f'--levels "{levels}" --method pointwise --train-items {LABELS} -w {demo.word()} '
+        "--model local:FOLDER_OR_HUB_ID",
     )
 
 
@@ -398,7 +400,7 @@ def _claim(demo: _Demo, title: str) -> DemoStep:
             Cases("Claims", (Case(CLAIM, (*opinions, ("Verdict", label)), reason, page.name),)),
         ),
         {"claim": CLAIM, "verdict": verdict.label},
-        f'climassay factcheck "{CLAIM}" -c {COLLECTION} --adversary {CONTRARIAN} -w {demo.place} {SERVED}',
+        f'climassay factcheck "{CLAIM}" -c {COLLECTION} --adversary {CONTRARIAN} -w {demo.word()} {SERVED}',
     )
 
 
