@@ -1,15 +1,17 @@
-# Two commands on a fresh machine: `make demo` and `make test`. Each sets up .venv by itself and reuses it afterwards.
+# Two commands on a fresh machine: `make demo` and `make test`. Each sets up .venv by itself and reuses it afterwards; the
+# demo installs what it needs, everything else the rest.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEMO_READY := $(VENV)/.ready-demo
 
 # One thread a test process: two OpenMP threads on two busy cores run slower than one.
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
 .PHONY: demo test test-postgres test-slow test-browser-slowly test-late-threads test-plain-processor faults lint format bench screenshots docs docs-check notebooks audit release-check clean
 
-demo: $(READY)
+demo: $(DEMO_READY)
 	$(BIN)/climassay demo --output demo/report.html
 
 test: $(READY)
@@ -98,13 +100,17 @@ bench: $(READY)
 	$(BIN)/python benchmarks/run_all.py
 
 # torch goes first and alone, at the pinned version, so that nothing else can pull in another build of it.
-$(READY): Makefile pyproject.toml requirements/constraints.txt requirements/bundled.txt
+$(DEMO_READY): Makefile pyproject.toml requirements/constraints.txt requirements/bundled.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "climassay needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q -c requirements/constraints.txt torch
-	$(BIN)/python -m pip install -q -c requirements/constraints.txt -e '.[local,postgres,ray,web,topics,inspect,lm-eval,dev]'
+	$(BIN)/python -m pip install -q -c requirements/constraints.txt -e '.[local]'
 	$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements/bundled.txt
+	touch $@
+
+$(READY): $(DEMO_READY)
+	$(BIN)/python -m pip install -q -c requirements/constraints.txt -e '.[local,postgres,ray,web,topics,inspect,lm-eval,dev]'
 	touch $@
 
 clean:

@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = "96"
@@ -149,6 +150,35 @@ def calls(command: str) -> list[list[str]]:
         else:
             current.append(word)
     return found
+
+
+def fault(words: list[str], *, whole: bool) -> str | None:
+    """What the application would say against a call, its files aside; None where it would begin to work.
+
+    ``whole`` is False for calls named in a sentence, which may leave arguments out.
+    """
+    from typer.main import get_command
+
+    from climassay.cli.main import app
+
+    command: Any = get_command(app)
+    path, words = "climassay", list(words)
+    try:
+        while hasattr(command, "commands") and words and not words[0].startswith("-"):
+            context = command.make_context(path, words)
+            name, command, words = command.resolve_command(context, [*context._protected_args, *context.args])
+            path = f"{path} {name}"
+        if hasattr(command, "commands"):
+            # The options of a group are only looked for: --install-completion would be obeyed.
+            known = {name for option in command.params for name in option.opts} | {"--help"}
+            unknown = [word for word in words if word not in known]
+            return f"{path} has no {unknown[0]}" if unknown else "no command" if whole and not words else None
+        command.make_parser(command.make_context(path, [], resilient_parsing=True)).parse_args(list(words))
+        if whole:
+            command.make_context(path, words)
+    except Exception as error:
+        return f"{path}: {error.format_message() if hasattr(error, 'format_message') else error}"
+    return None
 
 
 def inline_calls(page: Path) -> list[list[str]]:

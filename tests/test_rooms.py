@@ -24,7 +24,8 @@ FLOW = (
     ("judging", "evaluation"),
     ("confidence", "factcheck", "generation"),
     ("integrations",),
-    ("demo", "calls"),
+    ("calls",),
+    ("demo",),
     ("quickstart", "doctor", "web"),
     ("cli",),
 )

@@ -1,39 +1,32 @@
-"""The main job on the bundled models and primer: index, ask, evaluate, debate a claim, report."""
+"""What climassay does, shown on the bundled model and books within a minute and a half, and what it does not show.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+Every step is chosen so that a model of 135 million parameters has something to show: words found by rules, sources that
+an answer rests on, a text that helps it choose, hidden states that a probe reads. Where it has not, the step says so.
+"""
+
+import json
+import shlex
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from climassay import primer
-from climassay.evaluation import (
-    McqEvaluation,
-    Scoring,
-    Sources,
-    evaluate_mcq,
-    mcq_report_sections,
-    open_pool,
-    parse_setting,
-)
-from climassay.factcheck import (
-    Company,
-    DebateSettings,
-    Transcript,
-    advocates_from_names,
-    factcheck_page,
-    make_claim,
-    open_checker,
-)
-from climassay.factcheck.page_words import DEMONSTRATION
-from climassay.grounding import GroundedAnswer, answer_card, answer_question, open_collections, written
-from climassay.records import RecordedModel, Records
+from climassay.calls import add_documents, ask, check_claim
+from climassay.folder_files import write_file
+from climassay.grounding import answer_card, written
+from climassay.models import DEFAULT_MODEL, load_model
+from climassay.models.contract import number_format
+from climassay.models.profiles import ProfileSettings
+from climassay.questions import GAP, option_letter
 from climassay.reporting import Case, Cases, Prose, Report, Section
-from climassay.reporting.html import write_page
+from climassay.reporting.html import Block, write_page
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
-    from climassay.corpus.collection_adding import AddProgress
-    from climassay.models.contract import Encoder, Generator
+    from climassay.corpus import AddProgress
+    from climassay.models import Generator
 
 QUESTION = "What is radiative forcing?"
 OFF_TOPIC = "How long should I boil an egg?"
@@ -43,91 +36,167 @@ CLAIM = "Carbon dioxide makes up only 0.04 per cent of the air, so it cannot cha
 PASSAGE_SIZE = 1000
 PASSAGE_OVERLAP = 100
 PASSAGES = 2
-"""Smaller and fewer passages than the defaults: the demo is to end within minutes on two cores."""
+"""Smaller and fewer passages than the defaults: what is put before a model on a laptop stays short."""
+SHORT_DEBATE = ProfileSettings(passages=PASSAGES, excerpt_words=60, text_tokens=30)
+"""How a model on a laptop is asked in a debate of one round, so that it ends within half a minute."""
+LABELS = 26
+"""Statements whose labels the judge learns from."""
+QUALITY = "states something about the climate that evidence could confirm or refute"
+KINDS = ("not checkable", "checkable")
+"""The labels, from low to high."""
+SERVED = "--model openai:NAME --base-url URL"
+_SAME = "The same with yours"
 
-SCORINGS: tuple[Scoring, ...] = ("likelihood", "text")
-"""A model of 135M parameters cannot handle option letters; the texts show what it knows."""
-
-Step = Callable[[str, int], Callable[[int], None]]
-"""Called with a step's name and size; gives the function that is told of its progress."""
+Say = Callable[[str], None]
+"""Told of every line as it comes."""
+Progress = Callable[[str, int | None], Callable[[int], None]]
+"""Begins to show progress of so many parts; the function is told of every advance."""
 
 
 @dataclass(frozen=True, slots=True)
-class DemoResult:
-    """What the demo did."""
+class DemoStep:
+    """One thing that the demo shows."""
 
-    documents: int
-    passages: int
-    answers: tuple[GroundedAnswer, ...]
-    evaluation: McqEvaluation
-    factcheck: Transcript
-    report: Path
+    title: str
+    lines: tuple[str, ...]
+    """The result for a terminal."""
+    blocks: tuple[Block, ...]
+    """The result for the report."""
+    data: dict[str, Any]
+    """The result for programs."""
+    command: str
+    """Does the same with the user's own model or documents; NAME and URL stand for the user's."""
 
 
-def run_demo(workspace: Workspace, output: Path, model: "Generator", encoder: "Encoder", on_step: Step) -> DemoResult:
-    """Index the primer's books, ask two questions, evaluate the gold questions, debate a claim, write the report.
+@dataclass(frozen=True)
+class _Demo:
+    """What the steps work with."""
+
+    workspace: Workspace
+    output: Path
+    model_name: str
+    progress: Progress
+
+    @cached_property
+    def model(self) -> "Generator":
+        """The model, loaded by the first step that asks it, so that the screen is not empty until then."""
+        tell = self.progress("Loading the model", None)
+        loaded = load_model(self.model_name, folder=self.workspace.root)
+        tell(1)
+        return loaded
+
+    def word(self, name: str = "") -> str:
+        """The workspace, or a file in it, as a word of a command; relative to the current folder if it lies there."""
+        path, here = self.workspace.root / name, Path.cwd()
+        return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+
+    def close(self) -> None:
+        """Give back the model, if it was loaded."""
+        if "model" in self.__dict__:
+            self.model.close()
+
+
+def run_demo(
+    workspace: Workspace, output: Path, *, model: str = DEFAULT_MODEL, say: Say, progress: Progress
+) -> tuple[DemoStep, ...]:
+    """Show everything, step by step, and write the report.
 
     Args:
-        workspace: Where collection and records are kept; what is there already is used.
-        output: HTML file to write; the page of the debate lies beside it.
-        model: An option scorer.
-        encoder: For the collection.
-        on_step: Shows progress.
+        workspace: Where collections and records are kept; what is there already is not done again.
+        output: HTML file to write; the page of the checked claim lies beside it.
+        model: Name of a local model.
+        say: Told of the title of each step as it begins, and of its result.
+        progress: Shows how far a step is.
+
+    Raises:
+        InputError: The report cannot be written.
+        ModelError: The model cannot be loaded.
     """
-    documents, passages = _index(workspace, COLLECTION, primer.SOURCE_BOOKS, encoder, on_step)
-    _index(workspace, CONTRARIAN, primer.CONTRARIAN_BOOKS, encoder, on_step)
-    group = open_collections(workspace, (COLLECTION,), encoder=encoder)
-    pamphlet = open_collections(workspace, (CONTRARIAN,), encoder=encoder)
-    with Records(workspace.records_url) as store:
-        tell = on_step("Asking", 2)
-        answers = []
-        with store.run(command="demo", config={"questions": [QUESTION, OFF_TOPIC], "model": model.name}) as run:
-            recorded = RecordedModel(model, store, run)
-            for question in (QUESTION, OFF_TOPIC):
-                answers.append(answer_question(question, group, recorded, k=3))
-                tell(1)
-        questions = primer.gold_questions()
-        sources = Sources(lambda _: group, open_pool)
-        settings = [parse_setting(name, sources, k=PASSAGES) for name in ("default", f"rag:{COLLECTION}")]
-        evaluation = evaluate_mcq(
-            questions,
-            model,
-            settings,
-            store,
-            scorings=SCORINGS,
-            on_progress=on_step("Evaluating", len(questions.of_kind("mcq")) * len(settings) * len(SCORINGS)),
-        )
-        company = Company({model.name: model}, {COLLECTION: group, CONTRARIAN: pamphlet}, encoder=encoder)
-        factcheck = _debate(company, store, on_step)
-    page = output.with_name("factcheck.html")
-    report = _report(answers, evaluation, factcheck, page.name, documents, passages).write(output)
-    write_page(factcheck_page(factcheck), page)
-    return DemoResult(documents, passages, tuple(answers), evaluation, factcheck, report)
+    demo = _Demo(workspace, output, model, progress)
+    shown = []
+    try:
+        for number, (title, work) in enumerate(_STEPS, start=1):
+            say(f"\n{number}/{len(_STEPS)}  {title}")
+            step = work(demo, title)
+            for line in (*step.lines, f"{_SAME}: {step.command}"):
+                say(f"  {line}")
+            shown.append(step)
+        sections = tuple(Section(step.title, (*step.blocks, Prose(f"{_SAME}: {step.command}"))) for step in shown)
+        _report(demo, sections).write(output)
+    finally:
+        demo.close()
+    return tuple(shown)
 
 
-def _debate(company: Company, store: Records, on_step: Step) -> Transcript:
-    """The books against a pamphlet that argues its own stance; the mediator is neutral."""
-    tell = on_step("Debating a claim", 1)
-    settings = DebateSettings(
-        advocates=advocates_from_names([COLLECTION], adversaries=[CONTRARIAN]),
-        split="none",
-        rounds=2,
-        text_tokens=40,
+def _confidence(_demo: _Demo, title: str) -> DemoStep:
+    """Statements with a level of confidence, and words outside the IPCC's vocabulary, found by rules in two books."""
+    from climassay.confidence.extraction import extract
+    from climassay.confidence.linting import check, chosen_rules, read_draft
+    from climassay.confidence.linting.presentation import text_lines
+    from climassay.corpus import read
+
+    books = [primer.book_path(name) for name in primer.SOURCE_BOOKS]
+    statements = extract([document for book in books for document in read(book).documents])
+    # A textbook states most findings without a level, and rightly so.
+    rules = chosen_rules("-untagged-finding")
+    drafts = [replace(read_draft(book), name=book.name) for book in books]
+    findings = [line for draft in drafts for line in text_lines(check(draft, rules))]
+    found = [f"{one.tag} confidence: {one.original} [{one.document}, {one.headings[-1]}]" for one in statements]
+    return DemoStep(
+        title,
+        (*found, *findings),
+        (Prose("No model is asked: rules find the words."), *map(Prose, (*found, *findings))),
+        {"statements": [{"tag": one.tag, "text": one.original} for one in statements], "findings": findings},
+        "climassay confidence extract report.pdf --html review.html; climassay confidence lint draft.md",
     )
-    with open_checker(settings, company, store, command="demo", config={"claim": CLAIM}) as checker:
-        [transcript] = checker.check([make_claim(CLAIM)], force=True)
-        checker.keep([transcript])
-    tell(1)
-    return transcript
 
 
-def _index(workspace: Workspace, name: str, books: Sequence[str], encoder: "Encoder", on_step: Step) -> tuple[int, int]:
-    from climassay.corpus import Collection, read, split_passages
+def _answers(demo: _Demo, title: str) -> DemoStep:
+    """A question that the books answer, and one that they do not."""
+    documents = passages = 0
+    for name, books in ((COLLECTION, primer.SOURCE_BOOKS), (CONTRARIAN, primer.CONTRARIAN_BOOKS)):
+        files = [f"primer:{book}" for book in books]
+        report = add_documents(
+            name,
+            files,
+            workspace=demo.workspace,
+            passage_size=PASSAGE_SIZE,
+            passage_overlap=PASSAGE_OVERLAP,
+            on_progress=_told(demo.progress(f"Indexing {name}", None)),
+        )
+        if name == COLLECTION:
+            kept = (*report.added, *report.already_there)
+            documents, passages = len(kept), sum(one.passages for one in kept)
+    tell = demo.progress("Asking", 2)
+    answers = []
+    for question in (QUESTION, OFF_TOPIC):
+        answers.append(ask(question, COLLECTION, model=demo.model, workspace=demo.workspace, passages=3, sentences=2))
+        tell(1)
+    lines = [f"{documents} books in {passages} passages."]
+    for answer in answers:
+        sources = [f"  [{source.number}] {source.citation}" for source in answer.sources]
+        lines += [f"{answer.question}", f"  {answer.text}", *sources]
+    return DemoStep(
+        title,
+        tuple(lines),
+        (
+            Prose(
+                f"From {documents} books in {passages} passages. Every sentence names the passages it rests on or is "
+                "marked as in-house knowledge; where no passage is relevant, no model is asked. A model this small "
+                "writes clumsily."
+            ),
+            *map(answer_card, answers),
+        ),
+        {
+            "documents": documents,
+            "passages": passages,
+            "answers": [{"question": answer.question, "text": answer.text} for answer in answers],
+        },
+        f'climassay ask "{QUESTION}" -c {COLLECTION} -w {demo.word()} {SERVED}',
+    )
 
-    documents = [document for book in books for document in read(primer.book_path(book)).documents]
-    collection = Collection.create(workspace, name, encoder, passage_size=PASSAGE_SIZE, passage_overlap=PASSAGE_OVERLAP)
-    expected = sum(len(split_passages(document, size=PASSAGE_SIZE, overlap=PASSAGE_OVERLAP)) for document in documents)
-    tell = on_step(f"Indexing {name}", expected)
+
+def _told(tell: Callable[[int], None]) -> "Callable[[AddProgress], None]":
     done = 0
 
     def on_progress(progress: "AddProgress") -> None:
@@ -135,72 +204,222 @@ def _index(workspace: Workspace, name: str, books: Sequence[str], encoder: "Enco
         tell(progress.passages_done - done)
         done = progress.passages_done
 
-    collection.add(documents, on_progress=on_progress)
-    tell(expected - done)
-    return len(collection.documents()), len(collection)
+    return on_progress
 
 
-def _debate_section(factcheck: Transcript, page: str) -> Section:
-    opinions = [
-        (f"{opinion.advocate}, round {opinion.round}", opinion.verdict or "failed")
-        for held in factcheck.rounds
-        for opinion in held.opinions
+def term_questions() -> list[dict[str, Any]]:
+    """Each of the primer's 30 cloze statements as a choice of four words, as rows of a question file.
+
+    The wrong words are those that are missing in the next three statements of the same book (after the last one comes
+    the first), and the right word stands at a, b, c, d in turn, so that a constant answer is right on 8 of 30.
+    """
+    cloze = primer.gold_questions().of_kind("cloze")
+    rows = []
+    for number, question in enumerate(cloze):
+        book = [other.answer for other in cloze if other.document == question.document]
+        place = book.index(question.answer)
+        options = [book[(place + step) % len(book)] for step in (1, 2, 3)]
+        options.insert(number % 4, question.answer)
+        rows.append(
+            {
+                "id": question.id,
+                "kind": "mcq",
+                "question": f"Which word is missing? {question.question.replace(GAP, '____')}",
+                "options": options,
+                "answer": option_letter(number % 4),
+                "passage": question.context,
+                "document": question.document,
+                "section": question.section,
+            }
+        )
+    return rows
+
+
+def _retrieval(demo: _Demo, title: str) -> DemoStep:
+    """A choice of words without the books, and with the passage that holds the right one."""
+    from climassay.evaluation import Sources, evaluate_mcq, mcq_report_sections, open_pool, parse_setting
+    from climassay.evaluation.scores import OVERALL
+    from climassay.grounding import open_collections
+    from climassay.questions import read_questions
+    from climassay.records import Records
+
+    file = _write_rows(demo, "terms.jsonl", term_questions())
+    questions = read_questions(file)
+    sources = Sources(lambda names: open_collections(demo.workspace, names), open_pool)
+    names = ("default", "context")
+    settings = [parse_setting(name, sources) for name in names]
+    with Records(demo.workspace.records_url) as store:
+        evaluation = evaluate_mcq(
+            questions,
+            demo.model,
+            settings,
+            store,
+            scorings=("text",),
+            on_progress=demo.progress("Evaluating", len(settings) * len(questions.questions)),
+        )
+    rows = [row for row in evaluation.scores.accuracy if row.level == OVERALL]
+    lines = [
+        f"{row.setting}: {_percent(row.accuracy.value)} right, 95% interval {_percent(row.accuracy.interval.low)} to "
+        f"{_percent(row.accuracy.interval.high)}, n = {row.accuracy.n}"
+        for row in rows
     ]
-    verdict = factcheck.verdict
-    case = Case(
-        factcheck.claim.text,
-        (*opinions, ("Verdict", verdict.label or verdict.outcome)),
-        " ".join(written(sentence) for sentence in verdict.explanation),
-        page,
+    lines.append(f"always the same letter: {_percent(rows[0].baseline)}")
+    said = (
+        "Which of four words is missing in a statement, by the likelihood of the words; the wrong ones are missing in "
+        "the next three statements of the same book. Do not expect this model to know or to reason: on questions whose "
+        "wrong answers are written to mislead, it is at or below chance (climassay evaluate mcq primer)."
     )
-    return Section(
-        "A claim, debated",
+    [section] = mcq_report_sections(evaluation.scores, title, said)
+    options = " ".join(f"--setting {name}" for name in (*names, f"rag:{COLLECTION}"))
+    return DemoStep(
+        title,
+        (*lines, said),
+        section.blocks,
+        {"accuracy": evaluation.scores.accuracy, "paired": evaluation.scores.paired},
+        f"climassay evaluate mcq {demo.word(file.name)} {options} --scoring letter -w {demo.word()} {SERVED}",
+    )
+
+
+def labelled_statements() -> list[dict[str, Any]]:
+    """The primer's texts on climate that cannot be checked, each with the first one that can and has as many words.
+
+    Length, and the mark at the end, which is left out, thus tell nothing about which is which.
+    """
+    from climassay.factcheck.checkability import examples
+
+    texts = [one for one in examples() if one.topic == "climate"]
+    left = [one for one in texts if one.kind == "checkable"]
+    rows = []
+    for text in texts:
+        words = len(text.text.split())
+        partner = next((one for one in left if len(one.text.split()) == words), None)
+        if text.kind == "not checkable" and partner is not None:
+            left.remove(partner)
+            rows += [{**asdict(one), "text": one.text.rstrip(".?!")} for one in (text, partner)]
+    return rows
+
+
+def _judge(demo: _Demo, title: str) -> DemoStep:
+    """A probe on the model's hidden states of each statement, cross-validated, beside its two baselines."""
+    from climassay.judging import (
+        ActivationStore,
+        BenchmarkSettings,
+        ItemColumns,
+        JudgeTask,
+        ProbeSettings,
+        benchmark_judges,
+        parse_levels,
+        quality,
+        read_items,
+    )
+    from climassay.judging.judges import layer_choices
+    from climassay.judging.report_tables import judge_tables
+    from climassay.records import Records
+
+    file = _write_rows(demo, "statements.jsonl", labelled_statements())
+    levels = ",".join(KINDS)
+    items = read_items(file, ItemColumns(id="id", label="kind", levels=parse_levels(levels))).items
+    with Records(demo.workspace.records_url) as store:
+        result = benchmark_judges(
+            [JudgeTask(quality("own", sentence=QUALITY), items)],
+            ["pointwise"],
+            demo.model,
+            store,
+            ActivationStore(demo.workspace.root / "activations"),
+            # One layer, two thirds up, where the command chooses among four by cross-validation: it takes seconds.
+            settings=BenchmarkSettings(LABELS, probe=ProbeSettings(layer_choices(demo.model, ())[1:2])),
+            stage=demo.progress,
+        ).results[0]
+    scores = result.scores
+    right, longer = scores.agreement.accuracy_differing, scores.baselines["longer"].accuracy_differing
+    said = (
+        f"Which of two texts {QUALITY}: learnt from {LABELS} labels, asked of pairs that the judge has not seen, in "
+        "three folds. The texts that do are as long as those that do not. Do not expect so few labels to teach a model "
+        "this small which of two claims is right: there it stays at chance (climassay judge benchmark primer:claims)."
+    )
+    return DemoStep(
+        title,
         (
-            Prose(
-                "Two advocates, one with the books and one with a pamphlet of contrarian arguments, and a mediator who "
-                f"favours neither. {DEMONSTRATION}"
-            ),
-            Cases("Claims", (case,)),
+            f"the judge: {_percent(right.value)} right, 95% interval {_percent(right.low)} to {_percent(right.high)}, "
+            f"n = {right.n} pairs of {scores.n_items} texts",
+            f'"the longer text": {_percent(longer.value)}; a constant answer: 50.0%',
+            said,
         ),
+        (Prose(said), judge_tables([result])[0]),
+        {"judge": {"accuracy": right, "longer": longer, "labels": LABELS}},
+        f'climassay judge benchmark {demo.word(file.name)} --quality "{QUALITY}" --item id --label kind '
+        f'--levels "{levels}" --method pointwise --train-items {LABELS} -w {demo.word()} '
+        "--model local:FOLDER_OR_HUB_ID",
     )
 
 
-def _report(
-    answers: list[GroundedAnswer],
-    evaluation: McqEvaluation,
-    factcheck: Transcript,
-    page: str,
-    documents: int,
-    passages: int,
-) -> Report:
+def _write_rows(demo: _Demo, name: str, rows: list[dict[str, Any]]) -> Path:
+    """Write rows as JSON lines into the workspace, where the commands shown find them."""
+    file = demo.workspace.root / name
+    write_file(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
+    return file
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f}%"
+
+
+def _claim(demo: _Demo, title: str) -> DemoStep:
+    """One round of the books against a pamphlet that argues its own stance, and a neutral mediator."""
+    from climassay.factcheck import DebateSettings, factcheck_page
+    from climassay.factcheck.page_words import DEMONSTRATION, ENDING
+
+    tell = demo.progress("Debating", None)
+    transcript = check_claim(
+        CLAIM,
+        COLLECTION,
+        adversaries=(CONTRARIAN,),
+        settings=DebateSettings(split="none", rounds=1, profile=SHORT_DEBATE),
+        model=demo.model,
+        workspace=demo.workspace,
+        force=True,
+        tell=lambda _claim, _event: tell(1),
+    )
+    page = write_page(factcheck_page(transcript), demo.output.with_name("factcheck.html"))
+    verdict = transcript.verdict
+    label = verdict.label or ENDING.get(verdict.outcome, verdict.outcome)
+    opinions = [
+        (opinion.advocate, opinion.verdict or "no opinion") for held in transcript.rounds for opinion in held.opinions
+    ]
+    reason = " ".join(written(sentence) for sentence in verdict.explanation)
+    return DemoStep(
+        title,
+        (
+            f"Claim: {CLAIM}",
+            *(f"{name}: {opinion}" for name, opinion in opinions),
+            f"Verdict: {label}",
+            DEMONSTRATION,
+            f"The page: {page}",
+        ),
+        (
+            Prose(f"One advocate with the books, one with a pamphlet of contrarian arguments. {DEMONSTRATION}"),
+            Cases("Claims", (Case(CLAIM, (*opinions, ("Verdict", label)), reason, page.name),)),
+        ),
+        {"claim": CLAIM, "verdict": verdict.label},
+        f'climassay factcheck "{CLAIM}" -c {COLLECTION} --adversary {CONTRARIAN} -w {demo.word()} {SERVED}',
+    )
+
+
+_STEPS: tuple[tuple[str, Callable[[_Demo, str], DemoStep]], ...] = (
+    ("The IPCC's words of confidence, found in two books", _confidence),
+    ("A cited answer, and an honest no", _answers),
+    ("What the right passage is worth", _retrieval),
+    (f"A judge learnt from {LABELS} labels", _judge),
+    ("A claim, checked", _claim),
+)
+
+
+def _report(demo: _Demo, sections: tuple[Section, ...]) -> Report:
     return Report(
         title="climassay: can I trust what this model says about climate?",
-        lead=f"{evaluation.model} answers from {documents} books ({passages} passages) and takes "
-        f"{evaluation.n} multiple-choice questions on them, without and with retrieval.",
-        sections=(
-            Section(
-                "Cited answers",
-                (
-                    Prose(
-                        "Every sentence names the passages it rests on or is marked as in-house knowledge. Where no "
-                        "passage is relevant the model is not asked at all."
-                    ),
-                    *(answer_card(answer) for answer in answers),
-                ),
-            ),
-            *mcq_report_sections(
-                evaluation.scores,
-                "Multiple choice",
-                "likelihood: the model sees the lettered options, and its most probable letter counts. text: it sees "
-                "the question only, and the option whose words it finds most probable counts. Its distractors are "
-                "common misconceptions, so a model that has only read much and understood little scores below chance.",
-            ),
-            _debate_section(factcheck, page),
-        ),
-        facts=(
-            ("Run", evaluation.run),
-            ("Model fingerprint", evaluation.fingerprint),
-            ("Number format", evaluation.dtype),
-            ("Questions (SHA-256)", evaluation.questions_sha256),
-        ),
+        lead=f"What climassay does, shown with {demo.model.name}, which runs on any laptop. It knows next to "
+        "nothing about climate: look at how answers are grounded, scored and checked, and take a larger model for what "
+        "they say.",
+        sections=sections,
+        facts=(("Model fingerprint", demo.model.fingerprint), ("Number format", number_format(demo.model))),
     )

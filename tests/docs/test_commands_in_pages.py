@@ -3,40 +3,25 @@
 import importlib
 
 import pytest
-from typer.main import get_command
 
-from climassay.cli.main import app
-from documentation import ROOT, SHELLS, Reader, blocks, calls, inline_calls, names_imported, page_name, pages, steps
+from documentation import (
+    ROOT,
+    SHELLS,
+    Reader,
+    blocks,
+    calls,
+    fault,
+    inline_calls,
+    names_imported,
+    page_name,
+    pages,
+    steps,
+)
 
-COMMAND = get_command(app)
 NEEDS_MODELS_OR_DATA = ("README.md", "docs/confidence.md")
 """Pages whose Python is not run and not marked; its imports are looked up all the same."""
 GUIDES = [page for page in pages() if page.parent.name not in ("tutorials", "how-to")]
 """The pages that are not followed step by step (test_tutorials.py)."""
-
-
-def fault(words, *, whole):
-    """What the application would say against a call, its files aside; None where it would begin to work.
-
-    ``whole`` is False for calls named in a sentence, which may leave arguments out.
-    """
-    command, path, words = COMMAND, "climassay", list(words)
-    try:
-        while hasattr(command, "commands") and words and not words[0].startswith("-"):
-            context = command.make_context(path, words)
-            name, command, words = command.resolve_command(context, [*context._protected_args, *context.args])
-            path = f"{path} {name}"
-        if hasattr(command, "commands"):
-            # The options of a group are only looked for: --install-completion would be obeyed.
-            known = {name for option in command.params for name in option.opts} | {"--help"}
-            unknown = [word for word in words if word not in known]
-            return f"{path} has no {unknown[0]}" if unknown else "no command" if whole and not words else None
-        command.make_parser(command.make_context(path, [], resilient_parsing=True)).parse_args(list(words))
-        if whole:
-            command.make_context(path, words)
-    except Exception as error:
-        return f"{path}: {error.format_message() if hasattr(error, 'format_message') else error}"
-    return None
 
 
 @pytest.mark.parametrize("page", pages(), ids=page_name)

@@ -38,7 +38,7 @@ MERE = "Carbon dioxide makes up a mere"
 """The beginning of a passage that lies before who has the pamphlet."""
 NEAR = [
     "Carbon dioxide makes up a mere 0.04 per cent of the atmosphere, four molecules in every te",
-    "The sun delivers practically all the energy that the Earth receives, so it is only common ",
+    "The sun delivers practically all the energy that the Earth receives, so it is only common",
 ]
 """Queries that find one passage of the pamphlet each."""
 ON_SUBJECT = {"Carbon": 1, "The sun": 1, "The record": 1}

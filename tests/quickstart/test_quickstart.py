@@ -12,9 +12,11 @@ from climassay.errors import InputError, ModelError
 from climassay.generation import DatasetStore
 from climassay.generation.annotation import AnnotationStore
 from climassay.quickstart import NAME, STEPS, Room, run_quickstart
+from climassay.quickstart.first_steps import debate_settings
 from climassay.records import Records
 from climassay.workspace import Workspace
 from command_line import run_command
+from documentation import calls, fault
 
 WRITTEN = Path(__file__).parents[1] / "generation" / "hand_written_outputs.json"
 SECTIONS = json.loads(WRITTEN.read_text(encoding="utf-8"))["sections"]
@@ -179,6 +181,21 @@ def test_a_useless_answer_is_asked_for_again(room, book):
     assert "from 1 to 200, not 'many'" in told
 
 
+@pytest.mark.parametrize("model", ["local:smollm2", MODEL])
+def test_the_commands_that_are_told_exist_for_models_here_and_behind_a_server(tmp_path, model):
+    room = Room(Workspace.open(tmp_path / "work"), model, "anna")
+    for step in STEPS:
+        [words] = calls(step.command(room, step.offer(room)))
+        assert fault(words, whole=True) is None
+
+
+def test_a_model_on_this_machine_is_offered_less_work(tmp_path):
+    [questions] = [step for step in STEPS if step.name == "questions"]
+    here, served = (Room(Workspace.open(tmp_path), model, "anna") for model in ("local:smollm2", MODEL))
+    assert int(questions.offer(here)) < int(questions.offer(served))
+    assert debate_settings(here).rounds < debate_settings(served).rounds
+
+
 def test_nobody_is_asked_again_who_is_not_there(room):
     listener = Listener(takes_offers=True)
     wrong = [step for step in STEPS if step.name == "documents"]
@@ -238,3 +255,11 @@ def test_on_a_terminal_the_answers_are_typed(tmp_path, monkeypatch, capsys, writ
     code, out, err = run_command(monkeypatch, capsys, "quickstart", "--model", MODEL, "--workspace", tmp_path / "work")
     assert code == 130
     assert "run the same command again" in err
+
+
+@pytest.mark.slow
+def test_the_bundled_model_is_led_through_all_steps(tmp_path, monkeypatch, capsys):
+    code, out, err = run_command(monkeypatch, capsys, "quickstart", "--yes", "--workspace", tmp_path / "work", "--json")
+    assert code == 0, err
+    steps = {step["step"]: step["state"] for step in json.loads(out)["steps"]}
+    assert [steps[name] for name in ORDER[:4]] == ["done"] * 4

@@ -385,7 +385,7 @@ def head_dtype(settings: DebateSettings) -> str | None:
     Raises:
         InputError: The head cannot be read.
     """
-    if not settings.head:
+    if not settings.head or settings.asked_as.scored is False:
         return None
     from climassay.factcheck.verdict_head import load_head
 

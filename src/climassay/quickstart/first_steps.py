@@ -3,8 +3,10 @@
 import shlex
 from typing import TYPE_CHECKING
 
-from climassay.demo import CLAIM, QUESTION
+from climassay.demo import CLAIM, PASSAGE_OVERLAP, PASSAGE_SIZE, QUESTION, SHORT_DEBATE
 from climassay.errors import InputError
+from climassay.models import DEFAULT_MODEL
+from climassay.models.servers import is_served
 from climassay.quickstart.step import NAME, Room, Step, Talk
 
 if TYPE_CHECKING:
@@ -12,13 +14,9 @@ if TYPE_CHECKING:
     from climassay.factcheck import DebateSettings
 
 DOCUMENTS = "primer:physical_climate"
-PASSAGE_SIZE = 1000
-PASSAGE_OVERLAP = 100
-"""Smaller passages than the defaults: what is put before a model on a laptop stays short."""
 PASSAGES = 3
 ROUNDS = 2
-TEXT_TOKENS = 40
-"""Of each text of the debate: enough for a sentence or two."""
+"""Of a debate of models behind a server; one on this machine has a single, short one."""
 
 
 def has_collection(room: Room) -> bool:
@@ -108,9 +106,9 @@ def debate_settings(room: Room) -> "DebateSettings":
     from climassay.factcheck import DebateSettings, advocates_from_names
 
     advocates = advocates_from_names([NAME], plain=True)
-    return DebateSettings(
-        advocates=advocates, model=room.model_name, split="none", rounds=ROUNDS, text_tokens=TEXT_TOKENS
-    )
+    if is_served(room.model_name):
+        return DebateSettings(advocates=advocates, model=room.model_name, split="none", rounds=ROUNDS)
+    return DebateSettings(advocates=advocates, model=room.model_name, split="none", rounds=1, profile=SHORT_DEBATE)
 
 
 def _check(room: Room, answer: str, talk: Talk) -> str:
@@ -146,16 +144,25 @@ def _check(room: Room, answer: str, talk: Talk) -> str:
 
 
 def _check_command(room: Room, answer: str) -> str:
-    model = "" if room.model_name == "local:smollm2" else f" --model {room.model_name}"
+    short = SHORT_DEBATE
+    rounds = (
+        f"--rounds {ROUNDS}"
+        if is_served(room.model_name)
+        else f"--rounds 1 --passages {short.passages} --excerpt-words {short.excerpt_words} "
+        f"--text-tokens {short.text_tokens}"
+    )
     return (
         f"climassay factcheck {shlex.quote(answer)} --collection {NAME} --plain --force --split none "
-        f"--rounds {ROUNDS} --text-tokens {TEXT_TOKENS}{model}"
+        f"{rounds}{_model_option(room)}"
     )
 
 
 def _ask_command(room: Room, answer: str) -> str:
-    model = "" if room.model_name == "local:smollm2" else f" --model {room.model_name}"
-    return f"climassay ask {shlex.quote(answer)} --collection {NAME} --passages {PASSAGES}{model}"
+    return f"climassay ask {shlex.quote(answer)} --collection {NAME} --passages {PASSAGES}{_model_option(room)}"
+
+
+def _model_option(room: Room) -> str:
+    return "" if room.model_name == DEFAULT_MODEL else f" --model {room.model_name}"
 
 
 FIRST_STEPS = (

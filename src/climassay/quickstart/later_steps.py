@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from climassay.models.contract import Usage
 
 QUESTIONS = 10
+LOCAL_QUESTIONS = 4
+"""Offered to a model on this machine, which writes slowly."""
 MOST_QUESTIONS = 200
 DRAFTS_A_QUESTION = 5
 """At most so many drafts are written for each question wanted: a small model's are mostly of no use."""
@@ -213,7 +215,7 @@ LATER_STEPS = (
         "questions",
         "Make questions: the model writes from the passages, and every draft is checked.",
         "How many",
-        lambda _room: str(QUESTIONS),
+        lambda room: str(QUESTIONS if is_served(room.model_name) else LOCAL_QUESTIONS),
         lambda room, _answer: f"climassay generate run {_recipe_file(room)}",
         _questions_found,
         _generate,
