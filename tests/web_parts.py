@@ -8,11 +8,30 @@
 
 import os
 import re
+from functools import cache
 
 import pytest
 
 DATABASE_VARIABLE = "CLIMASSAY_TEST_DATABASE"
 ORIGIN = "http://127.0.0.1:8000"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_hashes():
+    """Argon2 with its smallest parameters: no test tries to turn a hash back. Gives the hasher of the product."""
+    from climassay.web import passwords
+
+    ours = passwords.hasher
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "hasher", quick_hasher)
+        yield ours
+
+
+@cache
+def quick_hasher():
+    from argon2 import PasswordHasher
+
+    return PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
 
 @pytest.fixture
