@@ -143,7 +143,7 @@ def main() -> None:
     So does a package that is not installed, where an extra brings it.
     """
     try:
-        _command(app)()
+        _as_click(app)()
     except ClimassayError as error:
         _say(str(error))
         sys.exit(error.exit_code)
@@ -169,7 +169,7 @@ def main() -> None:
 
 
 @cache
-def _command(app: typer.Typer) -> Any:
+def _as_click(app: typer.Typer) -> Any:
     """All commands as click runs them; typer would make them anew at every call."""
     return get_command(app)
 
