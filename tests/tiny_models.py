@@ -85,12 +85,15 @@ def smollm2() -> OpenWeights:
     return LocalModel("local:smollm2")
 
 
-def save_tiny(folder: Path, *, seed: int = 0, chat_template: str | None = None, dtype: str = "float32") -> Path:
+def save_tiny(
+    folder: Path, *, seed: int = 0, chat_template: str | None = None, dtype: str = "float32", context: int = 256
+) -> Path:
     """Save a random Llama with a byte-level tokenizer of 300 tokens."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(seed)
-    config = LlamaConfig(**SIZES, num_key_value_heads=2, bos_token_id=0, eos_token_id=1, pad_token_id=1)
+    sizes = SIZES | {"max_position_embeddings": context}
+    config = LlamaConfig(**sizes, num_key_value_heads=2, bos_token_id=0, eos_token_id=1, pad_token_id=1)
     LlamaForCausalLM(config).to(getattr(torch, dtype)).save_pretrained(folder)
     save_tokenizer(folder, chat_template)
     return folder

@@ -8,11 +8,31 @@
 
 import os
 import re
+from contextlib import ExitStack
+from functools import cache
 
 import pytest
 
 DATABASE_VARIABLE = "CLIMASSAY_TEST_DATABASE"
 ORIGIN = "http://127.0.0.1:8000"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_hashes():
+    """Argon2 with its smallest parameters: no test tries to turn a hash back. Gives the hasher of the product."""
+    from climassay.web import passwords
+
+    ours = passwords.hasher
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "hasher", quick_hasher)
+        yield ours
+
+
+@cache
+def quick_hasher():
+    from argon2 import PasswordHasher
+
+    return PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
 
 @pytest.fixture
@@ -78,12 +98,28 @@ class application_over:
         from climassay.web.access import SESSION_COOKIE
 
         client = TestClient(self._client.app, base_url=ORIGIN, follow_redirects=False)
+        client.portal = self._client.portal
         if role is not None:
             accounts = self.place.accounts
             if role not in [user.name for user in accounts.users()]:
                 accounts.add(role, role)
             client.cookies.set(SESSION_COOKIE, accounts.begin_session(role, days=1))
         return client
+
+
+_open = ExitStack()
+
+
+@cache
+def event_loop():
+    """The event loop of clients that begin no application: alone, each would begin one for every request."""
+    from anyio.from_thread import start_blocking_portal
+
+    return _open.enter_context(start_blocking_portal())
+
+
+def pytest_unconfigure():
+    _open.close()
 
 
 def csrf_of(client, path="/account"):

@@ -10,7 +10,7 @@ from climassay.web.application import create_app
 from climassay.web.place import Place
 from climassay.web.settings import ServerSettings
 from climassay.workspace import Workspace
-from web_parts import ORIGIN
+from web_parts import ORIGIN, event_loop
 
 ROLES = ("annotator", "adjudicator", "admin")
 PARAMETER = re.compile(r"\{[^}]*\}")
@@ -79,6 +79,7 @@ class Site:
         """
         options = {"raise_server_exceptions": False, "follow_redirects": False, "base_url": ORIGIN, **options}
         client = TestClient(self.app, **options)
+        client.portal = event_loop()
         if role is not None:
             user = self.account(name or role, role)
             client.cookies.set(SESSION_COOKIE, self.place.accounts.begin_session(user, days=1))

@@ -24,9 +24,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("judge")
     model = folder / "model"
     model.mkdir()
-    save_tiny(model)
-    config = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 1024}))
+    save_tiny(model, context=1024)
     rows = [
         {"group": f"g{group}", "text": f"{'a' * (item % 5)}{item} of {group}", "score": item % 3}
         for group in range(GROUPS)

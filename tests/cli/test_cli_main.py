@@ -14,12 +14,6 @@ from climassay.cli.main import app
 from command_line import run_command
 
 
-def run(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "climassay.cli.main", *arguments], capture_output=True, text=True, check=False, **options
-    )
-
-
 def test_help_imports_nothing_heavy():
     code = (
         "import sys; sys.argv = ['climassay', '--help']\n"
@@ -52,8 +46,14 @@ def test_help_cuts_no_line_and_shows_every_command_once(path):
     assert sorted(listed) == sorted(group.commands)
 
 
-def test_version():
-    assert run("--version").stdout == f"climassay {__version__}\n"
+def test_a_process_prints_the_version_and_ends_with_the_exit_code_of_an_error():
+    def run(*arguments):
+        command = [sys.executable, "-m", "climassay.cli.main", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr.count("\n")
+
+    assert run("--version") == (0, f"climassay {__version__}\n", 0)
+    assert run("prompts", "show", "nothing") == (2, "", 1)
 
 
 def test_shell_completion_knows_the_commands():
@@ -76,13 +76,13 @@ def test_shell_completion_knows_the_commands():
         (["prompts", "show", "nothing"], "no prompt"),
     ],
 )
-def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path, arguments, word):
-    result = run(*arguments, cwd=tmp_path)
-    assert result.returncode == 2
-    assert word in result.stderr
-    assert "Traceback" not in result.stderr
-    assert len(result.stderr.strip().splitlines()) == 1
-    assert result.stdout == ""
+def test_bad_input_gives_one_sentence_and_exit_code_2(tmp_path, monkeypatch, capsys, arguments, word):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run_command(monkeypatch, capsys, *arguments)
+    assert code == 2
+    assert word in err
+    assert len(err.strip().splitlines()) == 1
+    assert out == ""
 
 
 def test_an_interrupt_says_how_to_go_on(monkeypatch, capsys):

@@ -12,14 +12,16 @@ from climassay.models.local.model import LocalModel
 from climassay.models.local.scoring import tokenise_options
 from tiny_models import save_tiny, smollm2
 
-CONTEXT = "Aerosol particles scatter and absorb sunlight and serve as condensation nuclei for cloud droplets. " * 5
+CONTEXT = "Aerosol particles scatter and absorb sunlight and serve as condensation nuclei for cloud droplets. " * 3
 
 
 def ask(text: str, *options: str, prefix: str = "Answer:") -> OptionRequest:
     return OptionRequest((Message("user", text),), options, prefix)
 
 
-def plain_scores(model: LocalModel, request: OptionRequest, layer: int = -1) -> tuple[list[float], np.ndarray]:
+def plain_scores(
+    model: LocalModel, request: OptionRequest, layers: tuple[int, ...] = (-1,)
+) -> tuple[list[float], np.ndarray]:
     """One whole sequence at a time, as a reader of the contract would compute it."""
     tokenizer, network = model.prompts.tokenizer, model.network.model
     prompt = model.render(request.messages, request.assistant_prefix)
@@ -31,7 +33,7 @@ def plain_scores(model: LocalModel, request: OptionRequest, layer: int = -1) -> 
             out = network(tokens, output_hidden_states=True)
         steps = out.logits[0].log_softmax(-1)
         logprobs.append(sum(steps[i - 1, tokens[0, i]].item() for i in range(start, tokens.shape[1])))
-        states.append(out.hidden_states[layer][0, -1].numpy())
+        states.append(np.stack([out.hidden_states[layer][0, -1].numpy() for layer in layers]))
     return logprobs, np.stack(states)
 
 
@@ -56,15 +58,17 @@ def test_scores_of_the_bundled_model_equal_the_plain_computation() -> None:
         assert scores.logprobs == pytest.approx(plain_scores(model, request)[0], rel=1e-5, abs=1e-4)
 
 
-@pytest.mark.parametrize("layer", [0, 7, -2, -1])
-def test_harvested_states_equal_the_plain_computation(layer: int) -> None:
+def test_harvested_states_equal_the_plain_computation() -> None:
     model = smollm2()
     requests = [ask(f"{CONTEXT}\nIs it so?", " yes", " not at all"), ask("Is it so?", " yes", " no", " who knows")]
-    for request, found in zip(requests, model.harvest(requests, layers=(3, layer)), strict=True):
-        logprobs, states = plain_scores(model, request, layer)
+    layers = (3, 0, 7, -2, -1)
+    for request, found in zip(requests, model.harvest(requests, layers=layers), strict=True):
+        logprobs, states = plain_scores(model, request, layers)
         assert found.states.dtype == np.float32
-        assert found.states.shape == (len(request.options), 2, 576)
-        np.testing.assert_allclose(found.states[:, 1], states, atol=2e-4 * np.abs(states).max())
+        assert found.states.shape == (len(request.options), len(layers), 576)
+        for place in range(len(layers)):
+            expected = states[:, place]
+            np.testing.assert_allclose(found.states[:, place], expected, atol=2e-4 * np.abs(expected).max())
         assert found.logprobs == pytest.approx(logprobs, rel=1e-5, abs=1e-4)
 
 

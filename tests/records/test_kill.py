@@ -24,7 +24,7 @@ from climassay.records.queries import iterate_answers
 
 SERVER = Path(__file__).parents[1] / "api_server.py"
 DRIVER = Path(__file__).with_name("killed_driver.py")
-KILLS = 20
+KILLS = 20 if os.environ.get("CLIMASSAY_FAULTS") == "full" else 6
 SEED = 20240607
 
 Asked = tuple[str, str]
@@ -130,7 +130,7 @@ def killed_lives(subject: Subject, folder: Path, needed: int) -> list[Life]:
     lives: list[Life] = []
     while sum(life.killed for life in lives) < KILLS:
         number = len(lives)
-        most = max(1, 2 * needed // KILLS)
+        most = max(1, needed // KILLS)
         early = draw.random() < 0.2
         requests, delay = (0, draw.uniform(0, 1.0)) if early else (draw.randint(1, most), draw.uniform(0, 0.08))
         name = f"life-{number}"

@@ -64,16 +64,18 @@ def test_passwords_that_are_refused(accounts, password):
         accounts.set_password("ada-lovelace", password)
 
 
-def test_a_password_is_kept_as_argon2id_only(accounts, database_url):
+def test_a_password_is_kept_as_argon2id_only(accounts, database_url, quick_hashes, monkeypatch):
     import sqlalchemy as sa
 
+    from climassay.web import passwords
     from climassay.web.account_tables import users
 
+    monkeypatch.setattr(passwords, "hasher", quick_hashes)
     accounts.add("ada")
     accounts.set_password("ada", GOOD)
     with Records(database_url) as records, records.database.read() as connection:
         kept = connection.execute(sa.select(users.c.password)).scalar_one()
-    assert kept.startswith("$argon2id$")
+    assert kept.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
     assert GOOD not in kept
     assert accounts.check_password(" Ada ", GOOD, "here").name == "ada"
     assert accounts.check_password("ada", GOOD + "!", "here") is None

@@ -13,15 +13,6 @@ from web_routes import Site
 PASSWORD = "a long warm summer"
 
 
-@pytest.fixture(autouse=True)
-def quick_hashes(monkeypatch):
-    """Argon2 with its smallest parameters: here nobody tries to turn a hash back."""
-    from argon2 import PasswordHasher
-
-    quick = PasswordHasher(1, 8, 1)
-    monkeypatch.setattr(passwords, "hasher", lambda: quick)
-
-
 @pytest.fixture
 def site(tmp_path):
     opened = Site(tmp_path / "workspace")

@@ -3,9 +3,11 @@
 import errno
 import sys
 from collections.abc import Callable
-from typing import Annotated, ClassVar
+from functools import cache
+from typing import Annotated, Any, ClassVar
 
 import typer
+from typer.main import get_command
 
 from climassay import __version__
 from climassay.cli import (
@@ -141,7 +143,7 @@ def main() -> None:
     So does a package that is not installed, where an extra brings it.
     """
     try:
-        app()
+        _as_click(app)()
     except ClimassayError as error:
         _say(str(error))
         sys.exit(error.exit_code)
@@ -164,6 +166,12 @@ def main() -> None:
             raise
         typer.echo("climassay: interrupted; run the same command again to go on where it stopped.", err=True)
         sys.exit(_INTERRUPTED)
+
+
+@cache
+def _as_click(app: typer.Typer) -> Any:
+    """All commands as click runs them; typer would make them anew at every call."""
+    return get_command(app)
 
 
 def _say(sentence: str) -> None:

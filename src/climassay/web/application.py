@@ -2,13 +2,15 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
@@ -61,12 +63,11 @@ def create_app(place: Place) -> FastAPI:
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        dependencies=[Depends(check_csrf)],
+        routes=_routes(),
     )
     app.state.place = place
     for name in AREAS:
         area = import_module(f"climassay.web.{name}")
-        app.include_router(area.router)
         if hasattr(area, "register"):
             area.register(place)
     app.mount("/static", _Assets(directory=Path(str(files("climassay.web") / "static"))), name="static")
@@ -75,3 +76,12 @@ def create_app(place: Place) -> FastAPI:
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(place.settings.hosts))
     app.add_middleware(SafeHeaders, https=place.settings.https)
     return app
+
+
+@cache
+def _routes() -> list[BaseRoute]:
+    """The routes of all areas, shared by the applications of a process: FastAPI takes 0.3 s to prepare them."""
+    areas = APIRouter(dependencies=[Depends(check_csrf)])
+    for name in AREAS:
+        areas.include_router(import_module(f"climassay.web.{name}").router)
+    return areas.routes

@@ -123,9 +123,12 @@ Source = TypeVar("Source")
 class Listed(Data, Generic[Entry]):
     """A part of a list, in an order that stays."""
 
+    # Of each list's own class pydantic would look for the source in vain, through every module that is loaded.
+    model_config = ConfigDict(use_attribute_docstrings=False)
     items: list[Entry]
-    next: str | int | None = Field(examples=[None])
-    """Value of `after` for the entries behind these; null where there are none."""
+    next: str | int | None = Field(
+        description="Value of `after` for the entries behind these; null where there are none.", examples=[None]
+    )
 
 
 def part_of(
