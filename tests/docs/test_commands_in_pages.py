@@ -39,6 +39,7 @@ def fault(words, *, whole):
     return None
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("page", pages(), ids=page_name)
 def test_the_commands_shown_exist_with_their_options(page):
     faults = []
@@ -50,6 +51,7 @@ def test_the_commands_shown_exist_with_their_options(page):
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("page", pages(), ids=page_name)
 def test_the_commands_named_in_sentences_exist(page):
     faults = [f"{page_name(page)}: {said}" for words in inline_calls(page) if (said := fault(words, whole=False))]

@@ -3,7 +3,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
@@ -85,7 +85,6 @@ def test_intervals_are_those_of_statements_and_repeat_with_the_seed():
     assert twice.points[0].gap_interval == pytest.approx(first.points[0].gap_interval)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 99), st.booleans()), min_size=4, max_size=12))
 def test_auroc_is_the_share_of_pairs_in_order(values):
     rows = [

@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 import xgrammar
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from xgrammar.testing import _is_grammar_accept_string
 
@@ -16,6 +16,8 @@ from climassay.models.contract import GenerationRequest, Message, Sampling
 from climassay.models.local.model import LocalModel
 from climassay.models.local.schema_grammar import schema_grammar
 from tiny_models import save_tiny, smollm2
+
+pytestmark = pytest.mark.model
 
 ENUM = {"enum": ["entailed", "refuted", "not enough information", 'a "quoted" one', "µ²", 3, None]}
 
@@ -108,7 +110,6 @@ def test_every_combination_of_optional_members_is_accepted_in_order() -> None:
     st.lists(st.integers(-7000, 7000), min_size=1, max_size=8),
     st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
 def test_integers_between_bounds(low: int, width: int, values: list[int], exclusive: bool) -> None:
     high = low + width + 2
     names = ("exclusiveMinimum", "exclusiveMaximum") if exclusive else ("minimum", "maximum")
@@ -124,7 +125,6 @@ def test_integers_between_bounds(low: int, width: int, values: list[int], exclus
 @given(
     st.decimals(-50, 50, places=2), st.decimals(0, 60, places=1), st.lists(st.decimals(-130, 130, places=3), max_size=6)
 )
-@settings(max_examples=60, deadline=None)
 def test_numbers_between_bounds(low: Decimal, width: Decimal, values: list[Decimal]) -> None:
     high = low + width
     schema = {"type": "number", "minimum": float(low), "maximum": float(high)}
