@@ -1,8 +1,8 @@
 """What the quick tests must reach: every room of the source, and every command. A pytest plugin.
 
-A room is reached where a quick test lies in its folder or, where there is none, in a file that imports from it; a command
-where a quick test has run it to the end in its own process. A run of all quick tests (``make test``) fails where something
-is not reached.
+A room is reached where a quick test lies in its folder or, where there is none, in a file that imports from it; a
+command where a quick test has run it to the end in its own process. A run of all quick tests (``make test``) fails
+where something is not reached.
 """
 
 from pathlib import Path
