@@ -72,6 +72,8 @@ def may_hold(path: Path, group: str) -> bool:
     text = path.read_text(encoding="utf-8")
     named = _OF_FILE.search(text)
     own = named[1] if named else _by_folder(path)
+    if own == "slow":
+        return False
     if group == QUICK:
         return own not in GROUPS or "mark.core" in text
     words = "|".join((rf"mark\.{group}", *FIXTURES.get(group, ())))
