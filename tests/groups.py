@@ -23,14 +23,16 @@ GROUPS = {
     "docs": "what the documentation shows, followed",
     "faults": "damage, attacks and load: many inputs, one after the other",
 }
-FIXTURES = {
-    "browser": ("visit", "chromium"),
-    "cluster": ("cluster", "address"),
-    "postgres": ("postgres_server", "postgres_database", "postgres_url"),
-}
+FIXTURES = {"browser": {"chromium"}, "cluster": {"cluster"}, "postgres": {"postgres_server"}}
 """Fixtures that bring a group with them."""
+NAMED = {
+    "browser": "visit|chromium",
+    "cluster": "cluster",
+    "postgres": r"postgres_\w+|database_url|place_on|client_of|def \w+\([^)]*\bplace",
+}
+"""What a file calls that needs them."""
 if os.environ.get("CLIMASSAY_TEST_DATABASE") == "postgresql":
-    FIXTURES["postgres"] += ("place_on", "place", "client_of")
+    FIXTURES["postgres"].add("place_on")
 FOLDERS = {"docs": "docs", "faults": "faults"}
 QUICK = "quick"
 TESTS = Path(__file__).parent
@@ -58,7 +60,7 @@ def group_of(item: pytest.Item) -> str | None:
     """The group of a test; None for a test without one."""
     markers = [marker.name for marker in item.iter_markers() if marker.name in GROUPS]
     needed = set(getattr(item, "fixturenames", ()))
-    by_fixture = [group for group, names in FIXTURES.items() if needed.intersection(names)]
+    by_fixture = [group for group, names in FIXTURES.items() if needed & names]
     return next(iter([*markers, *by_fixture]), _by_folder(item.path))
 
 
@@ -76,7 +78,7 @@ def may_hold(path: Path, group: str) -> bool:
         return False
     if group == QUICK:
         return own not in GROUPS or "mark.core" in text
-    words = "|".join((rf"mark\.{group}", *FIXTURES.get(group, ())))
+    words = rf"mark\.{group}|{NAMED[group]}" if group in NAMED else rf"mark\.{group}"
     return own == group or re.search(rf"\b({words})\b", text) is not None
 
 

@@ -114,6 +114,7 @@ def test_the_primers_answers_are_twenty_and_twenty_and_marked_as_ours():
     assert not any(exact_match_normalised([one.reference for one in rows], [one.answer for one in rows]))
 
 
+@pytest.mark.model
 def test_the_bundled_encoder_on_the_primers_answers():
     found = calibrate_window(primer_answers())
     assert [point.window for point in found.points] == list(WINDOWS)
