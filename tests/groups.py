@@ -21,13 +21,14 @@ GROUPS = {
     "model": "a bundled model, or the computing and training of networks",
     "postgres": "a PostgreSQL server; the pages on it, where $CLIMASSAY_TEST_DATABASE is postgresql",
     "docs": "what the documentation shows, followed",
-    "faults": "damage, attacks and load: many inputs, one after the other",
+    "faults": "damage, attacks, load and servers of many manners: many inputs, one after the other",
 }
 FIXTURES = {"browser": {"chromium"}, "cluster": {"cluster"}, "postgres": {"postgres_server"}}
 """Fixtures that bring a group with them."""
 NAMED = {
     "browser": "visit|chromium",
     "cluster": "cluster",
+    "faults": "tour",
     "postgres": r"postgres_\w+|database_url|place_on|client_of|def \w+\([^)]*\bplace",
 }
 """What a file calls that needs them."""
