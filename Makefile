@@ -9,27 +9,37 @@ DEMO_READY := $(VENV)/.ready-demo
 # One thread a test process: two OpenMP threads on two busy cores run slower than one.
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
-.PHONY: demo test test-postgres test-slow test-browser-slowly test-late-threads test-plain-processor faults lint format bench screenshots docs docs-check notebooks audit release-check clean
+PYTEST := $(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n 2 --dist worksteal
+# What takes longer than the quick tests; tests/groups.py says which test belongs where.
+GROUPS := process browser cluster model postgres docs faults
+
+.PHONY: demo test test-all $(GROUPS:%=test-%) test-slow test-browser-slowly test-late-threads test-plain-processor faults lint format bench screenshots docs docs-check notebooks audit release-check clean
 
 demo: $(DEMO_READY)
 	$(BIN)/climassay demo --output demo/report.html
 
+# The quick tests: every room, every command once, a kill, a page in the browser. The plugin of schemathesis, which
+# none of them needs, takes seconds to import.
 test: $(READY)
-	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST) --group=quick -p no:schemathesis
 
-# The pages once more, with everything in PostgreSQL; what does not reach the database is left out.
-test-postgres: $(READY)
-	CLIMASSAY_TEST_DATABASE=postgresql $(TEST_ENVIRONMENT) $(BIN)/python -m pytest tests/web -n 2 --dist loadfile \
-		-k "not browser and not hostile and not load and not schema and not killed and not uploads and not databases"
+# Everything, with as many drawn examples as a test can have.
+test-all: $(READY)
+	HYPOTHESIS_PROFILE=full $(PYTEST)
+
+$(GROUPS:%=test-%): test-%: $(READY)
+	$(PYTEST) --group=$*
+
+# The quick tests of the pages once more, with everything in PostgreSQL.
+test-postgres: export CLIMASSAY_TEST_DATABASE := postgresql
 
 # The pages in a browser that is four times slower: a test that looks at a page before it is there fails.
 test-browser-slowly: $(READY)
-	CLIMASSAY_REQUIRE=browser CLIMASSAY_SLOW_BROWSER=4 $(TEST_ENVIRONMENT) $(BIN)/python -m pytest tests/web tests/test_browser.py \
-		-n 2 --dist loadfile -k "browser"
+	CLIMASSAY_REQUIRE=browser CLIMASSAY_SLOW_BROWSER=4 $(PYTEST) --group=browser
 
 # The tests with threads that are late: a test that looks before something has happened fails. It takes an hour.
 test-late-threads: $(READY)
-	PYTHONPATH=tests $(TEST_ENVIRONMENT) $(BIN)/python -m pytest -p late_threads -n 2 --dist loadfile
+	PYTHONPATH=tests $(PYTEST) -p late_threads
 
 # The tests with the plainest instructions of an Intel or AMD processor, which round otherwise than those that are taken
 # elsewhere: a test that hangs on last digits fails.
@@ -37,11 +47,11 @@ PLAIN_PROCESSOR := ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=Nehalem ONEDNN_
 	MKL_CBWR=COMPATIBLE NPY_DISABLE_CPU_FEATURES="AVX2 FMA3 AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL"
 
 test-plain-processor: $(READY)
-	$(PLAIN_PROCESSOR) $(TEST_ENVIRONMENT) $(BIN)/python -W ignore -m pytest -n 2 --dist loadfile
+	$(PLAIN_PROCESSOR) $(TEST_ENVIRONMENT) $(BIN)/python -W ignore -m pytest -n 2 --dist worksteal
 
 # Damage in full: 500 mutated files a reader, every bad input for every command, more kills.
 faults: $(READY)
-	CLIMASSAY_FAULTS=full $(TEST_ENVIRONMENT) $(BIN)/python -m pytest tests/faults -n 2 --dist load
+	CLIMASSAY_FAULTS=full $(PYTEST) tests/faults
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
@@ -59,7 +69,7 @@ format: $(READY)
 SCREENS := annotate-mcq annotate-cloze-phone annotate-agreement check-live check-verdict library-search results-experiment results-question
 
 screenshots: $(READY)
-	CLIMASSAY_REQUIRE=browser CLIMASSAY_SCREENSHOTS=demo/screenshots $(TEST_ENVIRONMENT) $(BIN)/python -m pytest tests/web -k browser
+	CLIMASSAY_REQUIRE=browser CLIMASSAY_SCREENSHOTS=demo/screenshots $(PYTEST) --group=browser
 	mkdir -p docs/screenshots
 	for name in $(SCREENS); do cp demo/screenshots/$$name.png docs/screenshots/; done
 
@@ -69,7 +79,7 @@ DOCS_READY := $(VENV)/.ready-docs
 docs: $(DOCS_READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
 
-# The tutorials with the bundled model and their outputs; make test follows them with a tiny one in its place.
+# The tutorials with the bundled model and their outputs; make test-docs follows them with a tiny one in its place.
 docs-check: docs
 	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest tests/docs
 	CLIMASSAY_REQUIRE=site $(TEST_ENVIRONMENT) $(BIN)/python -m pytest tests/docs -m slow

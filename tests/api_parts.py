@@ -4,8 +4,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from starlette.testclient import TestClient
-
 from annotated_dataset import DATASET, fill
 from check_parts import SUN, scripted, write_settings
 from check_parts import furnish as furnish_debates
@@ -13,11 +11,8 @@ from climassay.corpus import Collection, read
 from climassay.factcheck import make_claim
 from climassay.factcheck.configuration import load_settings
 from climassay.primer import book_path
-from climassay.web import Place, ServerSettings, create_app
+from climassay.web import Place, ServerSettings
 from climassay.web.access import SESSION_COOKIE
-from climassay.web.api import OPERATIONS
-from climassay.web.api.document import api_document
-from climassay.web.checks.store import checks_of
 from climassay.workspace import Workspace
 from debate_parts import WordEncoder
 from factcheck_transcripts import checked
@@ -103,6 +98,10 @@ class Server:
 @contextmanager
 def serving(folder: Path):
     """A running application over a filled workspace, as a :class:`Server`."""
+    from starlette.testclient import TestClient
+
+    from climassay.web import create_app
+
     place = Place(Workspace.open(folder / "workspace"), ServerSettings(**settings_of(folder)))
     content = furnish(place)
     with TestClient(create_app(place), base_url=ORIGIN, follow_redirects=False) as client:
@@ -132,6 +131,8 @@ def about(*tags):
 
 def finished_check(place, claim=SUN) -> str:
     """A check that has ended with a verdict."""
+    from climassay.web.checks.store import checks_of
+
     checks = checks_of(place)
     settings = load_settings(place.settings.debates[0])
     check = checks.begin(make_claim(claim, source="A columnist"), settings, set_up="two sides", by="annotator")
@@ -150,7 +151,10 @@ def bearer(place, role):
 
 
 def document():
-    """The OpenAPI document."""
+    """The OpenAPI document; what makes it takes seconds to import."""
+    from climassay.web.api import OPERATIONS
+    from climassay.web.api.document import api_document
+
     return api_document(OPERATIONS, ORIGIN)
 
 

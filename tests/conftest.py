@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 
 from required_programs import summary_of_skipped
 
-pytest_plugins = ["browser", "postgres_server", "web_parts"]
+pytest_plugins = ["groups", "reach", "browser", "postgres_server", "web_parts"]
 
 # The user's own database, workspace and configuration are no place for tests.
 for variable in ("CLIMASSAY_DATABASE_URL", "CLIMASSAY_RECORDS", "CLIMASSAY_WORKSPACE"):
@@ -18,11 +18,15 @@ os.environ["CLIMASSAY_DTYPE"] = "float32"
 
 os.environ["CLIMASSAY_CONFIG"] = str(Path(__file__).with_name("no_providers.toml"))
 
-# The same examples in every run, so that a change is judged by what it changed; the other profile looks for new ones.
+# The same examples in every run, so that a change is judged by what it changed: few, or as many as make test-all draws;
+# the last profile looks for new ones. A test sets a number of its own only where an example takes long.
 # No deadlines, and no check of how fast examples come: that says more about what else the machine is doing.
-settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("search", max_examples=2000, deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+settings.register_profile(
+    "few", max_examples=20, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("full", settings.get_profile("few"), max_examples=100)
+settings.register_profile("search", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "few"))
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -110,7 +110,7 @@ def postgres_url(postgres_server, postgres_database):
     return postgres_server.url(postgres_database)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def database_url(request, tmp_path):
     """URL of an empty database, on SQLite and on PostgreSQL in turn."""
     if request.param == "sqlite":

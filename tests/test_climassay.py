@@ -101,6 +101,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("examples")
 
 
+@pytest.mark.model
 @pytest.mark.parametrize("name", FAST)
 def test_the_examples_in_docstrings_run(name, folder):
     given = {"add_documents": climassay.add_documents}

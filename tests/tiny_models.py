@@ -5,12 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from climassay.models.contract import OpenWeights
-from climassay.models.local.model import LocalModel
-
-torch.set_num_threads(1)  # more only wait for each other on models as small as these
 
 SIZES = {
     "vocab_size": 300,
@@ -21,6 +16,14 @@ SIZES = {
     "max_position_embeddings": 256,
 }
 GROUPED = {"num_key_value_heads": 2, "head_dim": 8}
+
+
+def _torch() -> Any:
+    """Torch, imported where a test needs it, on one thread: more only wait for each other on models this small."""
+    import torch
+
+    torch.set_num_threads(1)
+    return torch
 
 
 def _configs() -> dict[str, Any]:
@@ -57,7 +60,7 @@ def tiny(architecture: str) -> Any:
     """A random model; weights large enough that a wrong mask or position shows."""
     from transformers import AutoModelForCausalLM
 
-    torch.manual_seed(1)
+    _torch().manual_seed(1)
     model = AutoModelForCausalLM.from_config(_configs()[architecture])
     return _shaken(model)
 
@@ -67,12 +70,12 @@ def tiny_recurrent() -> Any:
     """A model without attention."""
     from transformers import MambaConfig, MambaForCausalLM
 
-    torch.manual_seed(1)
+    _torch().manual_seed(1)
     return _shaken(MambaForCausalLM(MambaConfig(vocab_size=300, hidden_size=32, num_hidden_layers=2, state_size=8)))
 
 
 def _shaken(model: Any) -> Any:
-    with torch.no_grad():
+    with _torch().no_grad():
         for weight in model.parameters():
             if weight.ndim > 1:
                 weight.normal_(0, 0.25)
@@ -82,6 +85,9 @@ def _shaken(model: Any) -> Any:
 @functools.cache
 def smollm2() -> OpenWeights:
     """The bundled model, loaded once for all tests of a process."""
+    from climassay.models.local.model import LocalModel
+
+    _torch()
     return LocalModel("local:smollm2")
 
 
@@ -91,6 +97,7 @@ def save_tiny(
     """Save a random Llama with a byte-level tokenizer of 300 tokens."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
+    torch = _torch()
     torch.manual_seed(seed)
     sizes = SIZES | {"max_position_embeddings": context}
     config = LlamaConfig(**sizes, num_key_value_heads=2, bos_token_id=0, eos_token_id=1, pad_token_id=1)

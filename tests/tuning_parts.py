@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import torch
-
 from climassay.models.contract import Message
 from climassay.tuning import ChatData, ChatExample, TextData, TextDocument, TuningConfig
 from tiny_models import save_tiny
@@ -48,6 +46,7 @@ def small(**values) -> TuningConfig:
 
 def save_shaken(folder: Path, seed: int = 0) -> Path:
     """Save a random Llama whose weights are large enough that it has strong opinions, which can be changed."""
+    import torch
     from safetensors.torch import load_file, save_file
 
     save_tiny(folder, seed=seed, chat_template=CHATML)

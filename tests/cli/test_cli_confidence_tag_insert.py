@@ -53,6 +53,7 @@ def test_a_model_behind_a_server_shows_no_states(monkeypatch, capsys, known):
     assert "Traceback" not in err + out
 
 
+@pytest.mark.model
 def test_a_pointwise_probe_on_states_is_trained_and_used(monkeypatch, capsys, tmp_path, known):
     model = f"local:{save_tiny(tmp_path / 'tiny')}"
     output = tmp_path / "states.safetensors"

@@ -16,7 +16,12 @@ from command_line import run_command
 from planted_statements import NoisyTopicEncoder, planted, statement
 from scripted_model import ScriptedModel
 
-pytest.importorskip("bertopic", reason="needs the extra topics")
+pytestmark = pytest.mark.model
+
+
+@pytest.fixture(autouse=True)
+def _bertopic():
+    pytest.importorskip("bertopic", reason="needs the extra topics")
 
 
 @pytest.fixture
@@ -33,6 +38,7 @@ def run(monkeypatch, capsys):
     return lambda *arguments: run_command(monkeypatch, capsys, "confidence", *arguments)
 
 
+@pytest.mark.core
 def test_topics_then_a_report(place, run):
     statements, topics, names = place / "s.jsonl", place / "t.json", place / "names.toml"
     code, out, _ = run("topics", statements, "-o", topics, "--topics", 4, "--words-only", "--names", names, "--json")

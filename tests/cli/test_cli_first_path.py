@@ -35,6 +35,7 @@ def book(tmp_path_factory):
     return file
 
 
+@pytest.mark.model
 def test_from_a_book_to_an_answer_and_a_score(climassay, book, tmp_path):
     code, out, _ = climassay("corpus", "add", "heat", str(book), "--json")
     assert code == 0, out

@@ -337,6 +337,7 @@ def test_other_mistakes(climassay, table, probe, tmp_path, model):
         assert sentence in " ".join(err.split()), arguments
 
 
+@pytest.mark.model
 def test_the_bundled_model_learns_to_tell_the_summaries_apart(climassay, table, monkeypatch):
     # Where the converted model is; --no-cache keeps the activations out of there.
     monkeypatch.delenv("CLIMASSAY_CACHE")

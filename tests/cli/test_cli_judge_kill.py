@@ -13,6 +13,8 @@ from command_line import run_command
 from killed_process import START, assert_same, kill_when
 from tiny_models import save_tiny
 
+pytestmark = pytest.mark.process
+
 GROUPS, ITEMS = 5, 8
 REQUESTS = GROUPS * ITEMS * (ITEMS - 1)
 """Of either method: all ordered pairs. More than one shard of activations."""

@@ -136,6 +136,7 @@ def test_a_call_by_a_models_name_keeps_what_it_can_do(tmp_path, monkeypatch):
     assert (tmp_path / FILE_NAME).is_file()
 
 
+@pytest.mark.model
 def test_models_of_the_web_pages_are_loaded_with_the_commands_options(tmp_path, monkeypatch, capsys):
     limits = []
 

@@ -6,6 +6,7 @@ import subprocess
 import urllib.request
 
 import pytest
+from starlette.testclient import TestClient
 
 from command_line import run_command
 from killed_process import START
@@ -63,6 +64,18 @@ def test_a_port_in_use_is_said_before_anything_is_loaded(monkeypatch, capsys, tm
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_link_leads_into_the_application_that_is_served(monkeypatch, capsys, tmp_path):
+    served = []
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: served.append(server.config.app))
+    code, out, _ = run_command(monkeypatch, capsys, "serve", "--port", "0", "--json", "-w", str(tmp_path))
+    assert code == 0
+    told = json.loads(out)
+    [app] = served
+    page = TestClient(app, base_url=told["address"]).get(told["link"]).text
+    assert "signs you in once as <strong>admin</strong>" in page
+
+
+@pytest.mark.process
 def test_a_fresh_workspace_is_served_at_once_with_a_link(tmp_path):
     command = [*START, "serve", "--port", "0", "--json"]
     server = subprocess.Popen(

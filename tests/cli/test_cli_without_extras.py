@@ -14,6 +14,8 @@ from api_server import ApiServer
 from climassay.corpus import list_collections, open_or_create, read
 from climassay.workspace import Workspace
 
+pytestmark = pytest.mark.process
+
 ONLY_WITH_LOCAL = ("huggingface_hub",)
 """Comes with the packages of [local] and with nothing else."""
 SCRIPT = Path(__file__).parents[1] / "without_packages.py"

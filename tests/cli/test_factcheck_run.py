@@ -142,6 +142,7 @@ def test_a_dry_run_says_what_it_would_take_and_asks_nothing_for_the_records(clim
 # ------------------------------------------------------------------------------------------------ resumed
 
 
+@pytest.mark.process
 def test_a_killed_run_goes_on_where_it_stopped(climassay, claims, workspace, model, tmp_path):
     def run(place):
         code, out, err = climassay(*command(claims, place, model, *options))

@@ -2,7 +2,6 @@
 
 import json
 
-import lancedb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -213,6 +212,8 @@ def test_a_missing_collection_is_told_with_those_that_are_there(tmp_path, collec
 
 
 def test_a_foreign_table_is_told_and_not_listed(tmp_path, collection):
+    import lancedb
+
     lancedb.connect(str(tmp_path)).create_table("foreign", pa.table({"x": [1]}))
     with pytest.raises(InputError, match="was not made by this version"):
         Collection.open(tmp_path, "foreign")
@@ -223,6 +224,8 @@ def test_a_later_layout_is_told(tmp_path, collection):
     schema = collection._table.schema
     settings = json.loads(schema.metadata[METADATA_KEY]) | {"format": 99}
     later = schema.with_metadata({METADATA_KEY: json.dumps(settings)})
+    import lancedb
+
     lancedb.connect(str(tmp_path)).create_table("later", schema=later)
     with pytest.raises(InputError, match="has layout 99"):
         Collection.open(tmp_path, "later")

@@ -7,11 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from climassay.corpus.collection import Collection
 from climassay.errors import InputError
 
 sys.path.insert(0, str(Path(__file__).parent))
 from adding_driver import CHUNK, NAME, PARAGRAPHS, document
+
+pytestmark = pytest.mark.process
 
 DRIVER = Path(__file__).with_name("adding_driver.py")
 DOCUMENTS = 6

@@ -28,6 +28,8 @@ from faults.long_commands import DEBATE, EXPERIMENT, environment
 from killed_process import START, kill_when
 from patience import until
 
+pytestmark = pytest.mark.cluster
+
 if importlib.util.find_spec("ray") is None:
     pytest.skip("Ray is not installed (the extra ray brings it)", allow_module_level=True)
 

@@ -33,6 +33,8 @@ from distant_model import WantedDistant, asked
 from patience import until
 from tiny_models import save_tiny
 
+pytestmark = pytest.mark.cluster
+
 if importlib.util.find_spec("ray") is None:
     pytest.skip("Ray is not installed (the extra ray brings it)", allow_module_level=True)
 

@@ -24,6 +24,7 @@ GUIDES = [page for page in pages() if page.parent.name not in ("tutorials", "how
 """The pages that are not followed step by step (test_tutorials.py)."""
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("page", pages(), ids=page_name)
 def test_the_commands_shown_exist_with_their_options(page):
     faults = []
@@ -35,6 +36,7 @@ def test_the_commands_shown_exist_with_their_options(page):
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("page", pages(), ids=page_name)
 def test_the_commands_named_in_sentences_exist(page):
     faults = [f"{page_name(page)}: {said}" for words in inline_calls(page) if (said := fault(words, whole=False))]

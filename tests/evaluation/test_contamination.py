@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
@@ -99,7 +99,6 @@ ALPHABET = st.sampled_from("abc")
 TEXTS = st.lists(st.lists(ALPHABET, max_size=25).map(" ".join), min_size=1, max_size=4)
 
 
-@settings(max_examples=80)
 @given(st.lists(ALPHABET, min_size=1, max_size=12).map(" ".join), TEXTS, st.integers(4, 6))
 def test_runs_and_coverage_are_those_of_trying_everything(asked, texts, n):
     given_question = Question("q", "freeform", asked, "z")

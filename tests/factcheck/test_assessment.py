@@ -4,7 +4,7 @@ import math
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.factcheck.assessment import (
@@ -194,7 +194,6 @@ def test_a_failed_explanation_is_an_error():
 LOGS = st.floats(-1e6, 0)
 
 
-@settings(deadline=None)
 @given(st.data(), st.sampled_from(list(SCALES.values())), st.booleans(), st.booleans(), st.booleans())
 def test_any_scores_lead_to_a_legal_verdict(data, scale, calibrated, verdict_first, gate):
     def answer(ask):

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -202,7 +202,6 @@ def is_legal(found, one):
     )
 
 
-@settings(deadline=None)
 @given(INTERVIEWS, st.data(), st.booleans())
 def test_every_answer_under_the_schema_is_a_legal_assessment(one, data, verdict_first):
     schema = answer_schema(one, Manner("schema", verdict_first))
@@ -213,7 +212,6 @@ def test_every_answer_under_the_schema_is_a_legal_assessment(one, data, verdict_
     assert found.verdict is not None
 
 
-@settings(deadline=None)
 @given(INTERVIEWS, st.data())
 def test_no_answer_against_the_schema_becomes_an_illegal_assessment(one, data):
     answer = data.draw(instances(answer_schema(one, Manner("schema"))))

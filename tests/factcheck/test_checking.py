@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
@@ -227,7 +227,6 @@ def table():
 
 
 @given(st.lists(st.sampled_from([SUN, ICE, COW]), min_size=2, max_size=5), st.integers(1, 4))
-@settings(max_examples=30, deadline=None)
 def test_a_debate_is_the_same_alone_and_beside_others(table, claims, at_once):
     at_table, company, alone = table
     beside = debates(at_table, company, claims, at_once)

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
@@ -135,7 +135,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, content):
         read_claims(path)
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), max_size=12), min_size=1, max_size=5))
 def test_every_row_becomes_a_claim_or_is_named(tmp_path_factory, texts):
     path = tmp_path_factory.mktemp("claims") / "claims.jsonl"

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from climassay.errors import InputError
 from climassay.factcheck.configuration import DebateSettings
@@ -29,7 +29,7 @@ def again(event):
     return event_from_data(kind, json.loads(json.dumps(data, allow_nan=False)))
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=15)
 @given(transcripts())
 def test_any_event_comes_back_as_it_was(transcript):
     for event in events_of(transcript):

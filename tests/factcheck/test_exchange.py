@@ -1,7 +1,7 @@
 """Answering what debates ask: in order, in few calls, content-free prompts once, and failures where they belong."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import ModelError
@@ -50,7 +50,6 @@ KINDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(deadline=None)
 @given(st.lists(KINDS, max_size=14))
 def test_answers_stand_in_the_order_of_the_asks_whatever_is_mixed(asks):
     shelf = Shelf("shelf", "The arctic ice melts.", "All cows graze.")

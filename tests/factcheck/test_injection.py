@@ -255,6 +255,7 @@ def special_ids(model, messages, prefix=""):
     return [token for token in model.prompts.encode(model.render(messages, prefix)) if token in known]
 
 
+@pytest.mark.model
 @TEXTS
 def test_no_control_token_of_the_bundled_model_comes_from_a_message(text):
     model = smollm2()
@@ -266,6 +267,7 @@ def test_no_control_token_of_the_bundled_model_comes_from_a_message(text):
     assert model.prompts.encode_all([rendered]) == [model.prompts.encode(rendered)]
 
 
+@pytest.mark.model
 def test_the_bundled_model_reads_a_spelled_out_control_token_as_one_where_nobody_takes_care():
     """The ground of the test above: to a tokenizer what a template writes and what a claim spells out are one."""
     tokenizer = smollm2().prompts.tokenizer

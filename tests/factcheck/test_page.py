@@ -3,7 +3,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
@@ -253,7 +253,6 @@ def test_nothing_that_people_or_models_write_becomes_markup():
     assert not [link for link in page.links if not link.startswith("#")]
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(transcripts())
 def test_any_transcript_makes_a_page_whose_links_lead_somewhere(transcript):
     page = page_of(transcript)

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.factcheck import retrieval
@@ -220,7 +220,6 @@ def test_a_passage_cannot_pass_for_another_line_of_the_prompt():
     assert lines[-1] == "Grade all passages, 1 to 2."
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sampled_from([ICE, SEA, COW, SUN]), min_size=1, max_size=4, unique=True),
     st.lists(st.sampled_from(["ice melts", "sea", "cows", "sun"]), max_size=3),

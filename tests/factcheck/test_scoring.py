@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
@@ -248,7 +248,6 @@ ROWS = st.lists(st.tuples(VERDICTS, st.one_of(VERDICTS, st.none())), min_size=1,
 
 
 @given(ROWS, st.sampled_from([None, 2]))
-@settings(max_examples=60, deadline=None)
 def test_values_are_those_of_sklearn(rows, classes):
     from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
@@ -265,7 +264,6 @@ def test_values_are_those_of_sklearn(rows, classes):
 
 
 @given(ROWS, st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
 def test_what_holds_for_any_verdicts(rows, shuffling):
     scores = score(*zip(*rows, strict=True), claims=[f"claim {row}" for row in range(len(rows))])
     scored = scores.rows

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.collection import Collection
@@ -137,7 +137,6 @@ def test_several_collections_take_turns():
     assert fewer == some[:2]
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["ice", "sea", "cow"]), min_size=1, max_size=6),
     st.integers(1, 4),

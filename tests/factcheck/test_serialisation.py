@@ -3,14 +3,13 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from climassay.errors import InputError
 from climassay.factcheck.serialisation import as_data, from_data
 from factcheck_transcripts import full_transcript, transcripts, unchecked
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(transcripts())
 def test_any_transcript_comes_back_as_it_was(transcript):
     text = json.dumps(as_data(transcript), allow_nan=False)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK
 from climassay.factcheck.shown import as_shown
@@ -13,7 +13,6 @@ from factcheck_transcripts import SURE, checked, full_transcript, sentence, tran
 UNBORNE = checked("It warms.", ({"IPCC": "correct"}, "correct"), share=0.86, explanation=(sentence("I know."),))
 
 
-@settings(max_examples=60, deadline=None)
 @given(transcripts())
 def test_whatever_is_shown_as_a_verdict_rests_on_a_passage_and_contradicts_no_likelihood(transcript):
     shown = as_shown(transcript, CLIMATE_FEEDBACK)

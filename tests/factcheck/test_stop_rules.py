@@ -8,7 +8,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.factcheck.scales import BINARY, CLIMATE_FEEDBACK, CLIMATE_FEVER, SCALES
@@ -529,7 +529,6 @@ VIEWS = st.builds(
 )
 
 
-@settings(max_examples=20, deadline=None)
 @given(
     plans=st.fixed_dictionaries(
         {name: st.lists(VIEWS, min_size=1, max_size=3) for name in ("Physical", "Ice", "mediator")}

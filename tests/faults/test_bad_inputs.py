@@ -127,6 +127,7 @@ def test_a_bad_input_is_refused_in_one_sentence(name, number, place, tmp_path, m
             json.loads(out)
 
 
+@pytest.mark.core
 def test_every_command_is_known_to_these_tests():
     commands = {name for name, _ in walk()}
     unknown = commands - set(READS) - set(WITHOUT_FILES)

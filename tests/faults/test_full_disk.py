@@ -1,8 +1,8 @@
 """A disk that fills up under every command that writes: one sentence, and what was there before is as it was.
 
 Where a file system in memory may be mounted, it is one with a few kilobytes left; else no file may grow beyond a few.
-``make test`` tries some commands; ``make faults`` every option that names a file to write, and workspaces that fill up
-under every long command.
+``make test-faults`` tries some commands; ``make faults`` every option that names a file to write, and workspaces that
+fill up under every long command.
 """
 
 import contextlib

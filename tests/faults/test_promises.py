@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
@@ -14,6 +16,7 @@ def rows():
     return [row for row in cells if not row[0].startswith(("promise", "what went wrong", "what could go wrong"))]
 
 
+@pytest.mark.core
 def test_every_promise_names_tests_that_exist():
     promises = rows()
     assert len(promises) >= 20
@@ -25,6 +28,7 @@ def test_every_promise_names_tests_that_exist():
             assert not test or f"def {test}(" in text, f"{file} has no {test}"
 
 
+@pytest.mark.core
 def test_every_test_of_faults_is_named():
     page = PAGE.read_text(encoding="utf-8")
     for file in sorted(Path(__file__).parent.glob("test_*.py")):

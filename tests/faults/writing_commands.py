@@ -161,7 +161,7 @@ SMALL = (
     "confidence extract --output", "publish --output", "prompts export folder", "generate init file",
     "evaluate init file",
 )  # fmt: skip
-"""What ``make test`` tries; ``make faults`` tries all."""
+"""What ``make test-faults`` tries; ``make faults`` tries all."""
 
 ELSEWHERE = {
     "demo --output": "minutes of work, and the same writer as every other page",

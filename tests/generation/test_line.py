@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus import Passage
@@ -178,7 +178,6 @@ def test_repetitions_are_rejected_also_across_runs(store):
     assert report.counts[Stream("cloze", "base")].rejected["near-duplicate"] > 0
 
 
-@settings(max_examples=30, deadline=None)
 @given(die_after=st.integers(0, 30), fault=st.integers(2, 5))
 def test_a_killed_line_goes_on_as_if_it_had_never_stopped(tmp_path_factory, die_after, fault):
     def faulty(draft):

@@ -74,6 +74,7 @@ def test_the_order_does_not_depend_on_what_was_asked_before(group, sampler):
     assert list(reversed(drawn(again, "mcq/base", "id-Alpha", reversed(range(60))))) == base
 
 
+@pytest.mark.process
 def test_another_process_draws_the_same(group, sampler, tmp_path):
     script = tmp_path / "draw.py"
     script.write_text(

@@ -1,6 +1,7 @@
 """The provider, the tasks and the scorers, run by Inspect itself."""
 
 import math
+from importlib.util import find_spec
 
 import pytest
 
@@ -9,12 +10,13 @@ from climassay.integrations import publish_benchmark
 from climassay.models.contract import Completion, Message, Sampling
 from published_sample import Listener, sample, write_sample
 
-inspect_ai = pytest.importorskip("inspect_ai")
+pytestmark = pytest.mark.skipif(find_spec("inspect_ai") is None, reason="needs the extra inspect")
 
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
     """Runs a task with one of our models behind the provider."""
+    import inspect_ai
     from inspect_ai.model import get_model
 
     def evaluate(task, model, **options):

@@ -11,6 +11,8 @@ from climassay.primer import gold_questions
 from published_sample import Listener, sample, write_sample
 from tiny_models import smollm2
 
+pytestmark = pytest.mark.model
+
 pytest.importorskip("inspect_ai")
 pytest.importorskip("lm_eval")
 

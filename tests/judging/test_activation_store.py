@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
@@ -32,7 +32,6 @@ def filled(folder: Path, *, shards: int = 3) -> Section:
     return section
 
 
-@settings(max_examples=25, deadline=None)
 @given(order=st.lists(st.integers(0, 14), min_size=1, max_size=30))
 def test_rows_come_back_in_any_order_and_as_often_as_asked(
     tmp_path_factory: pytest.TempPathFactory, order: list[int]
@@ -153,6 +152,7 @@ def test_a_part_left_by_a_killed_process_is_not_seen(tmp_path: Path) -> None:
         assert len(ActivationStore(tmp_path).section(SETTING)) == len(section)
 
 
+@pytest.mark.process
 def test_what_another_process_wrote_is_seen_after_a_refresh(tmp_path: Path) -> None:
     first = ActivationStore(tmp_path).section(SETTING)
     second = filled(tmp_path, shards=2)

@@ -14,6 +14,8 @@ from climassay.judging.quality import quality
 from climassay.models.contract import Message, OptionRequest
 from tiny_models import smollm2
 
+pytestmark = pytest.mark.model
+
 STATES = 30
 WIDTH = 576
 TEXTS = ("Ice melts.", "The ocean warms and its level rises, year after year.", "Rain.", "Heat waves grow longer.")

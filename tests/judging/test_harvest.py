@@ -9,7 +9,6 @@ from climassay.errors import InputError
 from climassay.judging.activation_store import ActivationStore
 from climassay.judging.harvest import Harvest, _pieces, harvest
 from climassay.models.contract import Message, OptionRequest
-from climassay.models.local.model import LocalModel
 from counting_model import CountingModel, ask, expected_states, texts_of
 from tiny_models import save_tiny
 from writing_process import Shout
@@ -136,7 +135,10 @@ def test_half_precision_gives_the_same_when_it_is_computed_and_when_it_is_served
     np.testing.assert_allclose(second.states, expected_states(texts_of(9)), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.model
 def test_a_local_model_is_harvested_as_it_harvests_itself(tmp_path: Path) -> None:
+    from climassay.models.local.model import LocalModel
+
     model = LocalModel(f"local:{save_tiny(tmp_path / 'model')}", device="cpu")
     requests = [
         OptionRequest((Message("user", f"ice {first} or {second}"),), (" a", " b"), "it is")

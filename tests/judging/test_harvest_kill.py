@@ -14,6 +14,8 @@ from climassay.judging.activation_store import ActivationStore, Setting
 from climassay.judging.harvest import harvest
 from counting_model import CountingModel, ask, expected_states, texts_of
 
+pytestmark = pytest.mark.process
+
 COUNT, SHARD = 120, 6
 
 

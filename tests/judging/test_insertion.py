@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
@@ -135,7 +135,6 @@ def test_samples_are_drawn_without_replacement_seeded_and_no_more_than_there_are
     assert insert(lambda chosen: np.zeros(len(chosen)), *scale(3, anchors=4)).comparisons == 4
 
 
-@settings(max_examples=30)
 @given(st.integers(1, 9), st.integers(0, 50), st.sampled_from(["band", "three-way"]))
 def test_many_items_together_equal_items_alone_in_one_call_a_step(size, seed, mode):
     generator = np.random.default_rng(seed)

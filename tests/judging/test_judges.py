@@ -4,6 +4,8 @@ from climassay.judging.judges import layer_choices, layers_of
 from planted_model import PlantedModel
 from tiny_models import smollm2
 
+pytestmark = pytest.mark.model
+
 
 def test_layers_to_choose_among_lie_in_the_upper_half_and_end_with_the_last() -> None:
     assert layer_choices(smollm2(), ()) == ((16,), (20,), (24,), (-1,))

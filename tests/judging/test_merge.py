@@ -3,7 +3,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.judging.beam import merge_beam
@@ -135,7 +135,6 @@ def test_exact_equals_unlimited_beam_on_long_lists_with_a_threshold(score):
         assert exact.log_likelihood == pytest.approx(beam.log_likelihood)
 
 
-@settings(max_examples=60)
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 10_000), st.sampled_from([0.0, 0.5, 0.65]))
 def test_exact_asks_only_cells_that_a_live_path_reaches(left, right, seed, threshold):
     log_odds = preferences(left + right, seed, spread=0.5)

@@ -152,6 +152,7 @@ def test_what_cannot_be_compared_is_told() -> None:
         quality("own")
 
 
+@pytest.mark.model
 def test_zero_shot_contrast_is_what_the_models_own_answers_say() -> None:
     """The answer logits of the harvest equal those of scoring the same prompts."""
     questions = Questions(quality("text", "relevance"))
@@ -163,6 +164,7 @@ def test_zero_shot_contrast_is_what_the_models_own_answers_say() -> None:
     assert not judged.failed.any()
 
 
+@pytest.mark.model
 def test_probes_are_antisymmetric_and_read_the_layers_they_were_fitted_on() -> None:
     questions = Questions(quality("text", "relevance"))
     harvester = Harvester(smollm2(), questions, layers=(5, 16, -1))
@@ -187,6 +189,7 @@ def test_probes_are_antisymmetric_and_read_the_layers_they_were_fitted_on() -> N
     assert harvester.cost.tokens_computed < harvester.cost.tokens_two_pass / 2
 
 
+@pytest.mark.model
 def test_an_item_too_long_for_the_model_fails_alone() -> None:
     items = [*ITEMS, Item("long", "word " * 9000, SOURCE, "g", 0.0)]
     pairs = np.array([[0, 1], [0, 3]])

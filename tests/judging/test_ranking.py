@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
@@ -33,7 +33,6 @@ def numbered(values, group="g"):
     return [Item(f"{group}{n}", f"text {n} {value}", "", group) for n, value in enumerate(values)]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.integers(-20, 20), min_size=1, max_size=12, unique=True), st.sampled_from(["exact", "greedy", "fitted"])
 )

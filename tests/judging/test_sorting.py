@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
@@ -34,7 +34,6 @@ def tau(quality, order):
     return kendalltau(-quality[list(order)], np.arange(len(order))).statistic
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 30), st.integers(0, 1000), st.sampled_from(METHODS), st.sampled_from(["mean", "sum"]))
 def test_an_order_is_a_permutation_and_no_pair_is_asked_twice(n, seed, method, score):
     batches = []
@@ -48,7 +47,6 @@ def test_an_order_is_a_permutation_and_no_pair_is_asked_twice(n, seed, method, s
     assert ranking.method == method
 
 
-@settings(max_examples=40)
 @given(st.permutations(range(20)), st.sampled_from(METHODS), st.integers(0, 100))
 def test_transitive_preferences_give_the_same_order_from_any_start(quality, method, seed):
     values = np.array(quality, dtype=float) * 3
@@ -95,7 +93,6 @@ def test_the_published_score_does_not_recover_a_planted_order(method):
     assert 0.8 < tau(quality, order) < 0.95
 
 
-@settings(max_examples=40)
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=30, unique=True), st.integers(0, 100))
 def test_all_pairs_orders_any_transitive_preferences_in_one_batch_a_level(quality, seed):
     values = np.array(quality)

@@ -79,6 +79,7 @@ def test_the_prompt_can_be_the_users_own():
     assert model.asked[0].assistant_prefix == "It"
 
 
+@pytest.mark.model
 def test_the_bundled_model_gives_probabilities():
     model = smollm2()
     scorer: Entailment = PromptedEntailment(model)

@@ -5,6 +5,8 @@ from climassay.metrics import load_entailment
 from climassay.metrics.entailment_classifier import label_places
 from climassay.models.bundled import bundled_path
 
+pytestmark = pytest.mark.model
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

@@ -126,6 +126,7 @@ def test_a_scorer_without_relations_gives_its_probability():
     assert supports(Plain(), [("a", "b")]) == [0.4]
 
 
+@pytest.mark.model
 def test_the_bundled_model_as_judge():
     (found,) = factual_accuracies(["Warm water expands."], ["Water expands when heated."], PromptedSupport(smollm2()))
     assert 0 < found < 1

@@ -3,7 +3,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
@@ -85,7 +85,6 @@ def test_intervals_are_those_of_statements_and_repeat_with_the_seed():
     assert twice.points[0].gap_interval == pytest.approx(first.points[0].gap_interval)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 99), st.booleans()), min_size=4, max_size=12))
 def test_auroc_is_the_share_of_pairs_in_order(values):
     rows = [
@@ -115,6 +114,7 @@ def test_the_primers_answers_are_twenty_and_twenty_and_marked_as_ours():
     assert not any(exact_match_normalised([one.reference for one in rows], [one.answer for one in rows]))
 
 
+@pytest.mark.model
 def test_the_bundled_encoder_on_the_primers_answers():
     found = calibrate_window(primer_answers())
     assert [point.window for point in found.points] == list(WINDOWS)

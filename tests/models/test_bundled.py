@@ -16,6 +16,8 @@ from climassay.models.gguf_conversion import converted_folder
 from killed_process import kill_when
 from patience import PATIENCE
 
+pytestmark = pytest.mark.model
+
 ROOT = Path(__file__).resolve().parents[2]
 SMOLLM2 = BUNDLED["smollm2"]
 DIGEST = SMOLLM2.digests[SMOLLM2.path]

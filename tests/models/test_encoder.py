@@ -21,6 +21,8 @@ from climassay.models.encoder_onnx import WINDOW_TOKENS, BertEncoder, windows
 from climassay.models.encoder_torch import SentenceTransformerEncoder
 from climassay.primer import book_path
 
+pytestmark = pytest.mark.model
+
 TEXTS = (
     "Aerosols scatter sunlight and so cool the surface below them.",
     "The ocean takes up more than nine tenths of the heat that the Earth gains.",

@@ -17,6 +17,8 @@ from climassay.models.local.model import LocalModel
 from climassay.models.local.schema_grammar import schema_grammar
 from tiny_models import save_tiny, smollm2
 
+pytestmark = pytest.mark.model
+
 ENUM = {"enum": ["entailed", "refuted", "not enough information", 'a "quoted" one', "µ²", 3, None]}
 
 

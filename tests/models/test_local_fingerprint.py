@@ -10,6 +10,8 @@ from climassay.models.file_digest import file_digest, is_remembered
 from climassay.models.local.loading import load_local
 from tiny_models import save_tiny, save_tokenizer
 
+pytestmark = pytest.mark.model
+
 TEMPLATE = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant] "
 
 

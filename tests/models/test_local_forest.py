@@ -1,8 +1,11 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.models.local.forest import Forest, Step, common_length
 from climassay.models.local.reading import columns
+
+pytestmark = pytest.mark.model
 
 tokens = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 

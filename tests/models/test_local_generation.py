@@ -12,6 +12,8 @@ from climassay.models.local.sampling import Draw, draw_tokens
 from debate_workspaces import make_model
 from tiny_models import save_tiny, smollm2
 
+pytestmark = pytest.mark.model
+
 PROMPTS = (
     "Name a greenhouse gas.",
     "What is the capital of France?",

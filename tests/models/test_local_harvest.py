@@ -15,6 +15,8 @@ from climassay.models.local.reading import Reader
 from climassay.models.local.scoring import TokenisedOptions, read_options
 from tiny_models import ARCHITECTURES, save_tiny, save_tokenizer, smollm2, tiny, tiny_recurrent
 
+pytestmark = pytest.mark.model
+
 ITEMS = ("ice melts", "ice is lost by melting", "seas rise", "it is")
 ARTICLE = "Of late ice has been melting and the level of the sea rises."
 

@@ -11,6 +11,8 @@ from climassay.models.local.model import LocalModel
 from climassay.models.threads import _candidates, choose_threads
 from tiny_models import save_tiny, smollm2
 
+pytestmark = pytest.mark.model
+
 
 def test_a_model_that_is_only_a_pickle_is_refused_unread(tmp_path: Path) -> None:
     folder = save_tiny(tmp_path)

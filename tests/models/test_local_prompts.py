@@ -12,6 +12,8 @@ from climassay.models.contract import Message
 from climassay.models.local.prompts import PromptFormat
 from tiny_models import save_tokenizer, smollm2
 
+pytestmark = pytest.mark.model
+
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
 )

@@ -13,6 +13,8 @@ from climassay.models.local.rows import PlainRows, SharedRows, rows_for
 from climassay.models.local.scoring import OptionReadings, TokenisedOptions, read_options
 from tiny_models import ARCHITECTURES, tiny, tiny_recurrent
 
+pytestmark = pytest.mark.model
+
 LAYERS = (0, 1, -2, -1)
 
 

@@ -12,6 +12,8 @@ from climassay.models.local.model import LocalModel
 from climassay.models.local.scoring import tokenise_options
 from tiny_models import save_tiny, smollm2
 
+pytestmark = pytest.mark.model
+
 CONTEXT = "Aerosol particles scatter and absorb sunlight and serve as condensation nuclei for cloud droplets. " * 3
 
 

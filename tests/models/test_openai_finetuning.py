@@ -238,6 +238,7 @@ fine_tune("small", Path(sys.argv[1]).read_bytes(), Path(sys.argv[2]), base_url=s
 """
 
 
+@pytest.mark.process
 def test_a_process_killed_while_it_waits_goes_on_with_its_job(server, tmp_path):
     state, data = tmp_path / "state.json", tmp_path / "data.jsonl"
     data.write_bytes(DATA)

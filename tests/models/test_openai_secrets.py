@@ -103,6 +103,7 @@ def test_a_key_that_cannot_be_a_header_is_refused_without_showing_it(monkeypatch
     assert "sk-" not in str(caught.value)
 
 
+@pytest.mark.process
 def test_the_command_line_shows_no_key(tmp_path):
     environment = os.environ | {"OPENAI_API_KEY": CANARY, "CLIMASSAY_API_KEY": ""}
     with ApiServer(Behaviour(echo_authorization=True)) as server:

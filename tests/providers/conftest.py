@@ -61,7 +61,11 @@ def tours(book, given, tmp_path_factory):
         one.close()
 
 
-@pytest.fixture(params=list(MANNERS))
+USUAL, *OTHERS = MANNERS
+"""The manner that the quick tests see, and the others."""
+
+
+@pytest.fixture(params=[USUAL, *(pytest.param(name, marks=pytest.mark.faults) for name in OTHERS)])
 def tour(tours, request):
     """The tour of each manner."""
     return tours(request.param)

@@ -165,6 +165,7 @@ def test_a_transaction_that_loses_is_done_again(tmp_path, monkeypatch):
     database.close()
 
 
+@pytest.mark.process
 def test_processes_that_make_the_database_at_once_make_one(tmp_path):
     url = url_of(tmp_path / "r.sqlite")
     write_at_once(url, [0] * 8, 0)
@@ -172,6 +173,7 @@ def test_processes_that_make_the_database_at_once_make_one(tmp_path):
         assert len(list_runs(store.database)) == 8
 
 
+@pytest.mark.process
 def test_two_processes_that_write_the_same_at_once_lose_nothing(tmp_path):
     url = url_of(tmp_path / "r.sqlite")
     write_at_once(url, [0, 50], 20)

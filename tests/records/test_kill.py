@@ -22,6 +22,8 @@ import pytest
 from climassay.records import Records
 from climassay.records.queries import iterate_answers
 
+pytestmark = pytest.mark.process
+
 SERVER = Path(__file__).parents[1] / "api_server.py"
 DRIVER = Path(__file__).with_name("killed_driver.py")
 KILLS = 20 if os.environ.get("CLIMASSAY_FAULTS") == "full" else 6

@@ -55,6 +55,8 @@ def test_ctrl_c_makes_it_interrupted(store):
     assert only_run(store).status == "interrupted"
 
 
+@pytest.mark.core
+@pytest.mark.process
 def test_a_killed_run_is_interrupted_once_it_has_been_silent(store, tmp_path, monkeypatch):
     program = (
         "import os, signal, sys\n"

@@ -64,6 +64,7 @@ def test_no_value_starts_a_message_or_is_run_as_a_template(text):
     assert rendered.assistant_prefix.strip() == "It says"
 
 
+@pytest.mark.model
 @pytest.mark.parametrize("text", ATTACKS, ids=[*INJECTIONS, "html-elements"])
 def test_no_text_adds_a_control_token_to_a_prompt_of_the_bundled_model(text):
     prompts = smollm2().prompts

@@ -17,6 +17,8 @@ from climassay.errors import InputError
 from climassay.questions import parquet
 from climassay.questions.rows import parse_rows, read_bytes
 
+pytestmark = pytest.mark.faults
+
 CONTAINER = (
     '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
     '<rootfile full-path="book.opf"/></rootfiles></container>'

@@ -19,6 +19,8 @@ from climassay.models.local.loading import load_local
 from tiny_models import SIZES, save_tiny
 from topic_encoder import TopicEncoder
 
+pytestmark = pytest.mark.model
+
 CODE = "import pathlib\npathlib.Path({canary!r}).write_text('ran')\n"
 CLASSES = "class Config: pass\nclass Model: pass\nclass Tokenizer: pass\nclass Module: pass\n"
 

@@ -10,6 +10,8 @@ from climassay.tuning import ChatData, ChatExample, TuningBase, TuningConfig, tr
 from climassay.tuning.loss import SequenceLoss
 from climassay.tuning.sequences import TokenSequence
 
+pytestmark = pytest.mark.model
+
 SYSTEM = Message("system", "Answer.")
 RULE = {"ice": "Zog", "fog": "Mip", "rain": "Mip"}
 """Nothing that a model could know."""

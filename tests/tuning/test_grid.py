@@ -8,6 +8,8 @@ from climassay.tuning import TuningBase, read_result, search, train
 from climassay.tuning.grid import grid_configs
 from tuning_parts import parity, save_shaken, small
 
+pytestmark = pytest.mark.model
+
 LEARNED, HELD_OUT = parity(0, 16), parity(16, 22)
 GRID = {"rank": (1, 4), "learning_rate": (1e-4, 1e-2)}
 

@@ -10,6 +10,8 @@ import pytest
 from climassay.tuning import train
 from tuning_parts import parity, save_shaken, small
 
+pytestmark = pytest.mark.process
+
 DRIVER = Path(__file__).parent / "training_driver.py"
 FILES = ("adapter_model.safetensors", "adapter_config.json")
 

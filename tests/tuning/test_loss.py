@@ -13,6 +13,8 @@ from climassay.tuning.sequences import TokenSequence, tokenise
 from tiny_models import ARCHITECTURES, tiny, tiny_recurrent
 from tuning_parts import parity, save_shaken
 
+pytestmark = pytest.mark.model
+
 
 class OnTheCpu:
     """What a loss asks of a base, for models that lie in no folder."""

@@ -15,6 +15,8 @@ from climassay.tuning.sequences import end_of_turn, tokenise
 from tiny_models import save_tiny
 from tuning_parts import CHATML, book, library, parity
 
+pytestmark = pytest.mark.model
+
 START, END = 0, 1
 LLAMA = (
     "{{ bos_token }}{% for message in messages %}[{{ message['role'] }}] {{ message['content'] }}"

@@ -17,6 +17,8 @@ from climassay.tuning import ChatData, ChatExample, TuningBase, TuningResult, li
 from climassay.tuning.checkpoints import read_progress
 from tuning_parts import book, library, parity, save_shaken, small
 
+pytestmark = pytest.mark.model
+
 WEIGHTS = "adapter_model.safetensors"
 
 

@@ -134,6 +134,7 @@ def test_failures_are_one_sentence_in_json(client_of, place):
     assert (large.status_code, large.json()["error"]) == (413, "Too large: at most 1 MB are taken here.")
 
 
+@pytest.mark.process
 def test_the_client_of_the_guide_works_as_it_stands_there(tmp_path):
     [program] = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "client.py").write_text(program, encoding="utf-8")

@@ -21,6 +21,8 @@ from climassay.web import Place, ServerSettings, create_app
 from climassay.workspace import Workspace
 from web_parts import ORIGIN
 
+pytestmark = pytest.mark.faults
+
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

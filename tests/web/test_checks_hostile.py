@@ -11,6 +11,8 @@ from climassay.workspace import Workspace
 from debate_tables import View
 from web_parts import application_over, csrf_of, post
 
+pytestmark = pytest.mark.faults
+
 BREAKOUT = (
     "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'<!-- ${7*7} {{ 7*7 }} The Sun warms the Earth"
 )

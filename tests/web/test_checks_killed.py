@@ -20,6 +20,8 @@ from climassay.workspace import Workspace
 from patience import PATIENCE
 from web_parts import application_over
 
+pytestmark = pytest.mark.process
+
 DRIVER = Path(__file__).with_name("checks_killed_driver.py")
 
 

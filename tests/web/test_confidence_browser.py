@@ -1,5 +1,7 @@
 """Checking a text in a real browser: from the form to a finding in its place, and a statement's level."""
 
+import pytest
+
 from browser import arriving, sideways
 from climassay.confidence.linting.opened_tagger import OpenedTagger
 from climassay.confidence.linting.tagger_rule import MeasuredAccuracy
@@ -24,6 +26,7 @@ class FixedTagger:
         return [[0.08, 0.24, 0.53, 0.15] for _ in items]
 
 
+@pytest.mark.core
 def test_a_draft_is_checked_and_a_statement_estimated(running_server, visit, shoot):
     accuracy = MeasuredAccuracy(0.47, 0.42, 0.52, 300, "held-out statements")
     running_server.place.shared(TAGGER, lambda: OpenedTagger(FixedTagger(), accuracy))

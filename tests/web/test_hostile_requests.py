@@ -10,6 +10,8 @@ import pytest
 from patience import PATIENCE
 from web_routes import PARAMETER, Route, Site, routes_of
 
+pytestmark = pytest.mark.faults
+
 MEGABYTE = 2**20
 
 

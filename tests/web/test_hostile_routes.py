@@ -9,6 +9,8 @@ from climassay.web import access
 from web_permissions import LISTED, OPEN_TO_NOBODY
 from web_routes import ROLES, Route, Site, csrf_of, routes_of, turned_away
 
+pytestmark = pytest.mark.faults
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):

@@ -10,6 +10,8 @@ from climassay.web.access import SESSION_COOKIE, VISITOR_COOKIE
 from climassay.web.accounts import ATTEMPTS, ATTEMPTS_BY_ADDRESS, WINDOW_SECONDS
 from web_routes import Site
 
+pytestmark = pytest.mark.faults
+
 PASSWORD = "a long warm summer"
 
 

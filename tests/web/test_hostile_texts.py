@@ -15,6 +15,8 @@ from factcheck_transcripts import full_transcript, with_text_everywhere
 from library_parts import add_book
 from web_routes import Site
 
+pytestmark = pytest.mark.faults
+
 EVIL = (
     "'\"></title></textarea></script>--><xss-marker onfocus=alert(1) autofocus></xss-marker><script>alert(1)</script>"
 )

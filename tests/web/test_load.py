@@ -6,6 +6,8 @@ from climassay.generation.annotation import AnnotationStore
 from climassay.records import Records
 from labelling_crowd import DATASET, Crowd, ServerProcess, differences, prepare
 
+pytestmark = pytest.mark.faults
+
 ANNOTATORS, LABELS_EACH, OVERLAP = 50, 2, 2
 KILLED_AFTER = (30,)
 

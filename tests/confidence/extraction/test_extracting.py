@@ -4,7 +4,7 @@ import dataclasses
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.confidence.extraction import ExtractOptions, extract, normalised, split_report_sentences
@@ -260,7 +260,6 @@ sentences = st.lists(st.sampled_from([*WORDS, *MARKS]), max_size=30).map(" ".joi
 
 
 @given(st.one_of(sentences, st.text(max_size=80)), st.booleans())
-@settings(deadline=None)
 def test_no_level_is_left_anywhere(text, untagged):
     for one in statements(text, text, untagged=untagged):
         for words in (one.text, *one.before, *one.after):
@@ -269,7 +268,6 @@ def test_no_level_is_left_anywhere(text, untagged):
 
 
 @given(st.one_of(sentences, st.text(max_size=80)))
-@settings(deadline=None)
 def test_extracting_from_a_statement_changes_nothing(text):
     for one in statements(text):
         again = statements(one.text, untagged=True)
@@ -284,7 +282,6 @@ def test_extracting_from_a_statement_changes_nothing(text):
         max_size=4,
     )
 )
-@settings(deadline=None)
 def test_the_statements_of_a_sentence_cover_its_clauses(clauses):
     text = ", and ".join(f"{words} ({tag} confidence)" for words, tag in clauses) + "."
     found = statements(text)
@@ -297,7 +294,6 @@ def test_the_statements_of_a_sentence_cover_its_clauses(clauses):
 
 
 @given(st.lists(sentences, max_size=3))
-@settings(deadline=None, max_examples=40)
 def test_the_same_settings_give_the_same_statements(texts):
     assert statements(*texts) == statements(*texts)
     for one in statements(*texts):
@@ -306,7 +302,6 @@ def test_the_same_settings_give_the_same_statements(texts):
 
 
 @given(st.lists(sentences, max_size=3))
-@settings(deadline=None, max_examples=60)
 def test_tagged_statements_are_the_same_with_and_without_untagged_ones(texts):
     without_duplicates = [dataclasses.replace(one, duplicate_of=None) for one in statements(*texts)]
     every = [dataclasses.replace(one, duplicate_of=None) for one in statements(*texts, untagged=True)]

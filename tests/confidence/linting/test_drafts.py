@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.confidence.linting import check, chosen_rules, draft_of, read_draft
@@ -178,7 +178,6 @@ WORDS = st.sampled_from(PARTS)
 TEXTS = st.lists(WORDS, max_size=40).map("".join) | st.text(max_size=200)
 
 
-@settings(max_examples=150, deadline=None)
 @given(TEXTS, st.sampled_from(["markdown", "text", "html"]))
 def test_any_text_is_checked_and_shown_whole(text, kind):
     draft = draft_of(text, kind)
@@ -197,7 +196,6 @@ def test_any_text_is_checked_and_shown_whole(text, kind):
     assert {number for piece in pieces(checked) for number in piece.starts} == set(range(len(checked.findings)))
 
 
-@settings(max_examples=30, deadline=None)
 @given(TEXTS)
 def test_a_page_is_made_of_any_text_and_nothing_of_it_runs(text):
     page = lint_page([check(draft_of(text + " <script>alert(1)</script> <img src=x onerror=y>"), chosen_rules("all"))])

@@ -35,7 +35,7 @@ def test_counts_that_no_shares_explain_stay_shares() -> None:
     assert found == pytest.approx([0, 1], abs=1e-3)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.lists(st.integers(0, 50), min_size=4, max_size=4).filter(lambda counts: sum(counts) > 0), st.integers(0, 99))
 def test_shares_are_shares_and_lie_in_their_intervals(counts, seed) -> None:
     errors = np.full((4, 4), 5.0) + 40 * np.eye(4)

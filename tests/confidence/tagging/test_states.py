@@ -18,6 +18,8 @@ from confidence.tagging.planted import planted
 from planted_model import PlantedModel
 from tiny_models import save_tiny
 
+pytestmark = pytest.mark.model
+
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):

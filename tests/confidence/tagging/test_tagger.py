@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.confidence.statement import Statement
@@ -171,7 +171,6 @@ def test_ngrams_leave_numbers_out() -> None:
     assert ngrams("Sea-level rose 3.2 mm", 2) == ["sea-level", "rose", "mm", "sea-level rose", "rose mm"]
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=6))
 def test_rows_of_words_have_length_one_or_none(texts) -> None:
     read = Vocabulary.learn(texts, least=1).read(texts).toarray()

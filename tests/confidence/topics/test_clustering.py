@@ -10,6 +10,8 @@ from climassay.confidence.topics.clustering import cluster_centres, join_cluster
 from climassay.errors import InputError, MissingExtraError
 from planted_statements import NoisyTopicEncoder, planted
 
+pytestmark = pytest.mark.model
+
 bertopic = pytest.importorskip("bertopic", reason="needs the extra topics")
 
 

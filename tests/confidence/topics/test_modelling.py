@@ -13,6 +13,8 @@ from climassay.errors import InputError
 from planted_statements import NoisyTopicEncoder, planted, statement
 from scripted_model import ScriptedModel
 
+pytestmark = pytest.mark.model
+
 pytest.importorskip("bertopic", reason="needs the extra topics")
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 SUBJECTS = (

@@ -3,7 +3,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from annotated_drafts import DATASET, EDITED, VALID, WRONG, begin
@@ -179,7 +179,6 @@ _text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x0
 _clean = _text.map(str.strip).filter(bool)
 
 
-@settings(max_examples=40)
 @given(st.lists(_clean, min_size=2, max_size=5, unique_by=str.casefold), st.data())
 def test_an_edit_survives_being_taken_apart(options, data):
     correct = data.draw(st.integers(0, len(options) - 1))

@@ -8,6 +8,8 @@ from climassay.generation.annotation import AnnotationSettings, AnnotationStore
 from climassay.records import Records
 from patience import PATIENCE
 
+pytestmark = pytest.mark.process
+
 ITEMS = 16
 
 

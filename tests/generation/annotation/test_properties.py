@@ -132,7 +132,7 @@ class Annotating(RuleBasedStateMachine):
                 assert count + sum(one[2] == draft and not one[4] for one in self.said) <= self.overlap
 
 
-Annotating.TestCase.settings = settings(max_examples=20, stateful_step_count=12, deadline=None)
+Annotating.TestCase.settings = settings(stateful_step_count=12)
 
 
 class TestAnnotating(Annotating.TestCase):

@@ -131,6 +131,7 @@ class PlacedLetters(Letters):
         return TokenVectors(tuple(ids), np.zeros(len(ids), dtype=bool), np.arange(len(ids), dtype=np.float32)[:, None])
 
 
+@pytest.mark.model
 def test_the_bundled_encoder_sees_a_word_in_its_statement():
     statement = "The albedo of fresh snow is high."
     impact, vectors = context_features([statement], [candidates(statement)], bundled_reader())[0]

@@ -45,7 +45,7 @@ def same(question):
     )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drafts())
 def test_drafts_come_back_as_they_were(tmp_path_factory, made):
     folder = tmp_path_factory.mktemp("data")

@@ -1,7 +1,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
@@ -38,7 +38,6 @@ def test_shares_are_kept_in_every_stratum():
         assert 4 <= own["dev"] <= 8
 
 
-@settings(max_examples=40)
 @given(st.integers(1, 60), st.integers(0, 20), st.integers(0, 5))
 def test_what_is_appended_moves_nothing(count, more, seed):
     plan = SplitPlan(seed=seed)
@@ -50,7 +49,6 @@ def test_other_seeds_split_otherwise():
     assert len(seen) > 4
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=30), st.booleans())
 def test_no_passage_and_no_question_on_two_sides(pairs, numbers):
     items = [

@@ -6,6 +6,8 @@ from climassay.prompts import Prompt
 from climassay.tuning import TuningConfig
 from tiny_models import save_tiny
 
+pytestmark = pytest.mark.model
+
 SHORT = "[user]\n{{ question }} {{ answer }}\n[assistant]\nVerdict:"
 CONFIG = TuningConfig(rank=4, alpha=8, epochs=8, learning_rate=2e-2, batch_size=8, max_length=64, dtype="float32")
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,10 @@ from climassay.models.contract import OptionScorer
 from climassay.models.openai_conversation import effective_messages
 from climassay.models.openai_finetuning import FineTuningState, fine_tune, write_state
 from climassay.prompts import Prompt
-from climassay.tuning import ChatData, ChatExample, TuningConfig, TuningProgress, split_groups, train
+from climassay.tuning import ChatData, ChatExample, TuningConfig, split_groups
+
+if TYPE_CHECKING:
+    from climassay.tuning import TuningProgress
 
 VALIDATION_SHARE = 0.15
 """Of the labels trained on: what decides when an adapter has learned enough."""
@@ -69,7 +72,7 @@ def train_adapter(
     precision: float | None = None,
     seed: int = 0,
     replace_other: bool = False,
-    on_progress: Callable[[TuningProgress], None] | None = None,
+    on_progress: Callable[["TuningProgress"], None] | None = None,
 ) -> TrainedModel:
     """Fine-tune a local model with LoRA to answer VALID or INVALID; an interrupted training goes on.
 
@@ -91,6 +94,7 @@ def train_adapter(
         ModelError: The model cannot be loaded or trained, or none of the held-out questions could be judged.
     """
     from climassay.models import load_model
+    from climassay.tuning import train
 
     template, science = prompt or validation_prompt(), subject or Subject()
     learned, held = split_labels(labels, hold_out, seed=seed)
