@@ -4,15 +4,24 @@ Claim: not slower for one prompt, faster for many, and the same words. The answe
 do: transformers waits in each batch for the longest, this package gives the free row to the next prompt. Both sides run
 in one process with one number of threads, in turns; the table shows medians and ratios.
 
+With --long, prompts of some 1,200 tokens that share most of them, as `generate run` has them: CPU time and peak memory,
+each round in a process of its own; with --against FOLDER in turns with another checkout of this project.
+
 Run: python benchmarks/generation.py [--model local:smollm2] [--prompts 24] [--repeats 3] [--json]
+     python benchmarks/generation.py --long --prompts 48 --tokens 96 [--against FOLDER]
 """
 
 import argparse
+import hashlib
 import json
+import os
+import resource
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -99,6 +108,53 @@ def compare(model: LocalModel, asked: Sequence[str], batch: int, limit: int, rep
     }
 
 
+def long_questions(model: LocalModel, count: int) -> list[str]:
+    """Questions behind 900 tokens of a bundled book that all share, and 200 tokens that four of them share."""
+    from climassay.primer import book_path
+
+    tokenizer = model.prompts.tokenizer
+    tokens = tokenizer.encode(book_path("physical_climate").read_text("utf-8"), add_special_tokens=False)
+    shared, rest = tokenizer.decode(tokens[:900]), tokens[900:]
+    texts = []
+    for number, question in enumerate(questions(count)):
+        start = 200 * (number // 4) % (len(rest) - 200)
+        texts.append(f"{shared}\n\n{tokenizer.decode(rest[start : start + 200])}\n\n{question} ({number})")
+    return texts
+
+
+def one_round(name: str, count: int, limit: int) -> dict[str, Any]:
+    """Answer the long prompts once; CPU time of the answering alone, and memory of the process before and at most."""
+    model = LocalModel(name)
+    asked = long_questions(model, count)
+    model.generate([GenerationRequest((Message("user", "Hello"),), Sampling(max_tokens=2))])
+    loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
+    texts, tokens = with_climassay(model, asked, limit)
+    return {
+        "cpu_seconds": time.process_time() - started,
+        "tokens": tokens,
+        "loaded_mib": loaded / 1024,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "weights_mib": sum(weight.numel() * weight.itemsize for weight in model.network.model.parameters()) / 2**20,
+        "texts": hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12],
+    }
+
+
+def compare_checkouts(given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Rounds of this checkout and of another one, in turns."""
+    here = Path(__file__).resolve().parent.parent
+    sides = {"this": here} | ({"other": Path(given.against).resolve()} if given.against else {})
+    rounds = []
+    for _ in range(given.repeats):
+        for side, folder in sides.items():
+            command = [sys.executable, __file__, "--round", "--model", given.model]
+            command += ["--prompts", str(given.prompts), "--tokens", str(given.tokens)]
+            environment = os.environ | {"PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
+            done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+            rounds.append({"checkout": side, **json.loads(done.stdout.splitlines()[-1])})
+    return rounds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="local:smollm2")
@@ -106,7 +162,17 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=48, help="upper limit of each answer")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--long", action="store_true", help="prompts of 1,200 tokens; CPU time and peak memory")
+    parser.add_argument("--against", metavar="FOLDER", help="another checkout, for --long")
+    parser.add_argument("--round", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.round:
+        print(json.dumps(one_round(given.model, given.prompts, given.tokens)))
+        return
+    if given.long:
+        for row in compare_checkouts(given):
+            print(json.dumps(row), flush=True)
+        return
     model = LocalModel(given.model)
     asked = questions(given.prompts)
     cases = [(1, asked[:4]), (8, asked), (32, asked)]
