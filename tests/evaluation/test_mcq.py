@@ -1,5 +1,6 @@
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -331,11 +332,9 @@ def test_a_premise_that_fails_is_a_failure_of_the_question():
             scores = super().option_logprobs(requests)
             return scores if len(self.asked) == 1 else [OptionScores.failed("down") for _ in requests]
 
-    asked = question(1)
+    asked = replace(question(1), question="Why?")
     table = dict.fromkeys(asked.options, -1.0)
-    model = Failing(table, table)
-    monkey = Question(**{**{name: getattr(asked, name) for name in asked.__slots__}, "question": "Why?"})
-    (one,) = ask_mcq([monkey], model, [DEFAULT], TaskPrompts.load(), scorings=["text-pmi"])
+    (one,) = ask_mcq([asked], Failing(table, table), [DEFAULT], TaskPrompts.load(), scorings=["text-pmi"])
     assert one.error == "down"
     assert one.chosen is None
     assert not one.correct

@@ -60,7 +60,7 @@ class PathLayer(_Layer):
         end = self.kept + key_states.shape[2]
         have = self.keys.shape[2]
         if end > have:
-            self.resize(1, max(end, min(2 * have, have + 16 * _GROWTH), _GROWTH), min(1, self.keys.shape[0]))
+            self.resize(1, max(end, have + have // 4, _GROWTH), min(1, self.keys.shape[0]))
         self.keys[:, :, self.kept : end] = key_states
         self.values[:, :, self.kept : end] = value_states
         return self.keys[:, :, :end], self.values[:, :, :end]
@@ -288,7 +288,9 @@ def shared_attention(
     column = 0
     for where, keys in key.shared:
         some = asked[where].transpose(0, 1).flatten(1, 2) @ keys.float().transpose(1, 2)
-        scores[where, :, :, column : column + keys.shape[1]] += some.unflatten(1, (-1, group)).transpose(0, 1)
+        scores[where, :, :, column : column + keys.shape[1]] += some.view(heads, -1, group, some.shape[-1]).transpose(
+            0, 1
+        )
         column += keys.shape[1]
     scores[..., column:] += asked @ key.own.float().transpose(2, 3)
     weights = scores.softmax(dim=-1)
@@ -296,7 +298,7 @@ def shared_attention(
     column = 0
     for where, values in value.shared:
         some = weights[where, :, :, column : column + values.shape[1]].transpose(0, 1).flatten(1, 2) @ values.float()
-        attended[where] += some.unflatten(1, (-1, group)).transpose(0, 1)
+        attended[where] += some.view(heads, -1, group, values.shape[2]).transpose(0, 1)
         column += values.shape[1]
     return attended.flatten(1, 2)[:, None].to(query.dtype), None
 

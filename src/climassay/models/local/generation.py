@@ -25,7 +25,7 @@ _ROWS_ON_GPU = 128
 _SHARED_ENOUGH = 64
 """Tokens that neighbours must share to be kept together rather than sorted by length."""
 
-_ROOM = 64
+_ROOM = 128
 """Tokens that a row is given room for when it is admitted; it may need more."""
 
 

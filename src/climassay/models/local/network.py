@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
 _MEMORY_SHARE = 0.25
-_CACHE_ON_CPU = 2**30
+_CACHE_ON_CPU = 2**29
 _SHARED_ATTENTION = "climassay_shared"
 _CACHE_NAMES = ("past_key_values", "cache_params")
 _MASKED_KINDS = frozenset({"full_attention", "sliding_attention"})
@@ -180,9 +180,9 @@ class Network:
         return self._forward(torch.tensor([list(tokens)], device=self.device), None, None, cache, last).logits
 
     def free_tokens(self) -> int:
-        """Tokens whose keys and values rows may hold: on a CPU 1 GiB, or half as much as the weights, if they are free.
+        """Tokens whose keys and values rows may hold: on a CPU 512 MiB of them, or half as much as the weights.
 
-        Of the free memory a quarter may be taken, on a CPU and on a GPU.
+        Everywhere at most a quarter of the free memory.
         """
         text = self.model.config.get_text_config()
         heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads

@@ -75,10 +75,11 @@ class SharedRows:
         """Compute prompts, what they share once, and copy each one's keys and values into a row of its own."""
         runs = self._plan(prompts)
         longest = max(*map(_own_length, map(len, prompts), runs), 0, *self._own())
+        rows = len(self._lengths) + len(prompts)
         for reading in self._reader.read(prompts, [[len(prompt) - 1] for prompt in prompts]):
             for place in reading.places:
                 row, last, cache = len(self._lengths), runs[place.sequence], self._reader.cache
-                self._cache.reserve(cache, max(row + 1, len(prompts)), longest, row)
+                self._cache.reserve(cache, rows, longest, row)
                 columns = self._columns(reading, place)
                 for run in _chain(last):
                     if not run.layers:
