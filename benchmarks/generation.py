@@ -9,12 +9,20 @@ side's fastest. Beside other work, ``--cpu-time`` counts seconds of the CPU (one
 llama.cpp's server takes part where it is installed (`pip install xllamacpp`): on the bundled model
 in Q8_0, made from the same weights, with as many slots as there are rows.
 
+With --long, prompts of some 1,200 tokens that share most of them, as `generate run` has them: CPU time and peak memory,
+each round in a process of its own; with --against FOLDER in turns with another checkout of this project.
+
 Run: python benchmarks/generation.py [--model local:smollm2] [--prompts 24] [--repeats 3] [--cpu-time] [--json]
+     python benchmarks/generation.py --long --prompts 48 --tokens 96 [--against FOLDER]
 """
 
 import argparse
+import hashlib
 import json
+import os
+import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -192,6 +200,53 @@ def _row(rows: int, prompts: int, case: str, other: list[float], own: list[float
     }
 
 
+def long_questions(model: LocalModel, count: int) -> list[str]:
+    """Questions behind 900 tokens of a bundled book that all share, and 200 tokens that four of them share."""
+    from climassay.primer import book_path
+
+    tokenizer = model.prompts.tokenizer
+    tokens = tokenizer.encode(book_path("physical_climate").read_text("utf-8"), add_special_tokens=False)
+    shared, rest = tokenizer.decode(tokens[:900]), tokens[900:]
+    texts = []
+    for number, question in enumerate(questions(count)):
+        start = 200 * (number // 4) % (len(rest) - 200)
+        texts.append(f"{shared}\n\n{tokenizer.decode(rest[start : start + 200])}\n\n{question} ({number})")
+    return texts
+
+
+def one_round(name: str, count: int, limit: int) -> dict[str, Any]:
+    """Answer the long prompts once; CPU time of the answering alone, and memory of the process before and at most."""
+    model = LocalModel(name)
+    asked = long_questions(model, count)
+    model.generate([GenerationRequest((Message("user", "Hello"),), Sampling(max_tokens=2))])
+    loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
+    texts, tokens = with_climassay(model, asked, limit)
+    return {
+        "cpu_seconds": time.process_time() - started,
+        "tokens": tokens,
+        "loaded_mib": loaded / 1024,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "weights_mib": sum(weight.numel() * weight.itemsize for weight in model.network.model.parameters()) / 2**20,
+        "texts": hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12],
+    }
+
+
+def compare_checkouts(given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Rounds of this checkout and of another one, in turns."""
+    here = Path(__file__).resolve().parent.parent
+    sides = {"this": here} | ({"other": Path(given.against).resolve()} if given.against else {})
+    rounds = []
+    for _ in range(given.repeats):
+        for side, folder in sides.items():
+            command = [sys.executable, __file__, "--round", "--model", given.model]
+            command += ["--prompts", str(given.prompts), "--tokens", str(given.tokens)]
+            environment = os.environ | {"PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
+            done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+            rounds.append({"checkout": side, **json.loads(done.stdout.splitlines()[-1])})
+    return rounds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="local:smollm2")
@@ -202,7 +257,17 @@ def main() -> None:
     parser.add_argument("--dtypes", nargs="+", default=sorted({"float32", fastest_cpu_dtype()}, reverse=True))
     parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--long", action="store_true", help="prompts of 1,200 tokens; CPU time and peak memory")
+    parser.add_argument("--against", metavar="FOLDER", help="another checkout, for --long")
+    parser.add_argument("--round", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.round:
+        print(json.dumps(one_round(given.model, given.prompts, given.tokens)))
+        return
+    if given.long:
+        for row in compare_checkouts(given):
+            print(json.dumps(row), flush=True)
+        return
     clock = time.process_time if given.cpu_time else time.perf_counter
     models = {dtype: LocalModel(given.model, dtype=dtype) for dtype in given.dtypes}
     asked = questions(given.prompts)

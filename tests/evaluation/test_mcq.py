@@ -1,5 +1,6 @@
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -252,3 +253,88 @@ def test_likelihood_needs_log_probabilities():
 
     with pytest.raises(ModelError, match="letter"):
         ask_mcq([question(1)], Talker(), [DEFAULT], TaskPrompts.load())
+
+
+class Texts:
+    """Gives each option log-probabilities from a table, with a question and without one."""
+
+    name = "texts"
+    fingerprint = "1" * 64
+
+    def __init__(self, given: dict[str, float], alone: dict[str, float]):
+        self._given, self._alone = given, alone
+        self.asked: list[int] = []
+
+    def render(self, messages, assistant_prefix=""):
+        return repr((messages, assistant_prefix))
+
+    def generate(self, requests, *, on_result=None):
+        raise AssertionError
+
+    def option_logprobs(self, requests, *, on_result=None):
+        self.asked.append(len(requests))
+        tables = [self._given if "Why?" in request.messages[-1].content else self._alone for request in requests]
+        return [
+            OptionScores(tuple(table[option.strip()] for option in request.options))
+            for table, request in zip(tables, requests, strict=True)
+        ]
+
+    def close(self):
+        pass
+
+
+class CountedTexts(Texts):
+    """Counts every word as a token."""
+
+    window = 100
+
+    def count_tokens(self, texts):
+        return [len(text.split()) for text in texts]
+
+
+def test_texts_are_scored_as_they_are_by_length_and_against_the_domain_premise():
+    #                        chars bytes tokens  sum   /char   /byte  /token   less alone
+    # ice                        3     3      1  -3.0  -1.000  -1.000  -3.00    -1.0
+    # a warmer deep sea         17    17      4  -8.0  -0.471  -0.471  -2.00    -2.0
+    # CO\N{SUBSCRIPT TWO} ...    15    19      4  -7.0  -0.467  -0.368  -1.75    -3.0
+    options = (
+        "ice",
+        "a warmer deep sea",
+        "\N{GREEK SMALL LETTER DELTA}\N{GREEK SMALL LETTER DELTA} of the CO\N{SUBSCRIPT TWO}2s",
+    )
+    given = dict(zip(options, (-3.0, -8.0, -7.0), strict=True))
+    alone = dict(zip(options, (-2.0, -6.0, -4.0), strict=True))
+    asked = Question(id="q", kind="mcq", question="Why?", answer="ice", options=options, correct=0)
+    model = CountedTexts(given, alone)
+    scorings = ["text", "text-sum", "text-per-token", "text-per-byte", "text-pmi"]
+    predictions = ask_mcq([asked], model, [DEFAULT], TaskPrompts.load(), scorings=scorings, orders=4)
+    assert [one.scoring for one in predictions] == scorings
+    assert model.asked == [1, 1]  # what is read with the question serves all, and the premise is asked once
+    lengths = {"text": len, "text-sum": lambda _: 1, "text-per-token": lambda text: len(text.split())}
+    lengths["text-per-byte"] = lambda text: len(text.encode())
+    for one in predictions[:4]:
+        expected = [given[option] / lengths[one.scoring](option) for option in options]
+        assert one.scores == pytest.approx(expected)
+        assert one.chosen == expected.index(max(expected))
+    assert predictions[4].scores == pytest.approx((-1.0, -2.0, -3.0))
+    assert [one.chosen for one in predictions] == [2, 0, 2, 2, 0]
+    assert all(one.logprobs == (-3.0, -8.0, -7.0) for one in predictions)
+
+
+def test_a_model_that_counts_no_tokens_is_not_scored_by_them():
+    with pytest.raises(ModelError, match="text-per-byte"):
+        ask_mcq([question(1)], Texts({}, {}), [DEFAULT], TaskPrompts.load(), scorings=["text-per-token"])
+
+
+def test_a_premise_that_fails_is_a_failure_of_the_question():
+    class Failing(Texts):
+        def option_logprobs(self, requests, *, on_result=None):
+            scores = super().option_logprobs(requests)
+            return scores if len(self.asked) == 1 else [OptionScores.failed("down") for _ in requests]
+
+    asked = replace(question(1), question="Why?")
+    table = dict.fromkeys(asked.options, -1.0)
+    (one,) = ask_mcq([asked], Failing(table, table), [DEFAULT], TaskPrompts.load(), scorings=["text-pmi"])
+    assert one.error == "down"
+    assert one.chosen is None
+    assert not one.correct

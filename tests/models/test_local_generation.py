@@ -8,6 +8,8 @@ from climassay.errors import ModelError
 from climassay.models import load_model
 from climassay.models.contract import Completion, GenerationRequest, Message, Sampling
 from climassay.models.local.model import LocalModel
+from climassay.models.local.network import Network
+from climassay.models.local.rows import SharedRows
 from climassay.models.local.sampling import Draw, draw_tokens
 from debate_workspaces import make_model
 from tiny_models import save_tiny, smollm2
@@ -57,6 +59,33 @@ def test_a_row_may_end_after_the_cache_has_grown_while_others_go_on(tmp_path: Pa
         answered = model.generate(requests)
         assert [completion.usage.completion_tokens for completion in answered] == list(limits)
         assert texts(answered) == [texts(model.generate([request]))[0] for request in requests]
+
+
+def test_a_small_token_budget_changes_no_answer_and_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_model(make_model(tmp_path / "tiny"))
+    beginning = "Read these passages about the sea and answer. " * 12
+    requests = [
+        ask(beginning + word, max_tokens=30 + 20 * number, temperature=float(number % 2), seed=number)
+        for number, word in enumerate(("ice", "sea", "air", "soil", "sun", "ice"))
+    ]
+    alone = [model.generate([request])[0] for request in requests]
+    held: list[tuple[int, int]] = []
+    advance = SharedRows.advance
+
+    def watched(rows: SharedRows, tokens: list[int]) -> torch.Tensor:
+        held.append((len(tokens), rows.tokens()))
+        return advance(rows, tokens)
+
+    monkeypatch.setattr(SharedRows, "advance", watched)
+    unbounded = model.generate(requests)
+    assert max(held)[0] == 6
+    assert max(tokens for _, tokens in held) < 6 * 500 / 2  # the beginning, of some 480 tokens, is held once
+    held.clear()
+    budget = 700
+    monkeypatch.setattr(Network, "free_tokens", lambda network: budget)
+    assert model.generate(requests) == unbounded == alone
+    assert max(tokens for count, tokens in held if count > 1) <= budget
+    assert 1 < max(held)[0] < 6
 
 
 @pytest.fixture(scope="module")

@@ -119,6 +119,65 @@ def test_a_wrong_mask_is_noticed_by_the_check_before_sharing(monkeypatch: pytest
     assert not Reader(Network(tiny("llama"))).shares
 
 
+SHARING = [name for name in ARCHITECTURES if "softcap" not in name]
+
+
+@pytest.mark.parametrize("architecture", SHARING)
+def test_rows_keep_what_they_begin_with_once_and_continue_like_plain_sequences(architecture: str) -> None:
+    model = tiny(architecture)
+    network = Network(model)
+    rows = SharedRows(network, Reader(network, pack=32), saving=10)
+    chance = random.Random(1)
+    instruction, first, second, third = (
+        [chance.randrange(2, 300) for _ in range(length)] for length in (40, 20, 12, 9)
+    )
+    texts: list[list[int]] = []
+
+    def admit(prompts: list[list[int]]) -> None:
+        room = rows.tokens(prompts)
+        for admitted in rows.admit(prompts):
+            texts.append(list(prompts[admitted.prompt]))
+            check(admitted.logits[None], texts[-1:])
+        assert rows.tokens() == room
+
+    def check(logits: torch.Tensor, sequences: list[list[int]]) -> None:
+        for row, sequence in zip(logits, sequences, strict=True):
+            with torch.no_grad():
+                expected = model(torch.tensor([sequence])).logits[0, -1]
+            torch.testing.assert_close(row.log_softmax(-1), expected.log_softmax(-1), atol=1e-4, rtol=0)
+
+    def drop(row: int) -> None:
+        rows.drop(row)
+        texts[row] = texts[-1]
+        texts.pop()
+
+    admit([[*instruction, *first], [*instruction, *first, 5], [*instruction, *second, 6], [*instruction, *first, 7, 8]])
+    assert sorted(len(run.tokens) for run in rows._cache.runs) == [20, 40]
+    assert rows.tokens() == 60 + 4 * 64
+    for turn in range(70):  # longer than the rows' buffers at first
+        new = [chance.randrange(2, 300) for _ in texts]
+        texts = [[*text, token] for text, token in zip(texts, new, strict=True)]
+        logits = rows.advance(new)
+        if turn in (0, 3, 4, 9, 66, 69):
+            check(logits, texts)
+        if turn == 2:
+            drop(0)
+        if turn == 3:  # one like those that are there, two with a beginning of their own, one like nothing
+            admit([[*instruction, *first, 9], [*third, *second, 3], [*third, *second, 4], [11, 12]])
+        if turn == 8:
+            while len(texts) > 2:
+                drop(1)
+            assert all(run.rows for run in rows._cache.runs)
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma2-sliding-softcap", "recurrent"])
+def test_a_model_shares_the_beginnings_of_rows_where_that_has_been_tried(architecture: str) -> None:
+    network = Network(tiny_recurrent() if architecture == "recurrent" else tiny(architecture))
+    rows = rows_for(network, Reader(network))
+    assert len(list(rows.admit([[*range(2, 200), last] for last in (5, 6, 7)]))) == 3
+    assert (rows.tokens() < 3 * 199) == (architecture == "llama")
+
+
 @pytest.mark.parametrize("architecture", [*ARCHITECTURES, "recurrent"])
 def test_rows_continue_like_plain_sequences_while_others_come_and_go(architecture: str) -> None:
     model = tiny_recurrent() if architecture == "recurrent" else tiny(architecture)

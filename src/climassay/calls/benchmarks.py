@@ -129,7 +129,7 @@ def evaluate(
         settings: ``default``, ``few-shot:POOL``, ``rag:COLLECTION`` and so on; see
             :mod:`climassay.evaluation.settings`.
         scoring: How multiple-choice answers are read: ``likelihood`` of the letters, ``letter`` that the model writes,
-            or likelihood of the options' ``text``.
+            or likelihood of the options' ``text``; all ways in :mod:`climassay.evaluation.mcq`.
         limit: Most questions of each kind, drawn by the seed.
         seed: Of draws and resampling.
         workspace: Where collections and records lie.

@@ -25,6 +25,10 @@ class ScoringChoice(StrEnum):
     likelihood = "likelihood"
     letter = "letter"
     text = "text"
+    text_sum = "text-sum"
+    text_per_token = "text-per-token"
+    text_per_byte = "text-per-byte"
+    text_pmi = "text-pmi"
 
 
 @app.callback()
@@ -52,7 +56,8 @@ def mcq(
     scoring: Annotated[
         list[ScoringChoice] | None,
         typer.Option(
-            help="likelihood (of the letters), letter (generated) or text (likelihood of the options' words); repeat."
+            help="likelihood (of the letters), letter (generated), or likelihood of the options' words: text (a "
+            "character), text-sum, text-per-token, text-per-byte, text-pmi (less that without the question); repeat."
         ),
     ] = None,
     permutations: Annotated[
@@ -84,7 +89,7 @@ def mcq(
     settings = [parse_setting(name, sources, k=passages, examples=examples, seed=seed) for name in names]
     scorings = [choice.value for choice in scoring or [ScoringChoice.likelihood]]
     templates = TaskPrompts.load(loading.prompts)
-    orders = sum(1 if choice == "text" else permutations for choice in scorings)
+    orders = sum(1 if choice.startswith("text") else permutations for choice in scorings)
     asked = len(question_set.of_kind("mcq")) * len(settings) * orders
     with ExitStack() as stack:
         pool = stack.enter_context(where.opened(quiet=as_json))

@@ -236,7 +236,8 @@ name = "my experiment"
 benchmarks = ["primer"]                 # question files (climassay, ClimaQA or Pira tables), hub:OWNER/NAME, or primer
 tasks = ["mcq", "freeform", "cloze"]
 settings = ["default"]                  # default, few-shot:POOL, rag:COLLECTION, long-context:auto@COLLECTION, context
-scoring = "likelihood"                  # of multiple choice: likelihood (letters), letter (generated), text
+scoring = "likelihood"                  # of multiple choice: likelihood (letters), letter (generated), text (also
+                                        # text-sum, text-per-token, text-per-byte, text-pmi)
 # limit = 50                            # most questions a task and benchmark, drawn by the seed
 seed = 0
 # generator = "gpt-3.5-turbo"           # label of the model that made the questions: which metrics favour it?

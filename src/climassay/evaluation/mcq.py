@@ -1,6 +1,6 @@
 """Multiple choice: asking a model and keeping what it chose.
 
-Three ways of scoring:
+Ways of scoring:
 
 ``likelihood``
     The model sees the lettered options; the letter with the highest log-probability is its choice, so that there always
@@ -9,8 +9,22 @@ Three ways of scoring:
     The model sees the lettered options and writes; the letter it gives is its choice. Works with any chat API. An
     answer without a letter is *unparsed* and counts as wrong.
 ``text``
-    The model sees the question only; the option whose text has the highest log-probability a character is its choice.
-    Small models that cannot yet handle letters show here what they know. Has no option order.
+    The model sees the question only; the option whose text has the highest log-probability a character is its choice
+    (``acc_norm`` of lm-evaluation-harness 0.4). Small models that cannot yet handle letters show here what they know.
+    Has no option order.
+``text-sum``, ``text-per-token``, ``text-per-byte``
+    The same log-probabilities as they are (``acc`` of the harness, which favours short options), a token, and a byte of
+    UTF-8 (``acc_bytes``). They are read from the same pass as ``text``.
+``text-pmi``
+    The same, less the log-probability of the option's text after the prompt without question, passages and examples:
+    domain-conditional pointwise mutual information, log P(option | question) - log P(option | domain premise). No
+    option is preferred for being a likely text.
+
+Which of them counts is to be decided before the answers are seen: the best of several is too good by chance.
+
+References:
+    Holtzman et al. (2021), Surface Form Competition: Why the Highest Probability Answer Isn't Always Right, EMNLP,
+    section 3 (``text-pmi``).
 
 A failed request counts as wrong too; both are reported beside the accuracy.
 """
@@ -19,7 +33,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice, permutations
-from typing import Literal
+from typing import Literal, TypeGuard, get_args
 
 import numpy as np
 
@@ -34,19 +48,25 @@ from climassay.models.contract import (
     OptionScorer,
     OptionScores,
     Sampling,
+    Windowed,
 )
 from climassay.models.profiles import profile_of
 from climassay.prompts import Prompt, RenderedPrompt
 from climassay.questions import Question, option_letter
 
-Scoring = Literal["likelihood", "letter", "text"]
+TextScoring = Literal["text", "text-sum", "text-per-token", "text-per-byte", "text-pmi"]
+Scoring = Literal["likelihood", "letter"] | TextScoring
 LETTER_TOKENS = 8
 """Tokens a model may write in ``letter`` scoring: room for ``The answer is (c)``."""
 
 
 def mcq_prompt(prompts: TaskPrompts, scoring: Scoring) -> Prompt:
     """The template that a scoring uses."""
-    return prompts.mcq_text if scoring == "text" else prompts.mcq
+    return prompts.mcq_text if _by_text(scoring) else prompts.mcq
+
+
+def _by_text(scoring: Scoring) -> TypeGuard[TextScoring]:
+    return scoring in get_args(TextScoring)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +89,10 @@ class Prediction:
     correct: bool
     correct_position: int
     logprobs: tuple[float, ...] = ()
-    """Of the letters or texts, by position (``likelihood``, ``text``)."""
+    """Of the letters or texts, by position (all but ``letter``)."""
+    scores: tuple[float, ...] = ()
+    """What the choice was made by where options are scored by their texts: log-probabilities as the scoring has them,
+    by position."""
     text: str = ""
     """What the model wrote (``letter`` only)."""
     method: str = ""
@@ -145,11 +168,11 @@ def ask_mcq(
 
     Args:
         questions: Multiple-choice questions with options and a correct one.
-        model: Any generator; ``likelihood`` and ``text`` need an option scorer.
+        model: Any generator; all but ``letter`` need an option scorer, and ``text-per-token`` one that counts tokens.
         settings: What the model is given besides the question.
         prompts: Templates.
         scorings: One or more, see the module.
-        orders: Option orders a question, see :func:`option_orders`; ``text`` has one only.
+        orders: Option orders a question, see :func:`option_orders`; scorings by text have one only.
         seed: Seed of the orders beyond rotations.
         on_progress: Called with the number of answers that came in.
 
@@ -157,23 +180,43 @@ def ask_mcq(
         Predictions, ordered by setting, scoring, question and order.
 
     Raises:
-        ModelError: The model gives no log-probabilities, which the scoring needs.
+        ModelError: The model gives no log-probabilities, or counts no tokens, which the scoring needs.
     """
     if any(scoring != "letter" for scoring in scorings) and not isinstance(model, OptionScorer):
         raise ModelError(f"{model.name} gives no log-probabilities: use letter scoring (--scoring letter).")
+    if "text-per-token" in scorings:
+        _counter(model)
     predictions: list[Prediction] = []
     for setting in settings:
         prepared = setting.prepare(questions, model)
+        read: list[OptionScores] | None = None
         for scoring in scorings:
             askings = [
                 _Asking(question, setting.name, number, order, given)
                 for question, given in zip(questions, prepared, strict=True)
                 for number, order in enumerate(
-                    option_orders(len(question.options), 1 if scoring == "text" else orders, seed)
+                    option_orders(len(question.options), 1 if _by_text(scoring) else orders, seed)
                 )
             ]
-            rendered = [_render(asking, mcq_prompt(prompts, scoring), scoring) for asking in askings]
-            predictions += _ask(scoring, askings, rendered, model, on_progress)
+            prompt = mcq_prompt(prompts, scoring)
+            rendered = [_render(asking, prompt, scoring) for asking in askings]
+            if scoring == "letter":
+                predictions += _ask_letter(askings, rendered, model, on_progress)
+                continue
+            assert isinstance(model, OptionScorer)
+            requests = [
+                OptionRequest(one.messages, _answers(scoring, asking, one.assistant_prefix), one.assistant_prefix)
+                for asking, one in zip(askings, rendered, strict=True)
+            ]
+            if not _by_text(scoring):
+                scores = model.option_logprobs(requests, on_result=_counting(on_progress))
+                predictions += map(_from_scores, askings, scores)
+                continue
+            if read is None:
+                read = model.option_logprobs(requests, on_result=_counting(on_progress))
+            elif on_progress is not None:
+                on_progress(len(askings))
+            predictions += _from_texts(scoring, askings, requests, read, prompt, model)
     return predictions
 
 
@@ -183,33 +226,15 @@ def _render(asking: _Asking, prompt: Prompt, scoring: Scoring) -> RenderedPrompt
         question=asking.question.question,
         options=lettered(asking.question.arranged(asking.order)),
         passages=given.passages,
-        examples=[example_values(example, as_text=scoring == "text") for example in given.examples],
+        examples=[example_values(example, as_text=_by_text(scoring)) for example in given.examples],
     )
-
-
-def _ask(
-    scoring: Scoring,
-    askings: Sequence[_Asking],
-    rendered: Sequence[RenderedPrompt],
-    model: Generator,
-    on_progress: Callable[[int], None] | None,
-) -> list[Prediction]:
-    if scoring == "letter":
-        return _ask_letter(askings, rendered, model, on_progress)
-    assert isinstance(model, OptionScorer)
-    requests = [
-        OptionRequest(prompt.messages, _answers(scoring, asking, prompt.assistant_prefix), prompt.assistant_prefix)
-        for asking, prompt in zip(askings, rendered, strict=True)
-    ]
-    scores = model.option_logprobs(requests, on_result=_counting(on_progress))
-    return [_from_scores(scoring, asking, score) for asking, score in zip(askings, scores, strict=True)]
 
 
 def _answers(scoring: Scoring, asking: _Asking, prefix: str) -> tuple[str, ...]:
     """Option letters or texts as the model would write them after the prefix (``Answer:`` is followed by a space)."""
     gap = after_prefix(prefix)
     shown = asking.question.arranged(asking.order)
-    texts = shown if scoring == "text" else tuple(option_letter(place) for place in range(len(shown)))
+    texts = shown if _by_text(scoring) else tuple(option_letter(place) for place in range(len(shown)))
     return tuple(gap + text for text in texts)
 
 
@@ -232,19 +257,77 @@ def _counting(on_progress: Callable[[int], None] | None) -> Callable[[int, objec
     return None if on_progress is None else lambda _index, _result: on_progress(1)
 
 
-def _from_scores(scoring: Scoring, asking: _Asking, score: OptionScores) -> Prediction:
-    position = score.best
-    if scoring == "text" and position is not None:
-        shown = asking.question.arranged(asking.order)
-        position = int(np.argmax([total / len(text) for total, text in zip(score.logprobs, shown, strict=True)]))
+def _from_scores(asking: _Asking, score: OptionScores) -> Prediction:
     return _predict(
         asking,
-        scoring,
-        position=position,
+        "likelihood",
+        position=score.best,
         logprobs=score.logprobs,
         method="" if score.error else score.method,
         error=score.error,
     )
+
+
+def _from_texts(
+    scoring: TextScoring,
+    askings: Sequence[_Asking],
+    requests: Sequence[OptionRequest],
+    read: Sequence[OptionScores],
+    prompt: Prompt,
+    model: OptionScorer,
+) -> list[Prediction]:
+    """Choose by the texts' log-probabilities, as the scoring has them."""
+    premises = _without_question(prompt, requests, model) if scoring == "text-pmi" else [None] * len(askings)
+    predictions = []
+    for asking, request, score, premise in zip(askings, requests, read, premises, strict=True):
+        error = score.error or (None if premise is None else premise.error)
+        scores: tuple[float, ...] = ()
+        if error is None and premise is not None:
+            scores = tuple(given - alone for given, alone in zip(score.logprobs, premise.logprobs, strict=True))
+        elif error is None:
+            lengths = _lengths(scoring, asking.question.arranged(asking.order), request, model)
+            scores = tuple(total / length for total, length in zip(score.logprobs, lengths, strict=True))
+        predictions.append(
+            _predict(
+                asking,
+                scoring,
+                position=int(np.argmax(scores)) if scores else None,
+                logprobs=score.logprobs,
+                scores=scores,
+                method="" if error else score.method,
+                error=error,
+            )
+        )
+    return predictions
+
+
+def _lengths(scoring: TextScoring, shown: Sequence[str], request: OptionRequest, model: OptionScorer) -> list[int]:
+    """What the log-probabilities of options are divided by."""
+    if scoring == "text-sum":
+        return [1] * len(shown)
+    if scoring == "text-per-token":
+        prompt = model.render(request.messages, request.assistant_prefix)
+        alone, *together = _counter(model).count_tokens([prompt, *(prompt + option for option in request.options)])
+        return [max(1, tokens - alone) for tokens in together]
+    return [len(text.encode() if scoring == "text-per-byte" else text) for text in shown]
+
+
+def _without_question(prompt: Prompt, requests: Sequence[OptionRequest], model: OptionScorer) -> list[OptionScores]:
+    """Log-probabilities of the same options after the prompt with an empty question: the domain premise."""
+    premise = prompt.render(question="", options=[], passages=[], examples=[])
+    return model.option_logprobs(
+        [OptionRequest(premise.messages, request.options, premise.assistant_prefix) for request in requests]
+    )
+
+
+def _counter(model: Generator) -> Windowed:
+    """The model, looked through where it is wrapped, as one that counts tokens."""
+    inner: object = model
+    while not isinstance(inner, Windowed):
+        inner = getattr(inner, "wrapped", None)
+        if inner is None:
+            raise ModelError(f"{model.name} does not count tokens: use another scoring, for example text-per-byte.")
+    return inner
 
 
 def _from_completion(asking: _Asking, answer: Completion) -> Prediction:
@@ -258,6 +341,7 @@ def _predict(
     *,
     position: int | None,
     logprobs: tuple[float, ...] = (),
+    scores: tuple[float, ...] = (),
     text: str = "",
     method: str = "",
     error: str | None = None,
@@ -277,6 +361,7 @@ def _predict(
         correct=chosen == question.correct,
         correct_position=asking.order.index(question.correct),
         logprobs=logprobs,
+        scores=scores,
         text=text,
         method=method,
         passages=asking.prepared.passage_ids,

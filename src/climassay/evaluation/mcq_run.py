@@ -60,10 +60,10 @@ def evaluate_mcq(
 
     Args:
         question_set: Questions; those that are not multiple choice are left out.
-        model: Any generator; ``likelihood`` and ``text`` scoring need log-probabilities.
+        model: Any generator; every scoring but ``letter`` needs log-probabilities.
         settings: See :func:`~climassay.evaluation.settings.parse_setting`.
         store: Where requests, answers and results are kept.
-        scorings: ``likelihood``, ``letter``, ``text``; see :mod:`climassay.evaluation.mcq`.
+        scorings: ``likelihood``, ``letter``, ``text`` and others; see :mod:`climassay.evaluation.mcq`.
         orders: Option orders a question, to measure position bias.
         seed: Seed of orders and resampling.
         prompts: Templates; the built-in ones by default.

@@ -94,6 +94,25 @@ class Forest:
             yield from self._packs(node, pack)
             waiting.extend(_large(node, pack))
 
+    def shared(self, saving: int) -> list[Segment]:
+        """Runs of tokens that are worth being kept once for the sequences that begin with them.
+
+        Args:
+            saving: Fewest tokens that a run must save: its length times the number of its sequences but one.
+
+        Returns:
+            Segments, parents before children; ``parent`` is an index into the list.
+        """
+        found: list[Segment] = []
+        waiting: list[tuple[_Node, int, int | None]] = [(self._root, self.held, None)]
+        while waiting:
+            node, start, parent = waiting.pop()
+            if (node.last - node.first) * (node.end - start) >= saving:
+                found.append(self._segment(node, start, node.end, parent))
+                start, parent = node.end, len(found) - 1
+            waiting.extend((child, start, parent) for child in node.children)
+        return found
+
     def _grow(self) -> _Node:
         """Insert the sorted rows one by one; ``spine`` holds the nodes on the way to the row inserted last."""
         root = _Node(self.held, self.held, 0)

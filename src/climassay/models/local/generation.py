@@ -1,8 +1,10 @@
 """Generate many completions together: a queue of prompts, and a batch that is refilled as rows finish."""
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -23,6 +25,9 @@ _ROWS_ON_GPU = 128
 _SHARED_ENOUGH = 64
 """Tokens that neighbours must share to be kept together rather than sorted by length."""
 
+_ROOM = 128
+"""Tokens that a row is given room for when it is admitted; it may need more."""
+
 
 @dataclass(slots=True)
 class _Answer:
@@ -40,6 +45,11 @@ class _Answer:
     tokens: list[int] = field(default_factory=list)
     drawn: int = 0
     """Tokens drawn, the one that ends the answer included."""
+
+    @property
+    def so_far(self) -> list[int]:
+        """Tokens of the row: the prompt and what has been generated."""
+        return self.prompt + self.tokens
 
     @property
     def longest(self) -> int:
@@ -118,12 +128,16 @@ class Generation:
     def _answers(self, queue: "deque[_Answer]") -> Iterator[tuple[_Answer, FinishReason]]:
         """Work through the queue; give each answer as it is finished."""
         rows = rows_for(self._network, self._reader)
+        budget = self._network.free_tokens()
         active: list[_Answer] = []
         while queue or active:
-            newcomers = self._newcomers(queue, active)
+            while len(active) > 1 and rows.tokens() > budget:
+                rows.drop(len(active) - 1)
+                queue.appendleft(active.pop())
+            newcomers = self._newcomers(queue, len(active), rows, budget)
             if newcomers:
                 first = len(active)
-                admitted = list(rows.admit([answer.prompt for answer in newcomers]))
+                admitted = list(rows.admit([answer.so_far for answer in newcomers]))
                 active += [newcomers[row.prompt] for row in admitted]
                 logits = torch.stack([row.logits for row in admitted])
             else:
@@ -131,20 +145,18 @@ class Generation:
                 logits = rows.advance([answer.tokens[-1] for answer in active])
             yield from self._extend(rows, active, first, logits)
 
-    def _newcomers(self, queue: "deque[_Answer]", active: Sequence[_Answer]) -> list[_Answer]:
-        """Take answers from the queue when a good part of the rows is free, as many as fit into memory."""
-        if active and len(active) > 3 * self._most_rows // 4:
+    def _newcomers(self, queue: "deque[_Answer]", active: int, rows: Rows, budget: int) -> list[_Answer]:
+        """Take answers from the queue when a good part of the rows is free, as many as the budget has room for.
+
+        Every row is given room for some tokens more than it has. One that becomes longer than there is room for puts
+        the last row back into the queue, from where it is computed anew with what it has said so far.
+        """
+        if active > 3 * self._most_rows // 4:
             return []
-        taken: list[_Answer] = []
-        longest = max((answer.longest for answer in active), default=0)
-        tokens = self._network.free_tokens()
-        while queue and len(active) + len(taken) < self._most_rows:
-            longest = max(longest, queue[0].longest)
-            rows = len(active) + len(taken) + 1
-            if rows > 1 and rows * longest > tokens:
-                break
-            taken.append(queue.popleft())
-        return taken
+        offered = [answer.so_far for answer in islice(queue, self._most_rows - active)]
+        counts = range(1, len(offered) + 1)
+        fitting = bisect_right(counts, budget, key=lambda count: rows.tokens(offered[:count], _ROOM))
+        return [queue.popleft() for _ in range(fitting if active else max(fitting, min(1, len(queue))))]
 
     def _extend(
         self, rows: Rows, active: list[_Answer], first: int, logits: Tensor

@@ -1,14 +1,17 @@
 """One forward pass of a causal language model from transformers, with the masks that packed branches need."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from transformers import AttentionInterface
 
 from climassay.errors import ModelError
+from climassay.models.local.caches import RowCache, shared_attention
 from climassay.models.local.forest import Segment, Step
 from climassay.models.local.hidden_states import HiddenStates
 
@@ -17,8 +20,12 @@ if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
 _MEMORY_SHARE = 0.25
+_CACHE_ON_CPU = 2**29
+_SHARED_ATTENTION = "climassay_shared"
 _CACHE_NAMES = ("past_key_values", "cache_params")
 _MASKED_KINDS = frozenset({"full_attention", "sliding_attention"})
+
+AttentionInterface.register(_SHARED_ATTENTION, shared_attention)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,8 @@ class Network:
         self._cache_name = next((name for name in _CACHE_NAMES if name in self._takes), None)
         self.context = int(getattr(text, "max_position_embeddings", None) or 2**31)
         """Tokens that the model was made for."""
+        self.shares_rows: bool | None = None
+        """Whether rows may share the keys and values of their beginnings; None until that has been tried."""
 
     @property
     def can_continue(self) -> bool:
@@ -133,25 +142,25 @@ class Network:
             states,
         )
 
-    def continue_rows(self, tokens: Sequence[int], lengths: Sequence[int], cache: "Cache") -> Tensor:
+    def continue_rows(self, tokens: Sequence[int], lengths: Sequence[int], cache: RowCache) -> Tensor:
         """Add one token to each row; return the logits of the next one, float32 [rows, vocabulary].
 
         Args:
             tokens: One for each active row.
             lengths: Tokens that each row holds already.
-            cache: A row cache aimed at ``lengths``.
+            cache: A row cache aimed at the rows.
         """
         attention = self._known_attention()
         where = torch.tensor(lengths, device=self.device)
-        columns = torch.arange(max(lengths) + 1, device=self.device)
-        distance = (where[:, None] - columns[None, :])[:, None, :]
-        output = self._forward(
-            torch.tensor(tokens, device=self.device)[:, None],
-            where[:, None],
-            attention.masks(distance >= 0, distance, self.dtype),
-            cache,
-            torch.zeros(1, dtype=torch.long, device=self.device),
-        )
+        distance = (where[:, None] - cache.positions)[:, None, :]
+        with self._attending_to_shared() if cache.runs else nullcontext():
+            output = self._forward(
+                torch.tensor(tokens, device=self.device)[:, None],
+                where[:, None],
+                attention.masks(distance >= 0, distance, self.dtype),
+                cache,
+                torch.zeros(1, dtype=torch.long, device=self.device),
+            )
         return output.logits
 
     def whole(self, tokens: Sequence[int], places: Sequence[int], states: StatesWanted | None = None) -> Output:
@@ -171,12 +180,30 @@ class Network:
         return self._forward(torch.tensor([list(tokens)], device=self.device), None, None, cache, last).logits
 
     def free_tokens(self) -> int:
-        """Tokens whose keys and values fit into the part of the free memory that rows may take."""
+        """Tokens whose keys and values rows may hold: on a CPU 512 MiB of them, or half as much as the weights.
+
+        Everywhere at most a quarter of the free memory.
+        """
         text = self.model.config.get_text_config()
         heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
         width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
         bytes_each = int(2 * self.layers * heads * width * self.dtype.itemsize)
-        return int(_MEMORY_SHARE * _free_bytes(self.device)) // bytes_each
+        most = int(_MEMORY_SHARE * _free_bytes(self.device))
+        if self.device.type == "cpu":
+            weights = sum(weight.numel() * weight.itemsize for weight in self.model.parameters())
+            most = min(most, max(_CACHE_ON_CPU, weights // 2))
+        return most // bytes_each
+
+    @contextmanager
+    def _attending_to_shared(self) -> Iterator[None]:
+        """Let the layers compute their attention by :func:`~climassay.models.local.caches.shared_attention`."""
+        config = self.model.config.get_text_config()
+        before = config._attn_implementation
+        config._attn_implementation = _SHARED_ATTENTION
+        try:
+            yield
+        finally:
+            config._attn_implementation = before
 
     def _known_attention(self) -> Attention:
         if self.attention is None:
