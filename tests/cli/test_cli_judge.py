@@ -104,6 +104,7 @@ def test_benchmark_gives_the_figures_with_intervals_and_baselines_flat(climassay
     assert found["calibration"]["brier_constant"] == pytest.approx(0.25)
 
 
+@pytest.mark.model
 def test_a_second_run_is_served_from_disk_and_says_the_same(climassay, table):
     first = benchmark(climassay, table, "--aspect", "relevance", "--method", "ppairs")
     again = benchmark(climassay, table, "--aspect", "relevance", "--method", "ppairs")
@@ -175,6 +176,7 @@ def test_words_as_labels_and_a_quality_of_ones_own(climassay, table):
     assert found["baselines"]["longer"]["accuracy_differing"]["value"] == 1.0
 
 
+@pytest.mark.model
 def test_one_group_is_split_by_item_and_compared_in_part(climassay, table):
     found = benchmark(
         climassay, table, "--text", "summary", "--kind", "claims", "--label", "grade", "--levels", "low,medium,high",

@@ -69,6 +69,7 @@ def test_options_reach_the_model_and_what_it_can_do_is_kept(files, monkeypatch, 
     assert server.url in json.dumps(kept)
 
 
+@pytest.mark.model
 def test_options_of_a_server_do_not_hinder_a_local_model_beside_it(files, monkeypatch, capsys):
     with ApiServer() as server:
         both = "freeform=prompted:openai:m,mcq=prompted:local:smollm2"

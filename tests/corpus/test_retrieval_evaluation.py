@@ -143,6 +143,7 @@ def gold_set():
     return [question for path in question_paths() for question in read_labelled(path)]
 
 
+@pytest.mark.model
 def test_the_primer_is_found_in_its_books(collection, gold_set):
     report = evaluate_retrieval(collection, gold_set)
     assert report.n == len(gold_set) == 120

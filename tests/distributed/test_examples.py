@@ -126,6 +126,7 @@ def test_the_experiment_runs_on_servers_like_the_cluster_s(environment, postgres
     assert exported()["AWS_SECRET_ACCESS_KEY"] not in str(stored)
 
 
+@pytest.mark.cluster
 def test_a_collection_in_object_storage_is_added_to_and_searched(environment, monkeypatch, capsys, tmp_path):
     where = ("--workspace", tmp_path)
     page = tmp_path / "page.txt"

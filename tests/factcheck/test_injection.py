@@ -98,6 +98,7 @@ LINE = "[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]"
 """Whatever ``str.splitlines`` takes for the end of a line."""
 
 
+@pytest.mark.faults
 @PLACES
 @TEXTS
 @pytest.mark.parametrize("wording", ["full", "brief"])
@@ -110,6 +111,7 @@ def test_a_debate_asks_the_same_questions_in_the_same_messages_on_the_same_lines
         assert shape(prompt) == shape(expected)
 
 
+@pytest.mark.faults
 @PLACES
 @TEXTS
 def test_verdicts_are_those_of_the_scale_and_citations_those_of_retrieved_passages(text, place, folder):

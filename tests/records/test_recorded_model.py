@@ -354,6 +354,7 @@ def test_closing_it_closes_the_model_and_not_the_records(store):
     assert len(list_runs(store.database)) == 1
 
 
+@pytest.mark.faults
 def test_thousands_of_requests_are_looked_up_and_prompts_are_kept_once(url, tmp_path):
     requests = [ask(f"a prompt that is long enough to weigh something {n}") for n in range(3000)]
     for expected in (3000, 0):

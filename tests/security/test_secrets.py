@@ -101,6 +101,7 @@ QUESTIONS = """Question,Options,Answer,Complexity
 """
 
 
+@pytest.mark.faults
 def test_commands_write_down_no_key_and_no_password(tried, logged, monkeypatch):
     folder = tried.folder
     (folder / "seas.txt").write_text(SEAS)
@@ -173,6 +174,7 @@ def with_the_key_in_every_text(request) -> Reply:
     return Reply(json.dumps({name: f"{one} {sent}" if isinstance(one, str) else one for name, one in told.items()}))
 
 
+@pytest.mark.faults
 def test_what_writes_screens_and_ranks_writes_down_no_key(tried, logged, monkeypatch):
     folder = tried.folder
     (folder / "seas.txt").write_text(SEAS + ICE)
