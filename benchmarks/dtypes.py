@@ -7,7 +7,7 @@ Both copies of the model get the same requests:
   probes           trained and tested on the same summaries of Newsroom and SummEval, three folds that share no article
 
 Intervals are Wilson's for shares, and 95% bootstrap intervals over questions, or articles, for differences. A processor
-without bfloat16 instructions computes it several times as slowly; ``--emulate`` (its default there) keeps weights, inputs and
+without bfloat16 instructions takes several times as long; ``--emulate`` (its default there) keeps weights, inputs and
 outputs of every linear layer in bfloat16 and multiplies in float32, as those instructions do, at the speed of float32.
 The difference between the two ways on the first three primer questions is printed.
 
