@@ -7,7 +7,7 @@ Both copies of the model get the same requests:
   probes           trained and tested on the same summaries of Newsroom and SummEval, three folds that share no article
 
 Intervals are Wilson's for shares, and 95% bootstrap intervals over questions, or articles, for differences. A processor
-without bfloat16 instructions computes ten times as slowly; ``--emulate`` (its default there) keeps weights, inputs and
+without bfloat16 instructions takes several times as long; ``--emulate`` (its default there) keeps weights, inputs and
 outputs of every linear layer in bfloat16 and multiplies in float32, as those instructions do, at the speed of float32.
 The difference between the two ways on the first three primer questions is printed.
 
@@ -171,7 +171,7 @@ def main() -> None:
         *(partial(choices, models, "Pira", pira_questions()[: given.pira], letters=way) for way in (True, False)),
         partial(probes, models, "newsroom.jsonl", "coherence", "pointwise", given.newsroom),
         partial(probes, models, "summeval.jsonl", "coherence", "pointwise", given.summeval),
-        partial(answers, models, given.answers),
+        *([partial(answers, models, given.answers)] if given.answers else []),
         *([partial(probes, models, "newsroom.jsonl", "coherence", "ppairs", given.pairs)] if given.pairs else []),
     ]
     found = []

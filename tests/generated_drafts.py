@@ -32,7 +32,7 @@ def draft(number: int = 0, kind: str = "freeform", **fields) -> Draft:
         "freeform": Wording(f"What happens to particle {number}?", "It grows."),
         "cloze": Wording(f"Number {number} of the planets has a high albedo.", "albedo"),
     }[kind]
-    origin = Origin("local:test", "f" * 64, (("generate", "a" * 64),), number)
+    origin = Origin("local:test", "f" * 64, (("generate", "a" * 64),), number, dtype="float32")
     return Draft(
         **{"id": f"q{number:04d}", "kind": kind, "level": "base", "wording": wording, "passages": (passage(number),)}
         | {"origin": origin}

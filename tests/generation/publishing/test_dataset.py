@@ -272,7 +272,8 @@ def test_the_card_tells_counts_removals_sources_and_models(tmp_path):
         ["Third \\", "book", "unknown", "0", "1"],
     ]
     assert "licence of 2 of 3 sources is not known" in card
-    assert cells(card, "How they were written")[2] == ["local:test", "f" * 12, "generate `aaaaaaaaaaaa`", "5", "5"]
+    written = ["local:test", "f" * 12, "float32", "generate `aaaaaaaaaaaa`", "5", "5"]
+    assert cells(card, "How they were written")[2] == written
     assert "No expert judged" in card
 
 
