@@ -168,6 +168,14 @@ def test_rows_keep_what_they_begin_with_once_and_continue_like_plain_sequences(a
             while len(texts) > 2:
                 drop(1)
             assert all(run.rows for run in rows._cache.runs)
+    # More rows than before, but shorter ones: the buffers get more rows and fewer columns.
+    admit([[*third, 5]])
+    drop(0)
+    drop(1)
+    admit([[*instruction, number, 5] for number in range(20, 29)])
+    new = [chance.randrange(2, 300) for _ in texts]
+    texts = [[*text, token] for text, token in zip(texts, new, strict=True)]
+    check(rows.advance(new), texts)
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2-sliding-softcap", "recurrent"])

@@ -28,7 +28,7 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
         self.is_initialized = True
 
     def resize(self, rows: int, columns: int, keep: int) -> None:
-        """Replace the buffers by others of so many rows and columns; the first ``keep`` rows stay."""
+        """Replace the buffers by others of so many rows and columns; of the first ``keep`` rows stays what fits."""
         self.keys = _resized(self.keys, rows, columns, keep)
         self.values = _resized(self.values, rows, columns, keep)
 
@@ -306,5 +306,6 @@ def shared_attention(
 def _resized(buffer: Tensor, rows: int, columns: int, keep: int) -> Tensor:
     """A buffer of another size, zero where nothing was written (a masked NaN would still be a NaN)."""
     resized = buffer.new_zeros((rows, buffer.shape[1], columns, buffer.shape[3]))
-    resized[:keep, :, : buffer.shape[2]] = buffer[:keep]
+    both = min(columns, buffer.shape[2])
+    resized[:keep, :, :both] = buffer[:keep, :, :both]
     return resized

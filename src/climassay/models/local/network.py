@@ -180,9 +180,9 @@ class Network:
         return self._forward(torch.tensor([list(tokens)], device=self.device), None, None, cache, last).logits
 
     def free_tokens(self) -> int:
-        """Tokens whose keys and values rows may hold: on a CPU 512 MiB of them, or half as much as the weights.
+        """Tokens whose keys and values rows may hold: at most a quarter of the free memory.
 
-        Everywhere at most a quarter of the free memory.
+        On a CPU also at most 512 MiB, or half as much as the weights where that is more.
         """
         text = self.model.config.get_text_config()
         heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
