@@ -14,8 +14,6 @@ from faults.commands import walk
 from groups import QUICK, TESTS, is_quick
 from test_rooms import ROOMS, imported
 
-BESIDES = {"demo", "climassay demo"}
-"""What is run with the bundled model only (tests/test_demo.py)."""
 REACHED = pytest.StashKey[set[str]]()
 
 
@@ -74,4 +72,4 @@ def _all_quick(config: pytest.Config) -> bool:
 def _missing(config: pytest.Config) -> list[str]:
     reached = config.stash[REACHED]
     commands = [f"climassay {name}" for name, _ in walk()]
-    return [what for what in (*ROOMS, *commands) if what not in reached | BESIDES]
+    return [what for what in (*ROOMS, *commands) if what not in reached]
