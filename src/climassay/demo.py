@@ -409,7 +409,7 @@ _STEPS: tuple[tuple[str, Callable[[_Demo, str], DemoStep]], ...] = (
     ("The IPCC's words of confidence, found in two books", _confidence),
     ("A cited answer, and an honest no", _answers),
     ("What the right passage is worth", _retrieval),
-    (f"A judge learnt from {LABELS} labels", _judge),
+    (f"A judge trained on {LABELS} labels", _judge),
     ("A claim, checked", _claim),
 )
 

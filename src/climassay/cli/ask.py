@@ -77,6 +77,8 @@ def ask(
 def _show(answer: "GroundedAnswer") -> None:
     from rich.text import Text
 
+    from climassay.grounding.presentation import removed_note
+
     console = stdout_console()
     if answer.error is not None:
         return
@@ -89,7 +91,5 @@ def _show(answer: "GroundedAnswer") -> None:
     for source in answer.sources:
         similarity = "" if source.cosine is None else f"  ({source.cosine:.2f})"
         console.print(Text(f"[{source.number}] {source.citation}{similarity}", style="dim"))
-    if answer.removed_citations:
-        console.print(
-            Text(f"{answer.removed_citations} citations of passages that do not exist were removed.", style="dim")
-        )
+    if note := removed_note(answer.removed_citations):
+        console.print(Text(note, style="dim"))

@@ -7,6 +7,13 @@ from climassay.grounding.answer import GroundedAnswer
 from climassay.reporting import AnswerCard, Report, Section
 
 
+def removed_note(citations: int) -> str:
+    """What is said of citations that were removed because their passages do not exist; empty where none was."""
+    if citations == 1:
+        return "1 citation of a passage that does not exist was removed."
+    return f"{citations} citations of passages that do not exist were removed." if citations else ""
+
+
 def answer_card(answer: GroundedAnswer) -> AnswerCard:
     """The answer with its sources, ready for a report."""
     sentences = (
@@ -23,10 +30,9 @@ def answer_card(answer: GroundedAnswer) -> AnswerCard:
     foreign = [number for sentence in answer.sentences for number in sentence.foreign_numbers]
     if foreign:
         notes.append(f"Numbers that the cited passages do not have: {', '.join(foreign)}.")
-    if answer.removed_citations:
-        notes.append(f"{answer.removed_citations} citations of passages that do not exist were removed.")
+    notes.append(removed_note(answer.removed_citations))
     sources = tuple((source.number, source.citation, source.passage.text) for source in answer.sources)
-    return AnswerCard(answer.question, sentences, sources, " ".join(notes))
+    return AnswerCard(answer.question, sentences, sources, " ".join(filter(None, notes)))
 
 
 def answer_report(answer: GroundedAnswer) -> Report:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import ClimassayError
+from climassay.grounding.presentation import removed_note
 from climassay.records.queries import RunDetails
 from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table
 from climassay.reporting.html import Block
@@ -141,8 +142,7 @@ def _answer(run: "StoredRun", _published: str) -> Report:
 def _answer_card(row: Mapping[str, Any]) -> AnswerCard:
     said = tuple((one["text"], tuple(one["citations"]), bool(one["in_house"])) for one in row["sentences"])
     sources = tuple((one["number"], one["citation"], one["passage"]["text"]) for one in row["sources"])
-    removed = row["removed_citations"]
-    note = f"{removed} citations of passages that do not exist were removed." if removed else ""
+    note = removed_note(row["removed_citations"])
     return AnswerCard(row["question"], said or ((row["text"] or row["error"] or "", (), False),), sources, note)
 
 
