@@ -81,7 +81,7 @@ def commands(folder: Path, data: Path) -> list[tuple[str, str, str]]:
             "one claim, one advocate",
         ),
         ("judge train", f"judge train {CLAIMS} --output {folder / 'judge.safetensors'}", "20 claims, 2 pairs each"),
-        ("judge benchmark", f"judge benchmark {CLAIMS} --train-items 12 --folds 2", "20 claims, 2 pairs each"),
+        ("judge benchmark", f"judge benchmark {CLAIMS} --folds 2 --regularisation 1", "20 claims, 2 pairs each"),
         ("tune finetune", "tune finetune primer --output small --epochs 1 --limit 4", "4 questions, 1 epoch"),
         ("metrics score", f"metrics score {folder / 'answers.csv'} -m bert_score", "30 answers, BERTScore"),
     ]

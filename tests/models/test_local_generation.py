@@ -1,4 +1,5 @@
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from climassay.models import load_model
 from climassay.models.contract import Completion, GenerationRequest, Message, Sampling
 from climassay.models.local.model import LocalModel
 from climassay.models.local.network import Network
-from climassay.models.local.rows import SharedRows
+from climassay.models.local.rows import Admitted, SharedRows
 from climassay.models.local.sampling import Draw, draw_tokens
 from debate_workspaces import make_model
 from tiny_models import save_tiny, smollm2
@@ -65,27 +66,37 @@ def test_a_small_token_budget_changes_no_answer_and_is_kept(tmp_path: Path, monk
     model = load_model(make_model(tmp_path / "tiny"))
     beginning = "Read these passages about the sea and answer. " * 12
     requests = [
-        ask(beginning + word, max_tokens=30 + 20 * number, temperature=float(number % 2), seed=number)
+        ask(beginning + word, max_tokens=30 + 40 * number, temperature=float(number % 2), seed=number)
         for number, word in enumerate(("ice", "sea", "air", "soil", "sun", "ice"))
     ]
+    shared = min(len(model.prompts.encode(model.render(request.messages))) for request in requests)
+    assert shared > 256
     alone = [model.generate([request])[0] for request in requests]
     held: list[tuple[int, int]] = []
-    advance = SharedRows.advance
+    admitted: list[int] = []
+    advance, admit = SharedRows.advance, SharedRows.admit
 
     def watched(rows: SharedRows, tokens: list[int]) -> torch.Tensor:
         held.append((len(tokens), rows.tokens()))
         return advance(rows, tokens)
 
+    def counted(rows: SharedRows, prompts: list[list[int]]) -> Iterator[Admitted]:
+        admitted.append(len(prompts))
+        return admit(rows, prompts)
+
     monkeypatch.setattr(SharedRows, "advance", watched)
+    monkeypatch.setattr(SharedRows, "admit", counted)
     unbounded = model.generate(requests)
-    assert max(held)[0] == 6
-    assert max(tokens for _, tokens in held) < 6 * 500 / 2  # the beginning, of some 480 tokens, is held once
+    assert admitted == [6]
+    assert max(tokens for _, tokens in held) < shared + 6 * 257  # what all begin with is held once
     held.clear()
-    budget = 700
+    budget = shared + 6 * 64  # all six for a beginning, and fewer the longer they are
     monkeypatch.setattr(Network, "free_tokens", lambda network: budget)
+    monkeypatch.setattr("climassay.models.local.generation._ROOM", 1)
     assert model.generate(requests) == unbounded == alone
+    assert max(held)[0] > 2
     assert max(tokens for count, tokens in held if count > 1) <= budget
-    assert 1 < max(held)[0] < 6
+    assert sum(admitted) > 6 + 6  # a row was put back into the queue, and came again
 
 
 @pytest.fixture(scope="module")
