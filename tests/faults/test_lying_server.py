@@ -60,8 +60,10 @@ def test_lies_are_failures_that_are_counted_and_asked_again(scoring, questions, 
         first = run()
         asked = len(server.asked)
         assert first["failed"] > 0
-        # no-content is an empty answer to a question for a letter, and that is an answer.
-        assert len(LIES) - 2 <= first["failed"] <= len(LIES)
+        # no-content is an empty answer to a question for a letter, and that is an answer. A refusal of what was given
+        # before, log-probabilities, is doubted, and the request sent again.
+        spared = 2 if scoring == "letter" else 4
+        assert len(LIES) - spared <= first["failed"] <= len(LIES)
         assert first["asked"] == HONEST + len(LIES)
         second = run()
         again = {request.prompt for request in server.asked[asked:]}
