@@ -26,7 +26,7 @@ _SHARED_ENOUGH = 64
 """Tokens that neighbours must share to be kept together rather than sorted by length."""
 
 _ROOM = 128
-"""Tokens that a row is given room for when it is admitted; it may need more."""
+"""Most tokens that rows are given room for when one is admitted; they may need more."""
 
 
 @dataclass(slots=True)
@@ -153,9 +153,11 @@ class Generation:
         """
         if active > 3 * self._most_rows // 4:
             return []
-        offered = [answer.so_far for answer in islice(queue, self._most_rows - active)]
+        waiting = list(islice(queue, self._most_rows - active))
+        offered = [answer.so_far for answer in waiting]
+        room = max((min(_ROOM, answer.limit - answer.drawn) for answer in waiting), default=0)
         counts = range(1, len(offered) + 1)
-        fitting = bisect_right(counts, budget, key=lambda count: rows.tokens(offered[:count], _ROOM))
+        fitting = bisect_right(counts, budget, key=lambda count: rows.tokens(offered[:count], room))
         return [queue.popleft() for _ in range(fitting if active else max(fitting, min(1, len(queue))))]
 
     def _extend(
