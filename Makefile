@@ -51,7 +51,7 @@ test-plain-processor: $(READY)
 
 # Damage in full: 500 mutated files a reader, every bad input for every command, more kills.
 faults: $(READY)
-	CLIMASSAY_FAULTS=full $(PYTEST) tests/faults
+	CLIMASSAY_FAULTS=full $(PYTEST) tests/faults tests/records/test_kill.py tests/corpus/test_collection_killed.py
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow

@@ -6,7 +6,7 @@
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from climassay.corpus.documents import Passage
@@ -100,8 +100,11 @@ def answer_question(
         raise InputError("The question is empty.")
     hits = collections.search(question, k=k, min_cosine=min_cosine)
     sources = tuple(Source(number, hit.passage, hit.cosine) for number, hit in enumerate(hits, start=1))
+    told = GroundedAnswer(
+        question, bool(sources), (), sources, model.name, model.fingerprint, dtype=number_format(model)
+    )
     if not sources:
-        return GroundedAnswer(question, False, (), (), model.name, model.fingerprint, dtype=number_format(model))
+        return told
     manner = profile_of(model, profile)
     rendered = (prompt or load_prompt("ask")).render(
         question=question,
@@ -115,17 +118,7 @@ def answer_question(
         assistant_prefix=rendered.assistant_prefix,
     )
     completion = model.generate([request])[0]
-    told = GroundedAnswer(
-        question,
-        True,
-        (),
-        sources,
-        model.name,
-        model.fingerprint,
-        usage=completion.usage,
-        error=completion.error,
-        dtype=number_format(model),
-    )
+    told = replace(told, usage=completion.usage, error=completion.error)
     if completion.error is not None:
         return told
     refused = _is_refusal(completion.text)
@@ -134,17 +127,12 @@ def answer_question(
     found, removed = (
         ((), 0) if refused else ground_text(completion.text, cut=cut, sources=sources, encoder=encoder, given=question)
     )
-    return GroundedAnswer(
-        question=question,
+    return replace(
+        told,
         enough_information=not refused,
         sentences=found,
-        sources=sources,
-        model=model.name,
-        fingerprint=model.fingerprint,
         removed_citations=removed,
-        usage=completion.usage,
         error=None if found or refused else "it wrote no sentence that can be used (empty, or caught in a loop).",
-        dtype=number_format(model),
     )
 
 
