@@ -27,7 +27,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from climassay.judging.activation_store import ActivationStore
 from climassay.judging.asking import Questions
 from climassay.judging.candidates import CandidateMaker, MethodName, ProbeSettings
 from climassay.judging.folds import make_folds
@@ -35,6 +34,7 @@ from climassay.judging.items import Item, ItemColumns, read_items
 from climassay.judging.probing import Harvester
 from climassay.judging.quality import quality
 from climassay.judging.scores import Units
+from climassay.learning.activation_store import ActivationStore
 from climassay.models.contract import GenerationRequest, Message, Sampling
 from climassay.models.local.model import LocalModel
 from climassay.statistics.intervals import proportion

@@ -31,7 +31,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from climassay.judging.harvest import harvest
+from climassay.learning.harvest import harvest
 from climassay.models.contract import Message, OptionRequest
 from climassay.models.local.model import LocalModel
 

@@ -14,11 +14,11 @@ ARCHITECTURE = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8
 FLOW = (
     ("__version__", "claim_identity", "errors", "secrecy", "spreadsheets", "extras"),
     ("given_files", "folder_files", "workspace"),
-    ("configuration", "trained_files", "statistics"),
+    ("configuration", "statistics"),
     ("questions",),
     ("primer", "models"),
     ("reporting", "prompts", "records", "distributed"),
-    ("corpus",),
+    ("corpus", "learning"),
     ("metrics", "tuning"),
     ("grounding",),
     ("judging", "evaluation"),

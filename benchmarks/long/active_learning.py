@@ -29,7 +29,7 @@ from climassay.generation.validation.reading import StateReader, TextReader, dra
 from climassay.generation.validation.simulation import SimulationItems, SimulationSettings, simulate
 from climassay.generation.validation.simulation_results import simulation_report, simulation_tables, summarise
 from climassay.generation.validation.training import train_features
-from climassay.judging import ActivationStore, harvest
+from climassay.learning import ActivationStore, harvest
 from climassay.models import OpenWeights, load_model
 from climassay.models.calibration import PLACEHOLDERS, calibrate, content_free_correction
 from climassay.models.encoder import load_encoder

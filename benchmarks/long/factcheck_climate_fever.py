@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from climassay.factcheck.claim_groups import claim_groups, group_folds, split_claims
 from climassay.factcheck.evidence_mode import (
     EvidenceClaim,
     EvidenceTable,
@@ -33,6 +32,7 @@ from climassay.factcheck.verdict_head_fitting import Lesson, fit_verdicts, log_l
 from climassay.factcheck.verdict_head_training import TrainedHead, default_readings, train_head
 from climassay.factcheck.verdict_reading import ANSWERS, EVIDENCE_LABELS, PROMPT, Material, Reading, read_pairs
 from climassay.judging import ActivationStore, Contrast, fit_contrast
+from climassay.learning.splits import group_folds, hold_out, near_duplicate_groups
 from climassay.models import OpenWeights, OptionRequest, load_model
 from climassay.models.calibration import PLACEHOLDERS, calibrate, mean_log_probabilities
 from climassay.models.encoder import load_encoder
@@ -72,8 +72,8 @@ class Experiment:
         self.table = read_evidence_claims(DATA / "climate_fever.jsonl")
         rows = self.table.rows[: options.limit]
         self.encoder = load_encoder()
-        groups = claim_groups([row.text for row in rows], self.encoder)
-        kept, held_out = split_claims(groups, options.held_out, seed=options.seed)
+        groups = near_duplicate_groups([row.text for row in rows], self.encoder)
+        kept, held_out = hold_out(groups, options.held_out, seed=options.seed)
         self.train: list[EvidenceClaim] = [rows[place] for place in kept]
         self.test: list[EvidenceClaim] = [rows[place] for place in held_out]
         self.truth = np.array([VERDICT_LABELS.index(row.label or "") for row in self.test])
@@ -167,7 +167,7 @@ class Experiment:
         """The contrast probe of ``judging`` as it is, one direction for all answers, with the heads' second step."""
         pairs = [(row.text, passage) for row in self.train for passage in row.passages]
         taught = read_pairs(pairs, load_prompt(PROMPT), model=self.model, layers=self.layers, store=self.store)
-        groups = claim_groups([row.text for row in self.train], self.encoder)
+        groups = near_duplicate_groups([row.text for row in self.train], self.encoder)
         owner = np.repeat(np.arange(len(self.train)), [len(row.evidence) for row in self.train])
         truth = np.array([VERDICT_LABELS.index(row.label or "") for row in self.train])
         folds = group_folds(groups, 5, seed=self.options.seed)

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-from climassay.judging.activation_store import ActivationStore
 from climassay.judging.asking import Questions
 from climassay.judging.benchmark import JudgeScores, score_judge
 from climassay.judging.candidates import (
@@ -27,10 +26,11 @@ from climassay.judging.candidates import (
     pairs_of_folds,
 )
 from climassay.judging.folds import make_folds
-from climassay.judging.harvest import harvest
 from climassay.judging.items import Item, ItemColumns, read_items
 from climassay.judging.probing import Harvester
 from climassay.judging.quality import quality
+from climassay.learning.activation_store import ActivationStore
+from climassay.learning.harvest import harvest
 from climassay.models import load_model
 from climassay.records import RecordedModel, Records
 from climassay.workspace import Workspace

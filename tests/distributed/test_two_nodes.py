@@ -22,8 +22,8 @@ from climassay.corpus.documents import Block, Document
 from climassay.distributed import ClusterOptions, DistributedModel, Windows, open_pool
 from climassay.distributed.jobs import ModelFrontJob
 from climassay.errors import ModelError
-from climassay.judging.activation_store import ActivationStore
-from climassay.judging.harvest import harvest
+from climassay.learning.activation_store import ActivationStore
+from climassay.learning.harvest import harvest
 from climassay.models import load_model
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling, option_array
 from climassay.models.encoder import load_encoder

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError, ModelError
-from climassay.factcheck.claim_groups import claim_groups, group_folds, split_claims
 from climassay.factcheck.verdict_head import (
     VERDICT_LABELS,
     balanced,
@@ -22,7 +21,8 @@ from climassay.factcheck.verdict_head import (
 from climassay.factcheck.verdict_head_fitting import fit_evidence, log_loss, rule_verdict
 from climassay.factcheck.verdict_head_training import default_readings, train_head
 from climassay.factcheck.verdict_reading import EVIDENCE_LABELS, Reading, word_features
-from climassay.judging import ActivationStore
+from climassay.learning import ActivationStore
+from climassay.learning.splits import group_folds, hold_out, near_duplicate_groups
 from planted_evidence import TELLING_LAYER, EvidenceModel, WordEncoder, evidence_claims
 
 PROBABILITIES = st.lists(
@@ -237,7 +237,9 @@ def test_label_that_training_lacks_stays_improbable_and_finite():
 
 
 def test_like_claims_are_one_group_even_through_a_third():
-    groups = claim_groups(["a b c d", "Ice melts.", "ice melts", "c d e f", "b c d e"], WordEncoder(), similar=0.74)
+    groups = near_duplicate_groups(
+        ["a b c d", "Ice melts.", "ice melts", "c d e f", "b c d e"], WordEncoder(), similar=0.74
+    )
     assert groups[1] == groups[2]
     assert groups[0] == groups[3] == groups[4]
     assert len(set(groups.tolist())) == 2
@@ -247,7 +249,7 @@ def test_like_claims_are_one_group_even_through_a_third():
 def test_split_and_folds_never_cut_a_group(labels, seed):
     groups = np.unique(labels, return_inverse=True)[1]
     wanted = len(groups) // 3
-    train, test = split_claims(groups, wanted, seed=seed)
+    train, test = hold_out(groups, wanted, seed=seed)
     assert sorted([*train, *test]) == list(range(len(groups)))
     assert len(test) <= wanted
     assert not set(groups[train]) & set(groups[test])
@@ -259,7 +261,7 @@ def test_split_and_folds_never_cut_a_group(labels, seed):
 
 def test_split_that_leaves_nothing_is_refused():
     with pytest.raises(InputError):
-        split_claims(np.arange(3), 3)
+        hold_out(np.arange(3), 3)
     with pytest.raises(InputError):
         group_folds(np.zeros(4, dtype=int), 5)
 

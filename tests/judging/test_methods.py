@@ -7,7 +7,6 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.judging.asking import Questions
-from climassay.judging.harvest import harvest
 from climassay.judging.items import Item
 from climassay.judging.preferences import CERTAIN, Preferences
 from climassay.judging.probe_fitting import fit_contrast, fit_pointwise
@@ -15,6 +14,7 @@ from climassay.judging.probing import ContrastProbe, Harvester, PointwiseProbe, 
 from climassay.judging.prompting import DirectScoring, PairwisePrompt
 from climassay.judging.quality import WORDINGS, aspect_names, quality
 from climassay.judging.sorting import sort_items
+from climassay.learning.harvest import harvest
 from climassay.models.contract import OptionRequest, OptionScores
 from tiny_models import smollm2
 

@@ -6,9 +6,9 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.judging.candidates import ProbeSettings
-from climassay.judging.harvest import Harvest
 from climassay.judging.probe import Provenance
 from climassay.judging.training import PROBE_METHODS, quality_of, train_probe
+from climassay.learning.harvest import Harvest
 from planted_model import DIRECTION, WIDTH, PlantedModel, harvester, items
 
 

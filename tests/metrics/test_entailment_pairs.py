@@ -3,8 +3,6 @@ import json
 import pytest
 
 from climassay.errors import InputError
-from climassay.factcheck.claim_groups import claim_groups as passed_on
-from climassay.metrics.claim_groups import claim_groups
 from climassay.metrics.entailment_pairs import LabelledPair, read_pairs, relation_counts
 
 
@@ -51,7 +49,3 @@ def test_what_is_wrong_is_said(tmp_path, text, message):
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=message):
         read_pairs(file)
-
-
-def test_the_groups_are_one_function_in_both_rooms():
-    assert passed_on is claim_groups

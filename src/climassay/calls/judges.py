@@ -136,6 +136,6 @@ def _items(texts: "Sequence[str | Item]") -> "list[Item]":
 
 
 def _activations() -> "ActivationStore":
-    from climassay.judging import ActivationStore
+    from climassay.learning import ActivationStore
 
     return ActivationStore(cache_folder() / "activations")

@@ -342,7 +342,7 @@ def _readers(method: Method, model: str, encoder: str) -> dict[str, Any]:
         from climassay.models.encoder import load_encoder
 
         return {"encoder": load_encoder(encoder)}
-    from climassay.judging.activation_store import ActivationStore
+    from climassay.learning.activation_store import ActivationStore
     from climassay.models import OpenWeights, load_model
     from climassay.workspace import cache_folder
 

@@ -55,7 +55,7 @@ def insert(
     from contextlib import closing
 
     from climassay.confidence.tagging.pairwise import balanced_sample, train_insertion
-    from climassay.judging import ActivationStore
+    from climassay.learning import ActivationStore
     from climassay.workspace import cache_folder
 
     statements, known = read_taggable(text, context, column, context_column)

@@ -99,8 +99,8 @@ def _train(
     seed: int,
     quiet: bool,
 ) -> "tuple[TrainedHead, list[EvidenceClaim]]":
-    from climassay.factcheck.claim_groups import claim_groups, split_claims
     from climassay.factcheck.verdict_head_training import REGULARISATIONS, default_readings, train_head
+    from climassay.learning import splits
     from climassay.models import OpenWeights
     from climassay.models.encoder import load_encoder
 
@@ -108,7 +108,8 @@ def _train(
     if not isinstance(model, OpenWeights):
         raise InputError(f"A verdict head reads hidden states: use a local: model, not {model.name}.")
     vectors = None if encoder == "none" else load_encoder(encoder)
-    kept, held_out = split_claims(claim_groups([row.text for row in rows], vectors), hold_out, seed=seed)
+    groups = splits.near_duplicate_groups([row.text for row in rows], vectors)
+    kept, held_out = splits.hold_out(groups, hold_out, seed=seed)
     readings = default_readings(model.layers, vectors is not None)
     if layer:
         readings = _readings(layer, vectors is not None)

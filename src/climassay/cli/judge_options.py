@@ -15,13 +15,13 @@ from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
-    from climassay.judging.activation_store import ActivationStore
     from climassay.judging.asking import Questions
     from climassay.judging.items import Item, ItemTable
     from climassay.judging.preferences import Method
     from climassay.judging.probe import PairProbe, PointProbe
     from climassay.judging.probing import Harvester
     from climassay.judging.quality import Quality
+    from climassay.learning.activation_store import ActivationStore
     from climassay.models.contract import Generator
     from climassay.records import RecordedModel, Records, Run
 
@@ -192,7 +192,7 @@ def opened(setup: ModelSetup, *, quiet: bool, dtype: str | None = None) -> Itera
     """
     from tempfile import TemporaryDirectory
 
-    from climassay.judging.activation_store import ActivationStore
+    from climassay.learning.activation_store import ActivationStore
     from climassay.records import Records
     from climassay.workspace import Workspace, cache_folder
 

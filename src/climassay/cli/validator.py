@@ -250,7 +250,7 @@ def _subject(field: str | None) -> "Subject":
 
 
 def _store() -> Any:
-    from climassay.judging.activation_store import ActivationStore
+    from climassay.learning.activation_store import ActivationStore
     from climassay.workspace import cache_folder
 
     return ActivationStore(cache_folder() / "activations")

@@ -17,7 +17,7 @@ from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.verdict_head import VerdictHead
 from climassay.given_files import parse_json
-from climassay.judging import ActivationStore
+from climassay.learning import ActivationStore
 from climassay.models.calibration import PLACEHOLDERS, correction_of, option_probabilities
 from climassay.models.contract import Encoder, Generator, OptionRequest, OptionScorer
 from climassay.prompts import Prompt, load_prompt

@@ -25,14 +25,14 @@ from climassay.factcheck.verdict_reading import (
     Reading,
     read_pairs,
 )
-from climassay.judging import ActivationStore
+from climassay.learning import ActivationStore
+from climassay.learning.model_file import ModelFormat, checked_array
 from climassay.models.contract import Encoder, Generator, OpenWeights
 from climassay.prompts import Prompt, load_prompt
-from climassay.trained_files import TrainedFormat, checked_array
 
 VERDICT_LABELS = (*CLIMATE_FEVER.labels, CLIMATE_FEVER.nei)
 """REFUTES, DISPUTED, SUPPORTS, NOT_ENOUGH_INFO: the order of a head's probabilities."""
-FORMAT = TrainedFormat("climassay-verdict-head", 1, "verdict head", "climassay factcheck-head")
+FORMAT = ModelFormat("climassay-verdict-head", 1, "verdict head", "climassay factcheck-head")
 
 _FLOOR = 1e-4
 """Smallest probability whose logarithm the second step reads."""

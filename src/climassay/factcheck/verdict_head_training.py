@@ -7,7 +7,6 @@ import numpy as np
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError, ModelError
-from climassay.factcheck.claim_groups import claim_groups, group_folds
 from climassay.factcheck.evidence_mode import EvidenceClaim, EvidenceTable
 from climassay.factcheck.scales import CLIMATE_FEVER
 from climassay.factcheck.verdict_head import VERDICT_LABELS, HeadProvenance, VerdictHead, balanced
@@ -22,7 +21,8 @@ from climassay.factcheck.verdict_head_fitting import (
     rule_verdict,
 )
 from climassay.factcheck.verdict_reading import EVIDENCE_LABELS, PROMPT, FloatArray, Reading, StateUse, read_pairs
-from climassay.judging import ActivationStore
+from climassay.learning import ActivationStore
+from climassay.learning.splits import group_folds, near_duplicate_groups
 from climassay.models.contract import Encoder, OpenWeights
 from climassay.prompts import load_prompt
 from climassay.statistics import classification_scores
@@ -171,7 +171,7 @@ def _lesson(
         owner = np.repeat(np.arange(len(usable)), [len(row.evidence) for row in usable])
     evidence = np.array([EVIDENCE_LABELS.index(one.label or "") for row in usable for one in row.evidence])
     truth = [_truth(row, evidence[owner == place]) for place, row in enumerate(usable)]
-    groups = claim_groups([row.text for row in usable], encoder)
+    groups = near_duplicate_groups([row.text for row in usable], encoder)
     folds, seed = folds_seed
     return Lesson(material, evidence, owner, np.array(truth), group_folds(groups, folds, seed=seed), seed), usable
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.judging import ActivationStore, harvest
+from climassay.learning import ActivationStore, harvest
 from climassay.models.contract import Encoder, OpenWeights, OptionRequest
 from climassay.prompts import Prompt
 

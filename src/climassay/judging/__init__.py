@@ -5,7 +5,6 @@ shared prompts instead of two passes a pair, merges that are exact, folds that s
 be beaten. See docs/judging.md.
 """
 
-from climassay.judging.activation_store import ActivationStore
 from climassay.judging.asking import Questions
 from climassay.judging.benchmark import Agreement, JudgeScores, score_judge
 from climassay.judging.calibration import Calibration, brier_score, calibration, reliability_curve
@@ -20,7 +19,6 @@ from climassay.judging.experiment import (
     result_row,
 )
 from climassay.judging.folds import Fold, make_folds
-from climassay.judging.harvest import Harvest, harvest
 from climassay.judging.insertion import Insertion, insert, insert_many
 from climassay.judging.items import Item, ItemColumns, ItemTable, parse_levels, read_items
 from climassay.judging.preferences import Judgements, Method, Preferences
@@ -33,6 +31,8 @@ from climassay.judging.quality import Quality, aspect_names, quality
 from climassay.judging.ranking import ItemRanking, insert_items, rank_items
 from climassay.judging.sorting import Ranking, sort_items
 from climassay.judging.training import TrainedProbe, train_probe
+from climassay.learning.activation_store import ActivationStore
+from climassay.learning.harvest import Harvest, harvest
 
 __all__ = [
     "METHODS",

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError
-from climassay.judging.activation_store import ActivationStore
 from climassay.judging.asking import Questions
 from climassay.judging.benchmark import JudgeScores, score_judge
 from climassay.judging.candidates import (
@@ -19,13 +18,14 @@ from climassay.judging.candidates import (
     pairs_of_folds,
 )
 from climassay.judging.folds import Fold, make_folds
-from climassay.judging.harvest import harvest
 from climassay.judging.items import Item
 from climassay.judging.judges import layers_of, open_weights
 from climassay.judging.preferences import Progress
 from climassay.judging.probing import Cost, Harvester
 from climassay.judging.quality import Quality
 from climassay.judging.sorting import SortMethod
+from climassay.learning.activation_store import ActivationStore
+from climassay.learning.harvest import harvest
 from climassay.models.contract import (
     Generator,
     OpenWeights,

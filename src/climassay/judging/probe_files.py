@@ -9,9 +9,9 @@ import numpy as np
 
 from climassay.errors import InputError
 from climassay.judging.probe import FloatArray, PairProbe, PointProbe, Provenance
-from climassay.trained_files import TrainedFormat, checked_array
+from climassay.learning.model_file import ModelFormat, checked_array
 
-FORMAT = TrainedFormat("climassay-probe", 1, "probe", "climassay judge train")
+FORMAT = ModelFormat("climassay-probe", 1, "probe", "climassay judge train")
 
 _ARRAYS = {
     "pair": (("weights", "mean_plus", "mean_minus"), ("length_slope",)),

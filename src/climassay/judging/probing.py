@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.judging.activation_store import ActivationStore
 from climassay.judging.asking import Questions, mirrored
-from climassay.judging.harvest import Harvest, harvest
 from climassay.judging.items import Item, word_counts
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Progress
 from climassay.judging.probe import Contrast, PairProbe, PointProbe, log_length_differences
 from climassay.judging.prompting import averaged
+from climassay.learning.activation_store import ActivationStore
+from climassay.learning.harvest import Harvest, harvest
 from climassay.models.contract import OpenWeights, OptionRequest
 
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
+from climassay.learning.model_file import ModelFormat, checked_array
 from climassay.metrics.entailment import RELATIONS, Relations, nearest_parts
 from climassay.metrics.entailment_features import NAMES, PairFeatures, pair_features
 from climassay.models.contract import Encoder
-from climassay.trained_files import TrainedFormat, checked_array
 
 FloatArray = NDArray[np.float64]
 
-FORMAT = TrainedFormat("climassay-entailment-head", 1, "entailment head", "climassay metrics train-entailment")
+FORMAT = ModelFormat("climassay-entailment-head", 1, "entailment head", "climassay metrics train-entailment")
 BUNDLED_HEAD = Path(__file__).with_name("entailment_head.safetensors")
 """The head that comes with climassay; see docs/results/entailment.md."""
 

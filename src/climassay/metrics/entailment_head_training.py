@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
-from climassay.metrics.claim_groups import claim_groups, group_folds, split_claims
+from climassay.learning.splits import group_folds, hold_out, near_duplicate_groups
 from climassay.metrics.entailment import RELATIONS
 from climassay.metrics.entailment_features import NAMES, FloatArray, PairFeatures, pair_features
 from climassay.metrics.entailment_head import EntailmentHead, HeadSource
@@ -101,7 +101,7 @@ def split_pairs(
         InputError: There are not more statements than are to be held out.
     """
     statements = list(dict.fromkeys(pair.statement for pair in pairs))
-    _, outside = split_claims(claim_groups(statements, encoder), held_out, seed=seed)
+    _, outside = hold_out(near_duplicate_groups(statements, encoder), held_out, seed=seed)
     left_out = {statements[place] for place in outside}
     return (
         [pair for pair in pairs if pair.statement not in left_out],
@@ -214,7 +214,7 @@ def auroc(scores: FloatArray, positive: NDArray[np.bool_]) -> float:
 
 def _lesson(pairs: Sequence[LabelledPair], encoder: Encoder, folds: int, seed: int) -> _Lesson:
     statements = list(dict.fromkeys(pair.statement for pair in pairs))
-    numbers = group_folds(claim_groups(statements, encoder), folds, seed=seed)
+    numbers = group_folds(near_duplicate_groups(statements, encoder), folds, seed=seed)
     fold_of = dict(zip(statements, numbers.tolist(), strict=True))
     own = np.array([fold_of[pair.statement] for pair in pairs])
     turned, places = turned_pairs(pairs, seed=seed)

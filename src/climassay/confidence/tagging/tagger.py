@@ -24,14 +24,14 @@ from climassay.confidence.tagging.reading import (
 )
 from climassay.confidence.vocabulary import TAGS, Tag
 from climassay.errors import InputError
+from climassay.learning.model_file import ModelFormat, checked_array
 from climassay.models.contract import Encoder, Generator, OpenWeights
-from climassay.trained_files import TrainedFormat, checked_array
 
 FloatArray = NDArray[np.float64]
 Taggable: TypeAlias = "Statement | TaggingItem | tuple[str, str] | str"
 """A statement; a text; or a text and its context. Tags in them are taken out before they are read."""
 
-FORMAT = TrainedFormat("climassay-confidence-tagger", 1, "confidence tagger", "climassay confidence tag train")
+FORMAT = ModelFormat("climassay-confidence-tagger", 1, "confidence tagger", "climassay confidence tag train")
 BUNDLED_TAGGER = Path(__file__).with_name("tagger.safetensors")
 """The tagger that comes with climassay; see docs/results/confidence.md."""
 

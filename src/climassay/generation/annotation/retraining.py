@@ -17,7 +17,7 @@ from climassay.generation.annotation.tables import items, queues
 from climassay.generation.dataset_store import DatasetStore, drafts_before_experts
 from climassay.generation.draft import Draft
 from climassay.generation.validation.labels import LabelSet, label_of
-from climassay.judging import ActivationStore
+from climassay.learning import ActivationStore
 from climassay.models.contract import Encoder, OpenWeights
 from climassay.records import Records
 from climassay.records.database import Database

@@ -9,10 +9,10 @@ from climassay.generation.draft import Subject
 from climassay.generation.validation.calibrator import Calibrator, FloatArray
 from climassay.generation.validation.head_fitting import Linear
 from climassay.generation.validation.threshold import Threshold
+from climassay.learning.model_file import ModelFormat, checked_array
 from climassay.statistics import Estimate, Interval
-from climassay.trained_files import TrainedFormat, checked_array
 
-FORMAT = TrainedFormat("climassay-validator", 1, "validator", "climassay validator train")
+FORMAT = ModelFormat("climassay-validator", 1, "validator", "climassay validator train")
 HeadKind = Literal["features", "probe"]
 
 

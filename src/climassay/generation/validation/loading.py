@@ -16,7 +16,7 @@ from climassay.generation.validation.validators import (
     PromptedValidator,
     Validator,
 )
-from climassay.judging import ActivationStore
+from climassay.learning import ActivationStore
 from climassay.models import load_model
 from climassay.models.contract import Encoder, Generator, OpenWeights, OptionScorer
 from climassay.models.profiles import ProfileSettings, profile_of

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from climassay.generation.draft import Draft, Subject
 from climassay.generation.validation.prompting import validation_request
-from climassay.judging import ActivationStore, harvest
+from climassay.learning import ActivationStore, harvest
 from climassay.metrics.entailment_features import NAMES, content_words, pair_features
 from climassay.models.contract import Encoder, OpenWeights
 from climassay.prompts import Prompt

@@ -20,7 +20,7 @@ from climassay.generation.validation.measuring import ValidatorScores, score_val
 from climassay.generation.validation.prompting import validation_prompt
 from climassay.generation.validation.reading import Read, StateReader, TextReader
 from climassay.generation.validation.threshold import Threshold, threshold_for
-from climassay.judging import ActivationStore
+from climassay.learning import ActivationStore
 from climassay.models.contract import Encoder, OpenWeights
 from climassay.prompts import Prompt
 

@@ -13,7 +13,7 @@ from climassay.generation.validation.head import ValidatorHead
 from climassay.generation.validation.prompting import content_free_request, validation_prompt, validation_request
 from climassay.generation.validation.reading import Reader, StateReader, TextReader
 from climassay.generation.validation.threshold import Threshold
-from climassay.judging import ActivationStore
+from climassay.learning import ActivationStore
 from climassay.models.calibration import PLACEHOLDERS, content_free_correction, option_probabilities
 from climassay.models.contract import Encoder, OpenWeights, OptionScorer, OptionScores
 from climassay.models.profiles import profile_of

@@ -1,27 +1,120 @@
-"""Small trained things as files: one .safetensors file, arrays as they are and everything else as JSON in its header.
+"""Trained models as files: one .safetensors file, arrays as they are and everything else as JSON in its header.
 
-No pickle, so that a file of somebody else's can be opened without running it.
+No pickle, so that a file of somebody else's can be opened without running it. Every file says what it was learned from
+and whose vectors or hidden states it reads.
 """
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from climassay.claim_identity import words_id
 from climassay.errors import InputError, MissingExtraError
 from climassay.folder_files import write_file
 from climassay.given_files import parse_json
+from climassay.models.contract import Encoder, Generator
 
 T = TypeVar("T")
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class TrainedFormat:
+class Provenance:
+    """What a trained model was learned from, whose output it reads, and how good it is."""
+
+    data: str = ""
+    """Name of the training data."""
+    data_sha256: str = ""
+    licence: str = ""
+    """Of the training data and of what was learned from it, in words."""
+    items: int = 0
+    """Items trained on."""
+    groups: int = 0
+    """What was never split between folds: claims, passages, sections."""
+    encoder: str = ""
+    """Name of the encoder whose vectors it reads; empty where it reads none."""
+    encoder_fingerprint: str = ""
+    model: str = ""
+    """Name of the language model whose hidden states it reads; empty where it reads none."""
+    fingerprint: str = ""
+    """Fingerprint of that model."""
+    dtype: str = ""
+    """Number format in which the model computed."""
+    layers: tuple[int, ...] = ()
+    """Layers whose states are read, as :meth:`~climassay.models.contract.OpenWeights.harvest` numbers them."""
+    template: str = ""
+    """Name of the prompt in which items are read."""
+    template_sha256: str = ""
+    regularisation: float | None = None
+    """C of the fit; None where there is none."""
+    seed: int = 0
+    measured: dict[str, float] = field(default_factory=dict)
+    """Figures on held-out items, by name."""
+    trained_on: tuple[str, ...] = ()
+    """Ids of the training items (of texts: :func:`~climassay.claim_identity.words_id`), so that nobody tests on
+    them."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """What only this kind of model has, as JSON values."""
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any], **renamed: str) -> "Provenance":
+        """From the JSON of a file.
+
+        Args:
+            facts: What stands in the header. Names that are no fields become settings.
+            renamed: Name that an earlier version gave to a field, by the field's name now.
+
+        Raises:
+            TypeError, ValueError: A value is of another kind.
+        """
+        today = {old: new for new, old in renamed.items()}
+        given = {today.get(name, name): value for name, value in facts.items()}
+        known = {one.name for one in fields(cls)}
+        settings = {name: given.pop(name) for name in list(given) if name not in known}
+        given["settings"] = {**given.get("settings", {}), **settings}
+        for name in ("layers", "trained_on"):
+            given[name] = tuple(given.get(name, ()))
+        given["measured"] = {str(name): float(value) for name, value in dict(given.get("measured", {})).items()}
+        return cls(**given)
+
+    def facts(self) -> dict[str, Any]:
+        """What JSON can write; :meth:`read` gives the same again."""
+        return asdict(self)
+
+    def knows(self, text: str) -> bool:
+        """Whether a text of these words was among the training items."""
+        return words_id(text) in self.trained_on
+
+    def check(self, thing: str, *, encoder: Encoder | None = None, model: Generator | None = None) -> None:
+        """Make sure that an encoder or a model is the one whose output was learned from.
+
+        Args:
+            thing: What was trained, in words: ``verdict head``.
+            encoder: The one at hand; None: not checked.
+            model: The one at hand; None: not checked.
+
+        Raises:
+            InputError: Another one.
+        """
+        for kind, name, wanted, given in (
+            ("encoder", self.encoder, self.encoder_fingerprint, encoder),
+            ("model", self.model, self.fingerprint, model),
+        ):
+            if given is not None and wanted and given.fingerprint != wanted:
+                raise InputError(
+                    f"This {thing} was trained on the {kind} {name} ({wanted[:12]}) and cannot read {given.name}"
+                    f" ({given.fingerprint[:12]}): the weights or the number format (--dtype) differ; use that one, or"
+                    f" train a {thing} on this one."
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFormat:
     """A kind of file."""
 
     name: str

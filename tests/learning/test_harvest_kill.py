@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import counting_model
-from climassay.judging.activation_store import ActivationStore, Setting
-from climassay.judging.harvest import harvest
+from climassay.learning.activation_store import ActivationStore, Setting
+from climassay.learning.harvest import harvest
 from counting_model import CountingModel, ask, expected_states, texts_of
 
 pytestmark = pytest.mark.process

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError, ModelError
-from climassay.judging.activation_store import ActivationStore, Rows, Setting, request_key
+from climassay.learning.activation_store import ActivationStore, Rows, Setting, request_key
 from climassay.models.contract import Activations, OpenWeights, OptionRequest, Spread, Work
 
 DEFAULT_SHARD = 256

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from climassay.errors import InputError
-from climassay.trained_files import TrainedFormat, checked_array
+from climassay.learning.model_file import ModelFormat, checked_array
 
-KIND = TrainedFormat("climassay-thing", 2, "thing", "climassay thing train")
+KIND = ModelFormat("climassay-thing", 2, "thing", "climassay thing train")
 
 
 def both(facts, arrays):

@@ -1,0 +1,318 @@
+"""From scores to probabilities that mean what they say, and from probabilities to a threshold.
+
+Everything is fitted on scores of items that the scorer was not fitted on.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from climassay.errors import InputError
+from climassay.learning.linear import softmax
+from climassay.statistics import Estimate, Interval, proportion
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+CalibrationMethod = Literal["platt", "isotonic"]
+
+ENOUGH_FOR_ISOTONIC = 200
+"""Labels of the rarer kind from which on isotonic regression is taken: with fewer it follows single items."""
+LEAST_KEPT = 20
+"""Labelled items above a threshold that are needed to say anything about it."""
+_SCALE_LIMITS = (1e-3, 1e3)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrator:
+    """A rising function from scores, in log-odds, to probabilities."""
+
+    method: CalibrationMethod
+    slope: float = 1.0
+    """Platt: ``p = 1 / (1 + exp(-(slope * score + intercept)))``; never below 0."""
+    intercept: float = 0.0
+    scores: tuple[float, ...] = ()
+    """Isotonic: ascending scores, between which probabilities are interpolated; constant beyond the ends."""
+    probabilities: tuple[float, ...] = ()
+    """At these scores, never falling."""
+
+    @classmethod
+    def read(cls, facts: dict[str, Any]) -> "Calibrator":
+        """The calibrator that ``asdict`` and JSON made this of."""
+        return cls(**{**facts, "scores": tuple(facts["scores"]), "probabilities": tuple(facts["probabilities"])})
+
+    def __call__(self, scores: ArrayLike) -> FloatArray:
+        """Probabilities, of the shape of ``scores``."""
+        from scipy.special import expit
+
+        given = np.asarray(scores, dtype=np.float64)
+        if self.method == "isotonic":
+            return np.interp(given, self.scores, self.probabilities)
+        return np.asarray(expit(self.slope * given + self.intercept), dtype=np.float64)
+
+
+def fit_calibrator(scores: ArrayLike, positive: ArrayLike, method: CalibrationMethod | None = None) -> Calibrator:
+    """Fit a calibrator: Platt's logistic where labels are few, isotonic regression where they are many.
+
+    Scores that run against the labels say nothing to be trusted: then every item gets the share of positive ones.
+
+    Args:
+        scores: Shape [items], log-odds or any score that rises with them.
+        positive: Shape [items], 0 or 1.
+        method: By default Platt's, and isotonic from :data:`ENOUGH_FOR_ISOTONIC` labels of the rarer kind on.
+
+    Raises:
+        InputError: Shapes differ or are empty.
+
+    References:
+        Platt (1999), with its targets drawn in from 0 and 1; Zadrozny and Elkan (2002) for isotonic regression.
+    """
+    given, labels = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=np.int64)
+    if given.shape != labels.shape or given.ndim != 1 or not given.size:
+        raise InputError(f"Calibration needs one label for each score, got {labels.size} for {given.size}.")
+    rarer = int(min(labels.sum(), len(labels) - labels.sum()))
+    if (method or ("isotonic" if rarer >= ENOUGH_FOR_ISOTONIC else "platt")) == "isotonic":
+        from sklearn.isotonic import IsotonicRegression
+
+        fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(given, labels)
+        known, heights = fitted.X_thresholds_.astype(float), fitted.y_thresholds_.astype(float)
+        return Calibrator("isotonic", scores=tuple(known.tolist()), probabilities=tuple(heights.tolist()))
+    return _platt(given, labels)
+
+
+def _platt(scores: FloatArray, labels: IntArray) -> Calibrator:
+    """Two parameters by L-BFGS; scores are brought to unit spread first."""
+    from scipy.optimize import minimize
+
+    positive = int(labels.sum())
+    high, low = (positive + 1) / (positive + 2), 1 / (len(labels) - positive + 2)
+    targets = np.where(labels == 1, high, low)
+    base = float(np.log(targets.mean() / (1 - targets.mean())))
+    middle, spread = float(scores.mean()), float(scores.std())
+    if spread < 1e-12:
+        return Calibrator("platt", 0.0, base)
+    scaled = (scores - middle) / spread
+
+    def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
+        logits = parameters[0] * scaled + parameters[1]
+        gaps = 1 / (1 + np.exp(-logits)) - targets
+        return float(np.mean(np.logaddexp(0, logits) - targets * logits)), np.array(
+            [np.mean(gaps * scaled), np.mean(gaps)]
+        )
+
+    found = minimize(loss, np.array([0.0, base]), jac=True, method="L-BFGS-B", bounds=((0.0, None), (None, None)))
+    slope = float(found.x[0]) / spread
+    return Calibrator("platt", slope, float(found.x[1]) - slope * middle)
+
+
+def cross_fitted(
+    scores: ArrayLike,
+    positive: ArrayLike,
+    folds: IntArray,
+    fit: Callable[[FloatArray, IntArray], Calibrator] = fit_calibrator,
+) -> FloatArray:
+    """Probabilities of items, shape [items], by calibrators fitted on the other folds.
+
+    Args:
+        scores: Shape [items].
+        positive: Shape [items], 0 or 1.
+        folds: Shape [items]; at least two different ones.
+        fit: Fits a calibrator.
+    """
+    given, labels = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=np.int64)
+    found = np.zeros(len(given))
+    for fold in np.unique(folds):
+        inside = folds == fold
+        found[inside] = fit(given[~inside], labels[~inside])(given[inside])
+    return found
+
+
+def fit_scale(log_odds: ArrayLike, outcomes: ArrayLike, *, independent: int) -> float:
+    """The multiplier of log-odds that minimises log-loss (one-parameter logistic; 1 / temperature).
+
+    Targets are drawn in from 0 and 1 to 1/(n+2) and (n+1)/(n+2), so that pairs without a single mistake do not ask for
+    certainty.
+
+    Args:
+        log_odds: Shape [pairs], from items the probe was not fitted on.
+        outcomes: Shape [pairs], 1 or -1; ties left out.
+        independent: n: the items behind the pairs (the pairs themselves are not independent).
+
+    Returns:
+        Between 0.001 and 1000; 1 without pairs.
+
+    References:
+        Platt (1999), "Probabilistic outputs for support vector machines", for the targets; Guo et al. (2017), arXiv
+        1706.04599, for the temperature.
+    """
+    from scipy.optimize import brentq
+    from scipy.special import expit
+
+    margin = np.asarray(log_odds, dtype=np.float64) * np.asarray(outcomes, dtype=np.float64)
+    target = (independent + 1) / (independent + 2)
+    if not margin.size or not margin.any():
+        return 1.0
+
+    def slope(log_scale: float) -> float:
+        return float(np.mean((expit(np.exp(log_scale) * margin) - target) * margin))
+
+    low, high = np.log(_SCALE_LIMITS)
+    # The loss is convex, so its slope changes sign at most once.
+    if slope(low) >= 0:
+        return _SCALE_LIMITS[0]
+    if slope(high) <= 0:
+        return _SCALE_LIMITS[1]
+    return float(np.exp(brentq(slope, low, high, xtol=1e-10)))
+
+
+def fit_tie_band(log_odds: ArrayLike, outcomes: ArrayLike) -> float:
+    """The half-width within which calling two items equal gives the best three-way accuracy.
+
+    Args:
+        log_odds: Shape [pairs], from items the probe was not fitted on.
+        outcomes: Shape [pairs], 1, 0 (tie) or -1.
+
+    Returns:
+        The smallest best band, halfway between two neighbouring absolute log-odds; 0 where no band helps (no ties).
+    """
+    given, truth = np.asarray(log_odds, dtype=np.float64), np.asarray(outcomes, dtype=np.int64)
+    if not given.size:
+        return 0.0
+    size = np.abs(given)
+    order = np.argsort(size, kind="stable")
+    size, tie = size[order], (truth == 0)[order]
+    right = ((np.sign(given) == truth) & (truth != 0))[order]
+    # With the k smallest called ties: ties among them, and right signs among the rest.
+    hits = np.concatenate([[0], np.cumsum(tie)]) + right.sum() - np.concatenate([[0], np.cumsum(right)])
+    border = np.concatenate([[True], np.diff(size) > 0, [True]])
+    # A log-odds of exactly 0 is a tie with any band.
+    border[0] = size[0] > 0
+    best = int(np.flatnonzero(border)[np.argmax(hits[border])])
+    if best == 0 or size[best - 1] == 0:
+        return 0.0
+    if best == len(size):
+        return float(size[-1])
+    return float((size[best - 1] + size[best]) / 2)
+
+
+def reweighted(
+    probabilities: ArrayLike, shares: ArrayLike, mix: ArrayLike | None = None, *, balance: float = 1.0
+) -> FloatArray:
+    """Probabilities for another mix of classes than that on which they were learned (Bayes' rule).
+
+    ``p * (mix / share) ** balance``, normalised: as they are at balance 0.
+
+    Args:
+        probabilities: Shape [..., classes], calibrated on the mix where they were learned.
+        shares: Shares of the classes there, all above 0.
+        mix: Shares where they are used; need not sum to 1; None: equal ones.
+        balance: 0 to 1, how far to go.
+
+    Raises:
+        InputError: A share is not positive, or none of the mix is.
+    """
+    learned = np.asarray(shares, dtype=np.float64)
+    wanted = np.ones(len(learned)) if mix is None else np.asarray(mix, dtype=np.float64)
+    if (learned <= 0).any() or wanted.shape != learned.shape or (wanted < 0).any() or not wanted.any():
+        raise InputError("Shares of classes are positive, and those of a mix at least 0.")
+    weighted = np.asarray(probabilities, dtype=np.float64) * (wanted / wanted.sum() / learned) ** balance
+    return np.asarray(weighted / np.maximum(weighted.sum(axis=-1, keepdims=True), 1e-300))
+
+
+def prior_shift(logits: FloatArray, shares: ArrayLike) -> FloatArray:
+    """What to add to logits, so that the mean probability of each class is its share; shape [classes].
+
+    Training items made by rule are mostly of one class; without this their frequency would be taken for that of real
+    ones.
+
+    Args:
+        logits: Of real items, shape [items, classes].
+        shares: Wanted shares of the classes.
+    """
+    wanted = np.maximum(np.asarray(shares, dtype=np.float64), 1e-6)
+    shift = np.zeros(len(wanted))
+    for _ in range(200):
+        shift += np.log(wanted / softmax(logits + shift).mean(axis=0))
+    return np.asarray(shift - shift.mean(), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A probability from which on items are kept, and what may be expected of those kept."""
+
+    value: float
+    """Items of at least this probability are kept."""
+    wanted: float
+    """The precision that was asked for; 0 where none was and everything is kept."""
+    precision: Estimate
+    """Share of positive items among the labelled ones kept, with its Wilson interval. The threshold was chosen on the
+    same items, so new ones may do a little worse."""
+    yield_: Estimate
+    """Share of the items that are kept."""
+
+    @classmethod
+    def read(cls, facts: dict[str, Any] | None) -> "Threshold | None":
+        """The threshold that ``asdict`` and JSON made this of."""
+        if facts is None:
+            return None
+        precision, kept = (
+            Estimate(**{**facts[name], "interval": Interval(*facts[name]["interval"])})
+            for name in ("precision", "yield_")
+        )
+        return cls(facts["value"], facts["wanted"], precision, kept)
+
+
+def threshold_for(
+    precision: float,
+    positive: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    least_kept: int = LEAST_KEPT,
+    surely: bool = False,
+) -> Threshold:
+    """The lowest threshold that reaches a precision: of all that do, the one that keeps most.
+
+    Args:
+        precision: Wanted share of positive items among those kept, above 0 to 1.
+        positive: Shape [items], 0 or 1.
+        probabilities: Shape [items], by a model that was not trained on the item.
+        least_kept: Thresholds that keep fewer labelled items are not looked at.
+        surely: Let the low end of the 95% interval reach the precision, not just the share itself.
+
+    Raises:
+        InputError: The precision cannot be reached; the sentence says what can.
+    """
+    labels, given = np.asarray(positive, dtype=np.int64), np.asarray(probabilities, dtype=np.float64)
+    if labels.shape != given.shape or labels.ndim != 1 or not labels.size:
+        raise InputError(f"A threshold needs one label for each probability, got {labels.size} for {given.size}.")
+    if not 0 < precision <= 1:
+        raise InputError(f"The precision is {precision}: give a share above 0 and up to 1, for example 0.95.")
+    order = np.argsort(-given, kind="stable")
+    hits, sizes = np.cumsum(labels[order]), np.arange(1, len(given) + 1)
+    # Equal probabilities are kept or left out together.
+    places = np.flatnonzero(np.append(np.diff(given[order]) < 0, True) & (sizes >= least_kept))
+    if not len(places):
+        raise InputError(
+            f"A threshold is chosen on at least {least_kept} labelled items: there are {len(given)}; label more."
+        )
+    estimates = [proportion(int(hits[at]), int(sizes[at])) for at in places]
+    reached = [one.interval.low if surely else one.value for one in estimates]
+    good = [at for at, value in zip(places, reached, strict=True) if value >= precision - 1e-12]
+    if not good:
+        best = int(places[int(np.argmax(reached))])
+        words = "is sure of at most" if surely else "reaches at most"
+        raise InputError(
+            f"A precision of {precision:.1%} cannot be reached on these labels: the model {words} "
+            f"{max(reached):.1%}, by keeping {int(sizes[best])} of {len(given)}; ask for less or label more items."
+        )
+    at = int(good[-1])
+    kept, right = int(sizes[at]), int(hits[at])
+    return Threshold(float(given[order][at]), precision, proportion(right, kept), proportion(kept, len(given)))
+
+
+def class_shares(counts: Sequence[int] | IntArray) -> FloatArray:
+    """Shares of classes, shape [classes], of which none is 0: one that does not occur counts as half an item."""
+    given = np.maximum(np.asarray(counts, dtype=np.float64), 0.5)
+    return np.asarray(given / given.sum())

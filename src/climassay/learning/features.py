@@ -1,0 +1,230 @@
+"""Features of texts: counts of words, an encoder's vectors, hidden states of a language model.
+
+Each source gives a block of numbers, one row a text. Models are linear in the blocks, so that what they learned fits
+into a small file and can be looked at.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.errors import InputError, ModelError
+from climassay.learning.linear import Block
+from climassay.models.contract import Encoder, Generator, OpenWeights
+from climassay.models.kept_vectors import kept_vectors
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+FloatArray = NDArray[np.float64]
+Progress = Callable[[int], None]
+Text = tuple[str, str]
+"""A text, and what stands around it (may be empty)."""
+Source = Literal["words", "vectors", "context words", "context vectors", "mean states", "last states"]
+"""``words``: n-grams of the text. ``vectors``: the encoder's vector of it. ``context ...``: the same of what stands
+around it. ``mean states``: a language model's hidden states, mean over the text's tokens. ``last states``: at the
+opening bracket put behind the text."""
+SOURCES: tuple[Source, ...] = get_args(Source)
+Pooling = Literal["mean", "last"]
+POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
+
+OPENING = " ("
+"""What is put behind a text for its last state: a writer would go on with a remark on it."""
+_FILLER = "<|endoftext|>"
+_LONGEST = 200
+"""Tokens of a text that a language model reads."""
+_CACHED = 256
+"""Texts from which on their vectors are cached, so that work that takes minutes goes on where it stopped."""
+_WORD = re.compile(r"[^\W\d_](?:[\w-]*\w)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """n-grams that are counted, and how much each weighs."""
+
+    terms: tuple[str, ...]
+    weights: tuple[float, ...]
+    """Inverse document frequency of each: ``log((1 + n) / (1 + n_t)) + 1``."""
+    longest: int
+    """Words of the longest n-grams."""
+
+    @classmethod
+    def learn(cls, texts: Sequence[str], *, longest: int = 2, least: int = 3) -> "Vocabulary":
+        """n-grams that occur in at least ``least`` texts."""
+        counts = Counter(term for text in texts for term in set(ngrams(text, longest)))
+        terms = sorted(term for term, count in counts.items() if count >= least)
+        weights = (math.log((1 + len(texts)) / (1 + counts[term])) + 1 for term in terms)
+        return cls(tuple(terms), tuple(weights), longest)
+
+    def read(self, texts: Sequence[str]) -> "csr_array":
+        """Unit vectors of ``(1 + log count) * weight``, shape [texts, terms]; zeros where no term is known."""
+        from scipy.sparse import csr_array
+
+        places = {term: place for place, term in enumerate(self.terms)}
+        rows: list[int] = []
+        columns: list[int] = []
+        values: list[float] = []
+        for row, text in enumerate(texts):
+            counts = {
+                places[term]: count for term, count in Counter(ngrams(text, self.longest)).items() if term in places
+            }
+            own = np.array([(1 + math.log(count)) * self.weights[place] for place, count in counts.items()])
+            rows += [row] * len(counts)
+            columns += counts
+            values += (own / np.linalg.norm(own)).tolist() if len(own) else []
+        return csr_array((values, (rows, columns)), shape=(len(texts), len(self.terms)), dtype=np.float64)
+
+
+def ngrams(text: str, longest: int) -> list[str]:
+    """Runs of one to ``longest`` words in lower case; numbers are left out, for a finding's numbers are its own."""
+    words = _WORD.findall(text.lower())
+    return [
+        " ".join(words[start : start + size])
+        for size in range(1, longest + 1)
+        for start in range(len(words) - size + 1)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureModels:
+    """The models behind the sources; those that no source needs may be missing."""
+
+    encoder: Encoder | None = None
+    model: Generator | None = None
+    layer: int = 20
+    """Layer of the language model whose states are read."""
+
+    def need_encoder(self) -> Encoder:
+        """The encoder.
+
+        Raises:
+            InputError: There is none.
+        """
+        if self.encoder is None:
+            raise InputError("This model reads an encoder's vectors: give it the encoder it was trained with.")
+        return self.encoder
+
+    def need_model(self) -> OpenWeights:
+        """The language model whose states are read.
+
+        Raises:
+            InputError: There is none, or it does not show its states.
+        """
+        if not isinstance(self.model, OpenWeights):
+            raise InputError(
+                "Hidden states are read from a local: model, itself and not wrapped, for example local:smollm2."
+            )
+        return self.model
+
+
+def read_source(
+    source: Source,
+    texts: Sequence[Text],
+    models: FeatureModels,
+    vocabulary: Vocabulary | None = None,
+    *,
+    on_progress: Progress | None = None,
+) -> Block:
+    """The block of one source, shape [texts, features].
+
+    Args:
+        source: What is read.
+        texts: Each with its context.
+        models: An encoder for vectors, a local model for states.
+        vocabulary: For words: learned from training texts.
+        on_progress: Called with the number of texts read since the last call.
+
+    Raises:
+        InputError: The source needs a model or a vocabulary that is not there.
+    """
+    read = [context if source.startswith("context") else text for text, context in texts]
+    if source == "mean states" or source == "last states":
+        pooling: Pooling = "mean" if source == "mean states" else "last"
+        found = text_states(models.need_model(), read, [models.layer], on_progress=on_progress)
+        return found[:, 0, POOLINGS.index(pooling)].astype(np.float64)
+    if source.endswith("words"):
+        if vocabulary is None:
+            raise InputError("Words are read with a vocabulary, which is learned from training texts.")
+        return vocabulary.read(read)
+    return text_vectors(read, models.need_encoder(), on_progress=on_progress)
+
+
+def text_vectors(texts: Sequence[str], encoder: Encoder, *, on_progress: Progress | None = None) -> FloatArray:
+    """Unit vectors, shape [texts, width]; zeros, which say nothing, where a text is empty."""
+    found = np.zeros((len(texts), encoder.width))
+    places = [place for place, text in enumerate(texts) if text]
+    said = [texts[place] for place in places]
+    if len(said) >= _CACHED:
+        found[places] = kept_vectors(said, encoder, "text_vectors", on_progress=on_progress)
+    elif said:
+        found[places] = encoder.encode(said, on_progress=on_progress)
+    return found
+
+
+def text_states(
+    model: OpenWeights, texts: Sequence[str], layers: Sequence[int], *, on_progress: Progress | None = None
+) -> NDArray[np.float32]:
+    """Hidden states of texts read as running text, without chat template; shape [texts, layers, 2, width].
+
+    Of the two, the first is the mean over the text's tokens, the second the state at :data:`OPENING` behind it.
+
+    Args:
+        model: A local model, itself and not wrapped.
+        texts: Any number; of each at most 200 tokens are read.
+        layers: Numbered as transformers does.
+        on_progress: Called with the number of texts read since the last call.
+
+    Raises:
+        InputError: The model does not show the states of all tokens.
+        ModelError: It has no such layer.
+    """
+    from climassay.models.local.model import LocalModel
+    from climassay.models.local.network import StatesWanted
+
+    if not isinstance(model, LocalModel):
+        raise InputError(f"The states of {getattr(model, 'name', 'this model')} cannot be read: give a local: model.")
+    missing = next((layer for layer in layers if not -model.layers - 1 <= layer <= model.layers), None)
+    if missing is not None:
+        raise ModelError(f"{model.name} has no layer {missing}: its hidden states are 0 to {model.layers}.")
+    opening = model.prompts.encode(OPENING)
+    found = []
+    for text in texts:
+        # The first token's state is the same whatever follows and far larger than all others: a token before the
+        # text takes its place, and is not read.
+        tokens = [*model.prompts.encode(_FILLER)[:1], *(model.prompts.encode(text)[:_LONGEST] or opening), *opening]
+        output = model.network.whole(tokens, [len(tokens) - 1], StatesWanted(range(1, len(tokens)), list(layers)))
+        if output.states is None:
+            raise ModelError(f"{model.name} gave no hidden states.")
+        states = output.states.cpu().float().numpy()
+        found.append(np.stack([states[: -len(opening)].mean(axis=0), states[-1]], axis=1))
+        if on_progress is not None:
+            on_progress(1)
+    return np.array(found, dtype=np.float32)
+
+
+def needs_encoder(sources: Sequence[Source]) -> bool:
+    """Whether some source reads vectors."""
+    return any(source.endswith("vectors") for source in sources)
+
+
+def needs_model(sources: Sequence[Source]) -> bool:
+    """Whether some source reads hidden states."""
+    return any(source.endswith("states") for source in sources)
+
+
+def check_sources(sources: Sequence[str]) -> tuple[Source, ...]:
+    """Sources by name.
+
+    Raises:
+        InputError: There is none, one twice, or an unknown one.
+    """
+    known: dict[str, Source] = {source: source for source in SOURCES}
+    if not sources or len(set(sources)) < len(sources) or not set(sources) <= set(known):
+        raise InputError(f"A model reads one or several of {', '.join(SOURCES)}, each once; got {list(sources)}.")
+    return tuple(known[name] for name in sources)

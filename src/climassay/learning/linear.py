@@ -1,0 +1,344 @@
+"""Penalised linear models on blocks of features: nominal, ordinal, and a choice among alternatives.
+
+Features of one source are a block. Blocks are scaled before they are fitted, so that a vector of hundreds of features
+does not drown a dozen numbers, and the scaling is folded into the weights, so that a model reads features as they are.
+The penalty is a normal prior on the weights of scaled features: C is its variance.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.errors import InputError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Block: TypeAlias = "FloatArray | csr_array"
+"""Features of one source, shape [items, features of the block]; counts of words are sparse."""
+Link = Literal["nominal", "ordinal"]
+LINKS: tuple[Link, ...] = get_args(Link)
+Loss = Callable[[FloatArray, FloatArray], tuple[float, FloatArray, FloatArray]]
+"""From scores [rows] and a loss's own parameters [m] to the summed loss and its gradients by both."""
+
+MAX_ITERATIONS = 300
+_ABSENT = -30.0
+"""Logit of a class that the training data do not have: finite, so that it can be stored and explained."""
+
+
+def softmax(logits: FloatArray) -> FloatArray:
+    """Probabilities along the last axis, in the shape given."""
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True, initial=-np.inf))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scaling:
+    """``(features - mean) * factor``, for features side by side."""
+
+    mean: FloatArray
+    """Shape [features]; 0 for sparse blocks, which centring would fill."""
+    factor: FloatArray
+    """Shape [features]; 0 for a feature that never varies."""
+
+    @classmethod
+    def of(cls, blocks: Sequence[Block], *, standardise: bool = True) -> "Scaling":
+        """Bring each block to mean squared norm 1.
+
+        Args:
+            blocks: Each of shape [items, features of the block].
+            standardise: Bring each feature of a dense block to unit variance first; otherwise features keep their
+                proportions, so that rare words and dimensions of little spread stay small.
+        """
+        from scipy.sparse import issparse
+
+        means, factors = [], []
+        for given in blocks:
+            block: Any = given
+            width = block.shape[1]
+            if issparse(block):
+                norm = float(np.sqrt(block.multiply(block).sum() / max(block.shape[0], 1)))
+                means.append(np.zeros(width))
+                factors.append(np.full(width, 1 / norm if norm > 1e-9 else 0.0))
+                continue
+            dense = np.asarray(block)
+            means.append(dense.mean(axis=0))
+            if standardise:
+                spread = dense.std(axis=0)
+                # Rounding gives a constant feature a spread of about 1e-17, which must not be blown up.
+                varied = spread > 1e-9 * np.maximum(1.0, np.abs(dense).max(axis=0, initial=0.0))
+                share = np.sqrt(max(1, int(varied.sum())))
+                factors.append(np.where(varied, 1 / (np.where(varied, spread, 1.0) * share), 0.0))
+            else:
+                norm = float(np.sqrt(((dense - means[-1]) ** 2).sum(axis=1).mean()))
+                factors.append(np.full(width, 1 / norm if norm > 1e-9 else 0.0))
+        return cls(np.concatenate(means), np.concatenate(factors))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearModel:
+    """From features to probabilities of classes.
+
+    Nominal: ``softmax(features @ weights + bias)``. Ordinal (proportional odds, McCullagh 1980): weights have one
+    column s, and ``P(class > j) = logistic(s - bias[j])`` for ascending biases, one fewer than there are classes.
+    """
+
+    link: Link
+    weights: FloatArray
+    """Shape [features, classes]; [features, 1] for ordinal models. For raw features."""
+    bias: FloatArray
+    """Shape [classes]; [classes - 1] for ordinal models."""
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return len(self.bias) + (self.link == "ordinal")
+
+    def probabilities(self, blocks: Sequence[Block]) -> FloatArray:
+        """Shape [items, classes], for blocks of together as many features as there are weights.
+
+        Raises:
+            InputError: Another number of features.
+        """
+        read = _product(blocks, self.weights)
+        if self.link == "nominal":
+            return softmax(read + self.bias)
+        above = _logistic(read - self.bias)
+        ends = np.ones((len(above), 1))
+        return np.asarray(-np.diff(np.concatenate([ends, above, 0 * ends], axis=1), axis=1))
+
+    def log_odds(self, blocks: Sequence[Block]) -> FloatArray:
+        """Log-odds of the second of two nominal classes, shape [items].
+
+        Raises:
+            InputError: Another number of features.
+        """
+        return np.asarray(_product(blocks, self.weights[:, 1:] - self.weights[:, :1])[:, 0] + np.diff(self.bias)[0])
+
+
+def fit_linear(
+    blocks: Sequence[Block],
+    truth: IntArray,
+    classes: int,
+    *,
+    link: Link = "nominal",
+    regularisation: float = 1.0,
+    standardise: bool = True,
+    balanced: bool = False,
+) -> LinearModel:
+    """Fit one model; see :func:`fit_path`."""
+    return fit_path(
+        blocks, truth, classes, [regularisation], link=link, standardise=standardise, balanced=balanced
+    )[0]  # fmt: skip
+
+
+def fit_path(
+    blocks: Sequence[Block],
+    truth: IntArray,
+    classes: int,
+    regularisations: Sequence[float],
+    *,
+    link: Link = "nominal",
+    standardise: bool = True,
+    balanced: bool = False,
+) -> list[LinearModel]:
+    """Fit one model for each C on the same scaled features.
+
+    Where features outnumber items, the fit is done in an orthonormal basis of the items' span: the penalised solution
+    lies there, so that it is the same one.
+
+    Args:
+        blocks: Raw features, each of shape [items, features of the block].
+        truth: Classes, shape [items], 0 to ``classes - 1``; a class that does not occur gets almost no probability.
+        classes: How many there are.
+        regularisations: Values of C, the prior variance of what a block adds to a logit.
+        link: Nominal or ordinal.
+        standardise: See :meth:`Scaling.of`.
+        balanced: Give all classes the same total weight (nominal models only).
+
+    Raises:
+        InputError: The link does not exist, or an ordinal model is fitted to items of one class.
+    """
+    from scipy.sparse import csr_array, hstack, issparse
+
+    if link not in LINKS:
+        raise InputError(f"There is no link {link!r}; choose one of {', '.join(LINKS)}.")
+    scaling = Scaling.of(blocks, standardise=standardise)
+    if any(issparse(block) for block in blocks):
+        ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
+        parts = zip(blocks, np.split(scaling.mean, ends), np.split(scaling.factor, ends), strict=True)
+        rows: Any = hstack(
+            [csr_array((block if issparse(block) else block - mean) * factor) for block, mean, factor in parts],
+            format="csr",
+        )
+        axes = None
+    else:
+        rows = (np.concatenate([np.asarray(block) for block in blocks], axis=1) - scaling.mean) * scaling.factor
+        rows, axes = in_span(rows) if rows.shape[1] > rows.shape[0] else (rows, None)
+    found = []
+    for regularisation in regularisations:
+        if link == "nominal":
+            weights, bias = _nominal(rows, truth, classes, regularisation, balanced)
+        else:
+            weights, bias = _ordinal(rows, truth, classes, regularisation)
+        weights = (weights if axes is None else axes @ weights) * scaling.factor[:, None]
+        shift = scaling.mean @ weights
+        found.append(LinearModel(link, weights, bias - shift if link == "nominal" else bias + shift))
+    return found
+
+
+def in_span(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rows in an orthonormal basis of their span, [items, rank], and the basis, [features, rank]."""
+    left, sizes, right = np.linalg.svd(rows, full_matrices=False)
+    kept = sizes > 1e-10 * max(1e-300, float(sizes.max(initial=0.0)))
+    return left[:, kept] * sizes[kept], right[kept].T
+
+
+def minimise(
+    rows: Any,
+    loss: Loss,
+    regularisation: float,
+    *,
+    own: Sequence[float] = (),
+    max_iterations: int = MAX_ITERATIONS,
+) -> tuple[FloatArray, FloatArray]:
+    """Fit a loss that no library has: ``loss(rows @ weights, own) + |weights|^2 / (2 C)``, by L-BFGS.
+
+    Args:
+        rows: Scaled features, shape [rows, features], dense or sparse.
+        loss: Summed over rows, with its gradients.
+        regularisation: C.
+        own: Starting values of the loss's own parameters, which are not penalised.
+        max_iterations: Bound on the iterations.
+
+    Returns:
+        Weights [features] and the loss's own parameters.
+    """
+    from scipy.optimize import minimize
+
+    width = rows.shape[1]
+
+    def objective(given: FloatArray) -> tuple[float, FloatArray]:
+        weights = given[:width]
+        value, by_score, by_own = loss(np.asarray(rows @ weights), given[width:])
+        gradient = np.concatenate([weights / regularisation + rows.T @ by_score, by_own])
+        return float(value + weights @ weights / (2 * regularisation)), gradient
+
+    start = np.concatenate([np.zeros(width), np.asarray(own, dtype=np.float64)])
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": max_iterations}).x
+    return np.asarray(found[:width]), np.asarray(found[width:])
+
+
+def ordinal_loss(truth: IntArray, classes: int) -> Loss:
+    """Negative log-likelihood of proportional odds.
+
+    Its own parameters are the first threshold and the logarithms of the gaps between thresholds, shape
+    [classes - 1], so that thresholds ascend.
+
+    Args:
+        truth: Classes, shape [rows].
+        classes: How many there are.
+    """
+    rows = np.arange(len(truth))
+    low, high = truth > 0, truth < classes - 1
+
+    def loss(scores: FloatArray, own: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        over = _logistic(scores[:, None] - thresholds(own))
+        ends = np.ones((len(over), 1))
+        edges = np.concatenate([ends, over, 0 * ends], axis=1)
+        chance = np.maximum(edges[rows, truth] - edges[rows, truth + 1], 1e-12)
+        slopes = edges * (1 - edges)
+        pull = np.zeros((len(truth), classes - 1))
+        pull[rows[low], truth[low] - 1] = slopes[rows[low], truth[low]] / chance[low]
+        pull[rows[high], truth[high]] -= slopes[rows[high], truth[high] + 1] / chance[high]
+        tail = np.cumsum(pull.sum(axis=0)[::-1])[::-1]
+        by_own = np.concatenate([tail[:1], tail[1:] * np.exp(own[1:])])
+        return float(-np.log(chance).sum()), -pull.sum(axis=1), by_own
+
+    return loss
+
+
+def thresholds(own: FloatArray) -> FloatArray:
+    """Ascending thresholds from the parameters of :func:`ordinal_loss`, shape [classes - 1]."""
+    return np.asarray(own[0] + np.concatenate([[0.0], np.cumsum(np.exp(own[1:]))]))
+
+
+def conditional_loss(sets: IntArray, chosen: IntArray) -> Loss:
+    """Negative log-likelihood of a choice among the rows of each set (McFadden 1974, conditional logit).
+
+    Args:
+        sets: Number of each row's set, shape [rows], ascending from 0 without gaps.
+        chosen: Row that was chosen in each set, shape [sets].
+    """
+    starts = np.flatnonzero(np.diff(sets, prepend=-1))
+
+    def loss(scores: FloatArray, own: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        powers = np.exp(scores - np.maximum.reduceat(scores, starts)[sets])
+        shares = powers / np.add.reduceat(powers, starts)[sets]
+        gradient = shares.copy()
+        gradient[chosen] -= 1
+        return float(-np.log(np.maximum(shares[chosen], 1e-300)).sum()), gradient, own
+
+    return loss
+
+
+def _product(blocks: Sequence[Block], weights: FloatArray) -> FloatArray:
+    """``features @ weights`` of blocks side by side, shape [items, columns]."""
+    widths = [block.shape[1] for block in blocks]
+    if sum(widths) != len(weights):
+        raise InputError(
+            f"This model reads {len(weights)} features, but there are {sum(widths)}: it was trained on others, or by"
+            " another version of climassay; train it again."
+        )
+    parts = np.split(weights, np.cumsum(widths)[:-1])
+    total = np.zeros((blocks[0].shape[0], weights.shape[1]))
+    for block, part in zip(blocks, parts, strict=True):
+        total = total + np.asarray(block @ part)
+    return total
+
+
+def _nominal(
+    rows: Any, truth: IntArray, classes: int, regularisation: float, balanced: bool
+) -> tuple[FloatArray, FloatArray]:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    weights, bias = np.zeros((rows.shape[1], classes)), np.full(classes, _ABSENT)
+    present = np.unique(truth)
+    if len(present) == 1 or not rows.shape[1]:
+        bias[present] = np.log(np.bincount(truth)[present] / len(truth))
+        return weights, bias
+    with warnings.catch_warnings():
+        # Iterations are bounded for speed; what they reach is judged on held-out items like everything else.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = LogisticRegression(
+            C=regularisation, max_iter=MAX_ITERATIONS, class_weight="balanced" if balanced else None
+        ).fit(rows, truth)
+    coefficients, intercepts = fitted.coef_, fitted.intercept_
+    if len(present) == 2:
+        # Of two classes one set of weights is given: half of it for one, half against it for the other.
+        coefficients, intercepts = np.concatenate([-coefficients, coefficients]) / 2, np.array([-1, 1]) * intercepts / 2
+    weights[:, present], bias[present] = coefficients.T, intercepts
+    return weights, bias
+
+
+def _ordinal(rows: Any, truth: IntArray, classes: int, regularisation: float) -> tuple[FloatArray, FloatArray]:
+    if len(np.unique(truth)) < 2:
+        raise InputError("An ordinal model learns from items of at least two classes.")
+    above = (truth[:, None] > np.arange(classes - 1)).mean(axis=0)
+    share = np.clip(above, 1e-4, 1 - 1e-4)
+    first = np.sort(-np.log(share / (1 - share)))
+    own = [first[0], *np.log(np.maximum(np.diff(first), 1e-2))]
+    weights, found = minimise(rows, ordinal_loss(truth, classes), regularisation, own=own)
+    return weights[:, None], thresholds(found)
+
+
+def _logistic(values: FloatArray) -> FloatArray:
+    # By way of tanh, which does not overflow.
+    return np.asarray(0.5 + 0.5 * np.tanh(values / 2))

@@ -1,0 +1,206 @@
+"""Splits that leave nothing of a test item in training: whole groups, and no near copies.
+
+Rows of one claim, passage, article or report section belong together, and so do texts that say nearly the same: a split
+by rows would test a model on what it has read.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from climassay.claim_identity import bare_words
+from climassay.errors import InputError
+from climassay.models.contract import Encoder
+
+IntArray = NDArray[np.int64]
+
+SIMILAR = 0.9
+"""Cosine from which on two texts count as one."""
+FOLDS = 5
+_ROWS_AT_ONCE = 1024
+
+
+class Split(NamedTuple):
+    """Places of training and test items, ascending."""
+
+    train: IntArray
+    test: IntArray
+
+
+class NearDuplicates:
+    """Pairs of texts that say nearly the same: the same words, or vectors that are nearly the same."""
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        encoder: Encoder | None = None,
+        *,
+        vectors: NDArray[np.float32] | None = None,
+        similar: float = SIMILAR,
+    ) -> None:
+        """Find them.
+
+        Args:
+            texts: Any number.
+            encoder: For vectors; None compares words only.
+            vectors: Unit vectors of the texts, shape [texts, width], where they are at hand; instead of an encoder.
+            similar: Least cosine of two texts that count as one.
+        """
+        self._size = len(texts)
+        first: dict[str, int] = {}
+        same = [(place, first.setdefault(bare_words(text), place)) for place, text in enumerate(texts)]
+        found = [np.array([pair for pair in same if pair[0] != pair[1]], dtype=np.int64).reshape(-1, 2)]
+        if vectors is None and encoder is not None and texts:
+            vectors = encoder.encode(list(texts))
+        if vectors is not None:
+            for start in range(0, len(vectors), _ROWS_AT_ONCE):
+                alike = np.nonzero(vectors[start : start + _ROWS_AT_ONCE] @ vectors[start:].T >= similar)
+                pairs = np.stack(alike, axis=1) + start
+                found.append(pairs[pairs[:, 0] < pairs[:, 1]])
+        self._pairs = np.concatenate(found)
+
+    def __len__(self) -> int:
+        """Pairs."""
+        return len(np.unique(np.sort(self._pairs, axis=1), axis=0))
+
+    def of(self, places: IntArray) -> IntArray:
+        """Places, ascending, of texts that are nearly the same as one of these (places of shape [given])."""
+        both = np.concatenate([self._pairs, self._pairs[:, ::-1]])
+        return np.unique(both[np.isin(both[:, 0], places), 1])
+
+    def groups(self) -> IntArray:
+        """Number of each text's group, shape [texts]: where a is like b and b like c, all three are one group."""
+        leaders = list(range(self._size))
+
+        def leader(place: int) -> int:
+            while leaders[place] != place:
+                place = leaders[place]
+            return place
+
+        for one, other in self._pairs.tolist():
+            leaders[leader(one)] = leader(other)
+        found = [leader(place) for place in range(self._size)]
+        return np.unique(found, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def near_duplicate_groups(
+    texts: Sequence[str], encoder: Encoder | None = None, *, similar: float = SIMILAR
+) -> IntArray:
+    """Group of each text, shape [texts] from 0; see :class:`NearDuplicates`."""
+    return NearDuplicates(texts, encoder, similar=similar).groups()
+
+
+def group_folds(
+    groups: ArrayLike, folds: int = FOLDS, *, seed: int = 0, labels: ArrayLike | None = None, even: bool = False
+) -> IntArray:
+    """Deal whole groups into folds.
+
+    Args:
+        groups: Shape [items], any labels.
+        folds: Wanted number; fewer where there are fewer groups.
+        seed: Decides the deal.
+        labels: Shape [items], 0 or 1: give each fold about the same share of both (stratified). Groups with the most
+            zeros go first, each to the fold that has fewest zeros so far.
+        even: Deal the largest groups first, each into the emptiest fold, so that folds are of like size.
+
+    Returns:
+        Fold of each item, shape [items].
+
+    Raises:
+        InputError: Fewer than two folds or two groups.
+    """
+    names, group = np.unique(np.asarray(groups), return_inverse=True)
+    count = min(folds, len(names))
+    if count < 2:
+        raise InputError(
+            f"Cross-validation needs at least two folds and two groups to put into them, not {folds} and {len(names)}."
+        )
+    generator = np.random.default_rng(seed)
+    if labels is None and not even:
+        return np.asarray((generator.permutation(len(names)) % count)[group], dtype=np.int64)
+    sizes = np.bincount(group)
+    zeros = np.zeros(len(names)) if labels is None else np.bincount(group, weights=1 - np.asarray(labels))
+    order = np.argsort(generator.random(len(names))) if labels is None else generator.permutation(len(names))
+    order = order[np.lexsort((-sizes[order], -zeros[order]))]
+    fold_of, loads = np.zeros(len(names), dtype=np.int64), np.zeros((count, 2))
+    for one in order:
+        fold = min(range(count), key=lambda f: (loads[f, 0] if zeros[one] else 0, loads[f, 1], f))
+        fold_of[one] = fold
+        loads[fold] += zeros[one], sizes[one]
+    return np.asarray(fold_of[group], dtype=np.int64)
+
+
+def splits_of(folds: IntArray, duplicates: NearDuplicates | None = None) -> Iterator[Split]:
+    """One split a fold; near copies of test items are left out of training.
+
+    Args:
+        folds: Shape [items]; items of a negative fold are in no split.
+        duplicates: Of the same items.
+    """
+    for fold in np.unique(folds[folds >= 0]):
+        yield _split(folds == fold, (folds >= 0) & (folds != fold), duplicates)
+
+
+def hold_out(
+    groups: IntArray,
+    wanted: int,
+    *,
+    seed: int = 0,
+    duplicates: NearDuplicates | None = None,
+) -> Split:
+    """Hold whole groups out of training.
+
+    Args:
+        groups: Shape [items], from 0.
+        wanted: Items of the test part; fewer where no group of the right size is left.
+        seed: Decides the draw.
+        duplicates: Near copies of test items, which are left out of training.
+
+    Raises:
+        InputError: There are not more items than are to be held out.
+    """
+    if not 0 <= wanted < len(groups):
+        raise InputError(f"{wanted} items cannot be held out of {len(groups)}: some must be left for training.")
+    sizes = np.bincount(groups)
+    taken = np.zeros(len(sizes), dtype=bool)
+    room = wanted
+    for group in groups[np.random.default_rng(seed).permutation(len(groups))]:
+        if not taken[group] and sizes[group] <= room:
+            taken[group] = True
+            room -= int(sizes[group])
+    return _split(taken[groups], ~taken[groups], duplicates)
+
+
+def growing_sets(
+    groups: ArrayLike, sizes: Sequence[int], *, repeats: int = 5, seed: int = 0
+) -> Iterator[tuple[int, int, IntArray]]:
+    """Training sets of a learning curve; within a repeat every set contains the smaller ones.
+
+    Args:
+        groups: Shape [items]: whole groups are drawn; single items where there is only one group.
+        sizes: Numbers of items; those above the number available are left out.
+        repeats: Draws of the order of groups.
+        seed: Decides the draws.
+
+    Yields:
+        Size, repeat, and the items (ascending): as many whole groups as fit into the size, at least one.
+    """
+    _, group = np.unique(np.asarray(groups), return_inverse=True)
+    units = group if group.max(initial=0) > 0 else np.arange(len(group))
+    counts = np.bincount(units)
+    for repeat in range(repeats):
+        order = np.random.default_rng([seed, repeat]).permutation(len(counts))
+        totals = np.cumsum(counts[order])
+        for size in (s for s in sorted(sizes) if s <= len(group)):
+            taken = order[: max(1, int(np.searchsorted(totals, size, side="right")))]
+            yield size, repeat, np.flatnonzero(np.isin(units, taken))
+
+
+def _split(test: NDArray[np.bool_], train: NDArray[np.bool_], duplicates: NearDuplicates | None) -> Split:
+    inside = np.flatnonzero(test)
+    outside = np.flatnonzero(train)
+    if duplicates is not None:
+        outside = np.setdiff1d(outside, duplicates.of(inside), assume_unique=True)
+    return Split(outside, inside)

@@ -1,0 +1,567 @@
+"""A classifier of texts: linear models on sources of features, chosen by cross-validation and kept as one small file.
+
+Everything in climassay that sorts a text into classes is a configuration of this: levels of confidence, fallacies,
+claims, texts that cannot be checked.
+
+Example:
+    trained = train_text_classifier(texts, labels, classes, groups=articles, encoder=load_encoder())
+    trained.classifier.save(Path("fallacies.safetensors"))
+    TextClassifier.load(Path("fallacies.safetensors")).predict(["It has always changed."])
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.errors import InputError
+from climassay.learning.calibration import class_shares, reweighted
+from climassay.learning.evaluation import RESAMPLES, Evaluation, evaluate
+from climassay.learning.features import (
+    FeatureModels,
+    Progress,
+    Source,
+    Text,
+    Vocabulary,
+    check_sources,
+    needs_encoder,
+    needs_model,
+    read_source,
+)
+from climassay.learning.linear import LINKS, Block, LinearModel, Link, fit_linear, softmax
+from climassay.learning.model_file import ModelFormat, Provenance, checked_array
+from climassay.learning.splits import FOLDS, IntArray, NearDuplicates, Split, group_folds, splits_of
+from climassay.models.contract import Encoder, Generator
+
+FloatArray = NDArray[np.float64]
+FORMAT = ModelFormat("climassay-text-classifier", 1, "text classifier", "a command that trains one")
+
+
+@dataclass(frozen=True, slots=True)
+class PartSpec:
+    """One linear model to be fitted."""
+
+    sources: tuple[Source, ...]
+    link: Link = "nominal"
+    regularisation: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierSpec:
+    """A classifier to be trained: linear models whose probabilities are pooled; without any, the constant."""
+
+    name: str
+    parts: tuple[PartSpec, ...]
+    longest: int = 2
+    """Words of the longest n-grams counted."""
+    least: int = 4
+    """Texts in which an n-gram must occur."""
+    balanced: bool = False
+    """Give all classes the same total weight in training."""
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """All that it reads, each once."""
+        return tuple(dict.fromkeys(source for part in self.parts for source in part.sources))
+
+    def with_regularisation(self, value: float) -> "ClassifierSpec":
+        """The same with another C in all its parts."""
+        return replace(self, parts=tuple(replace(part, regularisation=value) for part in self.parts))
+
+
+CONSTANT = ClassifierSpec("constant", ())
+WORDS = ClassifierSpec("words", (PartSpec(("words",), regularisation=1.0),))
+VECTORS = ClassifierSpec("vectors", (PartSpec(("vectors",), regularisation=1.0),))
+BOTH = ClassifierSpec("words and vectors", (PartSpec(("words",)), PartSpec(("vectors",))))
+SPECS = (CONSTANT, VECTORS, WORDS, BOTH)
+"""What is tried where nobody says otherwise; none of them needs a language model."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedPart:
+    """A linear model and what it reads."""
+
+    sources: tuple[Source, ...]
+    model: LinearModel
+
+
+@dataclass(frozen=True, eq=False)
+class TextClassifier:
+    """Linear models on what texts say; of several, the geometric mean of their probabilities.
+
+    Attributes:
+        classes: Names of the classes; ascending where they are in order.
+        parts: The models; none gives every text the shares of the training data.
+        shares: Shares of the classes in the training data, all above 0.
+        vocabularies: n-grams, by the source that counts them.
+        provenance: What it was learned from, and how good it is.
+        mix: Shares of the classes for which probabilities are given; None: those of the training data.
+        models: Encoder and language model; loaded by their names where they are not given.
+        format: The kind of file it is kept in.
+    """
+
+    classes: tuple[str, ...]
+    parts: tuple[FittedPart, ...]
+    shares: tuple[float, ...]
+    vocabularies: dict[Source, Vocabulary] = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=Provenance)
+    mix: tuple[float, ...] | None = None
+    models: FeatureModels | None = None
+    format: ModelFormat = FORMAT
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """All that it reads, each once."""
+        return tuple(dict.fromkeys(source for part in self.parts for source in part.sources))
+
+    def for_mix(self, mix: Sequence[float] | None) -> "TextClassifier":
+        """The same for another mix of classes, for example ``(1, 1, 1, 1)`` where none is more frequent than others.
+
+        Raises:
+            InputError: Not one share a class.
+        """
+        if mix is not None and (len(mix) != len(self.classes) or min(mix) < 0 or not sum(mix)):
+            raise InputError(
+                f"A mix needs {len(self.classes)} shares that are not negative ({', '.join(self.classes)})."
+            )
+        return replace(self, mix=None if mix is None else tuple(mix))
+
+    def with_models(self, encoder: Encoder | None = None, model: Generator | None = None) -> "TextClassifier":
+        """The same with models that are loaded already.
+
+        Raises:
+            InputError: They are not those that it was trained on.
+        """
+        self.provenance.check(self.format.thing, encoder=encoder, model=model)
+        return replace(self, models=FeatureModels(encoder, model, self._layer))
+
+    def predict_proba(self, texts: Sequence[str | Text], *, on_progress: Progress | None = None) -> FloatArray:
+        """Probabilities of the classes, shape [texts, classes], rows sum to 1.
+
+        Args:
+            texts: Texts, or texts with what stands around them.
+            on_progress: Called with the number of texts read since the last call, for sources that take long.
+
+        Raises:
+            InputError: A text has no words.
+        """
+        read: list[Text] = [(one, "") if isinstance(one, str) else one for one in texts]
+        empty = next((place for place, (text, _) in enumerate(read) if not any(map(str.isalpha, text))), None)
+        if empty is not None:
+            raise InputError(f"Text {empty + 1} has no words to go by.")
+        if not read or not self.parts:
+            found = np.tile(np.array(self.shares), (len(read), 1))
+        else:
+            blocks = {
+                source: read_source(source, read, self._models, self.vocabularies.get(source), on_progress=on_progress)
+                for source in self.sources
+            }
+            found = _pooled(self.parts, blocks)
+        return found if self.mix is None else reweighted(found, self.shares, self.mix)
+
+    def predict(self, texts: Sequence[str | Text]) -> list[str]:
+        """The most probable class of each text."""
+        return [self.classes[place] for place in self.predict_proba(texts).argmax(axis=1)] if len(texts) else []
+
+    def score(
+        self, texts: Sequence[str | Text], labels: Sequence[str], *, groups: Sequence[Any] | None = None, seed: int = 0
+    ) -> Evaluation:
+        """Figures on labelled texts; they say something only of texts that it was not trained on.
+
+        Args:
+            texts: As for :meth:`predict_proba`.
+            labels: One of :attr:`classes` each.
+            groups: What the intervals resample; None: each text by itself.
+            seed: Of the resampling.
+
+        Raises:
+            InputError: A label is none of the classes.
+        """
+        truth = class_places(labels, self.classes)
+        return evaluate(
+            truth, self.predict_proba(texts), self.classes, groups=groups, mix=self.mix, seed=seed
+        )  # fmt: skip
+
+    def save(self, path: Path) -> None:
+        """Write it as one safetensors file, everything but the arrays as JSON in its header; replaced at once, whole.
+
+        Raises:
+            InputError: The file cannot be written.
+            MissingExtraError: safetensors is not installed.
+        """
+        arrays: dict[str, FloatArray] = {}
+        for number, part in enumerate(self.parts):
+            arrays[f"weights{number}"], arrays[f"bias{number}"] = part.model.weights, part.model.bias
+        for source, vocabulary in self.vocabularies.items():
+            arrays[f"{source} weights"] = np.array(vocabulary.weights)
+        facts = {
+            "classes": list(self.classes),
+            "shares": list(self.shares),
+            "parts": [{"sources": list(part.sources), "link": part.model.link} for part in self.parts],
+            "vocabularies": {
+                source: {"terms": "\n".join(vocabulary.terms), "longest": vocabulary.longest}
+                for source, vocabulary in self.vocabularies.items()
+            },
+            "provenance": self.provenance.facts(),
+            "mix": self.mix,
+        }
+        self.format.save(path, arrays, facts)
+
+    @classmethod
+    def load(cls, path: Path, format: ModelFormat = FORMAT) -> "TextClassifier":
+        """Read a classifier exactly as it was saved.
+
+        Args:
+            path: The file.
+            format: The kind of file it must be.
+
+        Raises:
+            InputError: The file is missing, damaged, of another kind, or written by a newer climassay.
+            MissingExtraError: safetensors is not installed.
+        """
+        return format.load(path, lambda facts, arrays: cls.build(facts, arrays, format))
+
+    @classmethod
+    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray], format: ModelFormat) -> "TextClassifier":
+        """From what a file holds.
+
+        Raises:
+            KeyError, TypeError, ValueError: The file is damaged.
+        """
+        classes, shares = tuple(facts["classes"]), tuple(float(share) for share in facts["shares"])
+        if len(classes) < 2 or len(set(classes)) < len(classes) or len(shares) != len(classes) or min(shares) <= 0:
+            raise ValueError("its classes or shares are not what they can be")
+        vocabularies: dict[Source, Vocabulary] = {}
+        for name, held in facts["vocabularies"].items():
+            terms = tuple(held["terms"].split("\n"))
+            weights = checked_array("vocabulary", arrays[f"{name} weights"], (len(terms),))
+            vocabularies[check_sources([name])[0]] = Vocabulary(terms, tuple(weights.tolist()), int(held["longest"]))
+        parts = []
+        for number, held in enumerate(facts["parts"]):
+            if held["link"] not in LINKS:
+                raise ValueError(f"a part is {held['link']!r}")
+            columns, biases = (len(classes), len(classes)) if held["link"] == "nominal" else (1, len(classes) - 1)
+            weights = checked_array("weights", arrays[f"weights{number}"], (None, columns))
+            bias = checked_array("bias", arrays[f"bias{number}"], (biases,))
+            parts.append(FittedPart(check_sources(held["sources"]), LinearModel(held["link"], weights, bias)))
+        mix = None if facts["mix"] is None else tuple(facts["mix"])
+        provenance = Provenance.read(facts["provenance"])
+        return cls(classes, tuple(parts), shares, vocabularies, provenance, mix, None, format)
+
+    @property
+    def _layer(self) -> int:
+        return self.provenance.layers[0] if self.provenance.layers else 0
+
+    @cached_property
+    def _models(self) -> FeatureModels:
+        """What was given, and what is missing of it, loaded."""
+        given = self.models or FeatureModels(layer=self._layer)
+        encoder, model = given.encoder, given.model
+        if encoder is None and needs_encoder(self.sources):
+            from climassay.models.encoder import load_encoder
+
+            encoder = load_encoder(self.provenance.encoder)
+        if model is None and needs_model(self.sources):
+            from climassay.models.local.model import LocalModel
+
+            model = LocalModel(self.provenance.model, dtype=self.provenance.dtype or None)
+        self.provenance.check(self.format.thing, encoder=encoder, model=model)
+        return FeatureModels(encoder, model, self._layer)
+
+
+class TrainingTexts:
+    """Labelled texts with their features; what does not depend on the training part is read once."""
+
+    def __init__(
+        self,
+        texts: Sequence[str | Text],
+        labels: Sequence[str],
+        classes: Sequence[str],
+        *,
+        groups: Sequence[Any] | None = None,
+        models: FeatureModels | None = None,
+        on_progress: Progress | None = None,
+    ) -> None:
+        """Prepare; nothing is read yet.
+
+        Args:
+            texts: Texts, or texts with what stands around them.
+            labels: One of the classes each.
+            classes: Names; ascending where they are in order.
+            groups: What is never split between folds; None: near duplicates.
+            models: Encoder and language model.
+            on_progress: Called with the number of texts read since the last call.
+
+        Raises:
+            InputError: A label is none of the classes, or there are not as many labels as texts.
+        """
+        if len(texts) != len(labels):
+            raise InputError(f"{len(texts)} texts have {len(labels)} labels.")
+        self.texts: list[Text] = [(one, "") if isinstance(one, str) else one for one in texts]
+        self.classes = tuple(classes)
+        self.truth = class_places(labels, classes)
+        self.models = models or FeatureModels()
+        self._groups = groups
+        self._on_progress = on_progress
+        self._blocks: dict[Source, FloatArray] = {}
+
+    def give(self, source: Source, block: FloatArray) -> None:
+        """Take a block that was read before, shape [texts, features]."""
+        self._blocks[source] = block
+
+    @cached_property
+    def duplicates(self) -> NearDuplicates:
+        """Texts that say nearly the same: by vectors where there is an encoder, else by words."""
+        plain = [text for text, _ in self.texts]
+        if self.models.encoder is None and "vectors" not in self._blocks:
+            return NearDuplicates(plain)
+        vectors = self.block("vectors", np.arange(len(plain)), None)
+        return NearDuplicates(plain, vectors=np.asarray(vectors, dtype=np.float32))
+
+    @cached_property
+    def groups(self) -> IntArray:
+        """Number of each text's group, shape [texts]."""
+        if self._groups is None:
+            return self.duplicates.groups()
+        return np.unique(np.asarray(self._groups), return_inverse=True)[1].astype(np.int64)
+
+    def splits(self, folds: int = FOLDS, *, seed: int = 0, groups: IntArray | None = None) -> list[Split]:
+        """Folds of whole groups and of like size; near copies of test texts are left out of training.
+
+        Args:
+            folds: Wanted number.
+            seed: Decides the deal.
+            groups: Other groups than :attr:`groups`, shape [texts].
+        """
+        dealt = group_folds(self.groups if groups is None else groups, folds, seed=seed, even=True)
+        return list(splits_of(dealt, self.duplicates))
+
+    def block(self, source: Source, places: IntArray, vocabulary: Vocabulary | None) -> Block:
+        """Features of some of the texts, shape [places, features], sparse for words."""
+        if vocabulary is not None:
+            return read_source(source, [self.texts[place] for place in places], self.models, vocabulary)
+        if source not in self._blocks:
+            whole = read_source(source, self.texts, self.models, None, on_progress=self._on_progress)
+            self._blocks[source] = np.asarray(whole)
+        return self._blocks[source][places]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """Linear models fitted on some texts."""
+
+    parts: tuple[FittedPart, ...]
+    vocabularies: dict[Source, Vocabulary]
+    shares: tuple[float, ...]
+
+    def probabilities(self, training: TrainingTexts, places: IntArray) -> FloatArray:
+        """Of some of the texts, shape [places, classes]."""
+        if not self.parts:
+            return np.tile(np.array(self.shares), (len(places), 1))
+        sources = dict.fromkeys(source for part in self.parts for source in part.sources)
+        return _pooled(
+            self.parts, {one: training.block(one, places, self.vocabularies.get(one)) for one in sources}
+        )  # fmt: skip
+
+
+def fit_classifier(spec: ClassifierSpec, training: TrainingTexts, places: IntArray) -> Fitted:
+    """Fit a classifier's linear models on some of the texts; vocabularies are learned from these alone.
+
+    Args:
+        spec: Which models, on which sources.
+        training: Labelled texts.
+        places: Those that are learned from, shape [chosen].
+    """
+    vocabularies: dict[Source, Vocabulary] = {}
+    for source in spec.sources:
+        if source.endswith("words"):
+            side = int(source.startswith("context"))
+            read = [training.texts[place][side] for place in places]
+            vocabularies[source] = Vocabulary.learn(read, longest=spec.longest, least=spec.least)
+    parts = []
+    for part in spec.parts:
+        blocks = [training.block(source, places, vocabularies.get(source)) for source in part.sources]
+        model = fit_linear(
+            blocks, training.truth[places], len(training.classes), link=part.link,
+            regularisation=part.regularisation, standardise=False, balanced=spec.balanced,
+        )  # fmt: skip
+        parts.append(FittedPart(part.sources, model))
+    counts = np.bincount(training.truth[places], minlength=len(training.classes))
+    return Fitted(tuple(parts), vocabularies, tuple(class_shares(counts).tolist()))
+
+
+def held_out_probabilities(spec: ClassifierSpec, training: TrainingTexts, splits: Sequence[Split]) -> FloatArray:
+    """Probabilities by fits on the other folds, shape [texts, classes]; NaN for texts that no fold tests."""
+    found = np.full((len(training.texts), len(training.classes)), np.nan)
+    for split in splits:
+        found[split.test] = fit_classifier(spec, training, split.train).probabilities(training, split.test)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TriedClassifier:
+    """A classifier that was tried, and how it did on texts it was not fitted on."""
+
+    spec: ClassifierSpec
+    probabilities: FloatArray
+    """Held out, shape [texts, classes]."""
+    evaluation: Evaluation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedClassifier:
+    """A classifier and the evidence behind it."""
+
+    classifier: TextClassifier
+    tried: tuple[TriedClassifier, ...]
+    """All that were tried, on the same folds, in the order given."""
+    chosen: TriedClassifier
+    """The one with the lowest held-out log loss. It was chosen on the same folds, so fresh texts may come out a little
+    worse."""
+
+
+def compare_classifiers(
+    specs: Sequence[ClassifierSpec],
+    training: TrainingTexts,
+    *,
+    folds: int = FOLDS,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    on_fit: Callable[[], None] | None = None,
+) -> list[TriedClassifier]:
+    """Cross-validate classifiers on the same folds, in the order of ``specs``."""
+    splits = training.splits(folds, seed=seed)
+    tried = []
+    for spec in specs:
+        found = held_out_probabilities(spec, training, splits)
+        scores = evaluate(
+            training.truth, found, training.classes, groups=training.groups, resamples=resamples, seed=seed
+        )  # fmt: skip
+        tried.append(TriedClassifier(spec, found, scores))
+        if on_fit is not None:
+            on_fit()
+    return tried
+
+
+def best_of(tried: Sequence[TriedClassifier]) -> TriedClassifier:
+    """The one with the lowest log loss, of those that read something.
+
+    Raises:
+        InputError: None of them does.
+    """
+    readers = [one for one in tried if one.spec.parts]
+    if not readers:
+        raise InputError("There is nothing to choose from: a classifier that reads texts has to be tried.")
+    return min(readers, key=lambda one: one.evaluation.log_loss.value)
+
+
+def train_text_classifier(
+    texts: Sequence[str | Text],
+    labels: Sequence[str],
+    classes: Sequence[str],
+    *,
+    groups: Sequence[Any] | None = None,
+    encoder: Encoder | None = None,
+    model: Generator | None = None,
+    layer: int = 20,
+    specs: Sequence[ClassifierSpec] = SPECS,
+    folds: int = FOLDS,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    provenance: Provenance | None = None,
+    format: ModelFormat = FORMAT,
+    on_progress: Progress | None = None,
+    on_fit: Callable[[], None] | None = None,
+) -> TrainedClassifier:
+    """Choose a classifier by held-out log loss, and fit it on all texts.
+
+    Args:
+        texts: Texts, or texts with what stands around them.
+        labels: One of the classes each.
+        classes: Names; ascending where they are in order.
+        groups: What is never split between folds; None: near duplicates.
+        encoder: For vectors, and to find near duplicates.
+        model: A local model, for hidden states.
+        layer: Layer whose states are read.
+        specs: What is tried.
+        folds: Of the cross-validation.
+        seed: Of folds and bootstrap.
+        resamples: Bootstrap samples of the intervals.
+        provenance: What is known of the data.
+        format: The kind of file it will be kept in.
+        on_progress: Called with the number of texts read since the last call.
+        on_fit: Called after each classifier tried.
+
+    Raises:
+        InputError: Too few texts or groups, or a source without its model.
+    """
+    models = FeatureModels(encoder, model, layer)
+    training = TrainingTexts(texts, labels, classes, groups=groups, models=models, on_progress=on_progress)
+    tried = compare_classifiers(specs, training, folds=folds, seed=seed, resamples=resamples, on_fit=on_fit)
+    chosen = best_of(tried)
+    source = replace(
+        provenance or Provenance(), seed=seed, measured={**(provenance or Provenance()).measured,
+        **chosen.evaluation.figures},
+    )  # fmt: skip
+    return TrainedClassifier(finish_classifier(chosen.spec, training, source, format=format), tuple(tried), chosen)
+
+
+def finish_classifier(
+    spec: ClassifierSpec,
+    training: TrainingTexts,
+    provenance: Provenance,
+    *,
+    places: IntArray | None = None,
+    format: ModelFormat = FORMAT,
+) -> TextClassifier:
+    """Fit a classifier on all texts (or on some), with its provenance made complete.
+
+    Args:
+        spec: What to fit.
+        training: Labelled texts.
+        provenance: Data, licence and figures.
+        places: Of the texts to fit on, shape [chosen]; None: all.
+        format: The kind of file it will be kept in.
+    """
+    kept = np.arange(len(training.texts)) if places is None else places
+    fitted = fit_classifier(spec, training, kept)
+    encoder = training.models.need_encoder() if needs_encoder(spec.sources) else None
+    model = training.models.need_model() if needs_model(spec.sources) else None
+    source = replace(
+        provenance,
+        items=len(kept),
+        groups=len(np.unique(training.groups[kept])),
+        encoder=encoder.name if encoder else "",
+        encoder_fingerprint=encoder.fingerprint if encoder else "",
+        model=model.name if model else "",
+        fingerprint=model.fingerprint if model else "",
+        dtype=model.dtype if model else "",
+        layers=(training.models.layer,) if model else (),
+        regularisation=spec.parts[0].regularisation if spec.parts else None,
+    )
+    return TextClassifier(
+        training.classes, fitted.parts, fitted.shares, fitted.vocabularies, source, None, training.models, format
+    )
+
+
+def class_places(labels: Sequence[str], classes: Sequence[str]) -> IntArray:
+    """Place of each label among the classes, shape [labels].
+
+    Raises:
+        InputError: A label is none of them.
+    """
+    places = {name: place for place, name in enumerate(classes)}
+    unknown = next((label for label in labels if label not in places), None)
+    if unknown is not None:
+        raise InputError(f"The label {unknown!r} is none of {', '.join(classes)}.")
+    return np.array([places[label] for label in labels], dtype=np.int64)
+
+
+def _pooled(parts: Sequence[FittedPart], blocks: dict[Source, Block]) -> FloatArray:
+    """Geometric mean of the parts' probabilities, normalised; shape [texts, classes]."""
+    found = [part.model.probabilities([blocks[source] for source in part.sources]) for part in parts]
+    return softmax(np.mean([np.log(np.maximum(one, 1e-12)) for one in found], axis=0))
