@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from climassay.judging.probe_files import load_probe
+from climassay.judging.probe import load_probe
 from command_line import run_command
 from tiny_models import save_tiny
 

@@ -193,7 +193,7 @@ def _trained() -> list[Reader]:
     head = samples.bundled("climassay.metrics", "entailment_head.safetensors")
     tagger = samples.bundled("climassay.confidence.tagging", "tagger.safetensors")
     return [
-        Reader("probe", "p.safetensors", kind, samples.probe, _called("judging.probe_files:load_probe")),
+        Reader("probe", "p.safetensors", kind, samples.probe, _called("judging.probe:load_probe")),
         Reader("validator", "v.safetensors", kind, samples.validator_head, _called("generation.validation:load_head")),
         Reader("entailment head", "h.safetensors", kind, head, _called("metrics.entailment_head:load_head")),
         Reader("tagger", "t.safetensors", kind, tagger, _called("confidence.tagging.tagger:load_tagger")),

@@ -243,10 +243,11 @@ def climatex() -> bytes:
 def probe() -> bytes:
     import numpy as np
 
-    from climassay.judging.probe import PairProbe, Provenance
-    from climassay.judging.probe_files import save_probe
+    from climassay.judging.probe import PairProbe, ProbeProvenance, save_probe
 
-    source = Provenance("supervised", 10, 90, regularisation=0.1, quality="clear", fingerprint="a" * 64, layers=(1,))
+    source = ProbeProvenance(
+        method="supervised", items=10, pairs=90, regularisation=0.1, quality="clear", fingerprint="a" * 64, layers=(1,)
+    )
     rows = np.arange(18, dtype=np.float64).reshape(3, 6)
     return written(lambda file: save_probe(PairProbe(*rows, 0.5, None, 0.1, source), file))
 

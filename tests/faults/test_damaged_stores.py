@@ -264,7 +264,7 @@ def test_a_damaged_digest_is_computed_again(content, tmp_path, monkeypatch):
 
 
 def test_a_trained_file_that_is_cut_off_is_named(tmp_path):
-    from climassay.judging.probe_files import load_probe
+    from climassay.judging.probe import load_probe
     from faults import samples
 
     file = tmp_path / "probe.safetensors"

@@ -174,6 +174,6 @@ def test_calibration_is_over_both_orders() -> None:
     items = articles(12, 5)
     found = scored(items, Planted(items, noise=1.0))
     assert found.calibration is not None
-    assert sum(part.n for part in found.reliability) == 2 * found.n_pairs_differing
+    assert sum(part.accuracy.n for part in found.calibration.curve) == 2 * found.n_pairs_differing
     assert found.calibration.brier < 0.25
     assert scored(items, Planted(items), method="direct").calibration is None

@@ -9,7 +9,7 @@ from climassay.judging.asking import Questions
 from climassay.judging.causal import ablate, ablated, probe_directions, random_directions
 from climassay.judging.items import Item
 from climassay.judging.preferences import Judgements
-from climassay.judging.probe import PairProbe, Provenance
+from climassay.judging.probe import PairProbe, ProbeProvenance
 from climassay.judging.quality import quality
 from climassay.models.contract import Message, OptionRequest
 from tiny_models import smollm2
@@ -25,7 +25,9 @@ PAIRS = np.array([[0, 1], [2, 3]])
 
 def probe(weights, layers=(-1,)):
     zero = np.zeros(len(weights))
-    return PairProbe(weights, zero, zero, 1.0, None, 0.0, Provenance("supervised", 4, 4, layers=layers))
+    return PairProbe(
+        weights, zero, zero, 1.0, None, 0.0, ProbeProvenance(method="supervised", items=4, pairs=4, layers=layers)
+    )
 
 
 def direction(seed=0, width=WIDTH):
@@ -175,7 +177,7 @@ def test_correlation_and_failures_by_hand(monkeypatch):
 
 
 def test_what_cannot_be_ablated():
-    unknown = dataclasses.replace(probe(direction()), provenance=Provenance("supervised", 4, 4))
+    unknown = dataclasses.replace(probe(direction()), provenance=ProbeProvenance(method="supervised", items=4, pairs=4))
     with pytest.raises(InputError, match="does not say which layers"):
         probe_directions(unknown, 30, "all")
     with pytest.raises(InputError, match="no two items"):

@@ -6,17 +6,15 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from climassay.errors import InputError
-from climassay.judging import probe_solver
-from climassay.judging.probe import Contrast, both_orders, log_length_differences, three_way
+from climassay.judging.probe import Contrast, log_length_differences, three_way
 from climassay.judging.probe_fitting import (
     fit_contrast,
     fit_pointwise,
     fit_principal,
-    item_folds,
-    learning_curve,
     within_group_pairs,
 )
-from climassay.judging.probe_solver import average_orders, pair_weights, reduce_rows
+from climassay.learning import pairwise
+from climassay.learning.pairwise import average_orders, both_orders, item_folds, pair_weights, reduce_rows
 
 WIDTH = 40
 
@@ -265,14 +263,14 @@ def test_pointwise_length_regressed_out():
 @pytest.mark.parametrize("groups", [np.zeros(24), np.repeat(np.arange(6), 4)], ids=["one-group", "six-groups"])
 def test_folds_never_share_an_item_or_a_group(monkeypatch, groups):
     seen = []
-    real = probe_solver.solve
+    real = pairwise.solve
 
     def spy(problem, training, *others):
         solution = real(problem, training, *others)
         seen.append((problem, training))
         return solution
 
-    monkeypatch.setattr(probe_solver, "solve", spy)
+    monkeypatch.setattr(pairwise, "solve", spy)
     contrast, pairs, labels, _ = _planted()
     fit = fit_contrast(contrast, pairs, labels, groups=groups)
     folds = item_folds(pairs, groups)
@@ -380,27 +378,3 @@ def test_one_sided_answers_and_states_that_are_not_finite_are_refused():
         probe.log_odds(contrast)
     with pytest.raises(InputError, match="40 features"):
         probe.log_odds(Contrast(contrast.plus[:, :3], contrast.minus[:, :3]))
-
-
-def test_learning_curve_takes_nested_whole_groups_and_counts_failures():
-    rng = np.random.default_rng(12)
-    groups = np.repeat(np.arange(20), 4)
-    quality = rng.normal(size=80)
-    states = (quality[:, None] * rng.normal(size=WIDTH) + rng.normal(size=(80, WIDTH))).astype(np.float32)
-    taken = []
-
-    def fit(items):
-        taken.append(set(items.tolist()))
-        labels = np.full(80, np.nan)
-        labels[items] = quality[items] if len(items) > 4 else 0.0
-        return fit_pointwise(states, labels, groups=groups)
-
-    rows = learning_curve(fit, lambda probe: probe.scale, groups, sizes=(6, 10, 40, 200), repeats=2, seed=1)
-    assert [(row.repeat, row.size, row.items) for row in rows] == [
-        (repeat, size, items) for repeat in range(2) for size, items in ((6, 4), (10, 8), (40, 40))
-    ]
-    assert all(row.accuracy is None and "ties" in row.error for row in rows if row.size == 6)
-    assert [row.n_pairs for row in rows if row.size == 40] == [60, 60]
-    assert taken[0] < taken[1] < taken[2]
-    assert taken[2] != taken[5]
-    assert all(items == set(np.flatnonzero(np.isin(groups, groups[sorted(items)]))) for items in taken)

@@ -7,11 +7,18 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from climassay.errors import InputError
-from climassay.judging.probe import Contrast, PairProbe, PointProbe, Provenance
-from climassay.judging.probe_files import check_compatible, load_probe, save_probe
+from climassay.judging.probe import (
+    Contrast,
+    PairProbe,
+    PointProbe,
+    ProbeProvenance,
+    check_compatible,
+    load_probe,
+    save_probe,
+)
 
-SOURCE = Provenance(
-    "supervised",
+SOURCE = ProbeProvenance(
+    method="supervised",
     items=100,
     pairs=9_900,
     regularisation=0.1,
@@ -135,5 +142,5 @@ def test_same_model_passes_and_other_layers_do_not():
 
 
 def test_probe_of_unknown_origin_fits_any_model():
-    probe = dataclasses.replace(_point_probe(), provenance=Provenance("pointwise", 10, 45))
+    probe = dataclasses.replace(_point_probe(), provenance=ProbeProvenance(method="pointwise", items=10, pairs=45))
     check_compatible(probe, "c" * 64, (-1,))

@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from climassay.judging.calibration import calibration
 from climassay.judging.candidates import ProbeSettings
 from climassay.judging.causal import Ablation, Control
 from climassay.judging.ranking import rank_items
@@ -18,6 +17,7 @@ from climassay.judging.report import (
 from climassay.judging.report_plots import picture_blocks, reliability_plot
 from climassay.judging.scores import Figure
 from climassay.judging.training import Picture, train_probe
+from climassay.learning.evaluation import calibration
 from climassay.reporting import ScatterPlot
 from planted_model import harvester, items
 

@@ -6,7 +6,7 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.judging.candidates import ProbeSettings
-from climassay.judging.probe import Provenance
+from climassay.judging.probe import ProbeProvenance
 from climassay.judging.training import PROBE_METHODS, quality_of, train_probe
 from climassay.learning.harvest import Harvest
 from planted_model import DIRECTION, WIDTH, PlantedModel, harvester, items
@@ -105,7 +105,7 @@ def test_what_cannot_be_trained_on(given, options, sentence):
 @pytest.mark.parametrize("text", ["", "relevance", json.dumps({"kind": "text"})], ids=["none", "word", "part"])
 def test_a_probe_that_does_not_say_its_quality(text):
     with pytest.raises(InputError, match="name one with --kind"):
-        quality_of(Provenance("supervised", 1, 1, quality=text))
+        quality_of(ProbeProvenance(method="supervised", items=1, pairs=1, quality=text))
 
 
 def test_the_planted_model_harvests():

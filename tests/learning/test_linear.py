@@ -118,7 +118,7 @@ def test_a_choice_among_two_is_a_logistic_regression_on_the_difference(generator
     chosen = (first @ [1.0, -2.0, 0.0] > second @ [1.0, -2.0, 0.0]).astype(int)
     rows = np.stack([first, second], axis=1).reshape(80, 3)
     places = np.arange(40) * 2 + (1 - chosen)
-    weights, _ = minimise(rows, conditional_loss(np.repeat(np.arange(40), 2), places), 1.0)
+    weights = minimise(rows, conditional_loss(np.repeat(np.arange(40), 2), places), 1.0).weights
     regression = LogisticRegression(C=1.0, fit_intercept=False).fit(first - second, chosen)
     assert weights == pytest.approx(regression.coef_[0], rel=1e-2)
 

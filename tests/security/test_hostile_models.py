@@ -229,7 +229,7 @@ def test_an_adapter_is_numbers_and_nothing_else(config, generator, tmp_path, can
 def trained_readers():
     from climassay.confidence.tagging.tagger import load_tagger
     from climassay.factcheck.verdict_head import load_head as load_verdict_head
-    from climassay.judging.probe_files import load_probe
+    from climassay.judging.probe import load_probe
     from climassay.metrics.entailment_head import load_head
 
     return {"probe": load_probe, "entailment": load_head, "verdict": load_verdict_head, "tagger": load_tagger}

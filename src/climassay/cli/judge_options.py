@@ -230,7 +230,7 @@ class JudgeOptions:
             return None
         if self.method is not None:
             raise InputError("Give either --probe or --method.")
-        from climassay.judging.probe_files import load_probe
+        from climassay.judging.probe import load_probe
 
         return load_probe(self.probe)
 

@@ -56,7 +56,7 @@ def train(
     """Train a probe on labelled items, with its accuracy and calibration on held-out ones."""
     from climassay.judging.asking import Questions
     from climassay.judging.judges import layers_of, open_weights
-    from climassay.judging.probe_files import save_probe
+    from climassay.judging.probe import save_probe
     from climassay.judging.probing import Harvester
     from climassay.judging.report import training_report
     from climassay.judging.training import train_probe
@@ -170,7 +170,7 @@ def ablate(
     from climassay.judging.causal import ablate as run_ablation
     from climassay.judging.folds import pairs_within
     from climassay.judging.judges import probe_judge
-    from climassay.judging.probe_files import load_probe
+    from climassay.judging.probe import load_probe
     from climassay.judging.probing import Harvester
     from climassay.judging.training import quality_of
     from climassay.models.local.model import LocalModel

@@ -7,7 +7,6 @@ be beaten. See docs/judging.md.
 
 from climassay.judging.asking import Questions
 from climassay.judging.benchmark import Agreement, JudgeScores, score_judge
-from climassay.judging.calibration import Calibration, brier_score, calibration, reliability_curve
 from climassay.judging.candidates import METHODS, CandidateMaker, ProbeSettings
 from climassay.judging.causal import Ablation, ablate
 from climassay.judging.experiment import (
@@ -22,8 +21,7 @@ from climassay.judging.folds import Fold, make_folds
 from climassay.judging.insertion import Insertion, insert, insert_many
 from climassay.judging.items import Item, ItemColumns, ItemTable, parse_levels, read_items
 from climassay.judging.preferences import Judgements, Method, Preferences
-from climassay.judging.probe import Contrast, PairProbe, PointProbe
-from climassay.judging.probe_files import load_probe, save_probe
+from climassay.judging.probe import Contrast, PairProbe, PointProbe, load_probe, save_probe
 from climassay.judging.probe_fitting import fit_contrast, fit_pointwise, fit_principal
 from climassay.judging.probing import ContrastProbe, Harvester, PointwiseProbe, ZeroShotContrast
 from climassay.judging.prompting import DirectScoring, PairwisePrompt
@@ -32,7 +30,9 @@ from climassay.judging.ranking import ItemRanking, insert_items, rank_items
 from climassay.judging.sorting import Ranking, sort_items
 from climassay.judging.training import TrainedProbe, train_probe
 from climassay.learning.activation_store import ActivationStore
+from climassay.learning.evaluation import Calibration, brier_score, calibration
 from climassay.learning.harvest import Harvest, harvest
+from climassay.statistics import reliability_curve
 
 __all__ = [
     "METHODS",

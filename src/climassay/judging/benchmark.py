@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from climassay.errors import InputError
-from climassay.judging.calibration import Calibration, ReliabilityBin, fit_tie_band
 from climassay.judging.candidates import Candidate, Learned
 from climassay.judging.folds import Fold
 from climassay.judging.items import Item, word_counts
@@ -29,6 +28,8 @@ from climassay.judging.scores import (
     three_way_correctness,
 )
 from climassay.judging.sorting import SortMethod, sort_items
+from climassay.learning.calibration import fit_tie_band
+from climassay.learning.evaluation import Calibration
 
 NEARLY_EQUAL = 1.1
 """Two texts whose numbers of words have a lower ratio are nearly equally long."""
@@ -73,7 +74,6 @@ class JudgeScores:
     """The same on pairs of nearly equal length."""
     calibration: Calibration | None
     """Of the probabilities on differing pairs; None for methods that give none."""
-    reliability: tuple[ReliabilityBin, ...]
     n_items: int
     n_pairs: int
     """Unordered test pairs, each judged in both orders."""
@@ -167,7 +167,6 @@ def score_judge(
         _versus(units, length, ours, differ),
         _versus(units, length, ours, differ & near),
         calibrated,
-        () if calibrated is None else tuple(calibrated.curve),
         n_items=len(items),
         n_pairs=len(ours.pairs),
         n_pairs_differing=int(differ.sum()),

@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.judging.asking import Questions, mirrored
-from climassay.judging.calibration import fit_tie_band
 from climassay.judging.folds import Fold
 from climassay.judging.items import Item, word_counts
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Preferences, Progress
 from climassay.judging.probe import Contrast, log_length_differences
 from climassay.judging.probe_fitting import Fit, fit_contrast, fit_pointwise, fit_principal
-from climassay.judging.probe_solver import Ties
 from climassay.judging.probing import Harvester
 from climassay.judging.prompting import DirectScoring, PairwisePrompt, averaged
 from climassay.judging.tables import ContrastTable, PointTable
+from climassay.learning.calibration import fit_tie_band
+from climassay.learning.pairwise import Ties
 from climassay.models.contract import OptionScorer
 
 MethodName = Literal[

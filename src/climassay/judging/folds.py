@@ -8,6 +8,7 @@ import numpy as np
 from climassay.errors import InputError
 from climassay.judging.items import Item
 from climassay.judging.preferences import IntArray
+from climassay.learning.splits import group_folds
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,7 @@ def make_folds(
         raise InputError(
             f"{folds} folds need at least {max(2, folds) * least} {'items' if one else 'groups'}, there are {count}."
         )
-    order = np.random.default_rng(seed).permutation(count)
-    of_unit = np.empty(count, dtype=np.int64)
-    of_unit[order] = np.arange(count) % folds
+    of_unit = group_folds(np.arange(count), folds, seed=seed, in_turn=True)
     made = []
     for number in range(folds):
         test = np.flatnonzero(of_unit[units] == number)

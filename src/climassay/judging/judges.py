@@ -6,8 +6,7 @@ from typing import Literal, get_args
 from climassay.errors import InputError
 from climassay.judging.asking import Questions
 from climassay.judging.preferences import Method
-from climassay.judging.probe import PairProbe, PointProbe
-from climassay.judging.probe_files import check_compatible
+from climassay.judging.probe import PairProbe, PointProbe, check_compatible
 from climassay.judging.probing import ContrastProbe, Harvester, PointwiseProbe, ZeroShotContrast
 from climassay.judging.prompting import DirectScoring, PairwisePrompt
 from climassay.models.contract import OpenWeights, OptionScorer

@@ -5,15 +5,21 @@ says j. A pointwise probe reads one activation an item. Both answer with natural
 than j, so that ``P = 1 / (1 + exp(-log_odds))``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
+from climassay.learning import ModelFormat, Provenance, checked_array
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+FORMAT = ModelFormat("climassay-probe", 1, "probe", "climassay judge train")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,30 +42,17 @@ class Contrast:
         return int(self.plus.shape[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeProvenance(Provenance):
     """Where a probe comes from: how it was fitted, and on whose activations."""
 
     method: str
     """``supervised``, ``principal`` (first principal component) or ``pointwise``."""
-    items: int
-    """Labelled items it was fitted on."""
     pairs: int
     """Training pairs that decided the weights."""
     ties: str = "drop"
-    regularisation: float | None = None
-    """The inverse penalty C (see :func:`climassay.judging.probe_fitting.fit_contrast`), None where there is none."""
     converged: bool = True
     quality: str = ""
-    model: str = ""
-    """Name of the model, for messages."""
-    fingerprint: str = ""
-    """Fingerprint of the model whose activations these are; empty: not known."""
-    layers: tuple[int, ...] = ()
-    dtype: str = ""
-    """Number format the model computed in."""
-    template: str = ""
-    template_sha256: str = ""
 
 
 def three_way(log_odds: ArrayLike, band: float) -> IntArray:
@@ -71,25 +64,6 @@ def three_way(log_odds: ArrayLike, band: float) -> IntArray:
     """
     given = np.asarray(log_odds, dtype=np.float64)
     return np.where(np.abs(given) <= band, 0, np.sign(given)).astype(np.int64)
-
-
-def both_orders(forward: ArrayLike, mirrored: ArrayLike) -> FloatArray:
-    """Average the log-odds of (i, j) and of its mirror (j, i): the result changes sign when the two are swapped.
-
-    Args:
-        forward: Shape [pairs], log-odds of (i, j).
-        mirrored: Shape [pairs], log-odds of (j, i), in the same order.
-
-    Returns:
-        Shape [pairs].
-
-    Raises:
-        InputError: The shapes differ.
-    """
-    ahead, back = np.asarray(forward, dtype=np.float64), np.asarray(mirrored, dtype=np.float64)
-    if ahead.shape != back.shape:
-        raise InputError(f"{ahead.size} pairs cannot be averaged with {back.size} mirrored pairs.")
-    return (ahead - back) / 2
 
 
 def log_length_differences(lengths: ArrayLike, pairs: IntArray) -> FloatArray:
@@ -128,7 +102,7 @@ class PairProbe:
     """Shape [features]: change of the difference per unit of log length ratio, or None (length not regressed out)."""
     tie_band: float
     """Half-width, in log-odds, within which two items count as equal."""
-    provenance: Provenance
+    provenance: ProbeProvenance
 
     def log_odds(self, contrast: Contrast, length_difference: ArrayLike | None = None) -> FloatArray:
         """Log-odds that i has more of the quality than j, in this one order; see :func:`both_orders`.
@@ -172,7 +146,7 @@ class PointProbe:
     scale: float
     length_slope: FloatArray | None
     tie_band: float
-    provenance: Provenance
+    provenance: ProbeProvenance
 
     def scores(self, states: NDArray[np.float32], lengths: ArrayLike | None = None) -> FloatArray:
         """One score an item; higher has more of the quality.
@@ -238,3 +212,84 @@ def _finite(values: FloatArray) -> FloatArray:
             f"{bad} of {values.size} activations are not finite; leave them out and count them as failures."
         )
     return values
+
+
+_ARRAYS = {
+    "pair": (("weights", "mean_plus", "mean_minus"), ("length_slope",)),
+    "point": (("weights", "mean"), ("length_slope",)),
+}
+_CLASSES: dict[str, type[PairProbe] | type[PointProbe]] = {"pair": PairProbe, "point": PointProbe}
+
+
+def save_probe(probe: PairProbe | PointProbe, path: Path) -> None:
+    """Write a probe; an existing file is replaced at once, never left half written.
+
+    Args:
+        probe: The probe.
+        path: The file, by custom named ``.safetensors``.
+
+    Raises:
+        InputError: The file cannot be written.
+        MissingExtraError: safetensors is not installed.
+    """
+    kind = "pair" if isinstance(probe, PairProbe) else "point"
+    needed, optional = _ARRAYS[kind]
+    arrays = {name: getattr(probe, name) for name in needed}
+    arrays |= {name: value for name in optional if (value := getattr(probe, name)) is not None}
+    facts = {
+        "probe": kind,
+        "scale": probe.scale,
+        "tie_band": probe.tie_band,
+        "provenance": probe.provenance.facts(),
+    }
+    FORMAT.save(path, arrays, facts)
+
+
+def load_probe(path: Path) -> PairProbe | PointProbe:
+    """Read a probe exactly as it was saved.
+
+    Raises:
+        InputError: The file is missing, damaged, not a probe, or written by a newer climassay.
+        MissingExtraError: safetensors is not installed.
+    """
+    return FORMAT.load(path, _build)
+
+
+def check_compatible(
+    probe: PairProbe | PointProbe, fingerprint: str, layers: Sequence[int] | None = None, *, model: str = ""
+) -> None:
+    """Make sure that a probe reads the activations it was trained on. Another domain or quality is fine.
+
+    Args:
+        probe: The probe; one without a known fingerprint fits any model.
+        fingerprint: Fingerprint of the model at hand.
+        layers: Layers of the activations at hand; None: not checked.
+        model: Name of the model at hand, for the message.
+
+    Raises:
+        InputError: Another model, or other layers.
+    """
+    source = probe.provenance
+    if source.fingerprint not in ("", fingerprint):
+        raise InputError(
+            f"This probe was trained on {source.model or 'a model'} ({source.fingerprint[:12]}) and cannot read"
+            f" activations of {model or 'another'} ({fingerprint[:12]}): the weights or the number format (--dtype)"
+            " differ; use that one, or train a probe on this one."
+        )
+    if layers is not None and source.layers and tuple(layers) != source.layers:
+        listed = [", ".join(map(str, given)) for given in (source.layers, layers)]
+        raise InputError(f"This probe reads layers {listed[0]} and not {listed[1]}; harvest the probe's layers.")
+
+
+def _build(facts: dict[str, Any], arrays: dict[str, FloatArray]) -> PairProbe | PointProbe:
+    kind = facts["probe"]
+    needed, optional = _ARRAYS[kind]
+    given: dict[str, Any] = {name: arrays[name] for name in needed} | {name: arrays.get(name) for name in optional}
+    for name, array in given.items():
+        if array is not None:
+            checked_array(name, array, (len(arrays["weights"]),))
+    scale, band = float(facts["scale"]), float(facts["tie_band"])
+    if not np.isfinite([scale, band]).all() or band < 0:
+        raise ValueError("scale or tie band is not a number it can be")
+    rest: dict[str, Any] = {"scale": scale, "tie_band": band, "provenance": ProbeProvenance.read(facts["provenance"])}
+    return _CLASSES[kind](**given, **rest)

@@ -12,31 +12,31 @@ sqrt(C) as the prior, C is then the prior variance of a pair's log-odds, whateve
 """
 
 import warnings
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.judging.calibration import fit_scale, fit_tie_band
 from climassay.judging.probe import (
     Contrast,
     FloatArray,
     IntArray,
     PairProbe,
     PointProbe,
-    Provenance,
+    ProbeProvenance,
     log_length_differences,
 )
-from climassay.judging.probe_solver import (
+from climassay.learning.calibration import fit_scale, fit_tie_band
+from climassay.learning.pairwise import (
     HeldOut,
     Problem,
     RegularisationPath,
     Solved,
     Ties,
     choose_and_solve,
+    item_folds,
     mirror_rows,
     pair_sums,
     reduce_rows,
@@ -50,14 +50,11 @@ __all__ = [
     "FOLDS",
     "Fit",
     "HeldOut",
-    "LearningPoint",
     "RegularisationPath",
     "Ties",
     "fit_contrast",
     "fit_pointwise",
     "fit_principal",
-    "item_folds",
-    "learning_curve",
     "within_group_pairs",
 ]
 
@@ -70,33 +67,6 @@ class Fit(Generic[ProbeType]):
     path: RegularisationPath | None
     """None for the principal component, and where C was given and the items are too few to hold any out."""
     held_out: HeldOut
-
-
-def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0, folds: int = FOLDS) -> IntArray:
-    """Assign items to folds: whole groups where there are several, single items where there is one.
-
-    A pair belongs to a fold only where both its items do; a pair between two folds is neither trained on nor tested
-    while one of them is held out.
-
-    Args:
-        pairs: Shape [pairs, 2], item indices.
-        groups: Shape [items], any labels.
-        seed: Decides the assignment.
-        folds: Wanted number; fewer where there are not enough groups, or not two items a fold.
-
-    Returns:
-        Shape [items]: the fold, -1 for items in no pair. All zero or -1 where the items are too few for two folds.
-    """
-    _, group = np.unique(np.asarray(groups), return_inverse=True)
-    present = np.unique(pairs)
-    units = group if len(np.unique(group[present])) > 1 else np.arange(len(group))
-    members, unit = np.unique(units[present], return_inverse=True)
-    possible = len(members) if units is group else len(members) // 2
-    count = max(1, min(folds, possible))
-    of_unit = np.random.default_rng(seed).permutation(len(members)) % count
-    assigned = np.full(len(group), -1, dtype=np.int64)
-    assigned[present] = of_unit[unit]
-    return assigned
 
 
 def fit_contrast(
@@ -160,7 +130,15 @@ def fit_contrast(
         scale=solved.scale,
         length_slope=slope,
         tie_band=solved.tie_band,
-        provenance=Provenance("supervised", len(np.unique(pairs)), used, ties, solved.chosen, solved.converged),
+        provenance=ProbeProvenance(
+            method="supervised",
+            items=len(np.unique(pairs)),
+            pairs=used,
+            ties=ties,
+            regularisation=solved.chosen,
+            converged=solved.converged,
+            seed=seed,
+        ),
     )
     return Fit(probe, solved.path, solved.held_out)
 
@@ -209,7 +187,7 @@ def fit_principal(
         scale=scale,
         length_slope=slope,
         tie_band=fit_tie_band(sign * scale * projected, outcomes),
-        provenance=Provenance("principal", items, len(pairs)),
+        provenance=ProbeProvenance(method="principal", items=items, pairs=len(pairs)),
     )
     nothing = np.zeros(0, dtype=np.int64)
     return Fit(probe, None, HeldOut(nothing, np.zeros(0), nothing))
@@ -265,7 +243,14 @@ def fit_pointwise(
         scale=solved.scale,
         length_slope=slope,
         tie_band=solved.tie_band,
-        provenance=Provenance("pointwise", len(present), used, "drop", solved.chosen, solved.converged),
+        provenance=ProbeProvenance(
+            method="pointwise",
+            items=len(present),
+            pairs=used,
+            regularisation=solved.chosen,
+            converged=solved.converged,
+            seed=seed,
+        ),
     )
     return Fit(probe, solved.path, solved.held_out)
 
@@ -285,62 +270,6 @@ def within_group_pairs(groups: ArrayLike, keep: NDArray[np.bool_] | None = None)
         first, second = np.triu_indices(len(members), k=1)
         found.append(np.stack([members[first], members[second]], axis=1))
     return np.concatenate(found) if found else np.zeros((0, 2), dtype=np.int64)
-
-
-class LearningPoint(NamedTuple):
-    """One fit of a learning curve."""
-
-    size: int
-    """Labelled items allowed."""
-    repeat: int
-    items: int
-    """Labelled items used: as many whole groups as fit into ``size``, at least one."""
-    n_pairs: int
-    accuracy: float | None
-    """What ``evaluate`` said; None where the fit failed."""
-    error: str | None = None
-
-
-def learning_curve(
-    fit: Callable[[IntArray], Fit[Any]],
-    evaluate: Callable[[Any], float],
-    groups: ArrayLike,
-    sizes: Sequence[int] = (10, 20, 50, 100, 200),
-    *,
-    repeats: int = 5,
-    seed: int = 0,
-) -> list[LearningPoint]:
-    """Fit on growing sets of labelled items: within a repeat every set contains the smaller ones.
-
-    Args:
-        fit: From item indices (sorted) to a fit on the pairs among them.
-        evaluate: From a probe to its accuracy on items that ``groups`` does not contain.
-        groups: Shape [items]: whole groups are drawn; single items where there is only one group.
-        sizes: Numbers of items; those above the number available are left out.
-        repeats: Draws of the order of groups.
-        seed: Decides the draws.
-
-    Returns:
-        One row a repeat and size; a fit that raises InputError (one label only, too few items) is a row with its error.
-    """
-    _, group = np.unique(np.asarray(groups), return_inverse=True)
-    units = group if group.max(initial=0) > 0 else np.arange(len(group))
-    counts = np.bincount(units)
-    rows = []
-    for repeat in range(repeats):
-        order = np.random.default_rng([seed, repeat]).permutation(len(counts))
-        totals = np.cumsum(counts[order])
-        for size in (s for s in sorted(sizes) if s <= len(group)):
-            taken = order[: max(1, int(np.searchsorted(totals, size, side="right")))]
-            items = np.flatnonzero(np.isin(units, taken))
-            try:
-                fitted = fit(items)
-            except InputError as error:
-                rows.append(LearningPoint(size, repeat, len(items), 0, None, str(error)))
-                continue
-            accuracy = float(evaluate(fitted.probe))
-            rows.append(LearningPoint(size, repeat, len(items), fitted.probe.provenance.pairs, accuracy))
-    return rows
 
 
 def _solve(problem: Problem, groups: ArrayLike, regularisation: float | None, seed: int) -> Solved:

@@ -8,7 +8,7 @@ import numpy as np
 from climassay.judging.asking import Questions, mirrored
 from climassay.judging.items import Item
 from climassay.judging.preferences import CERTAIN, FloatArray, IntArray, Judgements, Progress
-from climassay.judging.probe import both_orders
+from climassay.learning.pairwise import both_orders
 from climassay.models.contract import OptionRequest, OptionScorer, OptionScores
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from climassay.judging.calibration import Calibration
 from climassay.judging.experiment import JudgeResult
 from climassay.judging.report_tables import quality_name
 from climassay.judging.training import Picture, TrainedProbe
+from climassay.learning.evaluation import Calibration
 from climassay.reporting import Axis, Cloud, Dot, DotPlot, LinePlot, Point, Prose, ScatterPlot, Series
 from climassay.reporting.html import Block
 
@@ -26,12 +26,12 @@ def reliability_plot(title: str, curves: Sequence[tuple[str, Calibration]]) -> L
             name,
             tuple(
                 Point(
-                    bin_.predicted,
-                    bin_.observed,
+                    bin_.confidence,
+                    bin_.accuracy.value,
                     # Intervals of several curves would hide each other.
-                    bin_.interval.low if len(curves) == 1 else None,
-                    bin_.interval.high if len(curves) == 1 else None,
-                    f"{bin_.n} predictions",
+                    bin_.accuracy.interval.low if len(curves) == 1 else None,
+                    bin_.accuracy.interval.high if len(curves) == 1 else None,
+                    f"{bin_.accuracy.n} predictions",
                 )
                 for bin_ in known.curve
             ),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.judging.calibration import Calibration, calibration
 from climassay.judging.preferences import FloatArray, IntArray
+from climassay.learning.evaluation import Calibration, calibration
 
 RESAMPLES = 2000
 NO_ANSWER = 2

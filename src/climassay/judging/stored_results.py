@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from climassay.judging.benchmark import Agreement, JudgeScores, LearningPoint
-from climassay.judging.calibration import Calibration, ReliabilityBin
 from climassay.judging.experiment import JudgeResult
 from climassay.judging.probing import Cost
 from climassay.judging.quality import Quality
 from climassay.judging.scores import Figure, PairedFigure
+from climassay.learning.evaluation import Calibration
 from climassay.records.queries import RunDetails
 from climassay.reporting import Table
-from climassay.statistics import Interval
+from climassay.statistics import Estimate, Interval, ReliabilityBin
 
 BENCHMARK = "judge benchmark"
 
@@ -19,8 +19,7 @@ BENCHMARK = "judge benchmark"
 def judge_results_of(details: RunDetails) -> tuple[JudgeResult, ...]:
     """The results of a finished ``climassay judge benchmark``.
 
-    The orders of single items are not kept with a run, and neither are the bins of reliability outside of the
-    calibration.
+    The orders of single items are not kept with a run.
     """
     qualities = [_quality(row) for row in details.config["qualities"]]
     return tuple(_result(row, qualities) for row in details.results["judges"])
@@ -70,10 +69,16 @@ def calibration_of(row: Mapping[str, Any] | None) -> Calibration | None:
     """A calibration as it was stored."""
     if row is None:
         return None
-    curve = tuple(
-        ReliabilityBin(n, predicted, observed, Interval(*ends)) for n, predicted, observed, ends in row["curve"]
-    )
-    return Calibration(**{**row, "curve": curve})
+    return Calibration(**{**row, "curve": tuple(map(_bin, row["curve"]))})
+
+
+def _bin(stored: Any) -> ReliabilityBin:
+    if isinstance(stored, Mapping):
+        return ReliabilityBin(**{**stored, "accuracy": Estimate.read(stored["accuracy"])})
+    # As version 0.1 stored it before its bins were those of the statistics.
+    n, predicted, observed, ends = stored
+    low = min(int(predicted * 10), 9) / 10
+    return ReliabilityBin(low, low + 0.1, predicted, Estimate(observed, Interval(*ends), n))
 
 
 def _quality(row: Mapping[str, Any]) -> Quality:
@@ -90,7 +95,6 @@ def _result(row: Mapping[str, Any], qualities: list[Quality]) -> JudgeResult:
         versus_longer=_paired(row["versus_longer"]),
         versus_longer_nearly_equal=_paired(row["versus_longer_nearly_equal"]),
         calibration=calibration_of(row["calibration"]),
-        reliability=(),
         n_items=row["n_items"],
         n_pairs=row["n_pairs"],
         n_pairs_differing=row["n_pairs_differing"],

@@ -8,19 +8,19 @@ from typing import Literal, NamedTuple, TypeVar, get_args
 import numpy as np
 
 from climassay.errors import InputError
-from climassay.judging.calibration import Calibration
 from climassay.judging.candidates import ContrastCandidate, Fitted, PointCandidate, ProbeSettings, both_ways
 from climassay.judging.folds import pairs_within
 from climassay.judging.items import Item, word_counts
 from climassay.judging.judges import layers_of
 from climassay.judging.preferences import FloatArray, IntArray, Progress
-from climassay.judging.probe import Contrast, PairProbe, PointProbe, Provenance, log_length_differences, three_way
-from climassay.judging.probe_fitting import HeldOut, RegularisationPath, fit_principal, item_folds
-from climassay.judging.probe_solver import average_orders
+from climassay.judging.probe import Contrast, PairProbe, PointProbe, ProbeProvenance, log_length_differences, three_way
+from climassay.judging.probe_fitting import fit_principal
 from climassay.judging.probing import Cost, Harvester
 from climassay.judging.quality import Quality
 from climassay.judging.scores import Figure, JudgedPairs, PairedFigure, Units, correctness, pair_calibration
 from climassay.judging.tables import ContrastTable, PointTable
+from climassay.learning.evaluation import Calibration
+from climassay.learning.pairwise import HeldOut, RegularisationPath, average_orders, item_folds
 
 ProbeMethod = Literal["ppairs", "ppairs-length", "principal", "pointwise", "pointwise-length"]
 PROBE_METHODS: tuple[ProbeMethod, ...] = get_args(ProbeMethod)
@@ -136,7 +136,7 @@ def train_probe(
     )
 
 
-def quality_of(provenance: Provenance) -> Quality:
+def quality_of(provenance: ProbeProvenance) -> Quality:
     """The quality that a probe was trained for.
 
     Raises:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
 from climassay.learning.linear import softmax
-from climassay.statistics import Estimate, Interval, proportion
+from climassay.statistics import Estimate, proportion
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -257,11 +257,7 @@ class Threshold:
         """The threshold that ``asdict`` and JSON made this of."""
         if facts is None:
             return None
-        precision, kept = (
-            Estimate(**{**facts[name], "interval": Interval(*facts[name]["interval"])})
-            for name in ("precision", "yield_")
-        )
-        return cls(facts["value"], facts["wanted"], precision, kept)
+        return cls(facts["value"], facts["wanted"], Estimate.read(facts["precision"]), Estimate.read(facts["yield_"]))
 
 
 def threshold_for(

@@ -8,7 +8,7 @@ The penalty is a normal prior on the weights of scaled features: C is its varian
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,39 +200,71 @@ def in_span(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     return left[:, kept] * sizes[kept], right[kept].T
 
 
+class Minimum(NamedTuple):
+    """Where :func:`minimise` ended."""
+
+    weights: FloatArray
+    """Shape [features], for the rows as they were given."""
+    own: FloatArray
+    """The loss's own parameters."""
+    converged: bool
+
+
 def minimise(
     rows: Any,
     loss: Loss,
     regularisation: float,
     *,
     own: Sequence[float] = (),
+    start: FloatArray | None = None,
+    curvature: FloatArray | None = None,
+    own_curvature: float = 0.0,
+    tolerance: float = 1e-6,
     max_iterations: int = MAX_ITERATIONS,
-) -> tuple[FloatArray, FloatArray]:
-    """Fit a loss that no library has: ``loss(rows @ weights, own) + |weights|^2 / (2 C)``, by L-BFGS.
+) -> Minimum:
+    """Fit a loss that no library has: ``C * loss(rows @ weights, own) + |weights|^2 / 2``, by L-BFGS.
 
     Args:
-        rows: Scaled features, shape [rows, features], dense or sparse.
+        rows: Scaled features, shape [rows, features]: dense, sparse, or a linear operator.
         loss: Summed over rows, with its gradients.
         regularisation: C.
         own: Starting values of the loss's own parameters, which are not penalised.
+        start: Weights to start from, shape [features]; 0 by default.
+        curvature: About the second derivative of the loss by each weight, shape [features]: weights are scaled by it,
+            so that fewer steps are needed.
+        own_curvature: The same for the loss's own parameters.
+        tolerance: Gradient at which to stop, as a share of that at zero.
         max_iterations: Bound on the iterations.
-
-    Returns:
-        Weights [features] and the loss's own parameters.
     """
     from scipy.optimize import minimize
 
     width = rows.shape[1]
+    step = np.ones(width) if curvature is None else 1 / np.sqrt(1 + regularisation * curvature)
+    own_step = 1 / np.sqrt(1 + regularisation * own_curvature)
 
     def objective(given: FloatArray) -> tuple[float, FloatArray]:
-        weights = given[:width]
-        value, by_score, by_own = loss(np.asarray(rows @ weights), given[width:])
-        gradient = np.concatenate([weights / regularisation + rows.T @ by_score, by_own])
-        return float(value + weights @ weights / (2 * regularisation)), gradient
+        weights = given[:width] * step
+        value, by_score, by_own = loss(np.asarray(rows @ weights), given[width:] * own_step)
+        gradient = (weights + regularisation * (rows.T @ by_score)) * step
+        return (
+            float(weights @ weights / 2 + regularisation * value),
+            np.concatenate([gradient, regularisation * by_own * own_step]),
+        )
 
-    start = np.concatenate([np.zeros(width), np.asarray(own, dtype=np.float64)])
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": max_iterations}).x
-    return np.asarray(found[:width]), np.asarray(found[width:])
+    first = np.zeros(width) if start is None else start / step
+    begin = np.concatenate([first, np.asarray(own, dtype=np.float64) / own_step])
+    at_zero = float(np.abs(objective(np.concatenate([np.zeros(width), begin[width:]]))[1]).max())
+    options = {
+        "maxiter": max_iterations,
+        "maxfun": 4 * max_iterations,
+        "maxcor": 20,
+        "gtol": tolerance * at_zero,
+        "ftol": 1e-7 * tolerance,
+    }
+    found = minimize(objective, begin, jac=True, method="L-BFGS-B", options=options)
+    # A line search that gives up where rounding hides any further descent has converged.
+    done = bool(found.success) or float(np.abs(found.jac).max()) <= 1e-4 * at_zero
+    return Minimum(np.asarray(found.x[:width] * step), np.asarray(found.x[width:] * own_step), done)
 
 
 def ordinal_loss(truth: IntArray, classes: int) -> Loss:
@@ -335,8 +367,8 @@ def _ordinal(rows: Any, truth: IntArray, classes: int, regularisation: float) ->
     share = np.clip(above, 1e-4, 1 - 1e-4)
     first = np.sort(-np.log(share / (1 - share)))
     own = [first[0], *np.log(np.maximum(np.diff(first), 1e-2))]
-    weights, found = minimise(rows, ordinal_loss(truth, classes), regularisation, own=own)
-    return weights[:, None], thresholds(found)
+    found = minimise(rows, ordinal_loss(truth, classes), regularisation, own=own)
+    return found.weights[:, None], thresholds(found.own)
 
 
 def _logistic(values: FloatArray) -> FloatArray:

@@ -93,7 +93,13 @@ def near_duplicate_groups(
 
 
 def group_folds(
-    groups: ArrayLike, folds: int = FOLDS, *, seed: int = 0, labels: ArrayLike | None = None, even: bool = False
+    groups: ArrayLike,
+    folds: int = FOLDS,
+    *,
+    seed: int = 0,
+    labels: ArrayLike | None = None,
+    even: bool = False,
+    in_turn: bool = False,
 ) -> IntArray:
     """Deal whole groups into folds.
 
@@ -104,6 +110,7 @@ def group_folds(
         labels: Shape [items], 0 or 1: give each fold about the same share of both (stratified). Groups with the most
             zeros go first, each to the fold that has fewest zeros so far.
         even: Deal the largest groups first, each into the emptiest fold, so that folds are of like size.
+        in_turn: Deal the shuffled groups one fold after the other; otherwise each group's place in a shuffle decides.
 
     Returns:
         Fold of each item, shape [items].
@@ -118,6 +125,10 @@ def group_folds(
             f"Cross-validation needs at least two folds and two groups to put into them, not {folds} and {len(names)}."
         )
     generator = np.random.default_rng(seed)
+    if in_turn:
+        fold_of = np.empty(len(names), dtype=np.int64)
+        fold_of[generator.permutation(len(names))] = np.arange(len(names)) % count
+        return np.asarray(fold_of[group], dtype=np.int64)
     if labels is None and not even:
         return np.asarray((generator.permutation(len(names)) % count)[group], dtype=np.int64)
     sizes = np.bincount(group)

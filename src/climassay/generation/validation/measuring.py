@@ -160,7 +160,13 @@ def _auroc_interval(
 def reliability_figure(scores: ValidatorScores, title: str = "Do the probabilities mean what they say?") -> LinePlot:
     """Predicted against observed share of valid questions, with Wilson intervals and the diagonal."""
     points = tuple(
-        Point(one.predicted, one.observed, one.interval.low, one.interval.high, f"n = {one.n}")
+        Point(
+            one.confidence,
+            one.accuracy.value,
+            one.accuracy.interval.low,
+            one.accuracy.interval.high,
+            f"n = {one.accuracy.n}",
+        )
         for one in scores.calibration.curve
     )
     diagonal = Series("as it should be", (Point(0.0, 0.0), Point(1.0, 1.0)), reference=True)

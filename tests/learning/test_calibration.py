@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from climassay.errors import InputError
-from climassay.judging.calibration import brier_score, calibration, fit_scale, fit_tie_band, reliability_curve
 from climassay.judging.probe import three_way
-from climassay.statistics import wilson_interval
+from climassay.learning.calibration import fit_scale, fit_tie_band
+from climassay.learning.evaluation import brier_score, calibration
+from climassay.statistics import reliability_curve, wilson_interval
 
 
 def test_brier_matches_hand_worked_example():
@@ -26,17 +27,15 @@ def test_summary_matches_hand_worked_example():
 
 def test_reliability_bins_by_equal_width():
     curve = reliability_curve([0.05, 0.15, 0.95, 1.0, 0.9], [0, 1, 1, 1, 0], bins=2)
-    assert [one.n for one in curve] == [2, 3]
-    assert curve[0].predicted == pytest.approx(0.1)
-    assert curve[0].observed == pytest.approx(0.5)
-    assert curve[1].observed == pytest.approx(2 / 3)
-    assert curve[1].interval == wilson_interval(2, 3)
+    assert [one.accuracy.n for one in curve] == [2, 3]
+    assert curve[0].confidence == pytest.approx(0.1)
+    assert curve[0].accuracy.value == pytest.approx(0.5)
+    assert curve[1].accuracy.value == pytest.approx(2 / 3)
+    assert curve[1].accuracy.interval == wilson_interval(2, 3)
 
 
-def test_reliability_leaves_out_empty_bins_and_can_share_equally():
-    assert [one.n for one in reliability_curve([0.1, 0.9, 0.95], [0, 1, 1], bins=10)] == [1, 2]
-    skewed = np.linspace(0.9, 1, 30)
-    assert [one.n for one in reliability_curve(skewed, np.ones(30), bins=3, equal_mass=True)] == [10, 10, 10]
+def test_reliability_leaves_out_empty_bins():
+    assert [one.accuracy.n for one in reliability_curve([0.1, 0.9, 0.95], [0, 1, 1], bins=10)] == [1, 2]
 
 
 @pytest.mark.parametrize(

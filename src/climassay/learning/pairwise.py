@@ -1,15 +1,24 @@
-"""The numerical core of probe fitting: reduction to the span of the data, logistic loss, cross-validated penalty."""
+"""Linear models of comparisons: logistic on differences, with ties as an outcome, penalty and scale chosen held out.
+
+Comparisons of one item are not independent, so that folds are made of items: a comparison is trained on only where
+neither of its items is held out, and tested only where both are. A split by comparison would put (i, j) into training
+and (j, i), or i's other comparisons, into the test: random labels then look learnable.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.judging.calibration import fit_scale, fit_tie_band
-from climassay.judging.probe import FloatArray, IntArray, both_orders
+from climassay.learning.calibration import fit_scale, fit_tie_band
+from climassay.learning.linear import Loss, minimise
+from climassay.learning.splits import FOLDS, group_folds
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 Ties = Literal["drop", "keep", "three-way"]
 
@@ -136,43 +145,90 @@ def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = No
     return Basis(scaled @ vectors, squares * density, lambda u: factor * (vectors @ u))
 
 
-class _Design:
-    """The linear map from weights [rank] to log-odds [pairs] and its adjoint, centred on the pairs trained on."""
+def _design(problem: Problem, training: NDArray[np.bool_]) -> Any:
+    """The linear map from weights [rank] to log-odds [pairs], centred on the pairs trained on, with its adjoint."""
+    from scipy.sparse.linalg import LinearOperator
 
-    def __init__(self, problem: Problem, training: NDArray[np.bool_]) -> None:
-        self._rows = problem.basis.coordinates
-        self._pairs = problem.pairs if problem.pointwise else None
-        self._stretch = problem.stretch
-        part = training.astype(np.float64)
-        none = np.zeros(self._rows.shape[1])
-        self._mean = none if problem.pointwise else self._gather(part) / part.sum()
-        self._slope = none
-        if self._stretch is not None:
-            total = float(part @ self._stretch**2)
-            stretch = part * self._stretch
-            if total > 0:
-                self._slope = (self._gather(stretch) - stretch.sum() * self._mean) / total
+    rows, stretch = problem.basis.coordinates, problem.stretch
+    pairs = problem.pairs if problem.pointwise else None
 
-    def _gather(self, values: FloatArray) -> FloatArray:
+    def gather(values: FloatArray) -> FloatArray:
         """Sum of the pairs' rows, each times its value."""
-        if self._pairs is not None:
-            values = pair_sums(values, self._pairs, len(self._rows))
-        return np.asarray(values @ self._rows, dtype=np.float64)
+        of_rows = values if pairs is None else pair_sums(values, pairs, len(rows))
+        return np.asarray(of_rows @ rows, dtype=np.float64)
 
-    def forward(self, weights: FloatArray) -> FloatArray:
-        out = self._rows @ weights
-        if self._pairs is not None:
-            out = out[self._pairs[:, 0]] - out[self._pairs[:, 1]]
-        out = out - float(self._mean @ weights)
-        if self._stretch is not None:
-            out = out - self._stretch * float(self._slope @ weights)
-        return np.asarray(out, dtype=np.float64)
+    part = training.astype(np.float64)
+    mean = slope = np.zeros(rows.shape[1])
+    if not problem.pointwise:
+        mean = gather(part) / part.sum()
+    if stretch is not None and float(part @ stretch**2) > 0:
+        weighted = part * stretch
+        slope = (gather(weighted) - weighted.sum() * mean) / float(part @ stretch**2)
 
-    def adjoint(self, values: FloatArray) -> FloatArray:
-        out = self._gather(values) - float(values.sum()) * self._mean
-        if self._stretch is not None:
-            out = out - float(values @ self._stretch) * self._slope
-        return np.asarray(out, dtype=np.float64)
+    def forward(weights: FloatArray) -> FloatArray:
+        out = rows @ weights
+        if pairs is not None:
+            out = out[pairs[:, 0]] - out[pairs[:, 1]]
+        out = out - float(mean @ weights)
+        return np.asarray(out if stretch is None else out - stretch * float(slope @ weights), dtype=np.float64)
+
+    def adjoint(values: FloatArray) -> FloatArray:
+        out = gather(values) - float(values.sum()) * mean
+        return np.asarray(out if stretch is None else out - float(values @ stretch) * slope, dtype=np.float64)
+
+    shape = (len(problem.pairs), rows.shape[1])
+    return LinearOperator(shape, matvec=forward, rmatvec=adjoint, dtype=np.float64)
+
+
+def davidson_loss(outcomes: IntArray, weight: FloatArray, with_ties: bool) -> Loss:
+    """Negative log-likelihood of comparisons (Davidson 1970); without ties as an outcome, the logistic loss.
+
+    The loss of a pair is ``log(exp(eta/2) + exp(-eta/2) + exp(delta))`` minus the exponent of what happened, where
+    delta, the loss's own parameter, is minus infinity without ties. It is convex, and unlike an ordered logit's its
+    ``eta`` is exactly the log-odds that i is greater given that the two differ.
+
+    Args:
+        outcomes: Shape [pairs], 1, 0 (tie) or -1.
+        weight: Shape [pairs].
+        with_ties: Whether ties are an outcome.
+    """
+    tied = (outcomes == 0).astype(np.float64)
+
+    def loss(eta: FloatArray, own: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        half = np.abs(eta) / 2
+        delta = own[0] if with_ties else -np.inf
+        total = np.logaddexp(half + np.log1p(np.exp(-2 * half)), delta)
+        value = weight @ (total - outcomes * eta / 2 - (tied * delta if with_ties else 0.0))
+        slope = (np.exp(eta / 2 - total) - np.exp(-eta / 2 - total) - outcomes) / 2
+        by_own = np.array([weight @ (np.exp(delta - total) - tied)]) if with_ties else np.zeros(0)
+        return float(value), weight * slope, by_own
+
+    return loss
+
+
+def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0, folds: int = FOLDS) -> IntArray:
+    """Assign items to folds: whole groups where there are several, single items where there is one.
+
+    A pair belongs to a fold only where both its items do; a pair between two folds is neither trained on nor tested
+    while one of them is held out.
+
+    Args:
+        pairs: Shape [pairs, 2], item indices.
+        groups: Shape [items], any labels.
+        seed: Decides the assignment.
+        folds: Wanted number; fewer where there are not enough groups, or not two items a fold.
+
+    Returns:
+        Shape [items]: the fold, -1 for items in no pair. All zero or -1 where the items are too few for two folds.
+    """
+    _, group = np.unique(np.asarray(groups), return_inverse=True)
+    present = np.unique(pairs)
+    units = group if len(np.unique(group[present])) > 1 else np.arange(len(group))
+    members = len(np.unique(units[present]))
+    count = min(folds, members if units is group else members // 2)
+    assigned = np.full(len(group), -1, dtype=np.int64)
+    assigned[present] = group_folds(units[present], count, seed=seed) if count > 1 else 0
+    return assigned
 
 
 def pair_sums(values: FloatArray, pairs: IntArray, items: int) -> FloatArray:
@@ -184,47 +240,19 @@ def pair_sums(values: FloatArray, pairs: IntArray, items: int) -> FloatArray:
 def solve(
     problem: Problem, training: NDArray[np.bool_], c: float, start: FloatArray | None = None, tolerance: float = 1e-6
 ) -> Solution:
-    """Fit on the pairs of a mask [pairs] by L-BFGS, preconditioned by the curvature at zero.
-
-    The loss of a pair is that of Davidson's model, log(exp(eta/2) + exp(-eta/2) + exp(delta)) minus the exponent of
-    what happened; without ties as an outcome delta is minus infinity, and it is the logistic loss.
-    """
-    from scipy.optimize import minimize
-
-    design = _Design(problem, training)
+    """Fit on the pairs of a mask [pairs], preconditioned by the curvature at zero."""
+    design = _design(problem, training)
     outcomes = problem.answers
     weight = pair_weights(outcomes, training, problem.ties, problem.balanced)
     with_ties = problem.ties == "three-way" and bool((weight[outcomes == 0] > 0).any())
-    share = weight.sum() / len(weight)
     # At zero the second derivative of a logistic loss is 1/4.
-    step = 1 / np.sqrt(1 + c / 4 * share * problem.basis.curvature)
-    tie_step = 1 / np.sqrt(1 + c / 4 * weight.sum())
-    tied = (outcomes == 0).astype(np.float64)
-
-    def objective(scaled: FloatArray) -> tuple[float, FloatArray]:
-        weights = scaled[:-1] * step
-        eta = design.forward(weights)
-        half = np.abs(eta) / 2
-        top = half + np.log1p(np.exp(-2 * half))
-        delta = scaled[-1] * tie_step if with_ties else -np.inf
-        total = np.logaddexp(top, delta)
-        loss = total - outcomes * eta / 2 - (tied * delta if with_ties else 0.0)
-        slope_eta = (np.exp(eta / 2 - total) - np.exp(-eta / 2 - total) - outcomes) / 2
-        slope_tie = float(weight @ (np.exp(delta - total) - tied)) if with_ties else 0.0
-        value = weights @ weights / 2 + c * float(weight @ loss)
-        slope = (weights + c * design.adjoint(weight * slope_eta)) * step
-        return float(value), np.append(slope, c * slope_tie * tie_step)
-
-    begin = np.zeros(len(step) + 1)
-    at_zero = float(np.abs(objective(begin)[1]).max())
-    if start is not None:
-        begin[:-1] = start / step
-    options = {"maxiter": problem.max_iter, "maxfun": 4 * problem.max_iter, "maxcor": 20, "gtol": tolerance * at_zero}
-    found = minimize(objective, begin, jac=True, method="L-BFGS-B", options={**options, "ftol": 1e-7 * tolerance})
-    weights = found.x[:-1] * step
-    # A line search that gives up where rounding hides any further descent has converged.
-    done = bool(found.success) or float(np.abs(found.jac).max()) <= 1e-4 * at_zero
-    return Solution(weights, design.forward(weights), done)
+    share = weight.sum() / len(weight)
+    found = minimise(
+        design, davidson_loss(outcomes, weight, with_ties), c, own=(0.0,) * with_ties, start=start,
+        curvature=share / 4 * problem.basis.curvature, own_curvature=weight.sum() / 4, tolerance=tolerance,
+        max_iterations=problem.max_iter,
+    )  # fmt: skip
+    return Solution(found.weights, design @ found.weights, found.converged)
 
 
 def pair_weights(outcomes: IntArray, training: NDArray[np.bool_], ties: Ties, balanced: bool) -> FloatArray:
@@ -256,6 +284,25 @@ def mirror_rows(pairs: IntArray) -> IntArray:
     return np.where(forward[order[at]] == back, order[at], -1).astype(np.int64)
 
 
+def both_orders(forward: ArrayLike, mirrored: ArrayLike) -> FloatArray:
+    """Average the log-odds of (i, j) and of its mirror (j, i): the result changes sign when the two are swapped.
+
+    Args:
+        forward: Shape [pairs], log-odds of (i, j).
+        mirrored: Shape [pairs], log-odds of (j, i), in the same order.
+
+    Returns:
+        Shape [pairs].
+
+    Raises:
+        InputError: The shapes differ.
+    """
+    ahead, back = np.asarray(forward, dtype=np.float64), np.asarray(mirrored, dtype=np.float64)
+    if ahead.shape != back.shape:
+        raise InputError(f"{ahead.size} pairs cannot be averaged with {back.size} mirrored pairs.")
+    return (ahead - back) / 2
+
+
 def average_orders(log_odds: FloatArray, pairs: IntArray) -> FloatArray:
     """Average each pair with its mirror where it is among the pairs; others stay as they are. Shape [pairs]."""
     mirror = mirror_rows(pairs)
@@ -267,7 +314,7 @@ def choose_and_solve(problem: Problem, folds: IntArray, regularisation: float | 
 
     Args:
         problem: The pairs.
-        folds: Shape [items], the fold of each item; see :func:`climassay.judging.probe_fitting.item_folds`.
+        folds: Shape [items], the fold of each item; see :func:`item_folds`.
         regularisation: C, or None to choose it.
     """
     values = REGULARISATIONS if regularisation is None else (regularisation,)
