@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.ready-demo
 
-# One thread a test process: two OpenMP threads on two busy cores run slower than one.
-TEST_ENVIRONMENT := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
+# One thread a test process: two OpenMP threads on two busy cores run slower than one. Byte code is kept whatever the
+# environment says: without it every run rewrites the assertions of all tests in each of its processes.
+TEST_ENVIRONMENT := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
 PYTEST := $(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n 2 --dist worksteal
 # What takes longer than the quick tests; tests/groups.py says which test belongs where.

@@ -11,6 +11,7 @@ A page's fenced blocks are read with the comments that stand right before them:
 
 import ast
 import contextlib
+import functools
 import io
 import os
 import re
@@ -152,16 +153,22 @@ def calls(command: str) -> list[list[str]]:
     return found
 
 
+@functools.cache
+def _application() -> Any:
+    """The command of the whole application; building it takes a tenth of a second."""
+    from typer.main import get_command
+
+    from climassay.cli.main import app
+
+    return get_command(app)
+
+
 def fault(words: list[str], *, whole: bool) -> str | None:
     """What the application would say against a call, its files aside; None where it would begin to work.
 
     ``whole`` is False for calls named in a sentence, which may leave arguments out.
     """
-    from typer.main import get_command
-
-    from climassay.cli.main import app
-
-    command: Any = get_command(app)
+    command = _application()
     path, words = "climassay", list(words)
     try:
         while hasattr(command, "commands") and words and not words[0].startswith("-"):

@@ -59,11 +59,11 @@ def test_every_step_has_a_title_lines_and_a_section_of_the_report(shown):
     assert "primer-contrarian" in (folder / "factcheck.html").read_text(encoding="utf-8")
 
 
-def test_the_screen_shows_a_result_before_the_model_is_loaded(tmp_path):
+def test_the_screen_shows_a_result_before_the_model_is_loaded(shown, tmp_path):
     screen = Screen()
     with pytest.raises(Exception, match="nowhere"):
         run_demo(
-            Workspace.open(tmp_path / "workspace"),
+            Workspace.open(shown[0] / "workspace"),
             tmp_path / "report.html",
             model=f"local:{tmp_path / 'nowhere'}",
             say=screen.say,
@@ -88,18 +88,6 @@ def test_what_it_says_for_ones_own_model_are_commands_that_exist(shown):
             assert said is None or any(file in said for file in files), said
 
 
-def test_a_second_run_asks_nothing_and_says_the_same(shown):
-    folder, model, steps, screen = shown
-    asked = stored(folder / "workspace", "answers")
-    assert asked > 0
-    again, second = run(folder, model)
-    assert stored(folder / "workspace", "answers") == asked
-    assert second.lines == screen.lines
-    assert [step.data["accuracy"] for step in again if "accuracy" in step.data] == [
-        step.data["accuracy"] for step in steps if "accuracy" in step.data
-    ]
-
-
 def test_the_choices_of_words_follow_their_rule():
     rows = term_questions()
     assert len(rows) == 30
@@ -108,21 +96,30 @@ def test_the_choices_of_words_follow_their_rule():
     assert all("____" in row["question"] and "<MASK>" not in row["question"] for row in rows)
 
 
-def test_the_command_prints_every_step_without_a_terminal_and_as_json(shown, monkeypatch, capsys):
+def test_a_second_run_asks_nothing_and_says_the_same_without_a_terminal_and_as_json(shown, monkeypatch, capsys):
     from climassay import demo
     from climassay.models import load_model
 
-    folder, model, steps, _ = shown
+    folder, model, steps, screen = shown
+    asked = stored(folder / "workspace", "answers")
+    assert asked > 0
     monkeypatch.setattr(demo, "load_model", lambda _name, **options: load_model(model, **options))
-    code, out, err = run_command(monkeypatch, capsys, "demo", "--output", folder / "report.html")
+    monkeypatch.setenv("COLUMNS", "2000")
+    arguments = ("demo", "--output", folder / "report.html")
+    code, out, err = run_command(monkeypatch, capsys, *arguments)
     assert code == 0, err
-    assert all(step.title in out and step.command.split(" -", 1)[0] in out for step in steps)
-    code, out, err = run_command(monkeypatch, capsys, "demo", "--output", folder / "report.html", "--json")
+    assert all(line in out for line in screen.lines)
+    code, out, err = run_command(monkeypatch, capsys, *arguments, "--json")
     assert code == 0, err
+    assert stored(folder / "workspace", "answers") == asked
     told = json.loads(out)
     assert {"report", "documents", "passages", "answers", "claim", "verdict", "accuracy", "paired", "judge"} <= set(
         told
     )
+    [evaluated] = [step.data for step in steps if "accuracy" in step.data]
+    assert [row["accuracy"]["value"] for row in told["accuracy"]] == [
+        row.accuracy.value for row in evaluated["accuracy"]
+    ]
 
 
 @pytest.mark.slow

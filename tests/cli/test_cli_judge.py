@@ -119,6 +119,7 @@ def test_a_second_run_is_served_from_disk_and_says_the_same(climassay, table):
     assert afresh["accuracy_differing"] == first["accuracy_differing"]
 
 
+@pytest.mark.model
 def test_all_methods_of_two_aspects_with_every_output(climassay, table, tmp_path):
     files = {name: tmp_path / f"out.{name}" for name in ("csv", "markdown", "html", "predictions")}
     outputs = [part for name, file in files.items() for part in (f"--{name}", file)]

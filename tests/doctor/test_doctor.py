@@ -20,7 +20,7 @@ from climassay.extras import EXTRAS, extra_with
 from climassay.records import Records
 from climassay.workspace import Workspace
 from command_line import run_command
-from patience import PATIENCE
+from patience import LOOK_EVERY, PATIENCE
 
 CANARY = "sk-canary-5f1c"
 
@@ -299,7 +299,7 @@ def test_online_the_server_is_asked_for_its_models(monkeypatch, status, level, w
             """Nothing on stderr."""
 
     server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(LOOK_EVERY,), daemon=True).start()
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
     try:

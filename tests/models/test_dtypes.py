@@ -91,6 +91,7 @@ def test_the_variable_decides_without_measuring(cache, monkeypatch):
     assert not cache.exists()
 
 
+@pytest.mark.process
 def test_a_measurement_says_the_same_in_every_process_and_leaves_the_threads(cache):
     code = (
         "import torch; torch.set_num_threads(2)\n"

@@ -14,11 +14,11 @@ import pytest
 from climassay.errors import InputError, ModelError
 from climassay.models.openai_finetuning import fine_tune, read_state
 from climassay.models.openai_retry import RetryPolicy
-from patience import reached
+from patience import LOOK_EVERY, PATIENCE, reached
 
 DATA = b'{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "VALID"}]}\n'
 REAL = "sk-51f8c2e0d9"
-FAST = RetryPolicy(attempt_timeout=10.0, max_attempts=3, base=0.0)
+FAST = RetryPolicy(attempt_timeout=PATIENCE, max_attempts=3, base=0.0)
 
 
 class Jobs:
@@ -104,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
 def server():
     made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     made.jobs_state = Jobs()
-    thread = threading.Thread(target=made.serve_forever, daemon=True)
+    thread = threading.Thread(target=made.serve_forever, args=(LOOK_EVERY,), daemon=True)
     thread.start()
     yield made
     made.shutdown()

@@ -4,6 +4,7 @@ import asyncio
 
 from climassay.models.openai_limits import START, AdaptiveLimit
 from climassay.models.openai_retry import Clock
+from patience import PATIENCE
 
 
 class Time:
@@ -117,7 +118,7 @@ def test_no_more_than_the_limit_are_under_way_and_waiters_follow_in_order():
         assert served == ["a", "c"]
         assert limit.in_flight == 2
 
-    asyncio.run(asyncio.wait_for(scenario(), 10))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE))
 
 
 def test_a_place_given_to_a_cancelled_waiter_goes_to_the_next_one():
@@ -128,7 +129,7 @@ def test_a_place_given_to_a_cancelled_waiter_goes_to_the_next_one():
         await asyncio.sleep(0)
         succeed(limit, [slot])
         first.cancel()
-        await asyncio.wait_for(second, 10)
+        await asyncio.wait_for(second, PATIENCE)
         assert limit.in_flight == 1
 
     asyncio.run(scenario())
@@ -162,4 +163,4 @@ def test_who_waits_for_a_place_gives_up_when_the_server_asks_for_more_than_their
         assert time.slept == [50]
         assert limit.in_flight == 1
 
-    asyncio.run(asyncio.wait_for(scenario(), 10))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE))

@@ -22,6 +22,7 @@ from climassay.models.openai_retry import RetryPolicy
 from climassay.models.servers import find_server, is_served, normalised_base_url, providers
 from climassay.secrecy import TrustedUrl, without_secrets
 from command_line import run_command
+from patience import LOOK_EVERY
 
 GENERAL, SPECIAL = "sk-general-4f9aB7c1", "tg-special-8d2eC6f0"
 ELSEWHERE = "https://models.example/v1"
@@ -261,7 +262,7 @@ def handed_on(location, status=307):
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(LOOK_EVERY,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/v1", asked
     finally:
@@ -331,7 +332,7 @@ def test_fine_tuning_sends_no_key_to_an_address_of_nobody(tmp_path):
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(LOOK_EVERY,), daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/v1"
     try:
         for number, base_url in enumerate((url, TrustedUrl(url))):
@@ -451,7 +452,8 @@ def test_every_command_trusts_the_address_it_is_given_and_nothing_else_becomes_t
 
 def makes_trusted(path) -> bool:
     """Whether a file of the package calls TrustedUrl, or hands it on to be called."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text if "TrustedUrl" in text else "")
     asked = [one.args[1] for one in ast.walk(tree) if isinstance(one, ast.Call) and named(one.func) == "isinstance"]
     names = [one for one in ast.walk(tree) if named(one) == "TrustedUrl"]
     return len(names) > len([one for one in asked if named(one) == "TrustedUrl"])

@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import kendalltau, spearmanr
 
 from climassay.errors import InputError
-from climassay.statistics import cohen_kappa, fleiss_kappa, kendall, krippendorff_alpha, spearman
+from climassay.statistics import cohen_kappa, correlation, fleiss_kappa, kendall, krippendorff_alpha, spearman
+from climassay.statistics.correlation import kendall_of_resamples, spearman_of_resamples
 
 
 def test_cohen_textbook_example():
@@ -88,3 +90,19 @@ def test_rank_correlation_with_interval():
     assert tau.value < rho.value
     with pytest.raises(InputError):
         spearman([1, 1, 1], [1, 2, 3])
+
+
+@pytest.mark.parametrize("values", [3, 1000])
+@pytest.mark.parametrize("ours", [spearman_of_resamples, kendall_of_resamples])
+def test_resamples_all_at_once_have_the_correlations_that_scipy_gives_each(ours, values, monkeypatch):
+    monkeypatch.setattr(correlation, "_ITEMS_AT_ONCE", 5)
+    theirs = {spearman_of_resamples: spearmanr, kendall_of_resamples: kendalltau}[ours]
+    random = np.random.default_rng(3)
+    first, second = random.integers(0, values, (2, 12)).astype(float)
+    first[0] = np.inf
+    chosen = np.vstack([random.integers(0, 12, (50, 12)), np.full((1, 12), 4)])
+    found = ours(first, second, chosen)
+    assert np.isnan(found[-1])
+    np.testing.assert_allclose(
+        found[:-1], [theirs(first[row], second[row]).statistic for row in chosen[:-1]], atol=1e-12
+    )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from climassay.judging.preferences import FloatArray, IntArray
 from climassay.learning.evaluation import Calibration, calibration
+from climassay.statistics.correlation import kendall_of_resamples, spearman_of_resamples
 
 RESAMPLES = 2000
 NO_ANSWER = 2
@@ -173,45 +174,39 @@ def correlations(
     """
     from scipy.stats import kendalltau, spearmanr
 
-    measures: dict[str, Callable[[FloatArray, FloatArray], float]] = {
-        "spearman": lambda a, b: float(spearmanr(a, b).statistic),
-        "kendall": lambda a, b: float(kendalltau(a, b).statistic),
-    }
     used = [(members, scores) for members, scores in rankings if np.ptp(labels[members]) > 0 and len(members) > 1]
     grouped = all(len(set(units.of_item[members].tolist())) == 1 for members, _ in used)
     result = {}
-    for name, measure in measures.items():
-        values = np.array([_correlation(measure, scores, labels[members]) for members, scores in used])
+    for name, measure, resampled in (
+        ("spearman", spearmanr, spearman_of_resamples),
+        ("kendall", kendalltau, kendall_of_resamples),
+    ):
+        # A ranking that puts all items on one place goes with nothing: 0, as for a judge who says nothing.
+        values = np.array(
+            [float(measure(scores, labels[members]).statistic) if np.ptp(scores) else 0.0 for members, scores in used]
+        )
         if grouped:
             result[name] = units.group_mean(values, np.array([units.of_item[members[0]] for members, _ in used], int))
         else:
-            result[name] = _over_items(measure, used, labels)
+            result[name] = _over_items(values, resampled, used, labels)
     return result
 
 
 def _over_items(
-    measure: Callable[[FloatArray, FloatArray], float],
+    values: FloatArray,
+    resampled: Callable[[FloatArray, FloatArray, IntArray], FloatArray],
     rankings: Sequence[tuple[IntArray, FloatArray]],
     labels: FloatArray,
     resamples: int = 500,
 ) -> Figure:
     """Mean over the folds' lists, with items resampled within each of them."""
-    if not rankings:
-        return Figure(None, None, None, 0)
     generator = np.random.default_rng(0)
-    value = float(np.mean([_correlation(measure, scores, labels[members]) for members, scores in rankings]))
-    samples = []
-    for _ in range(resamples):
-        drawn = []
-        for members, scores in rankings:
-            chosen = generator.integers(0, len(members), len(members))
-            if np.ptp(labels[members[chosen]]) > 0:
-                drawn.append(_correlation(measure, scores[chosen], labels[members[chosen]]))
-        if drawn:
-            samples.append(float(np.mean(drawn)))
-    return Units._figure(value, np.array(samples), sum(len(members) for members, _ in rankings))
-
-
-def _correlation(measure: Callable[[FloatArray, FloatArray], float], scores: FloatArray, labels: FloatArray) -> float:
-    """A ranking that puts all items on one place goes with nothing: 0, as for a judge who says nothing."""
-    return 0.0 if np.ptp(scores) == 0 or np.ptp(labels) == 0 else measure(scores, labels)
+    drawn = [[generator.integers(0, len(members), len(members)) for members, _ in rankings] for _ in range(resamples)]
+    found = []
+    for (members, scores), places in zip(rankings, zip(*drawn, strict=True), strict=True):
+        chosen, truth = np.array(places), labels[members]
+        differ = np.ptp(truth[chosen], axis=1) > 0
+        found.append(np.where(differ, np.nan_to_num(resampled(scores, truth, chosen)), np.nan))
+    table = np.array(found)
+    means = np.nanmean(table[:, ~np.isnan(table).all(axis=0)], axis=0)
+    return Units._figure(float(values.mean()), means, sum(len(members) for members, _ in rankings))

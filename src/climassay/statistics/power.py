@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from climassay.errors import InputError
 
 
@@ -48,21 +50,15 @@ def mcnemar_power(gain: float, loss: float, n: int, alpha: float = 0.05) -> floa
     discordance = gain + loss
     if discordance == 0:
         return 0.0
-    power = 0.0
-    for discordant in range(1, n + 1):
-        weight = float(binom.pmf(discordant, n, discordance))
-        if weight < 1e-12:
-            continue
-        # The largest count k with P(X <= k) <= alpha / 2 under a fair coin bounds the lower rejection region.
-        k = int(binom.ppf(alpha / 2, discordant, 0.5))
-        while k >= 0 and binom.cdf(k, discordant, 0.5) > alpha / 2:
-            k -= 1
-        if k < 0:
-            continue
-        share = gain / discordance
-        rejected = float(binom.cdf(k, discordant, share) + binom.sf(discordant - k - 1, discordant, share))
-        power += weight * rejected
-    return power
+    discordant = np.arange(1, n + 1)
+    weight = binom.pmf(discordant, n, discordance)
+    discordant, weight = discordant[weight >= 1e-12], weight[weight >= 1e-12]
+    # The largest count k with P(X <= k) <= alpha / 2 under a fair coin bounds the lower rejection region.
+    k = binom.ppf(alpha / 2, discordant, 0.5)
+    k -= binom.cdf(k, discordant, 0.5) > alpha / 2
+    share = gain / discordance
+    rejected = binom.cdf(k, discordant, share) + binom.sf(discordant - k - 1, discordant, share)
+    return float(weight @ np.where(k >= 0, rejected, 0.0))
 
 
 def mcnemar_sample_size(gain: float, loss: float, power: float = 0.8, alpha: float = 0.05, limit: int = 100_000) -> int:
