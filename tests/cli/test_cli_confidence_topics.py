@@ -1,7 +1,6 @@
 """``climassay confidence topics`` and ``report`` from files to files."""
 
 import json
-from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -95,14 +94,15 @@ class HalfRight:
 
     levels = ("low", "medium", "high", "very high")
     sources = ("text",)
-    card = SimpleNamespace(residuals=(), confusion=((50, 0, 50, 0), (0, 100, 0, 0), (0, 0, 100, 0), (0, 0, 0, 100)))
+    residuals = None
+    confusion = np.array([[50, 0, 50, 0], [0, 100, 0, 0], [0, 0, 100, 0], [0, 0, 0, 100]])
     mixes: ClassVar[list] = []
 
     def for_mix(self, mix):
         self.mixes.append(mix)
         return self
 
-    def probabilities(self, items, *, on_progress):
+    def predict_proba(self, items, *, on_progress):
         on_progress(len(items))
         return np.array([[0.1, 0.1, 0.7, 0.1]] * len(items))
 

@@ -62,8 +62,8 @@ def comparison_table(tried: "Sequence[tuple[str, Evaluation]]", title: str = "Tr
         for name, one in tried
     ]
     note = (
-        f"{first.n} items in {first.groups} groups; 95% bootstrap intervals over groups. Always {first.constant.value:.3f}"
-        " right: the most frequent class."
+        f"{first.n} items in {first.groups} groups; 95% bootstrap intervals over groups. Always "
+        f"{first.constant.value:.3f} right: the most frequent class."
     )
     return Table.of(title, ["model", "accuracy", "macro-F1", "balanced", "log loss"], rows, note=note, strong=[best])
 
