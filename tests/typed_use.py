@@ -41,6 +41,6 @@ def use(folder: Path) -> None:
     assert_type(trained.probe, PairProbe | PointProbe)
     assert_type(climassay.rank(["A text", item], probe=trained.probe), ItemRanking)
     try:
-        assert_type(climassay.load_tagger().tag(["The sea level rises."])[0], str)  # type: ignore[assert-type]
+        assert_type(climassay.load_tagger().predict(["The sea level rises."])[0], str)
     except climassay.ClimassayError as error:
         assert_type(error.exit_code, int)

@@ -18,16 +18,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-from confidence_tagging import HELD_OUT, HELD_OUT_SEED, LAYERS, SECTIONS, row
+from confidence_tagging import SECTIONS, held_out_part, on_states, pooled, row
 from cross_encoder import CrossEncoderConfig, train
 from numpy.typing import NDArray
 
-from climassay.confidence.tagging import LEVELS, Lesson, Readers, Tagged, TaggerSpec, measured, read_climatex
-from climassay.confidence.tagging.linear import fit_levels
-from climassay.confidence.tagging.splits import Split, folds, hold_out
-from climassay.confidence.tagging.states import POOLINGS
-from climassay.confidence.tagging.tagger import pooled
-from climassay.confidence.tagging.training import IN_CONTEXT, fit
+from climassay.confidence.tagging import LEVELS, LabelledItem, read_climatex
+from climassay.confidence.tagging.tagger import IN_CONTEXT, tagging_texts
+from climassay.learning import Split, softmax
+from climassay.learning.features import FeatureModels
+from climassay.learning.text_classifier import TrainingTexts, fit_classifier
 from climassay.models.bundled import bundled_path
 from climassay.models.encoder import load_encoder
 
@@ -38,10 +37,11 @@ STATES = (("mean", 16), ("last", 20))
 """Hidden states that go into the pools."""
 
 
-def fine_tuned(lesson: Lesson, split: Split, context: bool, seed: int) -> NDArray[np.float64]:
+def fine_tuned(
+    items: list[LabelledItem], training: TrainingTexts, split: Split, context: bool, seed: int
+) -> NDArray[np.float64]:
     """Probabilities of the test part, [test, levels], by an encoder trained on the rest."""
-    items = [one.item for one in lesson.items]
-    pairs = [(item.surroundings(SENTENCES) if context else "", item.text) for item in items]
+    pairs = [(one.item.read(SENTENCES)[1] if context else "", one.item.text) for one in items]
     start, done, said = time.monotonic(), 0, 0
 
     def on_step(count: int) -> None:
@@ -54,36 +54,29 @@ def fine_tuned(lesson: Lesson, split: Split, context: bool, seed: int) -> NDArra
     tuned = train(
         bundled_path("minilm"),
         [pairs[place] for place in split.train],
-        [int(lesson.truth[place]) for place in split.train],
+        [int(training.truth[place]) for place in split.train],
         CONFIG,
         seed=seed,
         on_step=on_step,
     )
-    logits = tuned.logits([pairs[place] for place in split.test])
-    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
-
-
-def on_states(lesson: Lesson, states: NDArray[np.float16], split: Split) -> list[NDArray[np.float64]]:
-    """Probabilities of the test part by regressions on some hidden states."""
-    found = []
-    for pooling, layer in STATES:
-        block = states[:, LAYERS.index(layer), POOLINGS.index(pooling)].astype(np.float64)
-        model = fit_levels([block[split.train]], lesson.truth[split.train], len(LEVELS), regularisation=1.0)
-        found.append(model.probabilities([block[split.test]]))
-    return found
+    return softmax(tuned.logits([pairs[place] for place in split.test]))
 
 
 def taggers_of(
-    lesson: Lesson, split: Split, states: NDArray[np.float16] | None, kinds: tuple[str, ...], file: Path
+    items: list[LabelledItem],
+    training: TrainingTexts,
+    split: Split,
+    states: NDArray[np.float16] | None,
+    kinds: tuple[str, ...],
+    file: Path,
 ) -> dict[str, NDArray[np.float64]]:
     """Held-out probabilities of one split by tagger; fine-tuning is kept in files and not done twice."""
-    linear = fit(IN_CONTEXT, lesson, split.train).probabilities(lesson, split.test)
+    linear = fit_classifier(IN_CONTEXT, training, split.train).probabilities(training, split.test)
     tuned = {}
     for kind in kinds:
         kept = file.with_name(f"{file.name}-{kind}.npy")
         if not kept.is_file():
-            np.save(kept, fine_tuned(lesson, split, kind == "context", seed=0))
+            np.save(kept, fine_tuned(items, training, split, kind == "context", seed=0))
         tuned[f"encoder fine-tuned, {kind}"] = np.load(kept)
     found = {
         "words and vectors, in context": linear,
@@ -91,20 +84,19 @@ def taggers_of(
         "words and vectors, and encoder fine-tuned": pooled([linear, *tuned.values()]),
     }
     if states is not None:
-        read = on_states(lesson, states, split)
+        read = [on_states(training, states, split, *one) for one in STATES]
         found["words and vectors, and states"] = pooled([linear, *read])
         found["words and vectors, states, and encoder fine-tuned"] = pooled([linear, *read, *tuned.values()])
     return found
 
 
-def scored(lesson: Lesson, splits: list[Split], found: list[dict]) -> list[dict]:
+def scored(training: TrainingTexts, splits: list[Split], found: list[dict]) -> list[dict]:
     """Scores of each tagger over the test parts of all splits."""
     order = np.concatenate([split.test for split in splits])
     rows = []
     for name in found[0]:
         probabilities = np.concatenate([one[name] for one in found])
-        tagged = Tagged(lesson.truth[order], probabilities, lesson.sections[order])
-        rows.append(row(measured(TaggerSpec(name, ()), tagged)))
+        rows.append(row(name, training.truth[order], probabilities, training.groups[order]))
     return rows
 
 
@@ -118,19 +110,23 @@ def main() -> None:
     parser.add_argument("--context", action="store_true")
     given = parser.parse_args()
     data = read_climatex(given.data / "climatex_train.tsv", given.data / "ipcc_ar6_paragraphs.jsonl.gz")
-    lesson = Lesson(data.items, Readers(load_encoder()))
+    items = list(data.items)
+    training = tagging_texts(items, FeatureModels(load_encoder()))
     states = np.load(given.states)["states"] if given.states else None
     folder = given.output.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
-    split = hold_out(data.items, lesson.twins(), HELD_OUT, seed=HELD_OUT_SEED)
+    split = held_out_part(training)
     kinds = ("alone", "context") if given.context else ("alone",)
-    held = taggers_of(lesson, split, states, kinds, folder / "held-out")
-    results = {"config": asdict(CONFIG), "held_out": scored(lesson, [split], [held])}
+    held = taggers_of(items, training, split, states, kinds, folder / "held-out")
+    results = {"config": asdict(CONFIG), "held_out": scored(training, [split], [held])}
     given.output.write_text(json.dumps(results, indent=1, default=float), encoding="utf-8")
     if given.folds:
-        splits = folds(data.items, lesson.twins(), count=SECTIONS)
-        found = [taggers_of(lesson, one, states, kinds, folder / f"fold-{place}") for place, one in enumerate(splits)]
-        results["all_by_section"] = scored(lesson, list(splits), found)
+        splits = training.splits(SECTIONS)
+        found = [
+            taggers_of(items, training, one, states, kinds, folder / f"fold-{place}")
+            for place, one in enumerate(splits)
+        ]
+        results["all_by_section"] = scored(training, splits, found)
         given.output.write_text(json.dumps(results, indent=1, default=float), encoding="utf-8")
 
 

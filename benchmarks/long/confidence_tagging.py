@@ -16,34 +16,26 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from climassay.confidence.tagging import (
     CLIMATEX_MIX,
     LEVELS,
     SPECS,
-    Lesson,
-    PartSpec,
-    Readers,
-    Tagged,
-    TaggerSpec,
-    Tried,
-    best_of,
-    by_group,
-    compare,
-    finish,
-    measured,
+    LabelledItem,
+    on_mixes,
     read_climatex,
-    save_tagger,
-    small_tests,
+    train_tagger,
 )
+from climassay.confidence.tagging.insertion import balanced_sample, train_insertion
 from climassay.confidence.tagging.labelled import CLIMATEX_LICENCE
-from climassay.confidence.tagging.linear import fit_levels
-from climassay.confidence.tagging.pairwise import balanced_sample, train_insertion
-from climassay.confidence.tagging.splits import hold_out
-from climassay.confidence.tagging.states import POOLINGS, read_layers
-from climassay.confidence.tagging.tagger import pooled
-from climassay.confidence.tagging.training import fit
+from climassay.confidence.tagging.tagger import tagging_texts
+from climassay.learning import Provenance, Split, evaluate, fit_linear, reweighted, softmax
+from climassay.learning.calibration import class_shares
+from climassay.learning.features import POOLINGS, FeatureModels, text_states
+from climassay.learning.text_classifier import TrainingTexts, best_of, compare_classifiers, fit_classifier
 from climassay.models.encoder import load_encoder
+from climassay.models.file_digest import file_digest
 from climassay.models.local.model import LocalModel
 
 HELD_OUT = 0.25
@@ -53,64 +45,88 @@ SECTIONS, CHAPTERS = 5, 8
 """Folds of the two cross-validations."""
 
 
-def row(one: Tried) -> dict:
-    """Scores of a tagger, with accuracy in tests of ClimateX's size."""
-    drawn = small_tests(one.tagged.on_mix(CLIMATEX_MIX)) if min(np.bincount(one.tagged.truth)) >= 50 else np.zeros(0)
-    mixed = one.mixed.accuracy
+def row(name: str, truth: NDArray[np.int64], probabilities: NDArray[np.float64], groups: NDArray[np.int64]) -> dict:
+    """Scores of a tagger on all mixes, with accuracy in tests of ClimateX's size."""
+    found = on_mixes(truth, probabilities, groups)
+    mixed = found["climatex"].accuracy
     said = f"mix {mixed.value:.3f} ({mixed.interval.low:.3f}, {mixed.interval.high:.3f})"
-    loss = one.natural.log_loss.value
-    print(f"  {one.spec.name:40s} {said} balanced {one.balanced.accuracy.value:.3f} loss {loss:.3f}", flush=True)
-    return {
-        "tagger": one.spec.name,
-        "n": len(one.tagged.truth),
-        "natural": asdict(one.natural),
-        "mix": asdict(one.mixed),
-        "balanced": asdict(one.balanced),
-        "tests_of_300": np.quantile(drawn, [0.025, 0.5, 0.975]).tolist() if len(drawn) else None,
-    }
+    loss = found["natural"].log_loss.value
+    print(f"  {name:40s} {said} balanced {found['equal'].accuracy.value:.3f} loss {loss:.3f}", flush=True)
+    tests = small_tests(truth, probabilities)
+    return {"tagger": name, "n": len(truth), "tests_of_300": tests, **{mix: asdict(one) for mix, one in found.items()}}
 
 
-def states_of(lesson: Lesson, file: Path) -> np.ndarray:
+def small_tests(truth: NDArray[np.int64], probabilities: NDArray[np.float64], draws: int = 2000) -> list[float] | None:
+    """Quantiles .025, .5 and .975 of the accuracy in tests of as many statements of each level as ClimateX's has."""
+    counts = np.bincount(truth, minlength=len(LEVELS))
+    if (counts < CLIMATEX_MIX).any():
+        return None
+    right = reweighted(probabilities, class_shares(counts), CLIMATEX_MIX).argmax(axis=1) == truth
+    generator = np.random.default_rng(0)
+    found = []
+    for _ in range(draws):
+        taken = [
+            generator.choice(np.flatnonzero(truth == level), int(count), replace=False)
+            for level, count in enumerate(CLIMATEX_MIX)
+        ]
+        found.append(right[np.concatenate(taken)].mean())
+    return np.quantile(found, [0.025, 0.5, 0.975]).tolist()
+
+
+def held_out_part(training: TrainingTexts) -> Split:
+    """A quarter of the statements, in whole sections; near copies of them are left out of training."""
+    sizes = np.bincount(training.groups)
+    order = np.random.default_rng(HELD_OUT_SEED).permutation(len(sizes))
+    taken = order[np.cumsum(sizes[order]) <= HELD_OUT * len(training.texts)]
+    inside = np.isin(training.groups, taken)
+    test = np.flatnonzero(inside)
+    return Split(np.setdiff1d(np.flatnonzero(~inside), training.duplicates.of(test)), test)
+
+
+def pooled(found: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Geometric mean of several probabilities [n, levels], normalised."""
+    return softmax(np.mean([np.log(np.maximum(one, 1e-12)) for one in found], axis=0))
+
+
+def states_of(training: TrainingTexts, file: Path) -> np.ndarray:
     """States of all statements, [statements, layers, 2, width], from the file where it is there."""
     if not file.is_file():
         model = LocalModel("local:smollm2", dtype="bfloat16")
-        read = read_layers(model, [one.item.text for one in lesson.items], LAYERS)
-        np.savez(file, states=read.astype(np.float16))
+        np.savez(file, states=text_states(model, [text for text, _ in training.texts], LAYERS).astype(np.float16))
     return np.load(file)["states"]
 
 
-def with_states(lesson: Lesson, states: np.ndarray, splits, wordy: Tagged) -> list[dict]:
+def on_states(training: TrainingTexts, states: np.ndarray, split: Split, pooling: str, layer: int) -> np.ndarray:
+    """Probabilities of the test part by a regression on hidden states."""
+    block = states[:, LAYERS.index(layer), POOLINGS.index(pooling)].astype(np.float64)
+    model = fit_linear([block[split.train]], training.truth[split.train], len(LEVELS), standardise=False)
+    return model.probabilities([block[split.test]])
+
+
+def with_states(training: TrainingTexts, states: np.ndarray, wordy: NDArray[np.float64]) -> list[dict]:
     """Regressions on states, layer by layer; and pooled with a tagger that reads words and vectors."""
-    found, held = [], {}
-    for at, layer in enumerate(LAYERS):
-        for side, pooling in enumerate(POOLINGS):
-            block = states[:, at, side].astype(np.float64)
-            rows = np.zeros((len(lesson.items), len(LEVELS)))
-            for split in splits:
-                model = fit_levels([block[split.train]], lesson.truth[split.train], len(LEVELS), regularisation=1.0)
-                rows[split.test] = model.probabilities([block[split.test]])
-            held[pooling, layer] = rows
-            name = TaggerSpec(f"{pooling} state, layer {layer}", (PartSpec(("mean states",)),))
-            found.append((row(measured(name, Tagged(lesson.truth, rows, lesson.sections))), (pooling, layer)))
-    best = [key for _, key in sorted(found, key=lambda one: one[0]["natural"]["log_loss"]["value"])[:2]]
-    together = pooled([wordy.probabilities, *(held[key] for key in best)])
-    name = TaggerSpec(f"in context, with states of {best}", (PartSpec(("mean states",)),))
-    return [*(one for one, _ in found), row(measured(name, Tagged(lesson.truth, together, lesson.sections)))]
+    rows, held = {}, {}
+    for key in [(pooling, layer) for layer in LAYERS for pooling in POOLINGS]:
+        held[key] = np.zeros((len(training.texts), len(LEVELS)))
+        for split in training.splits(SECTIONS):
+            held[key][split.test] = on_states(training, states, split, *key)
+        rows[key] = row(f"{key[0]} state, layer {key[1]}", training.truth, held[key], training.groups)
+    best = sorted(rows, key=lambda key: rows[key]["natural"]["log_loss"]["value"])[:2]
+    together = pooled([wordy, *(held[key] for key in best)])
+    return [*rows.values(), row(f"in context, with states of {best}", training.truth, together, training.groups)]
 
 
-def by_comparison(lesson: Lesson, split, count: int) -> list[dict]:
+def by_comparison(items: list[LabelledItem], split: Split, count: int) -> list[dict]:
     """PPAIRS_INSERT: 100 labelled statements of the training part, ``count`` of the held-out one."""
     model = LocalModel("local:smollm2")
-    labelled = balanced_sample([lesson.items[place] for place in split.train])
-    new = balanced_sample([lesson.items[place] for place in split.test], count, seed=1)
+    labelled = balanced_sample([items[place] for place in split.train])
+    new = balanced_sample([items[place] for place in split.test], count, seed=1)
     truth = np.array([LEVELS.index(one.tag) for one in new])
     found = []
     for method in ("pointwise", "ppairs"):
         tagger = train_insertion(labelled, model, method=method, layers=(20,))
-        said = tagger.probabilities([one.item for one in new])
-        score = measured(TaggerSpec(f"insertion, {method}", ()), Tagged(truth, said, np.arange(len(new))))
-        pairs = tagger.trained.accuracy
-        found.append(row(score) | {"pair_accuracy": asdict(pairs)})
+        score = row(f"insertion, {method}", truth, tagger.predict_proba([one.item for one in new]), np.arange(len(new)))
+        found.append(score | {"pair_accuracy": asdict(tagger.trained.accuracy)})
     return found
 
 
@@ -130,38 +146,47 @@ def main() -> None:
         given.output.write_text(json.dumps(results, indent=1, default=float), encoding="utf-8")
         print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
 
-    data = read_climatex(given.data / "climatex_train.tsv", given.data / "ipcc_ar6_paragraphs.jsonl.gz")
-    keep("data", {"rows": data.rows, "kept": len(data.items), "match_rate": data.match_rate})
-    lesson = Lesson(data.items, Readers(load_encoder()))
-    split = hold_out(data.items, lesson.twins(), HELD_OUT, seed=HELD_OUT_SEED)
-    part = Lesson([data.items[place] for place in split.train], lesson.readers)
+    file = given.data / "climatex_train.tsv"
+    data = read_climatex(file, given.data / "ipcc_ar6_paragraphs.jsonl.gz")
+    items = list(data.items)
+    keep("data", {"rows": data.rows, "kept": len(items), "match_rate": data.match_rate})
+    training = tagging_texts(items, FeatureModels(load_encoder()))
+    split = held_out_part(training)
+    part = tagging_texts([items[place] for place in split.train], training.models)
     for source in ("vectors", "context vectors"):
-        part.give(source, np.asarray(lesson.block(source, split.train, None)))
-    tried = compare(SPECS, part, count=SECTIONS)
+        part.give(source, np.asarray(training.block(source, split.train, None)))
+    tried = compare_classifiers(SPECS, part, folds=SECTIONS)
     chosen = best_of(tried).spec
-    keep("choice", {"chosen": chosen.name, "rows": [row(one) for one in tried]})
+    rows = [row(one.spec.name, part.truth, one.probabilities, part.groups) for one in tried]
+    keep("choice", {"chosen": chosen.name, "rows": rows})
     held = []
     for spec in SPECS:
-        said = fit(spec, lesson, split.train).probabilities(lesson, split.test)
-        held.append(measured(spec, Tagged(lesson.truth[split.test], said, lesson.sections[split.test])))
-    keep("held_out", [row(one) for one in held])
-    everything = compare([chosen, SPECS[0]], lesson, count=SECTIONS)
-    keep("all_by_section", [row(one) for one in everything])
-    chapters = compare([chosen, SPECS[0]], lesson, apart="document", count=CHAPTERS)
-    keep("all_by_chapter", [row(one) for one in chapters])
-    reports = by_group(everything[0].tagged, [one.report for one in data.items])
-    keep("by_report", {name: asdict(scores) for name, scores in reports.items()})
+        said = fit_classifier(spec, training, split.train).probabilities(training, split.test)
+        held.append(row(spec.name, training.truth[split.test], said, training.groups[split.test]))
+    keep("held_out", held)
+    everything = compare_classifiers([chosen, SPECS[0]], training, folds=SECTIONS)
+    keep(
+        "all_by_section", [row(one.spec.name, training.truth, one.probabilities, training.groups) for one in everything]
+    )
+    documents = np.unique([one.document for one in items], return_inverse=True)[1]
+    chapters = compare_classifiers([chosen, SPECS[0]], training, apart=documents, folds=CHAPTERS)
+    keep("all_by_chapter", [row(one.spec.name, training.truth, one.probabilities, training.groups) for one in chapters])
+    reports = {}
+    for report in dict.fromkeys(one.report for one in items):
+        own = np.array([one.report == report for one in items])
+        found = evaluate(training.truth[own], everything[0].probabilities[own], LEVELS, groups=training.groups[own])
+        reports[report] = asdict(found)
+    keep("by_report", reports)
     if given.bundle:
-        made = finish(everything[0], lesson, data="climatex_train.tsv", data_sha256=data.sha256,
-                      licence=CLIMATEX_LICENCE, by_document=chapters[0])  # fmt: skip
-        save_tagger(made, given.bundle)
+        source = Provenance(data=file.name, data_sha256=file_digest(file), licence=CLIMATEX_LICENCE)
+        made = train_tagger(
+            items, training, specs=[chosen], folds=SECTIONS, document_folds=CHAPTERS, provenance=source
+        )  # fmt: skip
+        made.tagger.save(given.bundle)
     if given.states:
-        from climassay.confidence.tagging.splits import folds
-
-        splits = folds(lesson.items, lesson.twins(), count=SECTIONS)
-        keep("states", with_states(lesson, states_of(lesson, given.states), splits, everything[0].tagged))
+        keep("states", with_states(training, states_of(training, given.states), everything[0].probabilities))
     if given.pairs:
-        keep("insertion", by_comparison(lesson, split, given.pairs))
+        keep("insertion", by_comparison(items, split, given.pairs))
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@ import pytest
 
 from climassay.confidence.statement import Statement
 from climassay.confidence.statement_files import write_statements
-from climassay.confidence.tagging import Lesson, PartSpec, Readers, TaggerSpec, compare, finish, save_tagger
+from climassay.confidence.tagging import LEVELS, train_tagger
 from climassay.confidence.trends import read_predictions
+from climassay.learning import ClassifierSpec, PartSpec, Provenance
 from command_line import run_command
 from confidence.tagging.planted import SIGNS, planted
 
@@ -15,16 +16,13 @@ TEXT = "The record unequivocally shows that carbon and ocean change."
 @pytest.fixture(scope="module")
 def tagger(tmp_path_factory):
     """Reads words only, so that no encoder is loaded."""
-    lesson = Lesson(planted(), Readers())
-    tried = compare((TaggerSpec("words", (PartSpec(("words",)),)),), lesson, count=4, resamples=20)
     path = tmp_path_factory.mktemp("tagger") / "t.safetensors"
-    save_tagger(finish(tried[0], lesson, data="planted", data_sha256="0" * 64, licence="CC0"), path)
+    specs, source = (ClassifierSpec("words", (PartSpec(("words",)),)),), Provenance(data="planted", licence="CC0")
+    train_tagger(planted(), specs=specs, folds=4, resamples=20, provenance=source).tagger.save(path)
     return path
 
 
 def labelled(folder):
-    from climassay.confidence.tagging.items import LEVELS
-
     header = "statement_idx\treport\tpage_num\tsent_num\tstatement\tconfidence\tscore\tsplit\n"
     rows = [
         f"{number}\tAR6_WGI\t{number // 4}\t1\t{one.item.text}\t{LEVELS[number % 4]}\t1\ttrain\n"
@@ -42,7 +40,7 @@ def test_one_statement(monkeypatch, capsys, tagger) -> None:
     assert code == 0
     data = json.loads(out)
     row = data["statements"][0]
-    assert row["tag"] == "very high"
+    assert row["tag"] == row["equal_shares"]["tag"] == "very high"
     assert sum(row["probabilities"].values()) == pytest.approx(1)
     assert data["tagger"]["measured"]["accuracy"] > 0.9
     assert data["tagger"]["licence"] == "CC0"
@@ -57,11 +55,22 @@ def test_brackets_in_a_statement_are_no_markup(monkeypatch, capsys, tagger, more
     assert text in " ".join(out.split())
 
 
-def test_the_screen_says_how_far_to_trust_it(monkeypatch, capsys, tagger) -> None:
-    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", TEXT, "--tagger", tagger)
+def test_the_screen_says_how_far_to_trust_it_on_both_mixes(monkeypatch, capsys, tagger) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, err = run_command(monkeypatch, capsys, "confidence", "tag", "apply", tagger, TEXT)
+    assert code == 0
+    said = " ".join(out.split())
+    assert "tag, natural mix" in said
+    assert "tag, equal shares" in said
+    assert "statements not seen" in said
+    assert not err
+
+
+def test_the_command_of_before_still_tags_and_says_its_name(monkeypatch, capsys, tagger) -> None:
+    code, out, err = run_command(monkeypatch, capsys, "confidence", "tag", "statement", TEXT, "--tagger", tagger)
     assert code == 0
     assert "very high" in out
-    assert "statements that it had not seen" in out
+    assert "apply MODEL" in err
 
 
 def test_a_table_of_statements(monkeypatch, capsys, tmp_path, tagger) -> None:
@@ -137,12 +146,32 @@ def test_train_and_evaluate(monkeypatch, capsys, tmp_path, tagger) -> None:
     assert "No context" in err
     code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", TEXT, "--tagger", output, "--json")
     assert json.loads(out)["statements"][0]["tag"] == "very high"
-    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", "evaluate", file, "--tagger", tagger, "--json")
+    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", "evaluate", tagger, file, "--json")
     assert code == 0
-    assert json.loads(out)["scores"][0]["natural"]["accuracy"]["value"] > 0.95
+    scores = json.loads(out)["scores"][0]
+    assert {mix: scores[mix]["mix"] for mix in ("natural", "equal", "climatex")} == {
+        "natural": None, "equal": [1, 1, 1, 1], "climatex": [50, 100, 100, 50],
+    }  # fmt: skip
+    assert scores["natural"]["accuracy"]["value"] > 0.95
     code, _, err = run_command(monkeypatch, capsys, "confidence", "tag", "evaluate", file, "--tagger", output)
     assert code == 2
+    assert "evaluate MODEL LABELS" in err
     assert "was trained on c.tsv" in err
+
+
+def test_published_figures_stand_by_those_on_their_mix_only(monkeypatch, capsys, tmp_path, tagger) -> None:
+    monkeypatch.setenv("COLUMNS", "150")
+    file, _ = extracted(tmp_path)
+    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", "evaluate", tagger, file)
+    assert code == 0
+    natural, equal, climatex = (out.index(words) for words in ("as frequent as in", "equally frequent", "test mix"))
+    assert natural < equal < climatex < out.index("published: GPT-4")
+    # Without a statement of very high confidence nothing can be said of mixes that have such statements.
+    few, _ = extracted(tmp_path, ("low", "medium", "high"))
+    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", "evaluate", tagger, few)
+    assert code == 0
+    assert "published" not in out
+    assert "Other mixes need statements of each level" in out
 
 
 @pytest.mark.parametrize(

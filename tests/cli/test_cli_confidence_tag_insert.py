@@ -5,7 +5,7 @@ import pytest
 from climassay.confidence.statement import Statement
 from climassay.confidence.statement_files import write_statements
 from command_line import run_command
-from confidence.tagging.test_pairwise import labelled
+from confidence.tagging.test_insertion import labelled
 from planted_model import PlantedModel
 from tiny_models import save_tiny
 

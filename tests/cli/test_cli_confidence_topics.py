@@ -2,7 +2,6 @@
 
 import json
 from importlib.util import find_spec
-from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -111,14 +110,15 @@ class HalfRight:
 
     levels = ("low", "medium", "high", "very high")
     sources = ("text",)
-    card = SimpleNamespace(residuals=(), confusion=((50, 0, 50, 0), (0, 100, 0, 0), (0, 0, 100, 0), (0, 0, 0, 100)))
+    residuals = None
+    confusion = np.array([[50, 0, 50, 0], [0, 100, 0, 0], [0, 0, 100, 0], [0, 0, 0, 100]])
     mixes: ClassVar[list] = []
 
     def for_mix(self, mix):
         self.mixes.append(mix)
         return self
 
-    def probabilities(self, items, *, on_progress):
+    def predict_proba(self, items, *, on_progress):
         on_progress(len(items))
         return np.array([[0.1, 0.1, 0.7, 0.1]] * len(items))
 

@@ -44,7 +44,8 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "confidence topics": ((BAD, "--words-only"),),
     "confidence report": ((BAD, BAD, "--html", "{out}"), ("{statements}", BAD, "--html", "{out}")),
     "confidence tag train": ((BAD, "--output", "{out}"),),
-    "confidence tag evaluate": ((BAD,),),
+    "confidence tag evaluate": ((BAD,), ("bundled", BAD)),
+    "confidence tag apply": ((BAD, "Seas rise."),),
     "confidence tag insert": (("Seas rise.", "--labelled", BAD),),
     "evaluate mcq": (
         (BAD, *SERVER),
@@ -80,7 +81,6 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
 
 WITHOUT_FILES: Mapping[str, str] = {
     "ask": "a question",
-    "confidence tag statement": "a statement",
     "serve": "a workspace",
     "demo": "nothing",
     "annotate open": "a dataset",
@@ -184,7 +184,7 @@ SHORT = (
     "checks show",
     "checks export",
     "confidence lint",
-    "confidence tag statement",
+    "confidence tag apply",
     "records runs",
     "records show",
     "records usage",

@@ -173,7 +173,7 @@ def _configurations() -> list[Reader]:
 
 def _confidence() -> list[Reader]:
     predictions = _called("confidence.trends.predictions:read_predictions")
-    sections, draft = _called("confidence.tagging.recovery:read_sections"), "confidence.linting.reading:read_draft"
+    sections, draft = _called("confidence.tagging.labelled:read_sections"), "confidence.linting.reading:read_draft"
     statements, climatex = "confidence.statement_files:read_statements", "confidence.tagging.labelled:read_labelled"
     return [
         Reader("statements", "s.jsonl", "jsonl", samples.statements, _called(statements)),

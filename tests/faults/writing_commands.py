@@ -94,7 +94,7 @@ WRITES: dict[str, WritingCommand] = {
     "confidence report --tables": WritingCommand(
         f"confidence report {{given}}/planted.jsonl {{given}}/topics.json -w {{w}} --tables {TARGET}", folder=True
     ),
-    **_options("confidence tag statement", "'Seas rise.'", "--output"),
+    **_options("confidence tag apply", "bundled 'Seas rise.'", "--output"),
     **_options(
         "confidence tag insert",
         "'Seas rise.' --labelled {given}/statements.jsonl --layer 1 --train-items 16 --model {model}",

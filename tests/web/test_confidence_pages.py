@@ -77,6 +77,17 @@ def test_a_statement_gets_levels_with_the_measured_accuracy(client_of, tagger):
     assert "47% [42% to 52%] of 300 statements (held-out statements)" in page
 
 
+def test_equal_shares_stand_beside_those_of_the_reports(client_of, place):
+    accuracies = [MeasuredAccuracy(value, value - 0.02, value + 0.02, 300, "held-out") for value in (0.63, 0.46)]
+    opened = OpenedTagger(FixedTagger(), *accuracies, (0.05, 0.3, 0.6, 0.05))
+    place.shared(TAGGER, lambda: opened)
+    page = post(client_of("annotator"), "/confidence/statement", {"statement": "Glaciers lose mass."}).text
+    # By hand: 0.1 / 0.05, 0.2 / 0.3, 0.6 / 0.6 and 0.1 / 0.05 are 2, 0.67, 1 and 2 of 5.67.
+    assert re.findall(r'<span class="number">(\d+)%', page) == ["10", "60", "20", "10", "35", "18", "12", "35"]
+    assert "63% [61% to 65%]" in page
+    assert "46% [44% to 48%]" in page
+
+
 @pytest.mark.parametrize(("error", "status"), [(InputError, 400), (ModelError, 503)])
 def test_what_a_tagger_cannot_do_is_said_on_the_page(client_of, tagger, monkeypatch, error, status):
     def fails(items):

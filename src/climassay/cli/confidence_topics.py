@@ -266,18 +266,16 @@ def _tagged_by(
     if sample and sample < len(untagged):
         drawn = np.random.default_rng(seed).choice(len(untagged), sample, replace=False)
         untagged = [untagged[place] for place in sorted(drawn.tolist())]
-    card = loaded.card
-    if not card.residuals and not card.confusion:
+    residuals, confusion = loaded.residuals, loaded.confusion
+    if residuals is None and confusion is None:
         raise InputError(f"The tagger {tagger} does not tell how it errs: train it anew.")
     with progress_bar(quiet) as progress:
         task = progress.add_task("Tagging", total=len(untagged) * max(1, len(loaded.sources)))
         # Residuals are those of the natural mix; the table of errors is that of answers for equal shares of the levels.
-        asked = loaded.for_mix(None if card.residuals else (1.0,) * len(loaded.levels))
-        found = asked.probabilities(untagged, on_progress=lambda done: progress.advance(task, done))
+        asked = loaded.for_mix(None if residuals is not None else (1.0,) * len(loaded.levels))
+        found = asked.predict_proba(untagged, on_progress=lambda done: progress.advance(task, done))
     by_id = dict(zip((one.id for one in untagged), found, strict=True))
-    if card.residuals:
-        return Predictions(loaded.levels, by_id, residuals=np.asarray(card.residuals, dtype=np.float64))
-    return Predictions(loaded.levels, by_id, np.asarray(card.confusion, dtype=np.float64))
+    return Predictions(loaded.levels, by_id, confusion if residuals is None else None, residuals)
 
 
 def _show_report(

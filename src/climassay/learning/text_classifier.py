@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,7 +118,7 @@ class TextClassifier:
         """All that it reads, each once."""
         return tuple(dict.fromkeys(source for part in self.parts for source in part.sources))
 
-    def for_mix(self, mix: Sequence[float] | None) -> "TextClassifier":
+    def for_mix(self, mix: Sequence[float] | None) -> Self:
         """The same for another mix of classes, for example ``(1, 1, 1, 1)`` where none is more frequent than others.
 
         Raises:
@@ -130,7 +130,7 @@ class TextClassifier:
             )
         return replace(self, mix=None if mix is None else tuple(mix))
 
-    def with_models(self, encoder: Encoder | None = None, model: Generator | None = None) -> "TextClassifier":
+    def with_models(self, encoder: Encoder | None = None, model: Generator | None = None) -> Self:
         """The same with models that are loaded already.
 
         Raises:
@@ -212,7 +212,7 @@ class TextClassifier:
         self.format.save(path, arrays, facts)
 
     @classmethod
-    def load(cls, path: Path, format: ModelFormat = FORMAT) -> "TextClassifier":
+    def load(cls, path: Path, format: ModelFormat = FORMAT) -> Self:
         """Read a classifier exactly as it was saved.
 
         Args:
@@ -226,7 +226,7 @@ class TextClassifier:
         return format.load(path, lambda facts, arrays: cls.build(facts, arrays, format))
 
     @classmethod
-    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray], format: ModelFormat) -> "TextClassifier":
+    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray], format: ModelFormat) -> Self:
         """From what a file holds.
 
         Raises:
@@ -428,13 +428,24 @@ def compare_classifiers(
     specs: Sequence[ClassifierSpec],
     training: TrainingTexts,
     *,
+    apart: IntArray | None = None,
     folds: int = FOLDS,
     seed: int = 0,
     resamples: int = RESAMPLES,
     on_fit: Callable[[], None] | None = None,
 ) -> list[TriedClassifier]:
-    """Cross-validate classifiers on the same folds, in the order of ``specs``."""
-    splits = training.splits(folds, seed=seed)
+    """Cross-validate classifiers on the same folds, in the order of ``specs``.
+
+    Args:
+        specs: What is tried.
+        training: Labelled texts; the intervals resample their groups.
+        apart: What folds do not share, shape [texts], where that is more than a group; None: their groups.
+        folds: Wanted number.
+        seed: Of folds and bootstrap.
+        resamples: Bootstrap samples of the intervals.
+        on_fit: Called after each.
+    """
+    splits = training.splits(folds, seed=seed, groups=apart)
     tried = []
     for spec in specs:
         found = held_out_probabilities(spec, training, splits)

@@ -3,12 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from climassay.confidence.tagging.quantification import (
-    adjusted_shares,
-    estimate_shares,
-    expected_scores,
-    share_residuals,
-)
+from climassay.confidence.tagging.quantification import adjusted_shares, estimate_shares, share_residuals
 from climassay.errors import InputError
 
 RATES = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
@@ -76,10 +71,6 @@ def test_groups_are_resampled_as_wholes() -> None:
     together = estimate_shares(said, errors, groups=["a"] * 50 + ["b"] * 50, samples=300)
     assert together.low[0] == pytest.approx(0, abs=1e-3)
     assert alone.low[0] > 0.3
-
-
-def test_expected_scores() -> None:
-    assert expected_scores([[0.5, 0.5], [0, 1]], [-1, 1]).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

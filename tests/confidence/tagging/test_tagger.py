@@ -1,106 +1,143 @@
+"""Taggers: what can be learned is learned, figures are of the mix that they name, old files are read."""
+
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from climassay.confidence.statement import Statement
 from climassay.confidence.tagging import (
+    BUNDLED_TAGGER,
+    CLIMATEX_MIX,
+    EQUAL,
     LEVELS,
-    ConstantTagger,
-    Lesson,
-    PartSpec,
-    Readers,
-    TaggerSpec,
     TaggingItem,
-    best_of,
-    compare,
-    finish,
     load_tagger,
-    save_tagger,
+    on_mixes,
+    train_tagger,
 )
-from climassay.confidence.tagging.reading import Vocabulary, ngrams
-from climassay.confidence.tagging.tagger import BUNDLED_TAGGER
+from climassay.confidence.tagging.tagger import FORMAT, tagging_texts
 from climassay.errors import InputError
+from climassay.learning import ClassifierSpec, ModelFormat, PartSpec, Provenance, reweighted
+from climassay.learning.features import FeatureModels
+from climassay.learning.splits import NearDuplicates
+from climassay.learning.text_classifier import CONSTANT
 from confidence.tagging.planted import encoder, planted
+from planted_model import PlantedModel
+from tiny_models import save_tiny
 
-WORDS = TaggerSpec("words", (PartSpec(("words",)),), least=2)
-VECTORS = TaggerSpec("vectors", (PartSpec(("vectors",)),))
-ALL = TaggerSpec(
+WORDS = ClassifierSpec("words", (PartSpec(("words",)),), least=2)
+VECTORS = ClassifierSpec("vectors", (PartSpec(("vectors",)),))
+ALL = ClassifierSpec(
     "all", (PartSpec(("words",)), PartSpec(("vectors", "context vectors"), "ordinal"), PartSpec(("context words",)))
 )
+SOURCE = Provenance(data="planted", data_sha256="0" * 64, licence="CC0")
+
+
+def lesson(models=None, **options):
+    """Planted statements, of which none is another's copy but by its words: the encoder does not see the signs."""
+    items = planted(**options)
+    training = tagging_texts(items, models or FeatureModels(encoder()))
+    training.duplicates = NearDuplicates([one.item.text for one in items])
+    return items, training
 
 
 @pytest.fixture(scope="module")
-def lesson() -> Lesson:
-    return Lesson(planted(), Readers(encoder()))
+def trained():
+    specs = (CONSTANT, VECTORS, WORDS)
+    return train_tagger(*lesson(), specs=specs, folds=4, resamples=50, provenance=SOURCE)
 
 
 @pytest.fixture(scope="module")
-def tried(lesson):
-    # A planted statement differs from others by its sign, which the encoder does not see: twins by words.
-    lesson.twins = lambda: type(Lesson(lesson.items, Readers()).twins()).of_words(lesson.items)
-    return compare((TaggerSpec("constant", ()), VECTORS, WORDS), lesson, count=4, resamples=50)
+def tagger(trained):
+    return trained.tagger
 
 
-@pytest.fixture(scope="module")
-def tagger(lesson, tried):
-    return finish(best_of(tried), lesson, data="planted", data_sha256="0" * 64, licence="CC0")
-
-
-def test_the_one_that_reads_the_signs_is_chosen(tried) -> None:
-    constant, vectors, words = tried
-    assert best_of(tried) is words
-    assert words.natural.accuracy.value == 1.0
-    assert vectors.balanced.accuracy.value < 0.45
-    assert constant.balanced.accuracy.value == pytest.approx(0.25, abs=0.01)
-    with pytest.raises(InputError, match="nothing to choose"):
-        best_of([constant])
+def test_the_one_that_reads_the_signs_is_chosen(trained) -> None:
+    _, vectors, words = trained.tried
+    assert trained.chosen is words
+    assert words.evaluation.accuracy.value == 1.0
+    assert vectors.evaluation.balanced_accuracy.value < 0.45
+    assert trained.tagger.provenance.measured["equal_accuracy"] == 1.0
+    assert trained.tagger.confusion is not None
+    assert np.trace(trained.tagger.confusion) == 160
 
 
 def test_random_labels_are_not_learned() -> None:
-    noisy = Lesson(planted(noise=1.0), Readers())
-    found = compare((WORDS,), noisy, count=4, resamples=20)[0]
-    assert found.balanced.accuracy.value < 0.42
+    items, training = lesson(FeatureModels(), noise=1.0)
+    found = train_tagger(items, training, specs=(WORDS,), folds=4, resamples=20).tagger.provenance
+    assert found.measured["equal_accuracy"] < 0.42
 
 
 def test_tags_what_it_has_not_seen(tagger) -> None:
     texts = ["This unequivocally means that ice melts.", "There might perhaps be less snow."]
-    assert tagger.tag(texts) == ["very high", "low"]
-    found = tagger.probabilities(texts)
-    assert found.shape == (2, 4)
-    assert found.sum(axis=1) == pytest.approx(1)
+    assert tagger.predict(texts) == ["very high", "low"]
+    assert tagger.predict_proba(texts).sum(axis=1) == pytest.approx(1)
     assert tagger.levels == LEVELS
+    assert tagger.predict([]) == []
 
 
 @pytest.mark.parametrize("spec", [WORDS, ALL], ids=["words", "all sources"])
-def test_a_file_gives_back_the_same_tagger(lesson, tried, tmp_path, spec) -> None:
-    from dataclasses import replace
-
-    made = finish(replace(tried[2], spec=spec), lesson, data="planted", data_sha256="0" * 64, licence="CC0")
+def test_a_saved_tagger_says_the_same(spec, tmp_path) -> None:
+    made = train_tagger(*lesson(), specs=(spec,), folds=4, resamples=20, provenance=SOURCE).tagger
     path = tmp_path / "t.safetensors"
-    save_tagger(made, path)
-    loaded = load_tagger(path)
-    assert loaded.card == made.card
-    items = [one.item for one in planted(12, seed=5)]
-    again = loaded.with_readers(encoder()).probabilities(items)
-    assert np.array_equal(again, made.probabilities(items))
+    made.for_mix((1, 2, 3, 4)).save(path)
+    again = load_tagger(path).with_models(encoder() if spec is ALL else None)
+    items = [one.item for one in planted(20, seed=9)]
+    assert again.mix == (1, 2, 3, 4)
+    assert np.array_equal(again.predict_proba(items), made.for_mix((1, 2, 3, 4)).predict_proba(items))
+    assert json.dumps(again.provenance.facts()) == json.dumps(made.provenance.facts())
 
 
-def test_another_encoder_is_refused(lesson, tried) -> None:
-    from dataclasses import replace
+def test_a_file_of_version_1_gives_the_same(tagger, tmp_path) -> None:
+    vocabulary = tagger.vocabularies["words"]
+    (part,) = tagger.parts
+    arrays = {
+        "weights0": part.model.weights,
+        "bias0": part.model.bias,
+        "words weights": np.array(vocabulary.weights),
+    }
+    facts = {
+        "levels": list(LEVELS),
+        "parts": [{"sources": ["words"], "kind": "nominal"}],
+        "vocabularies": {"words": {"terms": "\n".join(vocabulary.terms), "longest": 2}},
+        "origins": {
+            "encoder": "", "encoder_fingerprint": "", "model": "local:some", "model_fingerprint": "f" * 64,
+            "dtype": "float32", "layer": 20,
+        },
+        "card": {
+            "data": "old.tsv", "data_sha256": "1" * 64, "licence": "CC0", "statements": 160,
+            "shares": list(tagger.shares), "measured": [["accuracy", 0.6], ["mix_accuracy", 0.5],
+            ["balanced_accuracy_low", 0.4], ["n", 160.0]], "confusion": [[1, 0, 0, 0]] * 4,
+            "residuals": [[0.1, -0.1, 0.0, 0.0]], "regularisation": 3.0, "seed": 7,
+        },
+        "mix": None,
+    }  # fmt: skip
+    path = tmp_path / "old.safetensors"
+    ModelFormat(FORMAT.name, 1, "", "").save(path, arrays, facts)
+    found = load_tagger(path)
+    items = [one.item for one in planted(20, seed=9)]
+    assert np.array_equal(found.predict_proba(items), tagger.predict_proba(items))
+    read = found.provenance
+    assert (read.data, read.items, read.seed, read.regularisation) == ("old.tsv", 160, 7, 3.0)
+    assert (read.model, read.fingerprint, read.layers) == ("local:some", "f" * 64, (20,))
+    assert read.measured == {"accuracy": 0.6, "climatex_accuracy": 0.5, "equal_accuracy_low": 0.4, "n": 160}
+    assert found.residuals is not None
+    assert found.residuals.tolist() == [[0.1, -0.1, 0.0, 0.0]]
 
-    made = finish(replace(tried[2], spec=ALL), lesson, data="planted", data_sha256="0" * 64, licence="CC0")
+
+def test_another_encoder_is_refused() -> None:
+    made = train_tagger(*lesson(), specs=(VECTORS,), folds=4, resamples=10).tagger
     other = encoder()
-    other.fingerprint = "8" * 64
-    with pytest.raises(InputError, match="another encoder"):
-        made.with_readers(other)
+    other.fingerprint = "another"
+    with pytest.raises(InputError, match="was trained on the encoder"):
+        made.with_models(other)
 
 
 def test_tags_in_the_text_or_context_are_not_read(tagger) -> None:
-    plain = tagger.probabilities(["The record shows that ocean and carbon change."])
-    tagged = tagger.probabilities(
+    plain = tagger.predict_proba(["The record shows that ocean and carbon change."])
+    tagged = tagger.predict_proba(
         [
             ("The record shows that ocean and carbon change (low confidence).", "It was dry (very high confidence)."),
             "There is medium confidence that the record shows that ocean and carbon change (Smith et al., 2013).",
@@ -108,6 +145,8 @@ def test_tags_in_the_text_or_context_are_not_read(tagger) -> None:
     )
     assert tagged[0] == pytest.approx(plain[0])
     assert tagged[1].argmax() == plain[0].argmax()
+    with pytest.raises(InputError, match="Text 2 has no words"):
+        tagger.predict_proba(["Ice melts.", "12 (high confidence)"])
 
 
 def test_a_context_is_parted_at_the_statement() -> None:
@@ -117,36 +156,48 @@ def test_a_context_is_parted_at_the_statement() -> None:
     assert item.window(1) == "It is warm. Ice melts. Seas rise."
     assert TaggingItem.of(("Ice melts.", "It is warm.")).before == ("It is warm.",)
     statement = Statement("1", "Ice melts.", "high", "AR6 WG1", "d", "d", before=("It is warm.",), after=("A.", "B."))
-    assert TaggingItem.of(statement).surroundings(1) == "It is warm. A."
+    assert TaggingItem.of(statement).read(1) == ("Ice melts.", "It is warm. A.")
+
+
+def test_figures_are_of_the_mix_that_they_name() -> None:
+    # Half of the low statements and all others are told; a tagger that learned where levels are equally frequent.
+    truth = np.repeat([0, 1, 2, 3], [10, 20, 60, 10])
+    given = np.full((100, 4), 0.1 / 3)
+    given[np.arange(100), np.where(np.arange(100) < 5, 1, truth)] = 0.9
+    found = on_mixes(truth, given, range(100), shares=(0.25, 0.25, 0.25, 0.25), resamples=50)
+    assert found["natural"].accuracy.value == pytest.approx(0.95)
+    assert found["equal"].accuracy.value == pytest.approx((0.5 + 3) / 4)
+    assert found["climatex"].accuracy.value == pytest.approx((0.5 * 50 + 250) / 300)
+    assert found["climatex"].constant.value == pytest.approx(1 / 3)
+    assert set(on_mixes(truth[10:], given[10:], range(90), resamples=5)) == {"natural"}
+
+
+def test_probabilities_for_a_mix_start_from_the_shares_of_training_not_of_the_test() -> None:
+    # A tagger whose training had hardly any low statement gives low too little; the statements tested have many.
+    generator = np.random.default_rng(0)
+    trained_on, truth = np.array([0.02, 0.28, 0.62, 0.08]), np.repeat([0, 1, 2, 3], 100)
+    evidence = np.exp(generator.normal(size=(400, 4)) + 1.5 * np.eye(4)[truth])
+    evidence /= evidence.sum(axis=1, keepdims=True)
+    given = reweighted(evidence, EQUAL, trained_on)
+    found = on_mixes(truth, given, range(400), shares=tuple(trained_on), resamples=20)
+    right = (reweighted(evidence, EQUAL, CLIMATEX_MIX).argmax(axis=1) == truth).reshape(4, 100).mean(axis=1)
+    assert found["climatex"].accuracy.value == pytest.approx(right @ CLIMATEX_MIX / 300)
+    assert found["equal"].accuracy.value == pytest.approx((evidence.argmax(axis=1) == truth).mean())
+    assert found["natural"].accuracy.value < found["equal"].accuracy.value
 
 
 def test_another_mix_moves_the_answer(tagger) -> None:
     unsure = ["Nothing here was ever seen."]
-    plain = tagger.probabilities(unsure)[0]
-    moved = tagger.for_mix((0.97, 0.01, 0.01, 0.01)).probabilities(unsure)[0]
-    assert moved[0] > plain[0]
-    assert tagger.for_mix((0.97, 0.01, 0.01, 0.01)).tag(unsure) == ["low"]
+    moved = tagger.for_mix((0.97, 0.01, 0.01, 0.01))
+    assert moved.predict_proba(unsure)[0, 0] > tagger.predict_proba(unsure)[0, 0]
+    assert moved.predict(unsure) == ["low"]
     with pytest.raises(InputError, match="needs 4 shares"):
         tagger.for_mix((1, 1))
 
 
-def test_a_statement_without_words_is_refused(tagger) -> None:
-    with pytest.raises(InputError, match="Statement 2 has no words"):
-        tagger.probabilities(["Ice melts.", "12 (high confidence)"])
-    assert tagger.tag([]) == []
-
-
-def test_the_constant_gives_its_shares() -> None:
-    constant = ConstantTagger(LEVELS, (0.1, 0.2, 0.6, 0.1))
-    assert constant.tag(["a", "b"]) == ["high", "high"]
-    assert constant.probabilities(["a"]).tolist() == [[0.1, 0.2, 0.6, 0.1]]
-
-
 def test_damaged_files_are_told(tagger, tmp_path) -> None:
-    from dataclasses import replace
-
     path = tmp_path / "t.safetensors"
-    save_tagger(replace(tagger, levels=("high", "low", "medium", "very high")), path)
+    replace(tagger, classes=("high", "low", "medium", "very high")).save(path)
     with pytest.raises(InputError, match="damaged"):
         load_tagger(path)
     path.write_bytes(b"nothing")
@@ -158,22 +209,39 @@ def test_damaged_files_are_told(tagger, tmp_path) -> None:
 
 def test_the_bundled_tagger_says_where_it_comes_from() -> None:
     assert BUNDLED_TAGGER.stat().st_size < 1_000_000
-    card = load_tagger().card
-    assert "CC BY 4.0" in card.licence
-    figures = card.figures
+    tagger = load_tagger()
+    assert "CC BY 4.0" in tagger.provenance.licence
+    figures = tagger.provenance.measured
     assert figures["n"] > 7000
-    assert figures["balanced_accuracy_low"] > 0.4
-    assert figures["mix_accuracy_low"] > 1 / 3
-    json.dumps(figures)
+    assert figures["equal_accuracy_low"] > 0.4
+    assert figures["climatex_accuracy_low"] > 1 / 3
+    assert tagger.residuals is not None
+    assert tagger.residuals.shape == (40, 4)
 
 
-def test_ngrams_leave_numbers_out() -> None:
-    assert ngrams("Sea-level rose 3.2 mm", 2) == ["sea-level", "rose", "mm", "sea-level rose", "rose mm"]
+@pytest.mark.model
+def test_the_bundled_tagger_gives_what_it_gave_when_it_was_made() -> None:
+    # Computed by version 0.1.0.dev0 that wrote the file; the encoder's 8 bits round differently on other processors.
+    found = load_tagger().predict_proba(
+        [
+            "There is limited evidence that monsoon rainfall might weaken (low confidence).",
+            "It is unequivocal that human influence has warmed the atmosphere, ocean and land.",
+        ]
+    )
+    assert found == pytest.approx(np.array([[0.068, 0.601, 0.317, 0.014], [0.023, 0.261, 0.624, 0.091]]), abs=0.01)
 
 
-@given(st.lists(st.text(max_size=40), min_size=1, max_size=6))
-def test_rows_of_words_have_length_one_or_none(texts) -> None:
-    read = Vocabulary.learn(texts, least=1).read(texts).toarray()
-    lengths = np.linalg.norm(read, axis=1)
-    assert all(length == pytest.approx(1) or length == 0 for length in lengths)
-    assert [length > 0 for length in lengths] == [bool(ngrams(text, 1)) for text in texts]
+@pytest.mark.model
+def test_a_tagger_of_states_is_saved_and_asks_for_its_model(tmp_path) -> None:
+    from climassay.models.local.model import LocalModel
+
+    model = LocalModel(f"local:{save_tiny(tmp_path / 'tiny')}")
+    spec = ClassifierSpec("states", (PartSpec(("mean states", "last states")),))
+    made = train_tagger(*lesson(FeatureModels(None, model, 2), count=48), specs=(spec,), folds=3, resamples=10).tagger
+    made.save(tmp_path / "t.safetensors")
+    items = [one.item for one in planted(8, seed=2)]
+    again = load_tagger(tmp_path / "t.safetensors")
+    assert again.provenance.layers == (2,)
+    assert again.with_models(model=model).predict_proba(items) == pytest.approx(made.predict_proba(items))
+    with pytest.raises(InputError, match="was trained on the model"):
+        again.with_models(model=PlantedModel())

@@ -1,6 +1,7 @@
 """The tagger that takes part in a check, with its measured accuracy."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from climassay.confidence.linting.tagger_rule import LevelTagger, MeasuredAccura
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from climassay.confidence.tagging.tagger import LinearTagger
+    from climassay.confidence.tagging.tagger import Tagger
     from climassay.models.contract import Encoder
 
 
@@ -21,6 +22,10 @@ class OpenedTagger:
     tagger: LevelTagger
     accuracy: MeasuredAccuracy | None
     """As it was measured before the tagger was saved; None where its file does not tell."""
+    equal_accuracy: MeasuredAccuracy | None = None
+    """The same where all levels are equally frequent, of answers for that."""
+    shares: Sequence[float] | None = None
+    """Of the levels among what it was trained on, for which its probabilities are."""
 
 
 def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | None" = None) -> OpenedTagger:
@@ -37,18 +42,24 @@ def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | N
     from climassay.confidence.tagging.tagger import BUNDLED_TAGGER, load_tagger
 
     tagger = load_tagger(BUNDLED_TAGGER if path is None else path)
-    if encoder is not None and tagger.origins.encoder and not tagger.origins.model:
-        tagger = tagger.with_readers(encoder(tagger.origins.encoder))
-    return OpenedTagger(tagger, _accuracy(tagger))
+    reads = tagger.provenance
+    if encoder is not None and reads.encoder and not reads.model:
+        tagger = tagger.with_models(encoder(reads.encoder))
+    share, level = max(zip(tagger.shares, tagger.levels, strict=True))
+    on = f"{reads.data}, sections it was not trained on"
+    return OpenedTagger(
+        tagger,
+        _accuracy(tagger, "accuracy", f"{on}; always to say {level} is right for {share:.0%}"),
+        _accuracy(tagger, "equal_accuracy", f"{on}; chance is {1 / len(tagger.levels):.0%}"),
+        tagger.shares,
+    )
 
 
-def _accuracy(tagger: "LinearTagger") -> MeasuredAccuracy | None:
-    """From a tagger's card: the accuracy on sections that it was not trained on, beside that of always one answer."""
-    figures, card = tagger.card.figures, tagger.card
-    wanted = [figures.get(name) for name in ("accuracy", "accuracy_low", "accuracy_high", "n")]
-    value, low, high, items = (math.nan if one is None else one for one in wanted)
-    if any(map(math.isnan, (value, low, high, items))):
+def _accuracy(tagger: "Tagger", measure: str, on: str) -> MeasuredAccuracy | None:
+    """From the figures that a tagger's file holds."""
+    figures = tagger.provenance.measured
+    wanted = [figures.get(name, math.nan) for name in (measure, f"{measure}_low", f"{measure}_high", "n")]
+    if any(map(math.isnan, wanted)):
         return None
-    share, level = max(zip(card.shares, tagger.levels, strict=True))
-    constant = f"{card.data}, sections it was not trained on; always to say {level} is right for {share:.0%}"
-    return MeasuredAccuracy(value, low, high, round(items), constant)
+    value, low, high, items = wanted
+    return MeasuredAccuracy(value, low, high, round(items), on)

@@ -3,86 +3,47 @@
 What was reached, beside published figures, is in docs/results/confidence.md; how to use it in docs/confidence.md.
 """
 
-from climassay.confidence.tagging.climatex import ClimateX, read_climatex
-from climassay.confidence.tagging.items import LEVELS, LabelledItem, TaggingItem
-from climassay.confidence.tagging.labelled import LabelledTable, read_labelled
-from climassay.confidence.tagging.measures import (
-    CLIMATEX_MIX,
-    PUBLISHED,
-    Tagged,
-    TaggerScores,
-    by_group,
-    score_tagger,
-    small_tests,
-)
-from climassay.confidence.tagging.quantification import (
-    Shares,
-    adjusted_shares,
-    estimate_shares,
-    expected_scores,
-    share_residuals,
-)
-from climassay.confidence.tagging.reading import Readers
+from climassay.confidence.tagging.items import LEVELS, LabelledItem, Taggable, TaggingItem
+from climassay.confidence.tagging.labelled import ClimateX, LabelledTable, read_climatex, read_labelled
+from climassay.confidence.tagging.quantification import Shares, adjusted_shares, estimate_shares, share_residuals
 from climassay.confidence.tagging.tagger import (
     BUNDLED_TAGGER,
-    ConstantTagger,
-    LinearTagger,
-    Tagger,
-    TaggerCard,
-    load_tagger,
-    save_tagger,
-)
-from climassay.confidence.tagging.training import (
+    CLIMATEX_MIX,
+    EQUAL,
+    MIXES,
+    PUBLISHED,
     SPECS,
     STATES,
-    Lesson,
-    PartSpec,
-    TaggerSpec,
-    Tried,
-    best_of,
-    compare,
-    cross_validated,
-    finish,
-    measured,
+    Tagger,
+    TrainedTagger,
+    load_tagger,
+    on_mixes,
+    train_tagger,
 )
 
 __all__ = [
     "BUNDLED_TAGGER",
     "CLIMATEX_MIX",
+    "EQUAL",
     "LEVELS",
+    "MIXES",
     "PUBLISHED",
     "SPECS",
     "STATES",
     "ClimateX",
-    "ConstantTagger",
     "LabelledItem",
     "LabelledTable",
-    "Lesson",
-    "LinearTagger",
-    "PartSpec",
-    "Readers",
     "Shares",
-    "Tagged",
+    "Taggable",
     "Tagger",
-    "TaggerCard",
-    "TaggerScores",
-    "TaggerSpec",
     "TaggingItem",
-    "Tried",
+    "TrainedTagger",
     "adjusted_shares",
-    "best_of",
-    "by_group",
-    "compare",
-    "cross_validated",
     "estimate_shares",
-    "expected_scores",
-    "finish",
     "load_tagger",
-    "measured",
+    "on_mixes",
     "read_climatex",
     "read_labelled",
-    "save_tagger",
-    "score_tagger",
     "share_residuals",
-    "small_tests",
+    "train_tagger",
 ]

@@ -1,14 +1,28 @@
 """Statements to be tagged and statements with known tags, as taggers see them."""
 
-from collections.abc import Sequence
+import re
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from climassay.confidence.extraction.cleaning import clean_sentence
 from climassay.confidence.statement import Statement
-from climassay.confidence.tagging.wording import plain_statement
 from climassay.confidence.vocabulary import TAGS, Tag
+from climassay.learning.features import Text
 
 LEVELS: tuple[Tag, ...] = TAGS[1:]
 """Low to very high: the four levels of ClimateX, which has no statement of very low confidence."""
+Taggable: TypeAlias = "Statement | TaggingItem | tuple[str, str] | str"
+"""A statement; a text; or a text and its context. Tags in them are taken out before they are read."""
+
+
+def plain_statement(text: str) -> str:
+    """A statement without confidence tags, evidence and agreement terms, references and section marks.
+
+    The same rules as for statements extracted from reports, so that a tagger reads at use what it read in training;
+    words that a line end broke are joined by their hyphen first ("climate- induced").
+    """
+    joined = re.sub(r"(?<=[a-z]-)\s+(?=[a-z])(?!(?:and|or|to)\b)", "", text.replace("\u00ad", ""))
+    return clean_sentence(" ".join(joined.split()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +35,7 @@ class TaggingItem:
     after: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, given: "Statement | TaggingItem | tuple[str, str] | str") -> "TaggingItem":
+    def of(cls, given: Taggable) -> "TaggingItem":
         """From whatever a user may have.
 
         Args:
@@ -33,11 +47,14 @@ class TaggingItem:
         if isinstance(given, Statement):
             sides = (tuple(map(plain_statement, side)) for side in (given.before, given.after))
             return cls(plain_statement(given.text), *sides)
+        from climassay.corpus.sentences import split_sentences
+
         text, context = (given, "") if isinstance(given, str) else given
         before, found, after = context.partition(text) if text else (context, "", "")
         if not found:
             before, after = context, ""
-        return cls(plain_statement(text), _sentences(before), _sentences(after))
+        around = (filter(None, map(plain_statement, split_sentences(side))) for side in (before, after))
+        return cls(plain_statement(text), *map(tuple, around))
 
     def window(self, sentences: int) -> str:
         """The statement between this many sentences each side."""
@@ -45,9 +62,9 @@ class TaggingItem:
             return self.text
         return " ".join((*self.before[-sentences:], self.text, *self.after[:sentences]))
 
-    def surroundings(self, sentences: int = 5) -> str:
-        """The sentences around it without itself; empty where there are none."""
-        return " ".join((*self.before[-sentences:], *self.after[:sentences]))
+    def read(self, sentences: int = 5) -> Text:
+        """The statement, and this many sentences each side of it, without itself; empty where there are none."""
+        return self.text, " ".join((*self.before[-sentences:], *self.after[:sentences]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +82,3 @@ class LabelledItem:
     """Whether its place in the report, and so its context, was found."""
     id: str = ""
     """Of the extracted statement; empty where the data has none."""
-
-
-def level_places(items: Sequence[LabelledItem], levels: Sequence[Tag] = LEVELS) -> list[int]:
-    """Place of each item's tag among the levels."""
-    return [levels.index(one.tag) for one in items]
-
-
-def _sentences(text: str) -> tuple[str, ...]:
-    from climassay.corpus.sentences import split_sentences
-
-    return tuple(plain for one in split_sentences(text) if (plain := plain_statement(one)))

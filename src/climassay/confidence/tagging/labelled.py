@@ -1,15 +1,42 @@
-"""Statements with known tags from a file: ClimateX's table, or statements that climassay extracted."""
+"""Statements with known tags: ClimateX, made fit for learning, or statements that climassay extracted.
 
+ClimateX holds statements of the three working-group reports of AR6. It was published with tags of other statements
+inside 800 of its texts, with statements that occur twice, and without context. Here tags, references and section marks
+are taken out, equal statements are kept once (those with different tags not at all), and context, section and chapter
+are recovered from the reports' paragraphs.
+
+References:
+    Lacombe, Wu and Dilworth 2023, ClimateX: Do LLMs Accurately Assess Human Expert Confidence in Climate Statements?
+    arXiv 2311.17107.
+"""
+
+import csv
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from climassay.confidence.statement_files import read_statements
-from climassay.confidence.tagging.climatex import read_climatex
-from climassay.confidence.tagging.items import LEVELS, LabelledItem, TaggingItem
+from climassay.confidence.tagging.items import LEVELS, LabelledItem, TaggingItem, plain_statement
+from climassay.confidence.vocabulary import Tag
 from climassay.errors import InputError
+from climassay.given_files import parse_json
 
 CLIMATEX_LICENCE = "statements and tags: IPCC AR6; ClimateX (Lacombe, Wu and Dilworth 2023): CC BY 4.0"
 OWN_LICENCE = "as the reports that the statements were extracted from"
+_REPORTS = {"AR6_WGI": "wg1", "AR6_WGII": "wg2", "AR6_WGIII": "wg3"}
+_COLUMNS = ("report", "page_num", "statement", "confidence")
+_SHORTEST = 4
+"""Words; what is shorter after cleaning states nothing."""
+_SHINGLE = 4
+"""Words in a row that are looked up."""
+_FOUND = 0.6
+"""Least share of a statement's shingles in one paragraph: a sentence of the same words but for numbers of footnotes,
+blanks inside formulas and hyphens at line ends has more, another sentence on the same matter less."""
+_CONTEXT = 5
+"""Sentences each side, as the thesis takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,40 +61,210 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
     Raises:
         InputError: It cannot be read, or has no statement with a tag.
     """
-    table = _climatex(path, paragraphs) if path.suffix == ".tsv" else _extracted(path)
-    if not table.items:
-        raise InputError(f"{path} has no statements with a tag of {', '.join(LEVELS)} confidence.")
-    return table
-
-
-def _climatex(path: Path, paragraphs: Path | None) -> LabelledTable:
-    read = read_climatex(path, paragraphs)
-    notes = [
-        f"{read.rows} rows: {read.same} repeat another, {read.contradicting} have the words of another but not its "
-        f"tag, {read.too_short} have hardly a word; {len(read.items)} are left."
-    ]
-    if paragraphs:
-        notes.append(f"The context of {read.recovered} ({read.match_rate:.1%}) was found in {paragraphs.name}.")
-    else:
-        notes.append("No context: give --paragraphs to have it recovered.")
-    return LabelledTable(path.name, read.sha256, CLIMATEX_LICENCE, read.items, tuple(notes))
-
-
-def _extracted(path: Path) -> LabelledTable:
     from climassay.models.file_digest import file_digest
 
-    statements = read_statements(path)
-    items = []
-    repeated = other = 0
-    for one in statements:
-        if one.duplicate_of is not None:
-            repeated += 1
-        elif one.tag not in LEVELS:
-            other += 1
+    if path.suffix == ".tsv":
+        read = read_climatex(path, paragraphs)
+        licence, items = CLIMATEX_LICENCE, read.items
+        notes = [
+            f"{read.rows} rows: {read.same} repeat another, {read.contradicting} have the words of another but not its "
+            f"tag, {read.too_short} have hardly a word; {len(items)} are left.",
+            f"The context of {read.recovered} ({read.match_rate:.1%}) was found in {paragraphs.name}."
+            if paragraphs
+            else "No context: give --paragraphs to have it recovered.",
+        ]
+    else:
+        statements = read_statements(path)
+        once = [one for one in statements if one.duplicate_of is None]
+        licence, items = OWN_LICENCE, tuple(
+            LabelledItem(
+                TaggingItem.of(one), one.tag, one.report,
+                document := f"{one.document_id} {one.chapter or ''}".strip(),
+                f"{document}: {one.section or one.page}", bool(one.headings), one.id,
+            )
+            for one in once if one.tag in LEVELS
+        )  # fmt: skip
+        notes = [
+            f"{len(statements)} statements: {len(statements) - len(once)} repeat another, {len(once) - len(items)} "
+            "have no tag or very low confidence."
+        ]
+    if not items:
+        raise InputError(f"{path} has no statements with a tag of {', '.join(LEVELS)} confidence.")
+    return LabelledTable(path.name, file_digest(path), licence, items, tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class ClimateX:
+    """The data set as it is learned from, and what was done to it."""
+
+    items: tuple[LabelledItem, ...]
+    rows: int
+    """Read."""
+    same: int
+    """Left out because the same words with the same tag came before."""
+    contradicting: int
+    """Left out because the same words came with different tags."""
+    too_short: int
+    """Left out because hardly a word was left."""
+    recovered: int
+    """Items whose place in the report was found."""
+
+    @property
+    def match_rate(self) -> float:
+        """Share of items whose context was recovered."""
+        return self.recovered / max(len(self.items), 1)
+
+
+class _Row(NamedTuple):
+    text: str
+    tag: Tag
+    report: str
+    page: str
+
+
+def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
+    """Read the data set.
+
+    Args:
+        path: The published table, tab-separated.
+        paragraphs: Paragraphs of the reports (:func:`read_sections`); without them items have no context, and their
+            pages stand for sections and documents.
+
+    Raises:
+        InputError: A file cannot be read, or a tag is none of ClimateX's four.
+    """
+    rows = []
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            for number, row in enumerate(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=2):
+                report, page, text, said = (row[name] for name in _COLUMNS)
+                tag = next((level for level in LEVELS if level == said), None)
+                if tag is None:
+                    raise InputError(f"{path}, line {number}: {said!r} is none of {', '.join(LEVELS)}.")
+                rows.append(_Row(plain_statement(text), tag, report, page))
+    except (OSError, UnicodeDecodeError, KeyError, TypeError, AttributeError, csv.Error) as error:
+        raise InputError(f"{path} is no table with the columns {', '.join(_COLUMNS)}: {error}.") from None
+    tags: dict[str, set[Tag]] = defaultdict(set)
+    for one in rows:
+        tags[_normalised(one.text)].add(one.tag)
+    kept: dict[str, _Row] = {}
+    contradicting = too_short = 0
+    for one in rows:
+        words = _normalised(one.text)
+        if len(words.split()) < _SHORTEST:
+            too_short += 1
+        elif len(tags[words]) > 1:
+            contradicting += 1
         else:
-            document = f"{one.document_id} {one.chapter or ''}".strip()
-            section = f"{document}: {one.section or one.page}"
-            found = bool(one.headings)
-            items.append(LabelledItem(TaggingItem.of(one), one.tag, one.report, document, section, found, one.id))
-    notes = (f"{len(statements)} statements: {repeated} repeat another, {other} have no tag or very low confidence.",)
-    return LabelledTable(path.name, file_digest(path), OWN_LICENCE, tuple(items), notes)
+            kept.setdefault(words, one)
+    sections = read_sections(paragraphs) if paragraphs else {}
+    items = _placed(list(kept.values()), {report: SectionIndex(found) for report, found in sections.items()})
+    same = len(rows) - too_short - contradicting - len(items)
+    return ClimateX(
+        tuple(items), len(rows), same, contradicting, too_short, sum(item.recovered for item in items)
+    )  # fmt: skip
+
+
+def _placed(rows: Sequence[_Row], indices: dict[str, "SectionIndex"]) -> list[LabelledItem]:
+    """Items in the order of the table, which follows the pages: what is not found belongs to the last chapter found."""
+    items = []
+    chapter: dict[str, str] = {}
+    for text, tag, report, page in rows:
+        index = indices.get(_REPORTS.get(report, report))
+        place = index.find(text) if index else None
+        if place is None:
+            document = chapter.get(report, f"{report} opening")
+            items.append(LabelledItem(TaggingItem(text), tag, report, document, f"{report}, page {page}"))
+            continue
+        section, at = place
+        chapter[report] = section.document
+        around = section.sentences[max(0, at - _CONTEXT) : at], section.sentences[at + 1 : at + 1 + _CONTEXT]
+        items.append(LabelledItem(TaggingItem(text, *around), tag, report, section.document, section.name, True))
+    return items
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of a report as cleaned sentences."""
+
+    name: str
+    """Document and headings."""
+    document: str
+    sentences: tuple[str, ...]
+
+
+class SectionIndex:
+    """Sections of one report, found by what is said in them."""
+
+    def __init__(self, sections: Sequence[Section]) -> None:
+        self._sections = list(sections)
+        self._places: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for number, section in enumerate(self._sections):
+            for first, sentence in enumerate(section.sentences):
+                for shingle in _shingles(sentence):
+                    self._places[shingle].append((number, first))
+
+    def find(self, text: str) -> tuple[Section, int] | None:
+        """The section, and the place in it, of the sentence that has most of a statement's words in a row.
+
+        Args:
+            text: A cleaned statement. Of equally good sentences the first is taken.
+
+        Returns:
+            None where no sentence has enough of its words.
+        """
+        wanted = _shingles(text)
+        hits = Counter(place for shingle in wanted for place in self._places.get(shingle, ()))
+        best = max(hits.values(), default=0)
+        # A statement that runs over two sentences is found by the one that has more of it.
+        if not best or best < _FOUND * len(wanted):
+            return None
+        section, first = min(place for place, count in hits.items() if count == best)
+        return self._sections[section], first
+
+
+def read_sections(path: Path) -> dict[str, list[Section]]:
+    """Sections of each report in a file of paragraphs.
+
+    Args:
+        path: JSON lines (gzip or plain) with ``report``, ``doc_id``, ``headings``, ``class`` and ``text``.
+
+    Returns:
+        By ``report``, in the order of the file; footnotes and captions left out.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    import gzip
+
+    from climassay.corpus.sentences import split_sentences
+
+    opened = gzip.open if path.suffix == ".gz" else open
+    found: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(dict)
+    try:
+        with opened(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                row = parse_json(line)
+                if row["class"] == "body":
+                    name = f"{row['doc_id']}: {row['headings']}"
+                    kept = found[row["report"]].setdefault((name, row["doc_id"]), [])
+                    kept += filter(None, map(plain_statement, split_sentences(row["text"])))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is no file of report paragraphs: {error}.") from None
+    return {
+        report: [Section(name, document, tuple(sentences)) for (name, document), sentences in sections.items()]
+        for report, sections in found.items()
+    }
+
+
+def _normalised(text: str) -> str:
+    """Letters and digits of a text in lower case, words parted by one blank: what makes two texts the same."""
+    return " ".join(re.findall(r"[^\W_]+", text.casefold()))
+
+
+def _shingles(text: str) -> set[str]:
+    # Blanks inside formulas and after hyphens come and go with the way a PDF was read, digits with footnotes.
+    words = "".join(one if not one.isdigit() else " " for one in _normalised(text)).split()
+    if len(words) < _SHINGLE:
+        return {" ".join(words)} if words else set()
+    return {" ".join(words[start : start + _SHINGLE]) for start in range(len(words) - _SHINGLE + 1)}

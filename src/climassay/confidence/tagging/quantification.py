@@ -81,17 +81,34 @@ def estimate_shares(
         InputError: Nothing was tagged, or the shapes do not fit together.
     """
     given = np.asarray(probabilities, dtype=np.float64)
-    _check(given, groups)
+    if given.ndim != 2 or not len(given) or not np.isfinite(given).all():
+        raise InputError("Shares are estimated from probabilities of shape [statements, levels], at least one of them.")
+    if groups is not None and len(groups) != len(given):
+        raise InputError(f"{len(given)} statements have {len(groups)} groups.")
     k = given.shape[1]
     values = np.arange(3 - k, 3, dtype=np.float64) if scores is None else np.asarray(scores, dtype=np.float64)
     if values.shape != (k,):
         raise InputError(f"{k} levels need as many scores, got {values.size}.")
+    counted = np.eye(k)[given.argmax(axis=1)] if residuals is None else given
+    names = list(range(len(given))) if groups is None else list(groups)
+    places = {group: place for place, group in enumerate(dict.fromkeys(names))}
+    sums = np.zeros((len(places), k))
+    np.add.at(sums, [places[name] for name in names], counted)
     generator = np.random.default_rng(seed)
+    drawn = np.empty((samples, k))
     if residuals is not None:
-        point, drawn = _expected(_sums_by_group(given, groups), _checked_residuals(residuals, k), samples, generator)
+        off = _checked_residuals(residuals, k)
+        for sample in range(samples):
+            taken = sums[generator.integers(0, len(sums), len(sums))].sum(axis=0)
+            drawn[sample] = _in_simplex(taken / taken.sum() + off[generator.integers(0, len(off))])
+        point = _in_simplex(sums.sum(axis=0) / sums.sum() + off.mean(axis=0))
     else:
-        counts = _sums_by_group(np.eye(k)[given.argmax(axis=1)], groups)
-        point, drawn = _adjusted(counts, _checked_table(confusion, k), samples, generator)
+        errors = _checked_table(confusion, k)
+        for sample in range(samples):
+            taken = sums[generator.integers(0, len(sums), len(sums))].sum(axis=0)
+            drawn[sample] = adjusted_shares(taken, np.stack([generator.dirichlet(row + 0.5) for row in errors]))
+        # The mean of the tables that are drawn.
+        point = adjusted_shares(sums.sum(axis=0), (errors + 0.5) / (errors + 0.5).sum(axis=1, keepdims=True))
     ends = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.quantile(drawn, ends, axis=0)
     score_low, score_high = np.quantile(drawn @ values, ends)
@@ -159,65 +176,9 @@ def adjusted_shares(counts: ArrayLike, rates: ArrayLike) -> FloatArray:
     return np.asarray(shares / shares.sum())
 
 
-def expected_scores(probabilities: ArrayLike, scores: Sequence[float]) -> FloatArray:
-    """Mean score of each statement under its probabilities; shape [n].
-
-    Args:
-        probabilities: Shape [n, k].
-        scores: Of the k levels.
-    """
-    return np.asarray(np.asarray(probabilities, dtype=np.float64) @ np.asarray(scores, dtype=np.float64))
-
-
-def _expected(
-    sums: FloatArray, residuals: FloatArray, samples: int, generator: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Shares by expectation, and samples of them [samples, k]; sums of probabilities by group, shape [groups, k]."""
-    drawn = np.empty((samples, sums.shape[1]))
-    for sample in range(samples):
-        taken = sums[generator.integers(0, len(sums), len(sums))].sum(axis=0)
-        drawn[sample] = _in_simplex(taken / taken.sum() + residuals[generator.integers(0, len(residuals))])
-    total = sums.sum(axis=0)
-    return _in_simplex(total / total.sum() + residuals.mean(axis=0)), drawn
-
-
 def _in_simplex(shares: FloatArray) -> FloatArray:
     kept = np.maximum(shares, 0.0)
     return np.asarray(kept / kept.sum())
-
-
-def _adjusted(
-    counts: FloatArray, errors: FloatArray, samples: int, generator: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Adjusted shares, and samples of them [samples, k]; counts of answers by group, shape [groups, k]."""
-    drawn = np.empty((samples, counts.shape[1]))
-    for sample in range(samples):
-        taken = counts[generator.integers(0, len(counts), len(counts))].sum(axis=0)
-        drawn[sample] = adjusted_shares(taken, np.stack([generator.dirichlet(row + 0.5) for row in errors]))
-    return adjusted_shares(counts.sum(axis=0), _rates(errors)), drawn
-
-
-def _rates(errors: FloatArray) -> FloatArray:
-    """Rows of a table of counts as probabilities, by the mean of what :func:`estimate_shares` draws."""
-    smoothed = errors + 0.5
-    return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
-
-
-def _sums_by_group(rows: FloatArray, groups: Sequence[object] | None) -> FloatArray:
-    """Rows [n, k] added up within each group, shape [groups, k]."""
-    if groups is None:
-        return rows
-    places = {group: place for place, group in enumerate(dict.fromkeys(groups))}
-    sums = np.zeros((len(places), rows.shape[1]))
-    np.add.at(sums, np.array([places[group] for group in groups]), rows)
-    return sums
-
-
-def _check(given: FloatArray, groups: Sequence[object] | None) -> None:
-    if given.ndim != 2 or not len(given) or not np.isfinite(given).all():
-        raise InputError("Shares are estimated from probabilities of shape [statements, levels], at least one of them.")
-    if groups is not None and len(groups) != len(given):
-        raise InputError(f"{len(given)} statements have {len(groups)} groups.")
 
 
 def _checked_table(confusion: ArrayLike | None, k: int) -> FloatArray:

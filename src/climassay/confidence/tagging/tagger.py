@@ -1,297 +1,278 @@
-"""Taggers: from a statement to probabilities of the levels of confidence that a report would give it."""
+"""Taggers: from a statement to probabilities of the levels of confidence that a report would give it.
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+A tagger is a classifier of texts (:mod:`climassay.learning.text_classifier`) whose classes are levels. It reads
+statements freed of their tags, is measured on three mixes of levels, and knows how far it is off in a document.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from types import MappingProxyType
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.confidence.statement import Statement
-from climassay.confidence.tagging.items import TaggingItem
-from climassay.confidence.tagging.linear import KINDS, LevelModel
-from climassay.confidence.tagging.measures import reweighted
-from climassay.confidence.tagging.reading import (
-    Readers,
-    Source,
-    Vocabulary,
-    check_sources,
-    needs_encoder,
-    needs_model,
-    read_block,
-)
+from climassay.confidence.tagging.items import LEVELS, LabelledItem, Taggable, TaggingItem
+from climassay.confidence.tagging.quantification import share_residuals
 from climassay.confidence.vocabulary import TAGS, Tag
 from climassay.errors import InputError
-from climassay.learning.model_file import ModelFormat, checked_array
-from climassay.models.contract import Encoder, Generator, OpenWeights
+from climassay.learning import (
+    ClassifierSpec,
+    Evaluation,
+    ModelFormat,
+    PartSpec,
+    Provenance,
+    TextClassifier,
+    evaluate,
+    reweighted,
+)
+from climassay.learning.calibration import class_shares
+from climassay.learning.evaluation import RESAMPLES
+from climassay.learning.features import FeatureModels, Progress
+from climassay.learning.splits import FOLDS
+from climassay.learning.text_classifier import (
+    BOTH,
+    CONSTANT,
+    VECTORS,
+    WORDS,
+    TrainingTexts,
+    TriedClassifier,
+    best_of,
+    compare_classifiers,
+    finish_classifier,
+)
 
 FloatArray = NDArray[np.float64]
-Taggable: TypeAlias = "Statement | TaggingItem | tuple[str, str] | str"
-"""A statement; a text; or a text and its context. Tags in them are taken out before they are read."""
+IntArray = NDArray[np.int64]
 
-FORMAT = ModelFormat("climassay-confidence-tagger", 1, "confidence tagger", "climassay confidence tag train")
+FORMAT = ModelFormat("climassay-confidence-tagger", 2, "confidence tagger", "climassay confidence tag train")
 BUNDLED_TAGGER = Path(__file__).with_name("tagger.safetensors")
 """The tagger that comes with climassay; see docs/results/confidence.md."""
 
+EQUAL = (1.0,) * len(LEVELS)
+"""A mix in which no level is more frequent than another."""
+CLIMATEX_MIX = (50.0, 100.0, 100.0, 50.0)
+"""Statements of low, medium, high and very high confidence in ClimateX's test set."""
+MIXES: Mapping[str, tuple[float, ...] | None] = MappingProxyType({
+    "natural": None, "equal": EQUAL, "climatex": CLIMATEX_MIX,
+})  # fmt: skip
+"""On which taggers are measured; natural: as levels come in the statements at hand."""
+PUBLISHED: Mapping[str, float] = MappingProxyType({
+    "constant": 1 / 3, "people who are not experts": 0.363, "GPT-4, zero-shot": 0.443, "GPT-4, few-shot": 0.470,
+})  # fmt: skip
+"""Accuracy on ClimateX's 300 test statements (Lacombe et al. 2023, table 2): to be compared on the mix ``climatex``."""
 
-class Tagger(Protocol):
-    """Anything that tags statements."""
+ORDINAL = ClassifierSpec("vectors, ordinal", (PartSpec(("vectors",), "ordinal"),))
+IN_CONTEXT = ClassifierSpec(
+    "words and vectors, in context",
+    (PartSpec(("words",)), PartSpec(("vectors",)), PartSpec(("context vectors",), regularisation=1.0)),
+)
+SPECS = (CONSTANT, VECTORS, ORDINAL, WORDS, BOTH, IN_CONTEXT)
+"""What is tried where nobody says otherwise; none of them needs a language model."""
+STATES = (
+    ClassifierSpec("mean states", (PartSpec(("mean states",), regularisation=1.0),)),
+    ClassifierSpec("last states", (PartSpec(("last states",), regularisation=1.0),)),
+)
+"""Pointwise probes on a local model's hidden states; tried where they are named."""
+
+
+class Tagger(TextClassifier):
+    """A classifier of statements into levels of confidence.
+
+    Figures that :attr:`provenance` holds are of sections not trained on: those of the natural mix by their names,
+    ``equal_accuracy`` with equal shares of the levels, ``climatex_accuracy`` and ``climatex_ordinal_error`` on the mix
+    of ClimateX's test set, each with ``_low`` and ``_high``.
+    """
 
     @property
     def levels(self) -> tuple[Tag, ...]:
-        """The levels it can give, from the lowest."""
-
-    def probabilities(
-        self, items: Sequence[Taggable], *, on_progress: Callable[[int], None] | None = None
-    ) -> FloatArray:
-        """Probabilities of the levels, shape [items, levels], rows sum to 1."""
-
-    def tag(self, items: Sequence[Taggable]) -> list[Tag]:
-        """The most probable level of each statement."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaggerCard:
-    """Where a tagger comes from and how far it can be trusted."""
-
-    data: str
-    """Name of the training data."""
-    data_sha256: str
-    licence: str
-    """Of the training data and of what was learned from it, in words."""
-    statements: int
-    """Trained on."""
-    shares: tuple[float, ...]
-    """Of the levels among them."""
-    measured: tuple[tuple[str, float], ...] = ()
-    """On statements not trained on, of sections not trained on: ``accuracy``, ``mix_accuracy`` (ClimateX's test mix),
-    ``balanced_accuracy`` and so on, each also with ``_low`` and ``_high``; ``n``."""
-    confusion: tuple[tuple[float, ...], ...] = ()
-    """Of the same: counts by true level (rows) and answer (columns), with probabilities for equal shares of the levels;
-    with ``tagger.for_mix((1, 1, 1, 1))`` it serves
-    :func:`~climassay.confidence.tagging.quantification.estimate_shares`."""
-    residuals: tuple[tuple[float, ...], ...] = ()
-    """True shares less mean probabilities in documents not trained on, for
-    :func:`~climassay.confidence.tagging.quantification.estimate_shares` (with probabilities of the natural mix)."""
-    regularisation: float = 1.0
-    seed: int = 0
+        """What it gives probabilities of, from the lowest."""
+        return cast("tuple[Tag, ...]", self.classes)
 
     @property
-    def figures(self) -> dict[str, float]:
-        """What was measured, by name."""
-        return dict(self.measured)
+    def confusion(self) -> FloatArray | None:
+        """Counts of held-out statements by true level (rows) and answer for equal shares (columns), where it tells.
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TaggerPart:
-    """One regression on some sources."""
-
-    sources: tuple[Source, ...]
-    model: LevelModel
-
-
-@dataclass(frozen=True, slots=True)
-class Origins:
-    """Models that a tagger reads; empty names where it needs none."""
-
-    encoder: str = ""
-    encoder_fingerprint: str = ""
-    model: str = ""
-    model_fingerprint: str = ""
-    dtype: str = ""
-    layer: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class LinearTagger:
-    """Regressions on what statements and their contexts say; of several, the geometric mean of their probabilities.
-
-    Attributes:
-        parts: The regressions.
-        levels: What they give probabilities of, from the lowest.
-        vocabularies: n-grams, by the source that counts them.
-        origins: The models it reads.
-        card: Where it comes from.
-        mix: Levels' shares for which probabilities are given; None: those of its training data.
-        readers: The models themselves; loaded by their names where they are not given.
-    """
-
-    parts: tuple[TaggerPart, ...]
-    levels: tuple[Tag, ...]
-    vocabularies: dict[Source, Vocabulary]
-    origins: Origins
-    card: TaggerCard
-    mix: tuple[float, ...] | None = None
-    readers: Readers | None = None
+        With ``for_mix((1, 1, 1, 1))`` they serve
+        :func:`~climassay.confidence.tagging.quantification.estimate_shares`.
+        """
+        return self._setting("confusion")
 
     @property
-    def sources(self) -> tuple[Source, ...]:
-        """All that it reads, each once."""
-        return tuple(dict.fromkeys(source for part in self.parts for source in part.sources))
+    def residuals(self) -> FloatArray | None:
+        """True shares less mean probabilities in documents not trained on, shape [documents, levels], where it tells.
 
-    def for_mix(self, mix: Sequence[float] | None) -> "LinearTagger":
-        """The same for another mix of levels, for example ``(1, 1, 1, 1)`` where none is more frequent than others.
-
-        Raises:
-            InputError: Not one share a level.
+        For :func:`~climassay.confidence.tagging.quantification.estimate_shares`, with probabilities of the natural mix.
         """
-        if mix is not None and (len(mix) != len(self.levels) or min(mix) < 0 or not sum(mix)):
-            raise InputError(f"A mix needs {len(self.levels)} shares that are not negative ({', '.join(self.levels)}).")
-        return replace(self, mix=None if mix is None else tuple(mix))
+        return self._setting("residuals")
 
-    def with_readers(self, encoder: Encoder | None = None, model: Generator | None = None) -> "LinearTagger":
-        """The same with models that are loaded already.
+    def predict_proba(self, texts: Sequence[Taggable], *, on_progress: Progress | None = None) -> FloatArray:
+        """Probabilities of the levels, shape [statements, levels], rows sum to 1; tags in statements are not read.
 
-        Raises:
-            InputError: They are not those that it was trained on.
-        """
-        for kind, given, wanted in (
-            ("encoder", encoder, self.origins.encoder_fingerprint),
-            ("model", model, self.origins.model_fingerprint),
-        ):
-            if given is not None and wanted and given.fingerprint != wanted:
-                raise InputError(
-                    f"This tagger was trained on another {kind} than {given.name} ({given.fingerprint[:12]} instead of "
-                    f"{wanted[:12]}): use that one, or train a tagger on this one."
-                )
-        if model is not None and not isinstance(model, OpenWeights):
-            raise InputError("A tagger reads hidden states: give it a local: model, itself and not wrapped.")
-        return replace(self, readers=Readers(encoder, model, self.origins.layer))
-
-    def probabilities(
-        self, items: Sequence[Taggable], *, on_progress: Callable[[int], None] | None = None
-    ) -> FloatArray:
-        """See :class:`Tagger`; shape [items, levels].
+        Args:
+            texts: Statements, texts, or texts with their contexts.
+            on_progress: Called with the number of texts read since the last call, once for each source.
 
         Raises:
             InputError: A statement has no words.
         """
-        read = [TaggingItem.of(item) for item in items]
-        empty = next((place for place, item in enumerate(read) if not any(map(str.isalpha, item.text))), None)
-        if empty is not None:
-            raise InputError(f"Statement {empty + 1} has no words to be tagged by.")
-        if not read:
-            return np.zeros((0, len(self.levels)))
-        blocks = {
-            source: read_block(source, read, self._readers, self.vocabularies.get(source), on_progress)
-            for source in self.sources
-        }
-        found = pooled([part.model.probabilities([blocks[source] for source in part.sources]) for part in self.parts])
-        return found if self.mix is None else reweighted(found, self.card.shares, self.mix)
+        return super().predict_proba([TaggingItem.of(one).read() for one in texts], on_progress=on_progress)
 
-    def tag(self, items: Sequence[Taggable]) -> list[Tag]:
-        """See :class:`Tagger`."""
-        return [self.levels[place] for place in self.probabilities(items).argmax(axis=1)] if len(items) else []
+    probabilities = predict_proba
+    """The name by which the linter asks."""
 
-    @cached_property
-    def _readers(self) -> Readers:
-        """What was given, and what is missing of it, loaded."""
-        given = self.readers or Readers(layer=self.origins.layer)
-        encoder, model = given.encoder, given.model
-        if encoder is None and needs_encoder(self.sources):
-            from climassay.models.encoder import load_encoder
+    @classmethod
+    def load(cls, path: Path = BUNDLED_TAGGER, format: ModelFormat = FORMAT) -> Self:
+        """Read a tagger exactly as it was saved; the bundled one by default.
 
-            encoder = load_encoder(self.origins.encoder)
-        if model is None and needs_model(self.sources):
-            from climassay.models.local.model import LocalModel
+        Raises:
+            InputError: The file is missing, damaged, no tagger, or written by a newer climassay.
+            MissingExtraError: safetensors is not installed.
+        """
+        return super().load(path, format)
 
-            model = LocalModel(self.origins.model, dtype=self.origins.dtype or None)
-        checked = self.with_readers(encoder, model).readers
-        assert checked is not None
-        return checked
+    @classmethod
+    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray], format: ModelFormat = FORMAT) -> Self:
+        """From what a file holds; see :meth:`TextClassifier.build`."""
+        made = super().build(_version_2(facts) if facts["version"] < 2 else facts, arrays, format)
+        if [tag for tag in TAGS if tag in made.classes] != list(made.classes):
+            raise ValueError("its levels are others")
+        return made
+
+    def _setting(self, name: str) -> FloatArray | None:
+        rows = self.provenance.settings.get(name)
+        return np.array(rows, dtype=np.float64) if rows else None
 
 
-@dataclass(frozen=True, slots=True)
-class ConstantTagger:
-    """Gives every statement the shares of the levels; what any other tagger has to beat."""
-
-    levels: tuple[Tag, ...]
-    shares: tuple[float, ...]
-
-    def probabilities(
-        self,
-        items: Sequence[Taggable],
-        *,
-        on_progress: Callable[[int], None] | None = None,  # noqa: ARG002 - part of the protocol
-    ) -> FloatArray:
-        """See :class:`Tagger`; shape [items, levels], the same row for each."""
-        return np.tile(np.array(self.shares, dtype=np.float64), (len(items), 1))
-
-    def tag(self, items: Sequence[Taggable]) -> list[Tag]:
-        """See :class:`Tagger`."""
-        return [self.levels[int(np.argmax(self.shares))]] * len(items)
+load_tagger = Tagger.load
 
 
-def pooled(probabilities: Sequence[FloatArray]) -> FloatArray:
-    """Geometric mean of several probabilities [n, levels], normalised."""
-    mean = np.mean([np.log(np.maximum(one, 1e-12)) for one in probabilities], axis=0)
-    powers = np.exp(mean - mean.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
-def save_tagger(tagger: LinearTagger, path: Path) -> None:
-    """Write a tagger as one safetensors file, everything but the arrays as JSON in its header; replaced at once, whole.
-
-    Raises:
-        InputError: The file cannot be written.
-        MissingExtraError: safetensors is not installed.
-    """
-    arrays: dict[str, FloatArray] = {}
-    for number, part in enumerate(tagger.parts):
-        arrays[f"weights{number}"], arrays[f"bias{number}"] = part.model.weights, part.model.bias
-    for source, vocabulary in tagger.vocabularies.items():
-        arrays[f"{source} weights"] = np.array(vocabulary.weights)
-    facts = {
-        "levels": list(tagger.levels),
-        "parts": [{"sources": list(part.sources), "kind": part.model.kind} for part in tagger.parts],
-        "vocabularies": {
-            source: {"terms": "\n".join(vocabulary.terms), "longest": vocabulary.longest}
-            for source, vocabulary in tagger.vocabularies.items()
-        },
-        "origins": asdict(tagger.origins),
-        "card": asdict(tagger.card),
-        "mix": tagger.mix,
+def _version_2(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file of version 1 says, in the words of version 2."""
+    card, origins = dict(facts["card"]), dict(facts["origins"])
+    layer = origins.pop("layer")
+    shares = card.pop("shares")
+    card["measured"] = {
+        name.replace("mix_", "climatex_").replace("balanced_", "equal_"): value for name, value in card["measured"]
     }
-    FORMAT.save(path, arrays, facts)
+    given = {**card, **origins, "layers": [layer] if origins["model"] else []}
+    return {
+        "classes": facts["levels"],
+        "shares": shares,
+        "parts": [{"sources": part["sources"], "link": part["kind"]} for part in facts["parts"]],
+        "vocabularies": facts["vocabularies"],
+        "provenance": Provenance.read(given, items="statements", fingerprint="model_fingerprint").facts(),
+        "mix": facts["mix"],
+    }
 
 
-def load_tagger(path: Path = BUNDLED_TAGGER) -> LinearTagger:
-    """Read a tagger exactly as it was saved; the bundled one by default.
+def tagging_texts(
+    items: Sequence[LabelledItem], models: FeatureModels | None = None, *, on_progress: Progress | None = None
+) -> TrainingTexts:
+    """Labelled statements ready to learn from, in groups of their sections."""
+    return TrainingTexts(
+        [one.item.read() for one in items], [one.tag for one in items], LEVELS,
+        groups=[one.section for one in items], models=models, on_progress=on_progress,
+    )  # fmt: skip
+
+
+def on_mixes(
+    truth: IntArray,
+    probabilities: FloatArray,
+    groups: Sequence[Any] | IntArray,
+    *,
+    shares: Sequence[float] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> dict[str, Evaluation]:
+    """Figures on each of :data:`MIXES` that has statements of all its levels: scored on it, with probabilities for it.
+
+    Args:
+        truth: Places of the true levels, shape [statements].
+        probabilities: Held out, shape [statements, levels], for levels as frequent as they were in training.
+        groups: What the intervals resample, shape [statements].
+        shares: Of the levels in training; None: as in ``truth``, of which the training parts of folds are made.
+        resamples: Bootstrap samples.
+        seed: Of the resampling.
+    """
+    counts = np.bincount(truth, minlength=len(LEVELS))
+    learned = class_shares(counts) if shares is None else shares
+    return {
+        name: evaluate(
+            truth, probabilities if mix is None else reweighted(probabilities, learned, mix), LEVELS,
+            groups=groups, mix=mix, resamples=resamples, seed=seed,
+        )
+        for name, mix in MIXES.items()
+        if mix is None or counts.all()
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedTagger:
+    """A tagger and the evidence behind it."""
+
+    tagger: Tagger
+    chosen: TriedClassifier
+    """The one with the lowest held-out log loss."""
+    tried: tuple[TriedClassifier, ...]
+    """All that were tried, on the same folds, in the order given."""
+
+
+def train_tagger(
+    items: Sequence[LabelledItem],
+    training: TrainingTexts | None = None,
+    *,
+    specs: Sequence[ClassifierSpec] = SPECS,
+    folds: int = FOLDS,
+    document_folds: int | None = None,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    provenance: Provenance | None = None,
+    on_fit: Callable[[], None] | None = None,
+) -> TrainedTagger:
+    """Choose a tagger by held-out log loss over folds that share no section, and fit it on all statements.
+
+    Where there are enough documents of enough statements, the chosen one is cross-validated over whole documents too,
+    for the residuals by which shares of levels are estimated.
+
+    Args:
+        items: Labelled statements.
+        training: The same with the models that are read (:func:`tagging_texts`); None: without models.
+        specs: What is tried.
+        folds: Of the cross-validation.
+        document_folds: Of the one over documents; None: as many.
+        seed: Of folds and bootstrap.
+        resamples: Bootstrap samples of the intervals.
+        provenance: What is known of the data.
+        on_fit: Called after each tagger tried.
 
     Raises:
-        InputError: The file is missing, damaged, no tagger, or written by a newer climassay.
-        MissingExtraError: safetensors is not installed.
+        InputError: Too few statements or sections, or a source without its model.
     """
-    return FORMAT.load(path, _build)
-
-
-def _build(facts: dict[str, Any], arrays: dict[str, FloatArray]) -> LinearTagger:
-    levels = tuple(facts["levels"])
-    if len(levels) < 2 or [level for level in TAGS if level in levels] != list(levels):
-        raise ValueError("its levels are others")
-    vocabularies: dict[Source, Vocabulary] = {}
-    for source, held in facts["vocabularies"].items():
-        terms = tuple(held["terms"].split("\n"))
-        weights = checked_array("vocabulary", arrays[f"{source} weights"], (len(terms),))
-        vocabularies[check_sources([source])[0]] = Vocabulary(terms, tuple(weights.tolist()), int(held["longest"]))
-    parts = tuple(_part(held, number, arrays, len(levels)) for number, held in enumerate(facts["parts"]))
-    card = dict(facts["card"])
-    card["shares"] = tuple(card["shares"])
-    card["measured"] = tuple((name, float(value)) for name, value in card["measured"])
-    card["confusion"] = tuple(tuple(row) for row in card["confusion"])
-    card["residuals"] = tuple(tuple(row) for row in card.get("residuals", ()))
-    if len(card["shares"]) != len(levels) or not parts or min(card["shares"]) <= 0:
-        raise ValueError("its shares or parts are not what they can be")
-    mix = None if facts["mix"] is None else tuple(facts["mix"])
-    return LinearTagger(parts, levels, vocabularies, Origins(**facts["origins"]), TaggerCard(**card), mix)
-
-
-def _part(held: dict[str, Any], number: int, arrays: dict[str, FloatArray], levels: int) -> TaggerPart:
-    if held["kind"] not in KINDS:
-        raise ValueError(f"a part is {held['kind']!r}")
-    columns, biases = (levels, levels) if held["kind"] == "nominal" else (1, levels - 1)
-    weights = checked_array("weights", arrays[f"weights{number}"], (None, columns))
-    bias = checked_array("bias", arrays[f"bias{number}"], (biases,))
-    return TaggerPart(check_sources(held["sources"]), LevelModel(held["kind"], weights, bias))
+    training = training or tagging_texts(items)
+    tried = compare_classifiers(specs, training, folds=folds, seed=seed, resamples=resamples, on_fit=on_fit)
+    chosen = best_of(tried)
+    found = on_mixes(training.truth, chosen.probabilities, training.groups, resamples=resamples, seed=seed)
+    measured = found["natural"].figures
+    settings: dict[str, Any] = {}
+    if "equal" in found:
+        settings["confusion"] = found["equal"].confusion
+        for name, one in (
+            ("equal_accuracy", found["equal"].accuracy),
+            ("climatex_accuracy", found["climatex"].accuracy),
+            ("climatex_ordinal_error", found["climatex"].ordinal_error),
+        ):
+            measured |= {name: one.value, f"{name}_low": one.interval.low, f"{name}_high": one.interval.high}
+    documents = np.unique([one.document for one in items], return_inverse=True)[1]
+    if documents.max() > 0:
+        apart = compare_classifiers(
+            [chosen.spec], training, apart=documents, folds=document_folds or folds, seed=seed, resamples=1
+        )[0]  # fmt: skip
+        with suppress(InputError):  # where too few documents are large enough, it does without
+            settings["residuals"] = share_residuals(training.truth, apart.probabilities, documents.tolist()).tolist()
+    source = replace(provenance or Provenance(), seed=seed, measured=measured, settings=settings)
+    made = finish_classifier(chosen.spec, training, source, format=FORMAT)
+    tagger = Tagger(**{one.name: getattr(made, one.name) for one in fields(made)})
+    return TrainedTagger(tagger, chosen, tuple(tried))

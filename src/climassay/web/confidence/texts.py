@@ -10,9 +10,10 @@ from starlette.responses import Response
 from climassay.confidence.linting import RULES, Checked, check, draft_of
 from climassay.confidence.linting.opened_tagger import OpenedTagger, open_tagger
 from climassay.confidence.linting.page import pieces, shown_findings
-from climassay.confidence.linting.tagger_rule import levels_of
+from climassay.confidence.linting.tagger_rule import MeasuredAccuracy, levels_of
 from climassay.confidence.vocabulary import Tag
 from climassay.errors import ClimassayError, InputError
+from climassay.learning import reweighted
 from climassay.web.access import Reader
 from climassay.web.failures import TooLarge
 from climassay.web.pages import page
@@ -25,6 +26,8 @@ LONGEST_CONTEXT = 4_000
 KINDS = {"markdown": "Markdown", "text": "plain text"}
 TAGGER = "confidence-tagger"
 """What a server keeps the tagger by."""
+NATURAL = "Right for text like that of the reports, where one level is far more frequent than the others"
+EQUAL = "Right for a single statement of your own, and where rare levels have to be found"
 
 router = APIRouter(include_in_schema=False)
 
@@ -41,11 +44,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How confident reports would sound about a statement."""
+    """How confident reports would sound about a statement, for one mix of levels."""
 
+    words: str
+    """What the best level is, to be followed by it."""
+    when: str
+    """Where this mix is the right one."""
     levels: tuple[tuple[Tag, float], ...]
     """Probability of each level, highest level first."""
     best: Tag
+    accuracy: MeasuredAccuracy | None
 
 
 @router.get("/confidence")
@@ -95,14 +103,21 @@ def tag_statement(
     except ClimassayError as error:
         status = 400 if isinstance(error, InputError) else 503
         return _page(request, place, asked, statement_error=str(error), status=status)
-    levels = levels_of(row, tagger.levels)
-    return _page(request, place, asked, estimate=Estimate(tuple(levels), max(levels, key=lambda pair: pair[1])[0]))
+    mixes = [("The reports would most probably sound", NATURAL, row, opened.accuracy)]
+    if opened.shares is not None:
+        even = reweighted(row, opened.shares)
+        mixes.append(("With all levels equally frequent", EQUAL, even, opened.equal_accuracy))
+    estimates = []
+    for words, when, given, accuracy in mixes:
+        levels = tuple(levels_of(given, tagger.levels))
+        estimates.append(Estimate(words, when, levels, max(levels, key=lambda pair: pair[1])[0], accuracy))
+    return _page(request, place, asked, estimates=estimates)
 
 
 def _page(request: Request, place: Place, asked: Asked, *, status: int = 200, **values: Any) -> Response:
     checked: Checked | None = values.pop("checked", None)
     opened = _tagger(place)
-    shown = {"error": "", "statement_error": "", "estimate": None} | values
+    shown = {"error": "", "statement_error": "", "estimates": ()} | values
     return page(
         request,
         "confidence/check.html.j2",

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from climassay.confidence.tagging.insertion import balanced_sample, train_insertion
 from climassay.confidence.tagging.items import LEVELS, LabelledItem, TaggingItem
-from climassay.confidence.tagging.pairwise import balanced_sample, train_insertion
 from climassay.errors import InputError
 from planted_model import PlantedModel
 
@@ -25,9 +25,9 @@ def labelled(count=48, start=0) -> list[LabelledItem]:
 def test_new_statements_find_their_level(method) -> None:
     tagger = train_insertion(labelled(), PlantedModel(noise=0.02), method=method)
     new = labelled(20, start=500)
-    found = tagger.probabilities([one.item for one in new])
+    found = tagger.predict_proba([one.item for one in new])
     assert found.sum(axis=1).tolist() == [1] * 20
-    right = sum(tag == one.tag for tag, one in zip(tagger.tag([one.item for one in new]), new, strict=True))
+    right = sum(tag == one.tag for tag, one in zip(tagger.predict([one.item for one in new]), new, strict=True))
     assert right >= 16
     assert tagger.trained.accuracy.value > 0.9
 
@@ -36,8 +36,8 @@ def test_an_anchor_is_not_tagged_by_itself() -> None:
     known = labelled()
     tagger = train_insertion(known, PlantedModel(), method="pointwise")
     with pytest.raises(InputError, match="one of the anchors"):
-        tagger.tag([known[0].item])
-    assert tagger.tag([]) == []
+        tagger.predict([known[0].item])
+    assert tagger.predict([]) == []
 
 
 def test_levels_that_do_not_occur_are_not_given() -> None:

@@ -13,8 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.confidence.tagging.items import LEVELS, LabelledItem, TaggingItem
-from climassay.confidence.tagging.tagger import Taggable
+from climassay.confidence.tagging.items import LEVELS, LabelledItem, Taggable, TaggingItem
 from climassay.confidence.vocabulary import Tag
 from climassay.errors import InputError
 from climassay.judging import (
@@ -63,32 +62,27 @@ class InsertionTagger:
     context: int
     seed: int = 0
 
-    def probabilities(self, items: Sequence[Taggable], *, on_progress: Progress | None = None) -> FloatArray:
+    def predict_proba(self, items: Sequence[Taggable], *, on_progress: Progress | None = None) -> FloatArray:
         """1 for the level at which a statement is inserted, 0 for the others; shape [items, levels]."""
-        places = [self.levels.index(tag) for tag in self._inserted(items, on_progress)]
-        return np.eye(len(self.levels))[places]
+        said = self.predict(items, on_progress=on_progress)
+        return np.eye(len(self.levels))[[self.levels.index(tag) for tag in said]]
 
-    def tag(self, items: Sequence[Taggable]) -> list[Tag]:
+    def predict(self, items: Sequence[Taggable], *, on_progress: Progress | None = None) -> list[Tag]:
         """The level at which each statement is inserted."""
-        return self._inserted(items, None)
-
-    def _inserted(self, items: Sequence[Taggable], on_progress: Progress | None) -> list[Tag]:
         if not items:
             return []
-        read = [_item(f"new {place}", TaggingItem.of(one), self.context) for place, one in enumerate(items)]
-        found = insert_items(
-            read, self.anchors, self.levels, self._method, samples=ANCHORS, mode="three-way",
-            tie_band=self.trained.probe.tie_band, seed=self.seed, on_progress=on_progress,
-        )  # fmt: skip
-        return [next(level for level in self.levels if level == one.label) for one in found.insertions]
-
-    @property
-    def _method(self) -> ContrastProbe | PointwiseProbe:
         probe = self.trained.probe
         if isinstance(probe, PairProbe):
-            return ContrastProbe(self.harvester, probe)
-        assert isinstance(probe, PointProbe)
-        return PointwiseProbe(self.harvester, probe)
+            method: ContrastProbe | PointwiseProbe = ContrastProbe(self.harvester, probe)
+        else:
+            assert isinstance(probe, PointProbe)
+            method = PointwiseProbe(self.harvester, probe)
+        read = [_item(f"new {place}", TaggingItem.of(one), self.context) for place, one in enumerate(items)]
+        found = insert_items(
+            read, self.anchors, self.levels, method, samples=ANCHORS, mode="three-way",
+            tie_band=probe.tie_band, seed=self.seed, on_progress=on_progress,
+        )  # fmt: skip
+        return [next(level for level in self.levels if level == one.label) for one in found.insertions]
 
 
 def train_insertion(

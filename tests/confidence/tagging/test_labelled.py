@@ -6,9 +6,7 @@ import pytest
 
 from climassay.confidence.statement import Statement
 from climassay.confidence.statement_files import write_statements
-from climassay.confidence.tagging.climatex import read_climatex
-from climassay.confidence.tagging.labelled import read_labelled
-from climassay.confidence.tagging.recovery import Section, SectionIndex
+from climassay.confidence.tagging.labelled import Section, SectionIndex, read_climatex, read_labelled
 from climassay.errors import InputError
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
@@ -67,7 +65,7 @@ def test_context_is_recovered_within_the_section_and_without_tags(tmp_path) -> N
     assert first.item.after == ("Rivers run low in late summer.",)
     assert not second.recovered
     assert second.document == "c3"
-    assert second.item.surroundings() == ""
+    assert second.item.read() == (second.item.text, "")
 
 
 def test_a_like_sentence_is_not_taken_for_the_same() -> None:
