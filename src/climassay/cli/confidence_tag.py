@@ -121,11 +121,11 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train a tagger; what it reads is chosen by log loss in a cross-validation that shares no section."""
-    from climassay.cli.evidence_head import _check_place
+    from climassay.cli.learning_options import check_model_path
     from climassay.confidence.tagging.tagger import save_tagger
     from climassay.confidence.tagging.training import best_of, compare, finish
 
-    _check_place(output)
+    check_model_path(output)
     table = read_known(file, paragraphs, as_json)
     lesson, tried = _tried(table, _specs(method), "statement", folds, seed, as_json, (model, layer))
     chosen = best_of(tried)
