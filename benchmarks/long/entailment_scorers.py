@@ -16,8 +16,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from climassay.metrics.entailment_head_training import auroc, split_pairs, supporting, train_entailment, turned_pairs
-from climassay.metrics.entailment_validation import sample_statements, validate_entailment
 from scipy.stats import spearmanr
 
 from climassay.learning import auroc
