@@ -18,11 +18,22 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
+from climassay.learning import auroc
 from climassay.metrics.entailment import PromptedEntailment, Relations, RelationScorer
-from climassay.metrics.entailment_head import HeadEntailment, load_head, save_head
-from climassay.metrics.entailment_head_training import auroc, split_pairs, supporting, train_entailment, turned_pairs
-from climassay.metrics.entailment_pairs import LabelledPair, read_pairs
-from climassay.metrics.entailment_validation import sample_statements, validate_entailment
+from climassay.metrics.entailment_head import (
+    EntailmentHead,
+    HeadEntailment,
+    split_pairs,
+    train_entailment,
+    turned_pairs,
+)
+from climassay.metrics.entailment_pairs import (
+    LabelledPair,
+    read_pairs,
+    sample_statements,
+    supporting,
+    validate_entailment,
+)
 from climassay.metrics.facts_splitting import split_facts
 from climassay.metrics.factual_accuracy import PromptedSupport
 from climassay.metrics.perturbations import contradict
@@ -109,19 +120,19 @@ def cross_encoder_scorer(pairs: list[LabelledPair]) -> Computed:
 
 def unknown_to_verdict_head(file: Path, pairs: Sequence[LabelledPair]) -> list[LabelledPair]:
     """Its own held-out claims: they were drawn among rows, not among different statements as here."""
-    from climassay.factcheck import load_head as load_verdict_head
+    from climassay.factcheck import VerdictHead
 
-    head = load_verdict_head(file)
-    return [pair for pair in pairs if not head.knows(pair.statement)]
+    source = VerdictHead.load(file).provenance
+    return [pair for pair in pairs if not source.knows(pair.statement)]
 
 
 def verdict_head_scorer(file: Path, encoder: Encoder) -> Computed:
-    from climassay.factcheck import load_head as load_verdict_head
+    from climassay.factcheck import VerdictHead
 
-    head, model = load_verdict_head(file), small()
+    head = VerdictHead.load(file).with_models(small(), encoder)
 
     def relations(asked: list[tuple[str, str]]) -> list[Relations | None]:
-        read = head.predict_evidence(model, [(said, [premise]) for premise, said in asked], encoder=encoder)
+        read = head.predict_evidence([(said, [premise]) for premise, said in asked])
         return [None if row is None else Relations(row[0][1], row[0][0], row[0][2]) for row in read]
 
     return Computed("hidden states", relations)
@@ -248,7 +259,7 @@ def main() -> None:
     train, test = split_pairs(table.pairs, HELD_OUT, encoder, seed=0)
     if "choices" not in results or not args.head.is_file():
         trained = train_entailment(table, train, encoder)
-        save_head(trained.head, args.head)
+        trained.head.save(args.head)
         keep("choices", [{**vars_of(choice), "merit": choice.merit} for choice in trained.choices])
     choices, rows = pira(args.data)
     if "relevance" not in results:
@@ -257,7 +268,7 @@ def main() -> None:
     makers: dict[str, tuple[Callable[[], RelationScorer], Sequence[LabelledPair]]] = {
         "cosine": (lambda: cosine_scorer(encoder), test),
         "statement only": (lambda: statement_scorer(train, encoder), test),
-        "chosen head": (lambda: HeadEntailment(load_head(args.head), encoder), test),
+        "chosen head": (lambda: HeadEntailment(EntailmentHead.load(args.head), encoder), test),
         "SUPPORTS or REFUTES (paper's prompt)": (lambda: PromptedSupport(small()), few),
         "paper's prompt, calibrated": (lambda: PromptedSupport(small(), calibrated=True), few),
         "three relations, prompted": (lambda: PromptedEntailment(small(), calibrated=False), few),

@@ -27,12 +27,19 @@ from climassay.factcheck.evidence_mode import (
     read_evidence_claims,
 )
 from climassay.factcheck.scales import CLIMATE_FEVER
-from climassay.factcheck.verdict_head import VERDICT_LABELS, VerdictHead, balanced, save_head, verdict_features
-from climassay.factcheck.verdict_head_fitting import Lesson, fit_verdicts, log_loss, rule_verdict
-from climassay.factcheck.verdict_head_training import TrainedHead, default_readings, train_head
+from climassay.factcheck.verdict_head import (
+    VERDICT_LABELS,
+    Lesson,
+    TrainedHead,
+    VerdictHead,
+    default_readings,
+    rule_verdict,
+    train_head,
+    verdict_features,
+)
 from climassay.factcheck.verdict_reading import ANSWERS, EVIDENCE_LABELS, PROMPT, Material, Reading, read_pairs
 from climassay.judging import ActivationStore, Contrast, fit_contrast
-from climassay.learning.splits import group_folds, hold_out, near_duplicate_groups
+from climassay.learning import hold_out, log_loss, near_duplicate_groups, reweighted, splits_of
 from climassay.models import OpenWeights, OptionRequest, load_model
 from climassay.models.calibration import PLACEHOLDERS, calibrate, mean_log_probabilities
 from climassay.models.encoder import load_encoder
@@ -169,21 +176,18 @@ class Experiment:
         taught = read_pairs(pairs, load_prompt(PROMPT), model=self.model, layers=self.layers, store=self.store)
         groups = near_duplicate_groups([row.text for row in self.train], self.encoder)
         owner = np.repeat(np.arange(len(self.train)), [len(row.evidence) for row in self.train])
-        truth = np.array([VERDICT_LABELS.index(row.label or "") for row in self.train])
-        folds = group_folds(groups, 5, seed=self.options.seed)
-        labels = np.array([EVIDENCE_LABELS.index(one.label or "") for row in self.train for one in row.evidence])
-        lesson = Lesson(taught, labels, owner, truth, folds, self.options.seed)
+        lesson = Lesson(self.train, taught, groups, 5, self.options.seed)
+        labels = lesson.evidence
         layer = self.layers[len(self.layers) // 2]
         states = [part.states[:, :, part.layers.index(layer)] for part in (taught, material)]
         guesses = np.zeros((len(labels), len(EVIDENCE_LABELS)))
-        for claims in lesson.splits():
-            outside = np.isin(owner, claims)
-            probe = SharedContrast(states[0][~outside], labels[~outside], groups[owner[~outside]])
+        for inside, outside in splits_of(lesson.folds[owner]):
+            probe = SharedContrast(states[0][inside], labels[inside], groups[owner[inside]])
             guesses[outside] = probe.judge(states[0][outside])
-        second = fit_verdicts(lesson, guesses, np.arange(len(truth)))
+        second = lesson.fit_verdicts(guesses, np.arange(len(lesson.truth)))
         evidence = SharedContrast(states[0], labels, groups[owner]).judge(states[1])
-        plain = second.probabilities(np.array([verdict_features(rows) for rows in self.by_claim(evidence)]))
-        verdicts = balanced(plain, self.shares, 1.0)
+        plain = second.probabilities([np.array([verdict_features(rows) for rows in self.by_claim(evidence)])])
+        verdicts = reweighted(plain, self.shares)
         name = f"contrast probe of judging, one direction, layer {layer}"
         self.add(name, verdicts.argmax(1).tolist(), log_loss(verdicts, self.truth))
 
@@ -204,13 +208,13 @@ class Experiment:
         self.fewer(chosen.head, material)
         self.end_to_end(chosen.head)
         if self.options.head:
-            save_head(chosen.head, self.options.head)
+            chosen.head.save(self.options.head)
         self.lines.append(
             {
                 "method": "cross-validation",
                 "regularisation": settings,
                 "choices": [{**asdict(choice), "reading": str(choice.reading)} for choice in chosen.choices],
-                "balances": [asdict(choice) for choice in chosen.balances],
+                "balances": {balance: one.figures for balance, one in chosen.balances.items()},
             }
         )
 
@@ -233,7 +237,7 @@ class Experiment:
             log_loss(verdicts, self.truth),
             balance=trained.head.balance,
             regularisation=trained.head.provenance.regularisation,
-            held_out=trained.head.provenance.held_out,
+            held_out=trained.head.provenance.measured,
         )
         return trained
 
@@ -250,7 +254,7 @@ class Experiment:
 
     def end_to_end(self, head: VerdictHead) -> None:
         """The same through the function that users call, which reads the model anew."""
-        found = check_with_head(self.test, head, self.model, encoder=self.encoder, store=self.store)
+        found = check_with_head(self.test, head.with_models(self.model, self.encoder, self.store))
         self.add(
             "chosen head, end to end",
             [None if one.verdict is None else VERDICT_LABELS.index(one.verdict) for one in found],

@@ -25,10 +25,12 @@ def pairs(tmp_path):
 
 def test_validate_the_bundled_scorer(monkeypatch, capsys, tmp_path, pairs):
     page = tmp_path / "report.html"
-    code, out, err = run_command(monkeypatch, capsys, "metrics", "validate-entailment", pairs, "--html", page)
+    code, out, err = run_command(
+        monkeypatch, capsys, "metrics", "entailment", "evaluate", "bundled", pairs, "--html", page
+    )
     assert code == 0
     assert "bundled" in out
-    assert "constant" in out
+    assert "most frequent class" in out
     assert "Report written" in err
     assert "Entailment scorers" in page.read_text(encoding="utf-8")
 
@@ -38,65 +40,106 @@ def test_figures_and_long_names_stay_whole_on_any_screen(monkeypatch, capsys, tm
     folder.mkdir(parents=True)
     head = folder / "head.safetensors"
     code, _, _ = run_command(
-        monkeypatch, capsys, "metrics", "train-entailment", pairs, "-o", head, "--hold-out", 5, "--folds", 3
+        monkeypatch, capsys, "metrics", "entailment", "train", pairs, "-o", head, "--hold-out", 5, "--folds", 3
     )
     assert code == 0
-    validate = ("metrics", "validate-entailment", pairs, "-e", head, "-e", "bundled")
-    scorers = json.loads(run_command(monkeypatch, capsys, *validate, "--json")[1])["scorers"]
+    evaluate = ("metrics", "entailment", "evaluate", head, pairs, "--beside", "bundled")
+    scorers = json.loads(run_command(monkeypatch, capsys, *evaluate, "--json")[1])["scorers"]
     for width in (72, 90, 160):
         monkeypatch.setenv("COLUMNS", str(width))
-        code, out, _ = run_command(monkeypatch, capsys, *validate)
+        code, out, _ = run_command(monkeypatch, capsys, *evaluate)
         assert code == 0
         for scorer in scorers:
             assert scorer["scorer"] in "".join(line.strip() for line in out.splitlines())
-            low, high = scorer["two_class_interval"]
-            assert f"{scorer['two_class']['accuracy']['value']:.1%} ({low:.1%} to {high:.1%})" in out
-            low, high = scorer["two_class_auroc_interval"]
-            assert f"{scorer['two_class_auroc']:.3f} ({low:.3f} to {high:.3f})" in out
-            assert f"{scorer['calibration_error']:.3f}" in out
-        for heading in ("accuracy", "constant", "balanced", "AUROC", "calibration", "macro-F1", "failed"):
+            for figure in (
+                scorer["two_class"]["accuracy"],
+                scorer["two_class"]["auroc"],
+                scorer["three_class"]["macro_f1"],
+            ):
+                low, high = figure["interval"]
+                assert f"{figure['value']:.3f} [{low:.3f}, {high:.3f}]" in out
+            assert f"{scorer['calibration']['expected_calibration_error']:.3f}" in out
+        for heading in ("accuracy", "most frequent", "balanced", "AUROC", "calibration", "macro-F1", "failed"):
             assert heading in out
 
 
 def test_train_then_validate_on_what_was_held_out(monkeypatch, capsys, tmp_path, pairs):
     head = tmp_path / "head.safetensors"
     code, out, _ = run_command(
-        monkeypatch, capsys, "metrics", "train-entailment", pairs, "-o", head, "--hold-out", 3, "--folds", 3, "--json"
+        monkeypatch,
+        capsys,
+        "metrics",
+        "entailment",
+        "train",
+        pairs,
+        "-o",
+        head,
+        "--hold-out",
+        3,
+        "--folds",
+        3,
+        "--json",
     )
     assert code == 0
     data = json.loads(out)
-    assert data["source"]["statements"] == 7
-    assert data["held_out"]["statements"] == 3
+    assert data["provenance"]["groups"] == 7
+    assert data["held_out"]["three_class"]["groups"] == 3
     assert data["choices"][0]["merit"] >= data["choices"][-1]["merit"]
     code, out, _ = run_command(
-        monkeypatch, capsys, "metrics", "validate-entailment", pairs, "-e", head, "-e", "bundled", "--json"
+        monkeypatch, capsys, "metrics", "entailment", "evaluate", head, pairs, "--beside", "bundled", "--json"
     )
     assert code == 0
     found = json.loads(out)
     assert found["left_out"] == 21
-    assert [one["statements"] for one in found["scorers"]] == [3, 3]
+    assert [one["three_class"]["groups"] for one in found["scorers"]] == [3, 3]
     assert found["scorers"][0]["two_class"] == data["held_out"]["two_class"]
     code, _, err = run_command(
-        monkeypatch, capsys, "metrics", "validate-entailment", pairs, "-e", head, "--include-trained", "--limit", 2
+        monkeypatch, capsys, "metrics", "entailment", "evaluate", head, pairs, "--include-trained", "--limit", 2
     )
     assert code == 0
     assert "left out" not in err
 
 
+def test_each_pair_gets_its_probabilities(monkeypatch, capsys, tmp_path):
+    items, rows = tmp_path / "pairs.csv", tmp_path / "rows.jsonl"
+    items.write_text("premise,statement\nGlaciers lose ice.,Glaciers lose ice.\n", encoding="utf-8")
+    command = ("metrics", "entailment", "apply", "bundled", items)
+    code, out, _ = run_command(monkeypatch, capsys, *command, "--output", rows, "--json")
+    assert code == 0
+    [pair] = json.loads(out)["pairs"]
+    assert sum(pair["probabilities"].values()) == pytest.approx(1)
+    assert max(pair["probabilities"], key=pair["probabilities"].get) == "confirms"
+    assert json.loads(rows.read_text(encoding="utf-8")) == pair
+    assert "confirms" in run_command(monkeypatch, capsys, *command)[1]
+
+
+def test_earlier_names_work_and_tell_the_new_ones(monkeypatch, capsys, tmp_path, pairs):
+    old = ("metrics", "validate-entailment", pairs, "-e", "bundled", "--json")
+    new = ("metrics", "entailment", "evaluate", "bundled", pairs, "--json")
+    code, out, err = run_command(monkeypatch, capsys, *old)
+    assert code == 0
+    assert "metrics entailment evaluate" in err
+    assert json.loads(out) == json.loads(run_command(monkeypatch, capsys, *new)[1])
+    old = ("metrics", "train-entailment", pairs, "-o", tmp_path / "head.safetensors", "--hold-out", 10)
+    code, _, err = run_command(monkeypatch, capsys, *old)
+    assert code == 2
+    assert "metrics entailment train" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("validate-entailment", "missing.jsonl"), "missing.jsonl"),
-        (("validate-entailment", "PAIRS", "-e", "nonsense"), "names no entailment scorer"),
-        (("train-entailment", "PAIRS", "-o", "no/where/head"), "no place for a file"),
-        (("train-entailment", "PAIRS", "-o", "head.safetensors", "--hold-out", 10), "cannot be held out"),
+        (("evaluate", "bundled", "missing.jsonl"), "missing.jsonl"),
+        (("evaluate", "nonsense", "PAIRS"), "names no entailment scorer"),
+        (("train", "PAIRS", "-o", "no/where/head"), "does not exist"),
+        (("train", "PAIRS", "-o", "head.safetensors", "--hold-out", 10), "cannot be held out"),
     ],
     ids=["file", "scorer", "place", "hold-out"],
 )
 def test_bad_input_is_one_sentence(monkeypatch, capsys, tmp_path, pairs, arguments, message):
     monkeypatch.chdir(tmp_path)
     filled = [pairs if one == "PAIRS" else one for one in arguments]
-    code, _, err = run_command(monkeypatch, capsys, "metrics", *filled)
+    code, _, err = run_command(monkeypatch, capsys, "metrics", "entailment", *filled)
     assert code == 2
     assert message in err
     assert "Traceback" not in err

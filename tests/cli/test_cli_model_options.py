@@ -48,7 +48,7 @@ def files(tmp_path, monkeypatch):
         ("masker", "apply", "{}/statements.jsonl", "-o", "{}/masked.jsonl", "--masker", "prompted:openai:m"),
         ("masker", "apply", "{}/statements.jsonl", "-o", "{}/masked.jsonl", "--masker", "prompted", "-m", "openai:m"),
         ("masker", "measure", "{}/cloze.jsonl", "--masker", "prompted:openai:m"),
-        ("metrics", "validate-entailment", "{}/pairs.jsonl", "-e", "supports:openai:m"),
+        ("metrics", "entailment", "evaluate", "supports:openai:m", "{}/pairs.jsonl"),
         ("generate", "screen", "{}/questions.jsonl", "--entailment", "prompted:openai:m"),
     ],
     ids=["validator", "masker", "masker with a model", "measure", "entailment", "screen"],

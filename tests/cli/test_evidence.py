@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from climassay.factcheck.verdict_head import load_head
+from climassay.factcheck.verdict_head import VerdictHead
 from command_line import run_command
 from planted_evidence import evidence_claims
 from tiny_models import save_tiny
@@ -102,13 +102,16 @@ def test_head_is_trained_scored_on_held_out_claims_and_used(climassay, file, hea
     code, out, err = train(climassay, file, head, "--hold-out", 6, "--json")
     assert code == 0, err
     data = json.loads(out)
-    assert data["provenance"]["claims"] == CLAIMS - 6
-    assert data["scores"]["n"] == 6
+    assert data["provenance"]["groups"] == CLAIMS - 6
+    assert data["held_out"]["n"] == 6
     assert data["choices"][0]["log_loss"] <= data["choices"][-1]["log_loss"]
-    assert load_head(head).provenance.claims == CLAIMS - 6
+    assert VerdictHead.load(head).provenance.groups == CLAIMS - 6
     used = json.loads(climassay("factcheck-evidence", file, "--head", head, "--json")[1])
     assert (used["claims"], used["left_out"]) == (6, CLAIMS - 6)
-    assert used["scores"]["accuracy"] == data["scores"]["accuracy"]
+    assert used["scores"]["accuracy"]["value"] == data["held_out"]["accuracy"]["value"]
+    scored = json.loads(climassay("factcheck-head", "evaluate", head, file, "--json")[1])
+    assert scored["scores"] == data["held_out"]
+    assert scored["predictions"] == used["predictions"]
     everything = json.loads(climassay("factcheck-evidence", file, "--head", head, "--include-trained", "--json")[1])
     assert everything["claims"] == CLAIMS
     # It brings the number format that it was trained on.
@@ -122,6 +125,25 @@ def test_training_on_the_screen(climassay, file, tmp_path):
     assert "contrast of layer 2" in out
     assert "macro-F1" in out
     assert f"Trained on {CLAIMS} claims" in err
+
+
+def test_a_head_gives_verdicts_on_claims_without_labels(climassay, file, head, tmp_path):
+    if not head.exists():
+        assert train(climassay, file, head, "--hold-out", 6)[0] == 0
+    items, rows = tmp_path / "plain.csv", tmp_path / "rows.jsonl"
+    items.write_text("claim,evidence_1\nIce melts.,Warm ice melts.\nIce stays.,\n", encoding="utf-8")
+    code, out, err = climassay("factcheck-head", "apply", head, items, "-o", rows, "--json")
+    assert code == 0, err
+    data = json.loads(out)
+    assert [json.loads(line) for line in rows.read_text().splitlines()] == data["predictions"]
+    assert data["predictions"][1]["verdict"] == "NOT_ENOUGH_INFO"
+    assert "Ice melts." in climassay("factcheck-head", "apply", head, items)[1]
+    code, out, _ = climassay("factcheck-head", "evaluate", head, file)
+    assert code == 0
+    assert "macro-F1" in out
+    code, _, err = climassay("factcheck-head", "evaluate", head, items)
+    assert code == 2
+    assert "no published verdicts" in err
 
 
 def test_head_trained_on_everything_has_nothing_to_be_scored_on(climassay, file, tmp_path):

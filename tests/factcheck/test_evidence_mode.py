@@ -17,9 +17,7 @@ from climassay.factcheck.evidence_mode import (
     sample_claims,
 )
 from climassay.factcheck.scales import CLIMATE_FEVER, SCIENCE_FEEDBACK
-from climassay.factcheck.verdict_head import VERDICT_LABELS
-from climassay.factcheck.verdict_head_fitting import rule_verdict
-from climassay.factcheck.verdict_head_training import train_head
+from climassay.factcheck.verdict_head import VERDICT_LABELS, rule_verdict, train_head
 from climassay.factcheck.verdict_reading import EVIDENCE_LABELS, Reading
 from climassay.models.calibration import PLACEHOLDERS
 from climassay.models.contract import OptionScores
@@ -248,7 +246,7 @@ def test_verdicts_of_a_head():
     readings = [Reading("contrast", (TELLING_LAYER,), "none")]
     head = train_head(table, table.rows[:30], EvidenceModel(), readings=readings, regularisations=(3.0,)).head
     broken = EvidenceClaim("X.", (Evidence("unreadable"),))
-    found = check_with_head([*table.rows[30:], broken], head, EvidenceModel())
+    found = check_with_head([*table.rows[30:], broken], head)
     assert found[-1].verdict is None
     assert found[-1].error is not None
     right = [one.verdict == one.claim.label for one in found[:-1]]

@@ -13,16 +13,14 @@ from hypothesis import strategies as st
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.verdict_head import (
     VERDICT_LABELS,
-    balanced,
-    load_head,
+    VerdictHead,
+    default_readings,
     rule_probabilities,
-    save_head,
+    rule_verdict,
+    train_head,
 )
-from climassay.factcheck.verdict_head_fitting import fit_evidence, log_loss, rule_verdict
-from climassay.factcheck.verdict_head_training import default_readings, train_head
 from climassay.factcheck.verdict_reading import EVIDENCE_LABELS, Reading, word_features
 from climassay.learning import ActivationStore
-from climassay.learning.splits import group_folds, hold_out, near_duplicate_groups
 from planted_evidence import TELLING_LAYER, EvidenceModel, WordEncoder, evidence_claims
 
 PROBABILITIES = st.lists(
@@ -78,13 +76,6 @@ def test_further_passage_never_makes_information_scarcer(rows, lack):
     assert rule_probabilities(more)[3] <= rule_probabilities(rows)[3] + 1e-12
 
 
-def test_balance_divides_by_the_class_shares():
-    plain, shares = np.array([0.6, 0.1, 0.2, 0.1]), np.array([0.6, 0.1, 0.1, 0.2])
-    assert balanced(plain, shares, 0.0) == pytest.approx(plain)
-    # Quotients 1, 1, 2 and 1/2.
-    assert balanced(plain, shares, 1.0) == pytest.approx(np.array([1, 1, 2, 0.5]) / 4.5)
-
-
 # ---------------------------------------------------------------------------------------------------------- words
 
 
@@ -103,7 +94,7 @@ def test_planted_direction_is_found_in_its_layer():
     assert best.reading.layers == (TELLING_LAYER,)
     assert best.reading.states == "contrast"
     assert best.accuracy > 0.95
-    assert found.head.provenance.held_out["macro_f1"] > 0.9
+    assert found.head.provenance.measured["macro_f1"] > 0.9
     other = min(choice.log_loss for choice in found.choices if choice.reading.layers != (TELLING_LAYER,))
     assert other > 3 * best.log_loss
 
@@ -112,12 +103,12 @@ def test_labels_that_no_state_knows_are_not_learned():
     table = evidence_claims(scrambled=True)
     found = train_head(table, table.rows, EvidenceModel(), readings=READINGS[:3], regularisations=(0.1, 1.0))
     assert found.choices[0].log_loss > np.log(3) - 0.05
-    assert found.head.provenance.held_out["macro_f1"] < 0.45
+    assert found.head.provenance.measured["macro_f1"] < 0.45
 
 
 def test_head_judges_new_claims_with_any_number_of_passages():
-    model, head = EvidenceModel(), trained().head
-    says = {word: f"Buoy 77 says it {word}" for word in ("refutes", "supports", "neither")}
+    head = trained().head
+    says = {word: f"Buoy 75 says it {word}" for word in ("refutes", "supports", "neither")}
     claims = [
         ("New claim.", []),
         ("New claim.", [says["supports"]]),
@@ -125,22 +116,28 @@ def test_head_judges_new_claims_with_any_number_of_passages():
         ("New claim.", [says["supports"], says["refutes"], *[says["neither"]] * 6]),
         ("New claim.", [says["neither"]] * 3),
     ]
-    found = head.predict(model, claims)
-    verdicts = [head.labels[int(np.argmax(row))] for row in found]
+    found = head.predict_proba(claims)
+    verdicts = head.predict(claims)
     assert verdicts == ["NOT_ENOUGH_INFO", "SUPPORTS", "REFUTES", "DISPUTED", "NOT_ENOUGH_INFO"]
     assert all(sum(row) == pytest.approx(1) for row in found)
-    assert [len(rows) for rows in head.predict_evidence(model, claims)] == [0, 1, 2, 8, 3]
+    assert [len(rows) for rows in head.predict_evidence(claims)] == [0, 1, 2, 8, 3]
+
+
+def test_a_head_is_scored_on_claims_with_a_verdict():
+    rows = evidence_claims(20, seed=5).rows
+    figures = trained().head.score([*rows, dataclasses.replace(rows[0], label=None)])
+    assert (figures.n, figures.groups, figures.failed) == (20, 20, 0)
+    assert figures.accuracy.value > 0.9 > figures.constant.value
 
 
 def test_passages_judged_one_by_one():
-    model, head = EvidenceModel(), trained().head
-    [rows] = head.predict_evidence(model, [("New claim.", ["It refutes", "It supports", "It is neither"])])
+    [rows] = trained().head.predict_evidence([("New claim.", ["It refutes", "It supports", "It is neither"])])
     assert [EVIDENCE_LABELS[int(np.argmax(row))] for row in rows] == list(EVIDENCE_LABELS)
 
 
 def test_passage_that_cannot_be_read_fails_its_claim_alone():
     claims = [("A.", ["It supports"]), ("B.", ["It supports", "unreadable"]), ("C.", ["It refutes"])]
-    found = trained().head.predict(EvidenceModel(), claims)
+    found = trained().head.predict_proba(claims)
     assert [row is None for row in found] == [False, True, False]
     assert [int(np.argmax(row)) for row in (found[0], found[2])] == [2, 0]
 
@@ -157,9 +154,9 @@ def test_training_claims_that_cannot_be_used_are_left_out_and_counted():
     )
     found = train_head(table, rows, EvidenceModel(), readings=READINGS[1:2], regularisations=(0.3,))
     assert found.left_out == 3
-    assert found.head.provenance.claims == 27
-    assert not found.head.knows(first.text)
-    assert found.head.knows(rest[0].text)
+    assert found.head.provenance.groups == 27
+    assert not found.head.provenance.knows(first.text)
+    assert found.head.provenance.knows(rest[0].text)
 
 
 def test_states_are_read_once(tmp_path):
@@ -174,7 +171,7 @@ def test_head_without_a_model_reads_words_and_vectors():
     found = train_head(table, table.rows, None, encoder=encoder, regularisations=(1.0,))
     assert found.head.provenance.model == ""
     assert found.head.provenance.encoder == encoder.name
-    [row] = found.head.predict(None, [("A claim.", ["It supports"])], encoder=encoder)
+    [row] = found.head.predict_proba([("A claim.", ["It supports"])])
     assert sum(row) == pytest.approx(1)
 
 
@@ -212,72 +209,35 @@ def test_default_readings_lie_about_the_middle():
     assert {reading.encoder for reading in default_readings(2, False)} == {"none"}
 
 
-@given(st.floats(1e-3, 1e3), st.floats(-100, 100))
-def test_units_of_a_feature_do_not_matter(scale, shift):
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 3, 60)
-    states, words = rng.normal(size=(60, 5)) + labels[:, None], rng.normal(size=(60, 2))
-    plain = fit_evidence([states, words], labels, 1.0).probabilities(np.hstack([states, words]))
-    changed = words * scale + shift
-    other = fit_evidence([states, changed], labels, 1.0).probabilities(np.hstack([states, changed]))
-    assert other == pytest.approx(plain, abs=1e-6)
-
-
-def test_label_that_training_lacks_stays_improbable_and_finite():
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(20, 3))
-    for labels in (np.ones(20, dtype=int), rng.integers(0, 2, 20)):
-        fitted = fit_evidence([features], labels, 1.0)
-        assert np.isfinite([*fitted.weights.ravel(), *fitted.bias]).all()
-        assert fitted.probabilities(features)[:, 2].max() < 1e-6
-        assert log_loss(fitted.probabilities(features), labels) < 1
-
-
-# --------------------------------------------------------------------------------------------------- like claims
-
-
-def test_like_claims_are_one_group_even_through_a_third():
-    groups = near_duplicate_groups(
-        ["a b c d", "Ice melts.", "ice melts", "c d e f", "b c d e"], WordEncoder(), similar=0.74
-    )
-    assert groups[1] == groups[2]
-    assert groups[0] == groups[3] == groups[4]
-    assert len(set(groups.tolist())) == 2
-
-
-@given(st.lists(st.integers(0, 12), min_size=3, max_size=40), st.integers(0, 1000))
-def test_split_and_folds_never_cut_a_group(labels, seed):
-    groups = np.unique(labels, return_inverse=True)[1]
-    wanted = len(groups) // 3
-    train, test = hold_out(groups, wanted, seed=seed)
-    assert sorted([*train, *test]) == list(range(len(groups)))
-    assert len(test) <= wanted
-    assert not set(groups[train]) & set(groups[test])
-    if len(set(labels)) > 1:
-        folds = group_folds(groups, 5, seed=seed)
-        assert all(len(set(folds[groups == group])) == 1 for group in set(groups))
-        assert len(set(folds)) == min(5, len(set(labels)))
-
-
-def test_split_that_leaves_nothing_is_refused():
-    with pytest.raises(InputError):
-        hold_out(np.arange(3), 3)
-    with pytest.raises(InputError):
-        group_folds(np.zeros(4, dtype=int), 5)
-
-
 # ---------------------------------------------------------------------------------------------------------- files
 
 
 def test_saved_head_is_the_same(tmp_path):
     head, file = trained().head, tmp_path / "head.safetensors"
-    save_head(head, file)
-    again = load_head(file)
+    head.save(file)
+    again = VerdictHead.load(file)
     assert again.provenance == head.provenance
     assert again.reading == head.reading
     claims = [("New claim.", ["It supports", "It is neither"])]
-    assert again.predict(EvidenceModel(), claims) == head.predict(EvidenceModel(), claims)
+    assert again.with_models(EvidenceModel()).predict_proba(claims) == head.predict_proba(claims)
     assert [path.name for path in tmp_path.iterdir()] == ["head.safetensors"]
+
+
+def test_a_file_of_the_first_version_reads_as_it_did():
+    head = VerdictHead.load(Path(__file__).parents[1] / "data" / "verdict_head_v1.safetensors")
+    source = head.provenance
+    assert (source.groups, source.items, source.data, source.regularisation) == (24, 72, "planted", 0.3)
+    assert source.measured["macro_f1"] == pytest.approx(0.6286549707602339)
+    assert source.knows(evidence_claims(24, each=3).rows[0].text)
+    claims = [
+        ("Sea level did not rise by 20 cm.", ["Sea level rose by 20 cm.", "It never rains."]),
+        ("Ice melts.", ["Warm ice melts."]),
+    ]
+    before = [
+        (0.5417674961730182, 0.027778910786274855, 0.40193689075080385, 0.028516702289903165),
+        (0.26284696680539177, 7.018219363216323e-07, 0.22385895988367596, 0.513293371488996),
+    ]
+    assert np.array(head.predict_proba(claims)) == pytest.approx(np.array(before), abs=1e-12)
 
 
 def rewritten(file, **facts):
@@ -293,7 +253,7 @@ def rewritten(file, **facts):
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"version": 2}, "newer"),
+        ({"version": 3}, "newer"),
         ({"format": "climassay-probe"}, "no verdict head"),
         ({"labels": ["YES", "NO"]}, "damaged"),
         ({"balance": 7}, "damaged"),
@@ -303,38 +263,38 @@ def rewritten(file, **facts):
 )
 def test_files_that_are_not_heads_are_refused(tmp_path, facts, message):
     file = tmp_path / "head.safetensors"
-    save_head(trained().head, file)
+    trained().head.save(file)
     rewritten(file, **facts)
     with pytest.raises(InputError, match=message):
-        load_head(file)
+        VerdictHead.load(file)
 
 
 def test_missing_cut_and_unwritable_files(tmp_path):
     file = tmp_path / "head.safetensors"
     with pytest.raises(InputError, match="no verdict head"):
-        load_head(file)
-    save_head(trained().head, file)
+        VerdictHead.load(file)
+    trained().head.save(file)
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(InputError, match="damaged"):
-        load_head(file)
+        VerdictHead.load(file)
     with pytest.raises(InputError, match="cannot be written"):
-        save_head(trained().head, Path(__file__) / "head.safetensors")
+        trained().head.save(Path(__file__) / "head.safetensors")
 
 
 def test_another_model_is_refused():
     claims = [("A.", ["It supports"])]
     with pytest.raises(InputError, match="trained on the model local:evidence"):
-        trained().head.predict(EvidenceModel(fingerprint="99" * 32), claims)
-    with pytest.raises(InputError, match="needs the model"):
-        trained().head.predict(None, claims)
+        trained().head.with_models(EvidenceModel(fingerprint="99" * 32))
+    with pytest.raises(InputError, match="Hidden states"):
+        trained().head.with_models().predict(claims)
 
 
 def test_model_whose_states_are_hidden_is_refused():
     class Closed:
         name, fingerprint = "openai:closed", EvidenceModel().fingerprint
 
-    with pytest.raises(InputError, match="hidden states"):
-        trained().head.predict(Closed(), [("A.", ["It supports"])])
+    with pytest.raises(InputError, match="Hidden states"):
+        trained().head.with_models(Closed()).predict([("A.", ["It supports"])])
 
 
 def test_another_encoder_is_refused():
@@ -346,11 +306,11 @@ def test_another_encoder_is_refused():
     other = WordEncoder()
     other.fingerprint = "00" * 32
     with pytest.raises(InputError, match="trained on the encoder"):
-        found.head.predict(EvidenceModel(), [("A.", ["It supports"])], encoder=other)
+        found.head.with_models(EvidenceModel(), other)
 
 
 def test_another_template_is_refused():
     head = trained().head
     changed = dataclasses.replace(head, provenance=dataclasses.replace(head.provenance, template_sha256="0" * 64))
     with pytest.raises(InputError, match="another text of the prompt"):
-        changed.predict(EvidenceModel(), [("A.", ["It supports"])])
+        changed.predict([("A.", ["It supports"])])

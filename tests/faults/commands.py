@@ -21,7 +21,7 @@ def walk() -> Iterator[tuple[str, Any]]:
         if hasattr(command, "commands"):
             for name, part in command.commands.items():
                 yield from below(part, (*path, name))
-        else:
+        elif not command.hidden:
             yield " ".join(path), command
 
     yield from below(typer.main.get_command(app), ())
@@ -36,6 +36,8 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "factcheck-run": ((BAD, "--plain", *SERVER), ("{claims}", "--config", BAD)),
     "factcheck-evidence": ((BAD, *SERVER), ("{claims}", "--head", BAD, *SERVER)),
     "factcheck-head train": ((BAD, "--output", "{out}", *SERVER),),
+    "factcheck-head evaluate": ((BAD, "{claims}", *SERVER),),
+    "factcheck-head apply": ((BAD, "{claims}", *SERVER),),
     "annotate import": (("silver", BAD, "--format", "jsonl"), ("silver", BAD, "--format", "label-studio")),
     "corpus add": (("books", BAD),),
     "corpus evaluate": (("books", BAD),),
@@ -64,8 +66,9 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "judge ablate": ((BAD, "{items}", *SERVER),),
     "metrics score": ((BAD, "--metric", "bleu"),),
     "metrics calibrate-window": ((BAD,),),
-    "metrics validate-entailment": ((BAD,), ("{claims}", "--entailment", BAD)),
-    "metrics train-entailment": ((BAD, "--output", "{out}"),),
+    "metrics entailment train": ((BAD, "--output", "{out}"),),
+    "metrics entailment evaluate": (("bundled", BAD), (BAD, "{claims}")),
+    "metrics entailment apply": (("bundled", BAD), (BAD, "{claims}")),
     "masker train": ((BAD, "--output", "{out}"), ("{cloze}", "--glossary", BAD, "--output", "{out}")),
     "masker measure": ((BAD,), ("{cloze}", "--masker", BAD)),
     "masker apply": ((BAD, "--output", "{out}"),),
@@ -162,7 +165,7 @@ KILLED: Mapping[str, str] = {
     "masker train": _HERE + "writer_leaves_no_half_file",
     "masker apply": _HERE + "writer_leaves_no_half_file",
     "masker measure": _HERE + "writer_leaves_no_half_file",
-    "metrics train-entailment": _HERE + "writer_leaves_no_half_file",
+    "metrics entailment train": _HERE + "writer_leaves_no_half_file",
     "publish": _HERE + "publication_is_finished_by_the_next",
     "annotate retrain": _HERE + "writer_leaves_no_half_file",
     "serve": "tests/faults/test_killed_server.py::test_a_killed_server_ends_all_of_its_work_when_it_is_started_again",
@@ -203,7 +206,10 @@ SHORT = (
     "judge compare",
     "metrics score",
     "metrics calibrate-window",
-    "metrics validate-entailment",
+    "metrics entailment evaluate",
+    "metrics entailment apply",
+    "factcheck-head evaluate",
+    "factcheck-head apply",
     "prompts list",
     "prompts show",
     "prompts export",

@@ -126,8 +126,8 @@ COMMANDS = {
         before="confidence topics {given}/observed.jsonl --topics 6 --place-untagged --words-only "
         "-o {given}/topics.json --json",
     ),
-    "metrics train-entailment": LongCommand(
-        "metrics train-entailment {given}/pairs.jsonl -o {out}/head.safetensors --hold-out 3 --folds 3 --json"
+    "metrics entailment train": LongCommand(
+        "metrics entailment train {given}/pairs.jsonl -o {out}/head.safetensors --hold-out 3 --folds 3 --json"
     ),
     "publish": LongCommand("publish {given}/sample.jsonl --name x -o {out}/published -w {w} --json"),
     "annotate retrain": LongCommand("annotate retrain silver --folds 2 --json -w {w}"),

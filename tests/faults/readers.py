@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def _called(place: str, *arguments: Any) -> Callable[[Path], object]:
 
     def read(path: Path) -> object:
         module, _, name = place.partition(":")
-        found = getattr(importlib.import_module(f"climassay.{module}"), name)(path, *arguments)
+        found = attrgetter(name)(importlib.import_module(f"climassay.{module}"))(path, *arguments)
         return list(found) if hasattr(found, "__next__") else found
 
     return read
@@ -195,7 +196,7 @@ def _trained() -> list[Reader]:
     return [
         Reader("probe", "p.safetensors", kind, samples.probe, _called("judging.probe:load_probe")),
         Reader("validator", "v.safetensors", kind, samples.validator_head, _called("generation.validation:load_head")),
-        Reader("entailment head", "h.safetensors", kind, head, _called("metrics.entailment_head:load_head")),
+        Reader("entailment head", "h.safetensors", kind, head, _called("metrics.entailment_head:EntailmentHead.load")),
         Reader("tagger", "t.safetensors", kind, tagger, _called("confidence.tagging.tagger:load_tagger")),
     ]
 

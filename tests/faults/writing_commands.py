@@ -76,6 +76,13 @@ WRITES: dict[str, WritingCommand] = {
     **_options(
         "factcheck-head train", f"{{given}}/evidence.jsonl --encoder none {_TRAINED.replace('1', '2', 1)}", "--output"
     ),
+    **_options(
+        "factcheck-head apply",
+        "{given}/head.safetensors {given}/evidence.jsonl --model {model} -w {w}",
+        "--output",
+        before="factcheck-head train {given}/evidence.jsonl --encoder none --layer 2 --model {model} -w {w}"
+        " -o {given}/head.safetensors",
+    ),
     **_options("annotate export", "silver -w {w} --format jsonl", "--output"),
     "annotate export folder --output": WritingCommand(
         f"annotate export silver -w {{w}} --format label-studio --output {TARGET}", folder=True
@@ -134,8 +141,9 @@ WRITES: dict[str, WritingCommand] = {
     ),
     **_options("metrics score", "{given}/answers.jsonl --metric bleu_char", "--csv", "--output"),
     **_options("metrics calibrate-window", "", "--csv", "--html"),
-    **_options("metrics validate-entailment", "{given}/pairs.jsonl", "--html"),
-    **_options("metrics train-entailment", "{given}/pairs.jsonl --hold-out 3 --folds 3", "--output"),
+    **_options("metrics entailment evaluate", "bundled {given}/pairs.jsonl", "--html"),
+    **_options("metrics entailment apply", "bundled {given}/pairs.jsonl", "--output"),
+    **_options("metrics entailment train", "{given}/pairs.jsonl --hold-out 3 --folds 3", "--output"),
     **_options("masker train", "{given}/cloze.jsonl --no-vectors", "--output"),
     **_options("masker apply", "{given}/unmasked.jsonl", "--output"),
     "prompts export folder": WritingCommand(f"prompts export {TARGET}", folder=True),

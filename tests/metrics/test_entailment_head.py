@@ -4,23 +4,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
 from climassay.metrics.entailment import RelationScorer
 from climassay.metrics.entailment_features import NAMES, pair_features, resolved
-from climassay.metrics.entailment_head import BUNDLED_HEAD, HeadEntailment, load_head, save_head
-from climassay.metrics.entailment_head_training import (
-    auroc,
+from climassay.metrics.entailment_head import (
+    BUNDLED_HEAD,
+    EntailmentHead,
+    HeadEntailment,
     split_pairs,
-    supporting,
     train_entailment,
     turned_pairs,
 )
 from climassay.metrics.entailment_loading import bundled_entailment, load_entailment
-from climassay.metrics.entailment_pairs import LabelledPair, PairTable
+from climassay.metrics.entailment_pairs import LabelledPair, PairTable, supporting
 from climassay.metrics.factual_accuracy import PromptedSupport
 
 THINGS = ("ice", "snow", "rain", "wind", "heat", "salt", "dust", "soil", "rock", "sand", "moss", "reef")
@@ -71,19 +69,23 @@ def test_a_head_learns_what_can_be_learned_and_says_how_it_did_on_others(trained
     assert [int(np.argmax(one)) for one in relations] == [0, 1, 2]
     assert scorer.score(pairs) == [one.confirms for one in relations]
     assert scorer.relations([]) == []
-    source = trained.head.source
-    assert source.cross_validated["two_class_auroc"] > 0.9
-    assert source.pairs == 36
-    assert source.statements == 12 == len(source.trained_on)
+    head, source = scorer.head, trained.head.provenance
+    assert head.predict(pairs) == ["confirms", "contradicts", "leaves open"]
+    assert source.measured["two_class_auroc"] > 0.9
+    assert source.items == 36
+    assert source.groups == 12 == len(source.trained_on)
     assert trained.choices[0].merit == max(choice.merit for choice in trained.choices)
-    assert trained.head.knows(lesson().pairs[0].statement)
+    assert source.knows(lesson().pairs[0].statement)
+    figures = head.score(lesson().pairs)
+    assert (figures.n, figures.groups) == (36, 12)
+    assert figures.accuracy.value > 0.9 > figures.constant.value
 
 
 def test_the_same_seed_gives_the_same_head(trained):
     table = lesson()
     again = train_entailment(table, table.pairs, WordEncoder(), folds=3)
-    assert np.array_equal(again.head.weights, trained.head.weights)
-    assert again.head.source == trained.head.source
+    assert np.array_equal(again.head.model.weights, trained.head.model.weights)
+    assert again.head.provenance == trained.head.provenance
 
 
 def test_probabilities_of_relations_are_as_frequent_as_the_relations(trained):
@@ -94,10 +96,10 @@ def test_probabilities_of_relations_are_as_frequent_as_the_relations(trained):
 
 def test_saved_and_loaded_without_a_change(trained, tmp_path):
     file = tmp_path / "head.safetensors"
-    save_head(trained.head, file)
-    found = load_head(file)
-    assert np.array_equal(found.weights, trained.head.weights)
-    assert found.source == trained.head.source
+    trained.head.save(file)
+    found = EntailmentHead.load(file)
+    assert np.array_equal(found.model.weights, trained.head.model.weights)
+    assert found.provenance == trained.head.provenance
     assert [path.name for path in tmp_path.iterdir()] == ["head.safetensors"]
     scorer = load_entailment(str(file), encoder=WordEncoder())
     assert scorer.name == "head.safetensors"
@@ -107,26 +109,26 @@ def test_what_is_no_head_is_refused(trained, tmp_path):
     from safetensors.numpy import save_file
 
     with pytest.raises(InputError, match="no entailment head"):
-        load_head(tmp_path / "missing.safetensors")
+        EntailmentHead.load(tmp_path / "missing.safetensors")
     damaged = tmp_path / "damaged.safetensors"
     damaged.write_bytes(b"not a head")
     with pytest.raises(InputError, match="damaged"):
-        load_head(damaged)
+        EntailmentHead.load(damaged)
     other = tmp_path / "other.safetensors"
     save_file({"weights": np.zeros(3)}, other)
     with pytest.raises(InputError, match="no entailment head"):
-        load_head(other)
+        EntailmentHead.load(other)
     facts = {"format": "climassay-entailment-head", "version": 1, "features": ["cosine"], "relations": [], "source": {}}
     save_file(
         {"weights": np.zeros(3), "bias": np.zeros(3)}, other, {key: json.dumps(one) for key, one in facts.items()}
     )
     with pytest.raises(InputError, match="other features"):
-        load_head(other)
-    save_head(replace(trained.head, bias=np.array([np.nan, 0.0, 0.0])), other)
+        EntailmentHead.load(other)
+    replace(trained.head, model=replace(trained.head.model, bias=np.array([np.nan, 0.0, 0.0]))).save(other)
     with pytest.raises(InputError, match="not finite"):
-        load_head(other)
+        EntailmentHead.load(other)
     with pytest.raises(InputError, match="cannot be written"):
-        save_head(trained.head, Path(__file__) / "head.safetensors")
+        trained.head.save(Path(__file__) / "head.safetensors")
 
 
 def test_another_encoder_is_refused(trained):
@@ -180,18 +182,9 @@ def test_features_of_a_pair():
     assert features.vectors.shape == (2, 4 * 24)
     same = dict(zip(NAMES, features.named[1], strict=True))
     assert (same["cosine"], same["same words"], same["opposite direction"]) == (pytest.approx(1), 1, 0)
-    assert pair_features([], WordEncoder()).all.shape == (0, 4 * 24 + len(NAMES))
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=30))
-def test_auroc_is_the_share_of_pairs_in_order(rows):
-    scores, labels = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
-    high, low = scores[labels], scores[~labels]
-    expected = 0.5
-    if len(high) and len(low):
-        gaps = high[:, None] - low
-        expected = ((gaps > 0) + 0.5 * (gaps == 0)).mean()
-    assert auroc(scores, labels) == pytest.approx(expected)
+    none = pair_features([], WordEncoder())
+    assert [block.shape for block in none.blocks(vectors=True)] == [(0, 4 * 24), (0, len(NAMES))]
+    assert [block.shape for block in features.blocks(vectors=False, places=np.array([1]))] == [(1, len(NAMES))]
 
 
 def test_support_is_the_share_of_the_two_classes():
@@ -199,12 +192,19 @@ def test_support_is_the_share_of_the_two_classes():
 
 
 def test_the_bundled_head_is_small_and_says_where_it_comes_from():
-    head = load_head()
+    head = EntailmentHead.load()
     assert BUNDLED_HEAD.stat().st_size < 100_000
-    assert head.source.data == "climate_fever.jsonl"
-    assert (head.source.statements, head.source.pairs) == (813, 4140)
-    assert 0.65 < head.source.cross_validated["two_class_auroc"] < 0.8
-    assert head.source.cross_validated["turned_auroc"] > 0.95
+    source = head.provenance
+    assert source.data == "climate_fever.jsonl"
+    assert (source.groups, source.items, source.settings["turned"]) == (813, 4140, 2619)
+    assert 0.65 < source.measured["two_class_auroc"] < 0.8
+    assert source.measured["turned_auroc"] > 0.95
+
+
+def test_the_bundled_head_reads_as_it_did_when_its_file_was_written():
+    pairs = [("Glaciers lose ice.", "Glaciers gain ice."), (REFERENCE, "Warmer water takes up more space.")]
+    before = [[0.830875723, 0.127213567, 0.04191071], [0.694956734, 0.193364383, 0.111678883]]
+    assert EntailmentHead.load().predict_proba(pairs) == pytest.approx(np.array(before), abs=1e-8)
 
 
 REFERENCE = "Sea level rises because warmer water takes up more space and glaciers lose ice."

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from climassay.errors import InputError
-from climassay.metrics.entailment_pairs import LabelledPair, read_pairs, relation_counts
+from climassay.metrics.entailment_pairs import UNLABELLED, LabelledPair, read_pairs
 
 
 def test_climate_fevers_form(tmp_path):
@@ -24,13 +24,22 @@ def test_climate_fevers_form(tmp_path):
         LabelledPair("Fish swim.", "Seas rise.", 2),
     )
     assert table.skipped == 1
-    assert relation_counts(table.pairs) == {"confirms": 1, "contradicts": 1, "leaves open": 1}
 
 
 def test_pairs_as_rows(tmp_path):
     file = tmp_path / "pairs.csv"
     file.write_text("premise,statement,label\nA b.,C d.,Entailment\nA b.,E f.,neutral\n", encoding="utf-8")
     assert [pair.relation for pair in read_pairs(file).pairs] == [0, 2]
+
+
+def test_pairs_that_nobody_has_judged(tmp_path):
+    file = tmp_path / "pairs.csv"
+    file.write_text("premise,statement\nA b.,C d.\n,E f.\n", encoding="utf-8")
+    table = read_pairs(file, labelled=False)
+    assert table.pairs == (LabelledPair("A b.", "C d.", UNLABELLED),)
+    assert table.skipped == 1
+    with pytest.raises(InputError, match="and label"):
+        read_pairs(file)
 
 
 @pytest.mark.parametrize(

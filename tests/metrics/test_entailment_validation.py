@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
+from climassay.claim_identity import words_id
 from climassay.errors import InputError
 from climassay.metrics.entailment import Relations
-from climassay.metrics.entailment_head import HeadEntailment, load_head
-from climassay.metrics.entailment_pairs import LabelledPair
-from climassay.metrics.entailment_validation import sample_statements, unseen_pairs, validate_entailment
+from climassay.metrics.entailment_head import EntailmentHead, HeadEntailment, unseen_pairs
+from climassay.metrics.entailment_pairs import LabelledPair, sample_statements, validate_entailment
 
 PAIRS = [
     LabelledPair("a", "one", 0),
@@ -35,21 +37,21 @@ def test_figures_worked_by_hand():
         d=Relations(0.1, 0.1, 0.8), e=None, f=Relations(0.3, 0.1, 0.6),
     )  # fmt: skip
     found = validate_entailment(PAIRS, scorer, resamples=50)
-    assert (found.pairs, found.statements, found.failed) == (6, 3, 1)
+    two, three = found.two_class, found.three_class
+    assert (three.n, three.groups, three.failed) == (6, 3, 1)
     # Of a, b, c, e, f: a and c are right, e failed.
-    assert found.two_class.accuracy.value == pytest.approx(2 / 5)
-    assert found.two_class.accuracy.n == 5
-    assert found.two_class.baseline == ("SUPPORTS", pytest.approx(3 / 5))
-    assert found.two_class.missing == 1
+    assert (two.accuracy.value, two.n, two.failed) == (pytest.approx(2 / 5), 5, 1)
+    assert two.constant.value == pytest.approx(3 / 5)
     # a, c and d.
-    assert found.three_class.accuracy.value == pytest.approx(3 / 6)
+    assert three.accuracy.value == pytest.approx(3 / 6)
     # P(SUPPORTS): a .889, b .4 against c .125, f .75: three of four pairs in order.
-    assert found.two_class_auroc == pytest.approx(3 / 4)
+    assert two.auroc.value == pytest.approx(3 / 4)
     # P(confirms): a .8, b .2 against c .1, d .1, f .3: five of six.
     assert found.support_auroc == pytest.approx(5 / 6)
-    assert found.two_class_interval.low <= 0.4 <= found.two_class_interval.high
+    assert two.accuracy.interval.low <= 0.4 <= two.accuracy.interval.high
     # Confidence of a .889 right, b .6 wrong, c .875 right, f .75 wrong; bins of .1: .6, .75 and the pair above .8.
-    assert found.calibration_error == pytest.approx((0.6 + 0.75 + 2 * (1 - (0.8889 + 0.875) / 2)) / 4, abs=1e-3)
+    error = (0.6 + 0.75 + 2 * (1 - (0.8889 + 0.875) / 2)) / 4
+    assert found.calibration.expected_calibration_error == pytest.approx(error, abs=1e-3)
 
 
 def test_both_classes_are_needed():
@@ -73,14 +75,11 @@ def test_statements_are_sampled_whole():
 
 
 def test_pairs_a_head_was_trained_on_are_left_out():
-    scorer = HeadEntailment(load_head())
+    scorer = HeadEntailment(EntailmentHead.load())
     assert unseen_pairs(PAIRS, scorer) == tuple(PAIRS)
 
-    class Knowing:
-        def knows(self, statement):
-            return statement == PAIRS[0].statement
-
-    scorer.head = Knowing()
+    known = replace(scorer.head.provenance, trained_on=(words_id(PAIRS[0].statement),))
+    scorer.head = replace(scorer.head, provenance=known)
     assert [pair.statement for pair in unseen_pairs(PAIRS, scorer)] == ["two", "two", "three", "three"]
     with pytest.raises(InputError, match="every statement"):
         unseen_pairs(PAIRS[:2], scorer)

@@ -228,11 +228,11 @@ def test_an_adapter_is_numbers_and_nothing_else(config, generator, tmp_path, can
 
 def trained_readers():
     from climassay.confidence.tagging.tagger import load_tagger
-    from climassay.factcheck.verdict_head import load_head as load_verdict_head
+    from climassay.factcheck.verdict_head import VerdictHead
     from climassay.judging.probe import load_probe
-    from climassay.metrics.entailment_head import load_head
+    from climassay.metrics.entailment_head import EntailmentHead
 
-    return {"probe": load_probe, "entailment": load_head, "verdict": load_verdict_head, "tagger": load_tagger}
+    return {"probe": load_probe, "entailment": EntailmentHead.load, "verdict": VerdictHead.load, "tagger": load_tagger}
 
 
 def pickled_array(canary: Path) -> bytes:

@@ -1,195 +1,194 @@
-"""``climassay factcheck-head``: train verdict heads."""
+"""``climassay factcheck-head``: train, evaluate and apply verdict heads."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from climassay.cli.evidence import ClaimOption, FileArgument, TruthOption, evidence_scores
-from climassay.cli.judge_options import Bench, ModelSetup, numbers, opened
+from climassay.cli.evidence import (
+    ClaimOptions,
+    ClaimsArgument,
+    IncludeTrainedOption,
+    predicted,
+    prediction_data,
+    prediction_lines,
+    prediction_table,
+    tell_missing,
+)
+from climassay.cli.judge_options import ModelSetup, numbers, opened
+from climassay.cli.learning_options import (
+    EncoderOption,
+    FoldsOption,
+    HoldOutOption,
+    LayerOption,
+    OutputOption,
+    check_model_path,
+)
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import JsonOption, print_json, progress_bar, stderr_console, stdout_console
+from climassay.cli.output import JsonOption, print_json, progress_bar, stderr_console, stdout_console, write_text
 from climassay.errors import InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+app = typer.Typer(no_args_is_help=True, help="Train, evaluate and apply verdict heads on hidden states.")
 
-    from climassay.factcheck.evidence_mode import EvidenceClaim, EvidenceTable
-    from climassay.factcheck.scoring import VerdictScores
-    from climassay.factcheck.verdict_head_training import TrainedHead
-    from climassay.factcheck.verdict_reading import Reading
-
-app = typer.Typer(no_args_is_help=True, help="Train verdict heads on hidden states.")
-
+HeadArgument = Annotated[Path, typer.Argument(help="A head that climassay factcheck-head train made.")]
 _SHOWN = 5
 """Settings of a training that the screen shows."""
 
 
 @app.callback()
 def group() -> None:
-    """Train verdict heads on hidden states."""
+    """Train, evaluate and apply verdict heads on hidden states."""
 
 
 @app.command()
 @grouped
 def train(
-    file: FileArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The head's file, for example head.safetensors.")],
-    hold_out: Annotated[
-        int, typer.Option(min=0, help="Keep so many claims out of the training; whole groups of like claims.")
-    ] = 0,
-    layer: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Layer to read (-1: last), several side by side as 16,-1; repeat to have the best chosen by "
-            "cross-validation.  [default: three about the middle]"
-        ),
-    ] = None,
-    encoder: Annotated[str, typer.Option(help="Encoder for cosines of claim and passage, or none.")] = "local:minilm",
-    folds: Annotated[int, typer.Option(min=2, help="Of the cross-validation.")] = 5,
-    claim: ClaimOption = "claim",
-    truth: TruthOption = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Take a random sample of so many claims.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of sample, split, folds and resampling.")] = 0,
+    labels: ClaimsArgument,
+    output: OutputOption,
+    hold_out: HoldOutOption = 0,
+    layer: LayerOption = None,
+    encoder: EncoderOption = "local:minilm",
+    folds: FoldsOption = 5,
+    claims: ClaimOptions = ClaimOptions(),
     setup: ModelSetup = ModelSetup(),
     as_json: JsonOption = False,
 ) -> None:
-    """Train a head on claims whose passages are labelled, with its scores on claims it was not trained on."""
-    from climassay.factcheck.evidence_mode import read_evidence_claims, sample_claims
-    from climassay.factcheck.verdict_head import save_head
+    """Train a head on claims whose passages are labelled; without --layer, three about the middle are tried."""
+    from climassay.factcheck.verdict_head import REGULARISATIONS, default_readings, state_readings, train_head
+    from climassay.learning.features import FeatureModels
+    from climassay.learning.splits import hold_out as split_off
+    from climassay.learning.splits import near_duplicate_groups
+    from climassay.models.encoder import load_encoder
+    from climassay.reporting import Table, as_rich
 
-    _check_place(output)
-    table = read_evidence_claims(file, claim=claim, label=truth)
-    rows = sample_claims(table.rows, limit, seed)
-    config = {"file": str(file), "model": setup.model, "layers": layer, "hold_out": hold_out, "encoder": encoder}
+    check_model_path(output)
+    table, rows = claims.read(labels)
+    seed, config = claims.seed, {"file": str(labels), "model": setup.model, "layers": layer, "encoder": encoder}
     with (
         opened(setup, quiet=as_json) as bench,
-        bench.records.run(command="factcheck-head train", config=config, seeds={"seed": seed}) as run,
+        bench.records.run(
+            command="factcheck-head train", config={**config, "hold_out": hold_out}, seeds={"seed": seed}
+        ) as run,
     ):
-        trained, held_out = _train(bench, table, rows, hold_out, layer, encoder, folds, seed, as_json)
-        data = {"run": run.id, "head": str(output), **_training_data(trained)}
-        save_head(trained.head, output)
-        scores = _held_out_scores(bench, trained, held_out, seed)
-        if scores is not None:
-            from climassay.factcheck.scoring_tables import verdict_data
-
-            data["scores"] = verdict_data(scores)
+        model = FeatureModels(model=bench.model).need_model()
+        vectors = None if encoder == "none" else load_encoder(encoder)
+        split = split_off(near_duplicate_groups([row.text for row in rows], vectors), hold_out, seed=seed)
+        readings = default_readings(model.layers, vectors is not None)
+        if layer:
+            readings = state_readings([numbers(text, "--layer") for text in layer], vectors is not None)
+        lesson, held_out = ([rows[place] for place in part] for part in split)
+        with progress_bar(as_json) as progress:
+            reading = progress.add_task(f"Reading {setup.model}", total=sum(len(row.evidence) for row in lesson))
+            fitting = progress.add_task("Choosing a setting", total=len(readings) * len(REGULARISATIONS))
+            trained = train_head(
+                table,
+                lesson,
+                model,
+                encoder=vectors,
+                readings=readings,
+                folds=folds,
+                seed=seed,
+                store=bench.activations,
+                on_read=lambda count: progress.advance(reading, count),
+                on_fit=lambda: progress.advance(fitting),
+            )
+        head = trained.head
+        head.save(output)
+        scores = None
+        if any(row.label for row in held_out):
+            scores = head.score(held_out, seed=seed)
+        facts = head.provenance.facts()
+        del facts["trained_on"]
+        data = {
+            "run": run.id,
+            "model": str(output),
+            "reading": str(head.reading),
+            "balance": head.balance,
+            "choices": [{**asdict(choice), "reading": str(choice.reading)} for choice in trained.choices],
+            "balances": [{"balance": balance, **one.to_dict()} for balance, one in trained.balances.items()],
+            "left_out": trained.left_out,
+            "provenance": facts,
+            "held_out": None if scores is None else scores.to_dict(),
+        }
         run.save_results("head", [data])
     if as_json:
         print_json(data)
         return
-    _show_training(trained, scores, output)
-
-
-def _check_place(output: Path) -> None:
-    if output.is_dir():
-        raise InputError(f"{output} is a folder: give the head a file's name, for example {output}/head.safetensors.")
-    if not output.parent.is_dir():
-        raise InputError(f"The folder of {output} does not exist: make it first, or choose another place.")
-
-
-def _train(
-    bench: Bench,
-    table: "EvidenceTable",
-    rows: "Sequence[EvidenceClaim]",
-    hold_out: int,
-    layer: list[str] | None,
-    encoder: str,
-    folds: int,
-    seed: int,
-    quiet: bool,
-) -> "tuple[TrainedHead, list[EvidenceClaim]]":
-    from climassay.factcheck.verdict_head_training import REGULARISATIONS, default_readings, train_head
-    from climassay.learning import splits
-    from climassay.models import OpenWeights
-    from climassay.models.encoder import load_encoder
-
-    model = bench.model
-    if not isinstance(model, OpenWeights):
-        raise InputError(f"A verdict head reads hidden states: use a local: model, not {model.name}.")
-    vectors = None if encoder == "none" else load_encoder(encoder)
-    groups = splits.near_duplicate_groups([row.text for row in rows], vectors)
-    kept, held_out = splits.hold_out(groups, hold_out, seed=seed)
-    readings = default_readings(model.layers, vectors is not None)
-    if layer:
-        readings = _readings(layer, vectors is not None)
-    lesson = [rows[place] for place in kept]
-    with progress_bar(quiet) as progress:
-        passages = sum(len(row.evidence) for row in lesson)
-        reading = progress.add_task(f"Reading {bench.setup.model}", total=passages)
-        fitting = progress.add_task("Choosing a setting", total=len(readings) * len(REGULARISATIONS))
-        trained = train_head(
-            table,
-            lesson,
-            model,
-            encoder=vectors,
-            readings=readings,
-            folds=folds,
-            seed=seed,
-            store=bench.activations,
-            on_read=lambda count: progress.advance(reading, count),
-            on_fit=lambda: progress.advance(fitting),
-        )
-    return trained, [rows[place] for place in held_out]
-
-
-def _readings(layers: list[str], encoder: bool) -> "tuple[Reading, ...]":
-    from climassay.factcheck.verdict_head_training import STATE_USES
-    from climassay.factcheck.verdict_reading import Reading
-
-    chosen = [numbers(text, "--layer") for text in layers]
-    return tuple(Reading(use, some, "cosine" if encoder else "none") for use in STATE_USES for some in chosen)
-
-
-def _held_out_scores(
-    bench: Bench, trained: "TrainedHead", rows: "Sequence[EvidenceClaim]", seed: int
-) -> "VerdictScores | None":
-    from climassay.factcheck.evidence_mode import check_with_head
-    from climassay.factcheck.scales import CLIMATE_FEVER
-
-    if not rows:
-        return None
-    found = check_with_head(rows, trained.head, bench.model, store=bench.activations)
-    return evidence_scores(found, CLIMATE_FEVER, seed)
-
-
-def _training_data(trained: "TrainedHead") -> dict[str, Any]:
-    from dataclasses import asdict
-
-    source = asdict(trained.head.provenance)
-    source.pop("trained_on")
-    return {
-        "reading": str(trained.head.reading),
-        "balance": trained.head.balance,
-        "cross_validation": source.pop("held_out"),
-        "choices": [{**asdict(choice), "reading": str(choice.reading)} for choice in trained.choices],
-        "balances": [asdict(choice) for choice in trained.balances],
-        "left_out": trained.left_out,
-        "provenance": source,
-    }
-
-
-def _show_training(trained: "TrainedHead", scores: "VerdictScores | None", output: Path) -> None:
-    from climassay.factcheck.scoring_tables import verdict_tables
-    from climassay.reporting import Table, as_rich
-
-    console, source = stdout_console(), trained.head.provenance
-    rows = [
+    settings = [
         (str(choice.reading), f"{choice.regularisation:g}", f"{choice.log_loss:.4f}", f"{choice.accuracy:.1%}")
         for choice in trained.choices[:_SHOWN]
     ]
-    note = f"What passages do, on held-out claims; the best {len(rows)} of {len(trained.choices)} settings."
+    note = f"What passages do, on held-out claims; the best {len(settings)} of {len(trained.choices)} settings."
     columns = ("reading", "C", "log-loss", "accuracy")
-    console.print(as_rich(Table.of("Settings by cross-validation", columns, rows, note=note)))
-    verdicts = [(f"{one.balance:g}", f"{one.macro_f1:.3f}", f"{one.accuracy:.1%}") for one in trained.balances]
+    shown = [Table.of("Settings by cross-validation", columns, settings, note=note)]
+    verdicts = [
+        (f"{balance:g}", f"{one.macro_f1.value:.3f}", f"{one.accuracy.value:.1%}")
+        for balance, one in trained.balances.items()
+    ]
     note = "0: as frequent as in training; 1: all four equally frequent. The best macro-F1 is taken."
-    headings = ("balance", "macro-F1", "accuracy")
-    console.print(as_rich(Table.of("Verdicts by cross-validation", headings, verdicts, note=note)))
-    if scores is not None:
-        for shown in verdict_tables(scores, width=console.width):
-            console.print(as_rich(shown))
+    shown.append(Table.of("Verdicts by cross-validation", ("balance", "macro-F1", "accuracy"), verdicts, note=note))
+    for one in [*shown, *(() if scores is None else scores.tables())]:
+        stdout_console().print(as_rich(one))
     stderr_console().print(
-        f"Trained on {source.claims} claims with {source.passages} passages ({trained.left_out} left out). "
+        f"Trained on {facts['groups']} claims with {facts['items']} passages ({trained.left_out} left out). "
         f"Saved as {output}.",
         highlight=False,
     )
+
+
+@app.command()
+@grouped
+def evaluate(
+    head: HeadArgument,
+    labels: ClaimsArgument,
+    include_trained: IncludeTrainedOption = False,
+    claims: ClaimOptions = ClaimOptions(),
+    setup: ModelSetup = ModelSetup(),
+    as_json: JsonOption = False,
+) -> None:
+    """Score a head on claims with published verdicts that it was not trained on, beside the constant."""
+    from climassay.factcheck.verdict_head import VerdictHead, verdict_scores
+    from climassay.reporting import as_rich
+
+    trained = VerdictHead.load(head)
+    table, rows = claims.read(labels, None if include_trained else trained)
+    rows = tuple(row for row in rows if row.label)
+    if not rows:
+        raise InputError(f"{labels} has no published verdicts to score by: name their column with --truth.")
+    config = {"file": str(labels), "head": str(head), "limit": claims.limit}
+    run, found = predicted("factcheck-head evaluate", rows, trained, setup, config, claims.seed, as_json)
+    scores = verdict_scores(rows, [one.probabilities or None for one in found], seed=claims.seed)
+    if as_json:
+        print_json({**prediction_data(run, table, found), "scores": scores.to_dict()})
+        return
+    for one in scores.tables():
+        stdout_console().print(as_rich(one))
+    tell_missing(table, found)
+
+
+@app.command()
+@grouped
+def apply(
+    head: HeadArgument,
+    items: ClaimsArgument,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write every verdict as JSONL.")] = None,
+    claims: ClaimOptions = ClaimOptions(),
+    setup: ModelSetup = ModelSetup(),
+    as_json: JsonOption = False,
+) -> None:
+    """Give every claim the verdict of a head on its evidence."""
+    from climassay.factcheck.verdict_head import VERDICT_LABELS, VerdictHead
+    from climassay.reporting import as_rich
+
+    trained = VerdictHead.load(head)
+    table, rows = claims.read(items)
+    config = {"file": str(items), "head": str(head), "limit": claims.limit}
+    run, found = predicted("factcheck-head apply", rows, trained, setup, config, claims.seed, as_json)
+    if output:
+        write_text(output, prediction_lines(found))
+    if as_json:
+        print_json({**prediction_data(run, table, found), "labels": VERDICT_LABELS})
+        return
+    stdout_console().print(as_rich(prediction_table(found)))
+    tell_missing(table, found)

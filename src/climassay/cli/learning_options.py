@@ -1,8 +1,9 @@
 """Options and tables that every command shares which trains, measures or applies something learned from labels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -43,6 +44,18 @@ def check_model_path(path: Path) -> None:
         raise InputError(f"The folder of {path} does not exist: make it first, or choose another place.")
 
 
+def renamed(command: Callable[..., None], name: str) -> Callable[..., None]:
+    """A command for its earlier name, which tells the name that it has now."""
+    from climassay.cli.output import stderr_console
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        stderr_console().print(f"This command is called climassay {name} now.", highlight=False)
+        command(**given)
+
+    return run
+
+
 def comparison_table(tried: "Sequence[tuple[str, Evaluation]]", title: str = "Tried, on held-out items") -> "Table":
     """Evaluations side by side, one row each; the lowest log loss is marked as the best."""
     from climassay.reporting import Table
@@ -78,4 +91,5 @@ __all__ = [
     "SeedOption",
     "check_model_path",
     "comparison_table",
+    "renamed",
 ]

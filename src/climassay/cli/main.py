@@ -46,6 +46,7 @@ from climassay.cli import (
     validator,
     verdicts,
 )
+from climassay.cli.learning_options import renamed
 from climassay.cli.option_groups import WholeHelpGroup
 from climassay.errors import ClimassayError
 from climassay.secrecy import without_secrets
@@ -110,8 +111,11 @@ confidence.app.command("lint")(confidence_lint.lint)
 confidence.app.command("topics")(confidence_topics.topics)
 confidence.app.command("report")(confidence_topics.report)
 confidence.app.add_typer(confidence_tag.app, name="tag")
-metrics.app.command("validate-entailment")(metrics_entailment.validate)
-metrics.app.command("train-entailment")(metrics_entailment.train)
+metrics.app.add_typer(metrics_entailment.app, name="entailment", cls=WholeHelpGroup)
+metrics.app.command("validate-entailment", hidden=True)(
+    renamed(metrics_entailment.validate, "metrics entailment evaluate")
+)
+metrics.app.command("train-entailment", hidden=True)(renamed(metrics_entailment.train, "metrics entailment train"))
 for _commands in HEADINGS.values():
     for _name, _command in _commands.items():
         if isinstance(_command, typer.Typer):

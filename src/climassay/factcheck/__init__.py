@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         Transcript,
         Verdict,
     )
-    from climassay.factcheck.verdict_head import VerdictHead, load_head, save_head
+    from climassay.factcheck.verdict_head import VerdictHead
 
 _PLACES = {
     "analysis": ("RunAnalysis", "analyse", "stored_truths"),
@@ -76,7 +76,7 @@ _PLACES = {
         "Transcript",
         "Verdict",
     ),
-    "verdict_head": ("VerdictHead", "load_head", "save_head"),
+    "verdict_head": ("VerdictHead",),
 }
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
 
@@ -122,14 +122,12 @@ __all__ = [
     "factcheck_report",
     "find_past",
     "from_data",
-    "load_head",
     "load_scale",
     "load_settings",
     "make_claim",
     "open_checker",
     "read_claims",
     "read_evidence_claims",
-    "save_head",
     "score_verdicts",
     "stored_truths",
 ]

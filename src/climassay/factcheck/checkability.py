@@ -1,7 +1,7 @@
 """Before a debate: is the text a statement about climate that can be checked at all?
 
 A few rules decide what is certain: empty texts, questions, greetings, orders (those to this program among them). All
-else is decided by two logistic regressions on the encoder's vectors, fitted at first use to the primer's labelled
+else is decided by two linear models of the encoder's vectors, fitted at first use to the primer's labelled
 examples (``primer/checkability.jsonl``): one tells statements of fact from opinions, wishes and requests, one tells
 climate from other topics. Their thresholds favour debating: a claim that is wrongly refused is worse than one that is
 debated in vain.
@@ -20,19 +20,21 @@ look at the myths.
 import contextlib
 import hashlib
 import json
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay import primer
 from climassay.corpus.sentences import split_sentences
+from climassay.errors import ClimassayError
+from climassay.learning.linear import LinearModel, fit_linear
+from climassay.learning.model_file import ModelFormat, checked_array
 from climassay.models.contract import Encoder
 from climassay.workspace import cache_folder
 
@@ -42,8 +44,9 @@ OPINION_THRESHOLD = 0.90
 """Probability from which a text is no statement of fact."""
 TOPIC_THRESHOLD = 0.80
 """Probability from which a text is about something else than climate."""
-PENALTY = 10.0
-"""scikit-learn's C of both regressions."""
+PENALTY = 9.0
+"""C of both models."""
+FORMAT = ModelFormat("climassay-checkability", 1, "pair of models", "any check of a claim")
 
 _QUESTION = re.compile(
     r"(?:who|whom|whose|what|when|where|why|which|how|is|are|was|were|am|do|does|did|can|could|will|would|should|shall|may"
@@ -99,8 +102,7 @@ def assess_claims(texts: Sequence[str], encoder: Encoder) -> list[Checkability]:
     found = [refused_by_rule(text) for text in texts]
     left = [place for place, one in enumerate(found) if one is None]
     if left:
-        weights = _weights(encoder)
-        chances = _probabilities(encoder.encode([texts[place] for place in left]), weights)
+        chances = probabilities(encoder.encode([texts[place] for place in left]), _models(encoder))
         for place, (opinion, elsewhere) in zip(left, chances.tolist(), strict=True):
             found[place] = _by_probability(opinion, elsewhere)
     return [one for one in found if one is not None]
@@ -136,7 +138,7 @@ def _by_probability(opinion: float, elsewhere: float) -> Checkability:
     return Checkability("checkable", 1.0 - max(opinion, elsewhere), "")
 
 
-# ------------------------------------------------------------------------------------------------- the regressions
+# -------------------------------------------------------------------------------------------------- the two models
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,54 +163,45 @@ def _examples_path() -> Path:
     return Path(primer.__file__).with_name("checkability.jsonl")
 
 
-def fit(texts: Sequence[Example], vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Fit both regressions.
+def fit(texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[LinearModel, ...]:
+    """Fit the models of "no statement of fact" and of "not about climate".
 
     Args:
         texts: Labelled texts.
         vectors: Of the encoder, shape [texts, width].
-
-    Returns:
-        Shape [2, width + 1]: weights and, last, intercept of "no statement of fact" and "not about climate".
     """
-    from sklearn.linear_model import LogisticRegression
-
-    opinion = np.array([one.kind == "not checkable" for one in texts])
-    elsewhere = np.array([one.topic == "other" for one in texts])
+    rows = np.asarray(vectors, dtype=np.float64)
+    opinion = np.array([one.kind == "not checkable" for one in texts], dtype=np.int64)
+    elsewhere = np.array([one.topic == "other" for one in texts], dtype=np.int64)
     either = np.array([one.topic != "none" for one in texts])
-    rows = []
-    for kept, truth in ((np.ones(len(texts), dtype=bool), opinion), (either, elsewhere)):
-        model = LogisticRegression(C=PENALTY, class_weight="balanced", max_iter=2000)
-        model.fit(np.asarray(vectors, dtype=np.float64)[kept], truth[kept])
-        rows.append(np.append(model.coef_[0], model.intercept_))
-    return np.stack(rows)
+    return tuple(
+        fit_linear([rows[kept]], truth[kept], 2, regularisation=PENALTY, standardise=False, balanced=True)
+        for kept, truth in ((np.ones(len(texts), dtype=bool), opinion), (either, elsewhere))
+    )
 
 
-def _probabilities(vectors: NDArray[np.floating], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def probabilities(vectors: NDArray[np.floating], models: Sequence[LinearModel]) -> NDArray[np.float64]:
     """Shape [texts, 2]: of being no statement of fact, and of not being about climate."""
-    # Row by row and not as a matrix product, whose last digit depends on how many rows there are.
-    products = np.asarray(vectors, dtype=np.float64)[:, None, :] * weights[:, :-1]
-    return np.asarray(1 / (1 + np.exp(-(products.sum(axis=2) + weights[:, -1]))))
+    found = [model.probabilities([np.asarray(vectors, dtype=np.float64)])[:, 1] for model in models]
+    # The last digits of a matrix product depend on how many rows there are.
+    return np.stack(found, axis=1).round(10)
 
 
-def _weights(encoder: Encoder) -> NDArray[np.float64]:
-    """The regressions for an encoder, from the cache where they are."""
+def _models(encoder: Encoder) -> tuple[LinearModel, ...]:
+    """The models for an encoder, from the cache where they are."""
     digest = hashlib.sha256(_examples_path().read_bytes() + f"{PENALTY}".encode()).hexdigest()
-    file = cache_folder() / "checkability" / f"{encoder.fingerprint[:32]}-{digest[:16]}.npy"
-    try:
-        kept = np.load(file, allow_pickle=False)
-        if kept.shape == (2, encoder.width + 1) and np.isfinite(kept).all():
-            return np.asarray(kept, dtype=np.float64)
-    except (OSError, ValueError, EOFError, AttributeError, TypeError):
-        pass  # not there, or spoilt: fitted anew
-    weights = fit(examples(), encoder.encode([one.text for one in examples()]))
-    temporary = file.with_suffix(f".{os.getpid()}.tmp")
-    # It is only a cache: where the disk is full, the regressions are fitted again the next time.
-    with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as target:
-            np.save(target, weights, allow_pickle=False)
-        temporary.replace(file)
-    with contextlib.suppress(OSError):
-        temporary.unlink(missing_ok=True)
-    return weights
+    file = cache_folder() / "checkability" / f"{encoder.fingerprint[:32]}-{digest[:16]}.safetensors"
+
+    def build(_: dict[str, Any], arrays: dict[str, NDArray[np.float64]]) -> tuple[LinearModel, ...]:
+        weights = checked_array("weights", arrays["weights"], (2, encoder.width, 2))
+        bias = checked_array("bias", arrays["bias"], (2, 2))
+        return tuple(LinearModel("nominal", *one) for one in zip(weights, bias, strict=True))
+
+    # It is only a cache: what is not there or spoilt is fitted anew, and again where the disk is full.
+    with contextlib.suppress(ClimassayError):
+        return FORMAT.load(file, build)
+    models = fit(examples(), encoder.encode([one.text for one in examples()]))
+    arrays = {part: np.stack([getattr(model, part) for model in models]) for part in ("weights", "bias")}
+    with contextlib.suppress(ClimassayError):
+        FORMAT.save(file, arrays, {})
+    return models

@@ -351,32 +351,10 @@ def open_checker(
         exchange = Exchange(
             models,
             company.collections,
-            loaded.predict if loaded else None,
+            loaded.predict_proba if loaded else None,
             _entailment_scorer(settings, loaded, models, table),
         )
         yield Checker(table, exchange, models, run)
-
-
-@dataclass(frozen=True, slots=True)
-class _LoadedHead:
-    """A verdict head with what it reads."""
-
-    head: "VerdictHead"
-    model: OpenWeights
-    encoder: Encoder | None
-
-    def predict(self, claims: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[float, ...] | None]:
-        """Probabilities of verdicts on claims with evidence."""
-        return self.head.predict(self.model, claims, encoder=self.encoder)
-
-    def support(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """P(premise supports statement) of pairs (premise, statement)."""
-        from climassay.factcheck.verdict_reading import EVIDENCE_LABELS
-
-        place = EVIDENCE_LABELS.index("SUPPORTS")
-        asked = [(statement, (premise,)) for premise, statement in pairs]
-        found = self.head.predict_evidence(self.model, asked, encoder=self.encoder)
-        return [None if rows is None else rows[0][place] for rows in found]
 
 
 def head_dtype(settings: DebateSettings) -> str | None:
@@ -387,35 +365,39 @@ def head_dtype(settings: DebateSettings) -> str | None:
     """
     if not settings.head or settings.asked_as.scored is False:
         return None
-    from climassay.factcheck.verdict_head import load_head
+    from climassay.factcheck.verdict_head import VerdictHead
 
-    return load_head(Path(settings.head)).provenance.dtype or None
+    return VerdictHead.load(Path(settings.head)).provenance.dtype or None
 
 
-def _load_head(settings: DebateSettings, company: Company, encoder: Encoder | None) -> _LoadedHead | None:
+def _load_head(settings: DebateSettings, company: Company, encoder: Encoder | None) -> "VerdictHead | None":
     if not settings.head:
         return None
-    from climassay.factcheck.verdict_head import load_head
-    from climassay.models.encoder import load_encoder
+    from climassay.factcheck.verdict_head import VerdictHead
 
-    model = company.models[settings.model]
+    head, model = VerdictHead.load(Path(settings.head)), company.models[settings.model]
     if not isinstance(model, OpenWeights):
         raise InputError(f"A verdict head reads hidden states: use a local: model, not {model.name}.")
-    head = load_head(Path(settings.head))
-    source = head.provenance
-    if source.encoder and (encoder is None or encoder.fingerprint != source.encoder_fingerprint):
-        encoder = load_encoder(source.encoder)
-    return _LoadedHead(head, model, encoder)
+    known = encoder is not None and encoder.fingerprint == head.provenance.encoder_fingerprint
+    return head.with_models(model, encoder if known else None)
 
 
 def _entailment_scorer(
-    settings: DebateSettings, loaded: _LoadedHead | None, models: Mapping[str, RecordedModel], table: Table
+    settings: DebateSettings, head: "VerdictHead | None", models: Mapping[str, RecordedModel], table: Table
 ) -> EntailmentScorer | None:
     """P(passage supports sentence): of the verdict head where there is one, else of the prompted mediator."""
     if not settings.entailment:
         return None
-    if loaded is not None:
-        return loaded.support
-    from climassay.metrics import PromptedEntailment
+    if head is None:
+        from climassay.metrics import PromptedEntailment
 
-    return PromptedEntailment(models[table.mediator.model], encoder=table.encoder).score
+        return PromptedEntailment(models[table.mediator.model], encoder=table.encoder).score
+    from climassay.factcheck.verdict_reading import EVIDENCE_LABELS
+
+    place = EVIDENCE_LABELS.index("SUPPORTS")
+
+    def support(pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        found = head.predict_evidence([(statement, (premise,)) for premise, statement in pairs])
+        return [None if rows is None else rows[0][place] for rows in found]
+
+    return support

@@ -8,20 +8,21 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from climassay.claim_identity import claim_id
 from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
-from climassay.factcheck.verdict_head import VerdictHead
 from climassay.given_files import parse_json
-from climassay.learning import ActivationStore
 from climassay.models.calibration import PLACEHOLDERS, correction_of, option_probabilities
-from climassay.models.contract import Encoder, Generator, OptionRequest, OptionScorer
+from climassay.models.contract import OptionRequest, OptionScorer
 from climassay.prompts import Prompt, load_prompt
 from climassay.questions.rows import Row, parse_rows, read_bytes
+
+if TYPE_CHECKING:
+    from climassay.factcheck.verdict_head import VerdictHead
 
 PROMPT = "factcheck_evidence"
 _LABELS = ("claim_label", "label", "verdict")
@@ -179,25 +180,19 @@ def check_with_evidence(
 
 
 def check_with_head(
-    rows: Sequence[EvidenceClaim],
-    head: VerdictHead,
-    model: Generator | None,
-    *,
-    encoder: Encoder | None = None,
-    store: ActivationStore | None = None,
-    on_read: Progress | None = None,
+    rows: Sequence[EvidenceClaim], head: "VerdictHead", *, on_read: Progress | None = None
 ) -> list[EvidencePrediction]:
-    """Verdicts by a trained head; arguments and errors as :meth:`VerdictHead.predict`.
+    """Verdicts by a trained head with its models; arguments and errors as :meth:`VerdictHead.predict_proba`.
 
     Returns:
         One prediction a row, in order; failures in their place. Labels are those of Climate-FEVER.
     """
-    claims = [(row.text, row.passages) for row in rows]
-    found = head.predict(model, claims, encoder=encoder, store=store, on_read=on_read)
-    failed = "A passage could not be read."
+    from climassay.factcheck.verdict_head import VERDICT_LABELS
+
+    found = head.predict_proba([(row.text, row.passages) for row in rows], on_read=on_read)
     return [
-        EvidencePrediction(row, None, error=failed) if probabilities is None
-        else _prediction(row, probabilities, head.labels)
+        EvidencePrediction(row, None, error="A passage could not be read.") if probabilities is None
+        else _prediction(row, probabilities, VERDICT_LABELS)
         for row, probabilities in zip(rows, found, strict=True)
     ]  # fmt: skip
 

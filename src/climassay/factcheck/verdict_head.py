@@ -4,117 +4,105 @@ Small models know more than they say: their answers to "does this support the cl
 probe on their hidden states is not. A head works in two steps. Every passage is judged by itself: it refutes the claim,
 supports it, or neither. Then Climate-FEVER's rule (both: disputed; one of them: that; none: not enough information) is
 applied to the probabilities as if passages were independent, and a small regression corrects for that they are not.
-Hence any number of passages will do.
+Hence any number of passages will do. Every choice of the training is made by cross-validation whose folds share no
+claim.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from climassay.claim_identity import words_id
-from climassay.errors import InputError
+from climassay.errors import InputError, ModelError
 from climassay.factcheck.scales import CLIMATE_FEVER
 from climassay.factcheck.verdict_reading import (
     EVIDENCE_LABELS,
+    PROMPT,
     FloatArray,
     Material,
     Reading,
+    StateUse,
     read_pairs,
 )
-from climassay.learning import ActivationStore
-from climassay.learning.model_file import ModelFormat, checked_array
+from climassay.learning.activation_store import ActivationStore
+from climassay.learning.calibration import class_shares, reweighted
+from climassay.learning.evaluation import Evaluation, evaluate, log_loss
+from climassay.learning.features import FeatureModels, Progress
+from climassay.learning.linear import LinearModel, fit_linear
+from climassay.learning.model_file import ModelFormat, Provenance, checked_array
+from climassay.learning.splits import FOLDS, IntArray, group_folds, near_duplicate_groups, splits_of
 from climassay.models.contract import Encoder, Generator, OpenWeights
-from climassay.prompts import Prompt, load_prompt
+from climassay.prompts import load_prompt
+
+if TYPE_CHECKING:
+    from climassay.factcheck.evidence_mode import EvidenceClaim, EvidenceTable
 
 VERDICT_LABELS = (*CLIMATE_FEVER.labels, CLIMATE_FEVER.nei)
 """REFUTES, DISPUTED, SUPPORTS, NOT_ENOUGH_INFO: the order of a head's probabilities."""
-FORMAT = ModelFormat("climassay-verdict-head", 1, "verdict head", "climassay factcheck-head")
-
+FORMAT = ModelFormat("climassay-verdict-head", 2, "verdict head", "climassay factcheck-head train")
+REGULARISATIONS = (0.1, 0.3, 1.0, 3.0)
+BALANCES = (0.0, 0.5, 1.0)
+DEPTHS = (0.5, 0.6, 0.7)
+"""Of the layers that are tried: what a passage does to a claim is most legible a little above the middle."""
+STATE_USES: tuple[StateUse, ...] = ("contrast", "mean")
+"""How states are tried."""
+_VERDICT_REGULARISATION = 1.0
+"""C of the second step, for features as they are: four, for which every claim speaks, so that little rests on it."""
 _FLOOR = 1e-4
 """Smallest probability whose logarithm the second step reads."""
-_ARRAYS = ("evidence_weights", "evidence_bias", "verdict_weights", "verdict_bias", "shares")
 
-
-@dataclass(frozen=True, slots=True)
-class HeadProvenance:
-    """Where a head comes from."""
-
-    model: str
-    """Name of the model whose states it reads; empty where it reads none."""
-    fingerprint: str
-    dtype: str
-    """Number format the model computed in."""
-    encoder: str
-    """Name of the encoder; empty where it needs none."""
-    encoder_fingerprint: str
-    template: str
-    template_sha256: str
-    data: str
-    """Name of the training data."""
-    data_sha256: str
-    claims: int
-    """Training claims."""
-    passages: int
-    regularisation: float
-    """C of the first step: prior variance of its logits (see :mod:`climassay.factcheck.verdict_head_training`)."""
-    seed: int
-    held_out: dict[str, float]
-    """Cross-validated ``accuracy``, ``macro_f1`` and ``log_loss`` of the verdicts, ``passage_log_loss`` of the first
-    step; the settings were chosen on the same folds, so a fresh test set may come out a little lower."""
-    trained_on: tuple[str, ...] = ()
-    """Ids of the training claims' words (:func:`~climassay.claim_identity.words_id`), so that nobody tests the head on
-    them, or on the same words with other punctuation."""
+Claims = Sequence[tuple[str, Sequence[str]]]
+"""Claims, each with any number of passages."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VerdictHead:
-    """A linear head on features of a claim and a passage, and one on what the passages say together."""
+    """A linear model of a claim and a passage, and one of what the passages say together."""
 
     reading: Reading
-    evidence_weights: FloatArray
-    """Shape [features, 3], for the features of :attr:`reading`, block after block."""
-    evidence_bias: FloatArray
-    """Shape [3]."""
-    verdict_weights: FloatArray
-    """Shape [4, 4], for the logarithms of :func:`rule_probabilities`."""
-    verdict_bias: FloatArray
-    """Shape [4]."""
+    evidence: LinearModel
+    """From the features of :attr:`reading`, block after block, to :data:`EVIDENCE_LABELS`."""
+    verdicts: LinearModel
+    """From the logarithms of :func:`rule_probabilities` to :data:`VERDICT_LABELS`."""
     shares: FloatArray
     """Shape [4]: how frequent each verdict is in the training data."""
     balance: float
     """0: probabilities as for claims of which each verdict is as frequent as in training; 1: as if all four were
-    equally frequent; between: in between. ``p_c / share_c ** balance``, normalised."""
-    provenance: HeadProvenance
+    equally frequent; between: in between (:func:`~climassay.learning.calibration.reweighted`)."""
+    provenance: Provenance
+    """``groups`` counts claims, ``items`` passages; ``measured``: cross-validated ``accuracy``, ``macro_f1`` and
+    ``log_loss`` of the verdicts (the last at balance 0), ``passage_log_loss`` of the first step. The settings were
+    chosen on the same folds, so a fresh test set may come out a little lower."""
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """What :meth:`predict` gives probabilities of."""
-        return VERDICT_LABELS
+    models: FeatureModels = field(default_factory=FeatureModels)
+    """What it reads claims with; an encoder that is missing is loaded by its name."""
+    store: ActivationStore | None = None
+    """Where hidden states are kept."""
 
-    def knows(self, claim: str) -> bool:
-        """Whether a claim of these words was among the training data."""
-        return words_id(claim) in self.provenance.trained_on
+    def with_models(
+        self, model: Generator | None = None, encoder: Encoder | None = None, store: ActivationStore | None = None
+    ) -> "VerdictHead":
+        """The same with models that are loaded already; those that it does not read are not looked at.
 
-    def predict(
-        self,
-        model: Generator | None,
-        claims: Sequence[tuple[str, Sequence[str]]],
-        *,
-        encoder: Encoder | None = None,
-        store: ActivationStore | None = None,
-        on_read: Callable[[int], None] | None = None,
-    ) -> list[tuple[float, ...] | None]:
-        """Probabilities of the verdicts; the most probable one is the head's verdict.
+        Raises:
+            InputError: They are not those that it was trained on.
+        """
+        known = FeatureModels(
+            encoder if self.reading.encoder != "none" else None, model if self.reading.states != "none" else None
+        )
+        self.provenance.check(FORMAT.thing, encoder=known.encoder, model=known.model)
+        return replace(self, models=known, store=store)
+
+    def predict_proba(self, claims: Claims, *, on_read: Progress | None = None) -> list[tuple[float, ...] | None]:
+        """Probabilities of the verdicts.
 
         Args:
-            model: The model the head was trained on; None for a head that reads no states.
-            claims: Each with its passages, any number of them; without any, there is not enough information.
-            encoder: The encoder the head was trained with; loaded by its name if None.
-            store: Where hidden states are kept.
+            claims: Each with its passages; without any, there is not enough information.
             on_read: Called with the number of passages read since the last call.
 
         Returns:
@@ -122,34 +110,55 @@ class VerdictHead:
             not be read.
 
         Raises:
-            InputError: Another model or encoder than the head's.
+            InputError: A model or encoder that it reads is missing, or another than it was trained on.
         """
-        read = self.predict_evidence(model, claims, encoder=encoder, store=store, on_read=on_read)
+        read = self.predict_evidence(claims, on_read=on_read)
         return [None if passages is None else self.combine(passages) for passages in read]
 
+    def predict(self, claims: Claims) -> list[str | None]:
+        """The most probable verdict of each claim; errors as :meth:`predict_proba`."""
+        return [None if row is None else VERDICT_LABELS[int(np.argmax(row))] for row in self.predict_proba(claims)]
+
+    def score(self, rows: "Sequence[EvidenceClaim]", *, seed: int = 0) -> Evaluation:
+        """Figures on claims with a published verdict; they say something only of claims that it was not trained on.
+
+        Args:
+            rows: Those without a verdict are left out.
+            seed: Of the resampling, over claims.
+        """
+        known = [row for row in rows if row.label is not None]
+        return verdict_scores(known, self.predict_proba([(row.text, row.passages) for row in known]), seed=seed)
+
     def predict_evidence(
-        self,
-        model: Generator | None,
-        claims: Sequence[tuple[str, Sequence[str]]],
-        *,
-        encoder: Encoder | None = None,
-        store: ActivationStore | None = None,
-        on_read: Callable[[int], None] | None = None,
+        self, claims: Claims, *, on_read: Progress | None = None
     ) -> list[tuple[tuple[float, ...], ...] | None]:
         """What each passage by itself does to its claim, as probabilities of :data:`EVIDENCE_LABELS`.
 
-        Arguments and errors as :meth:`predict`.
+        Arguments and errors as :meth:`predict_proba`.
         """
+        source, encoder = self.provenance, self.models.encoder
+        if encoder is None and self.reading.encoder != "none":
+            from climassay.models.encoder import load_encoder
+
+            encoder = load_encoder(source.encoder)
+            source.check(FORMAT.thing, encoder=encoder)
+        model = None if self.reading.states == "none" else self.models.need_model()
+        prompt = load_prompt(source.template)
+        if prompt.sha256 != source.template_sha256:
+            raise InputError(
+                f"This verdict head was trained with another text of the prompt {prompt.name} than this version of"
+                " climassay has; train it again."
+            )
         pairs = [(claim, passage) for claim, passages in claims for passage in passages]
-        material = self._read(model, pairs, encoder, store, on_read)
-        probabilities = self.judge(material)
-        found: list[tuple[tuple[float, ...], ...] | None] = []
-        at = 0
-        for _, passages in claims:
-            places = range(at, at := at + len(passages))
-            rows = probabilities[places.start : places.stop].tolist()
-            found.append(None if material.failed.keys() & set(places) else tuple(map(tuple, rows)))
-        return found
+        material = read_pairs(
+            pairs, prompt, model=model, layers=self.reading.layers, encoder=encoder, store=self.store, on_read=on_read
+        )
+        rows = [tuple(row) for row in self.judge(material).tolist()]
+        ends = np.cumsum([0, *(len(passages) for _, passages in claims)]).tolist()
+        return [
+            None if material.failed.keys() & set(range(start, end)) else tuple(rows[start:end])
+            for start, end in pairwise(ends)
+        ]
 
     def judge(self, material: Material) -> FloatArray:
         """First step: probabilities of :data:`EVIDENCE_LABELS`, shape [pairs, 3]; meaningless where reading failed.
@@ -157,12 +166,7 @@ class VerdictHead:
         Raises:
             InputError: What was read has another number of features than the head was trained on.
         """
-        features = np.concatenate(material.blocks(self.reading), axis=1)
-        if features.shape[1] != len(self.evidence_weights):
-            raise InputError(
-                f"This verdict head reads {len(self.evidence_weights)} features, but there are {features.shape[1]}."
-            )
-        return softmax(features @ self.evidence_weights + self.evidence_bias)
+        return self.evidence.probabilities(material.blocks(self.reading))
 
     def combine(self, evidence: Sequence[Sequence[float]]) -> tuple[float, ...]:
         """Second step: from what the passages of one claim do to it to probabilities of the verdicts.
@@ -172,41 +176,68 @@ class VerdictHead:
         """
         if not len(evidence):
             return (0.0, 0.0, 0.0, 1.0)
-        features = verdict_features(evidence)
-        plain = softmax(features @ self.verdict_weights + self.verdict_bias)
-        return tuple(balanced(plain, self.shares, self.balance).tolist())
+        plain = self.verdicts.probabilities([verdict_features(evidence)[None]])[0]
+        return tuple(reweighted(plain, self.shares, balance=self.balance).tolist())
 
-    def _read(
-        self,
-        model: Generator | None,
-        pairs: Sequence[tuple[str, str]],
-        encoder: Encoder | None,
-        store: ActivationStore | None,
-        on_read: Callable[[int], None] | None,
-    ) -> Material:
-        source, reads = self.provenance, self.reading
-        weights = None
-        if reads.states != "none":
-            _check_same("model", source.model, source.fingerprint, model)
-            if not isinstance(model, OpenWeights):
-                raise InputError("A verdict head reads hidden states: give it a local: model, itself and not wrapped.")
-            weights = model
-        vectors = None
-        if reads.encoder != "none":
-            vectors = encoder or _load_encoder(source.encoder)
-            _check_same("encoder", source.encoder, source.encoder_fingerprint, vectors)
-        return read_pairs(
-            pairs, self._prompt(), model=weights, layers=reads.layers, encoder=vectors, store=store, on_read=on_read
-        )
+    def save(self, path: Path) -> None:
+        """Write it as a safetensors file, everything but the arrays as JSON in its header; replaced at once, whole.
 
-    def _prompt(self) -> Prompt:
-        prompt = load_prompt(self.provenance.template)
-        if prompt.sha256 != self.provenance.template_sha256:
-            raise InputError(
-                f"This verdict head was trained with another text of the prompt {prompt.name} than this version of"
-                " climassay has; train it again."
+        Raises:
+            InputError: The file cannot be written.
+            MissingExtraError: safetensors is not installed.
+        """
+        arrays = {
+            "evidence_weights": self.evidence.weights, "evidence_bias": self.evidence.bias,
+            "verdict_weights": self.verdicts.weights, "verdict_bias": self.verdicts.bias, "shares": self.shares,
+        }  # fmt: skip
+        facts = {
+            "labels": list(VERDICT_LABELS),
+            "evidence_labels": list(EVIDENCE_LABELS),
+            "reading": asdict(self.reading),
+            "balance": self.balance,
+            "provenance": self.provenance.facts(),
+        }
+        FORMAT.save(path, arrays, facts)
+
+    @classmethod
+    def load(cls, path: Path) -> "VerdictHead":
+        """Read a head exactly as it was saved.
+
+        Raises:
+            InputError: The file is missing, damaged, not a verdict head, or written by a newer climassay.
+            MissingExtraError: safetensors is not installed.
+        """
+        return FORMAT.load(path, cls._build)
+
+    @classmethod
+    def _build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> "VerdictHead":
+        if tuple(facts["labels"]) != VERDICT_LABELS or tuple(facts["evidence_labels"]) != EVIDENCE_LABELS:
+            raise ValueError("its labels are others")
+        verdicts = len(VERDICT_LABELS)
+        shares = checked_array("shares", arrays["shares"], (verdicts,))
+        if not 0 <= float(facts["balance"]) <= 1 or not (shares > 0).all():
+            raise ValueError("balance or shares are not what they can be")
+        models = [
+            LinearModel(
+                "nominal",
+                checked_array("weights", arrays[f"{step}_weights"], (features, classes)),
+                checked_array("bias", arrays[f"{step}_bias"], (classes,)),
             )
-        return prompt
+            for step, features, classes in (("evidence", None, len(EVIDENCE_LABELS)), ("verdict", verdicts, verdicts))
+        ]
+        reading = Reading(**{**facts["reading"], "layers": tuple(facts["reading"]["layers"])})
+        renamed = {} if facts["version"] > 1 else {"items": "passages", "groups": "claims", "measured": "held_out"}
+        provenance = Provenance.read(facts["provenance"], **renamed)
+        return cls(reading, models[0], models[1], shares, float(facts["balance"]), provenance)
+
+
+def verdict_scores(
+    rows: "Sequence[EvidenceClaim]", probabilities: Sequence[Sequence[float] | None], *, seed: int = 0
+) -> Evaluation:
+    """Score probabilities of :data:`VERDICT_LABELS`, None where there are none, on claims with a published verdict."""
+    truth = [_truth(row) for row in rows]
+    given = [(np.nan,) * len(VERDICT_LABELS) if row is None else row for row in probabilities]
+    return evaluate(truth, given, VERDICT_LABELS, groups=[row.id for row in rows], seed=seed)
 
 
 def rule_probabilities(evidence: ArrayLike) -> FloatArray:
@@ -231,81 +262,248 @@ def rule_probabilities(evidence: ArrayLike) -> FloatArray:
     return np.maximum([refuted, 1.0 - refuted - supported - nothing, supported, nothing], 0.0)
 
 
+def rule_verdict(evidence: IntArray) -> int:
+    """Climate-FEVER's verdict from labels of passages, shape [passages], as a place in :data:`VERDICT_LABELS`."""
+    return int(rule_probabilities(np.eye(len(EVIDENCE_LABELS))[evidence]).argmax())
+
+
 def verdict_features(evidence: ArrayLike) -> FloatArray:
     """What the second step reads of a claim's passages [passages, 3]: log rule probabilities, shape [4]."""
     return np.asarray(np.log(np.maximum(rule_probabilities(evidence), _FLOOR)), dtype=np.float64)
 
 
-def balanced(probabilities: FloatArray, shares: FloatArray, balance: float) -> FloatArray:
-    """``p / share ** balance``, normalised; shape as given, [..., labels]. See :attr:`VerdictHead.balance`."""
-    weighted = probabilities / shares**balance
-    return np.asarray(weighted / weighted.sum(axis=-1, keepdims=True), dtype=np.float64)
+# ------------------------------------------------------------------------------------------------------- training
 
 
-def softmax(logits: FloatArray) -> FloatArray:
-    """Probabilities along the last axis, in the shape given."""
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True, initial=-np.inf))
-    return np.asarray(powers / powers.sum(axis=-1, keepdims=True), dtype=np.float64)
+@dataclass(frozen=True, slots=True)
+class HeadChoice:
+    """One setting that was tried, and how it did on held-out claims."""
+
+    reading: Reading
+    regularisation: float
+    log_loss: float
+    """Of what passages do: mean negative log-likelihood in nats. The choice is made by it."""
+    accuracy: float
+    """Of what passages do."""
 
 
-def save_head(head: VerdictHead, path: Path) -> None:
-    """Write a head as a safetensors file, everything but the arrays as JSON in its header; replaced at once, whole.
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedHead:
+    """A head and the evidence behind it."""
+
+    head: VerdictHead
+    choices: tuple[HeadChoice, ...]
+    """All settings tried, best first."""
+    balances: dict[float, Evaluation]
+    """Verdicts on held-out claims by balance (:attr:`VerdictHead.balance`), which is chosen by macro-F1."""
+    left_out: int
+    """Claims without passages or without labels on all of them, or with a passage that could not be read."""
+
+
+def default_readings(layers: int | None, encoder: bool) -> tuple[Reading, ...]:
+    """What is tried where nobody says otherwise.
+
+    Args:
+        layers: Of the model; None where there is none.
+        encoder: Whether there is one.
+    """
+    if layers is None:
+        return (Reading("none", (), "vectors" if encoder else "none"),)
+    return state_readings([(layer,) for layer in sorted({max(1, round(depth * layers)) for depth in DEPTHS})], encoder)
+
+
+def state_readings(layers: Sequence[tuple[int, ...]], encoder: bool) -> tuple[Reading, ...]:
+    """Each way of reading states for each set of layers, with the encoder's cosine where there is one."""
+    return tuple(Reading(use, some, "cosine" if encoder else "none") for use in STATE_USES for some in layers)
+
+
+def train_head(
+    table: "EvidenceTable",
+    rows: "Sequence[EvidenceClaim]",
+    model: OpenWeights | None,
+    *,
+    encoder: Encoder | None = None,
+    readings: Sequence[Reading] | None = None,
+    layers: Sequence[int] = (),
+    regularisations: Sequence[float] = REGULARISATIONS,
+    folds: int = FOLDS,
+    seed: int = 0,
+    store: ActivationStore | None = None,
+    on_read: Progress | None = None,
+    on_fit: Callable[[], None] | None = None,
+) -> TrainedHead:
+    """Train a head: reading and regularisation are chosen by log-loss, the balance by macro-F1, on held-out claims.
+
+    Args:
+        table: Where the rows come from, for the head's provenance.
+        rows: Training claims with labels of Climate-FEVER on every passage.
+        model: Whose hidden states are read; None: a head that reads none.
+        encoder: For cosines and vectors; None: a head without. It also finds claims that are nearly the same, which are
+            never split between folds (without it only those of the same words are).
+        readings: Which features to try; :func:`default_readings` by default.
+        layers: Layers to read beside those of the readings: a store finds states by the layers that were read together,
+            so that several trainings which read the same layers compute them once.
+        regularisations: C of the first step to try, the prior variance of what a block of features adds to a logit.
+        folds: Of the cross-validation.
+        seed: Of folds and of smaller sets of passages.
+        store: Where hidden states are kept, so that an interrupted training goes on where it was.
+        on_read: Called with the number of passages read since the last call.
+        on_fit: Called after each setting tried.
 
     Raises:
-        InputError: The file cannot be written.
-        MissingExtraError: safetensors is not installed.
+        InputError: Too few claims, or a reading that model and encoder cannot serve.
+        ModelError: No claim could be read.
     """
-    facts = {
-        "labels": list(VERDICT_LABELS),
-        "evidence_labels": list(EVIDENCE_LABELS),
-        "reading": asdict(head.reading),
-        "balance": head.balance,
-        "provenance": asdict(head.provenance),
-    }
-    FORMAT.save(path, {name: getattr(head, name) for name in _ARRAYS}, facts)
-
-
-def load_head(path: Path) -> VerdictHead:
-    """Read a head exactly as it was saved.
-
-    Raises:
-        InputError: The file is missing, damaged, not a verdict head, or written by a newer climassay.
-        MissingExtraError: safetensors is not installed.
-    """
-    return FORMAT.load(path, _build)
-
-
-def _build(facts: dict[str, Any], arrays: dict[str, FloatArray]) -> VerdictHead:
-    if tuple(facts["labels"]) != VERDICT_LABELS or tuple(facts["evidence_labels"]) != EVIDENCE_LABELS:
-        raise ValueError("its labels are others")
-    kinds, verdicts = len(EVIDENCE_LABELS), len(VERDICT_LABELS)
-    wanted = ((None, kinds), (kinds,), (verdicts, verdicts), (verdicts,), (verdicts,))
-    given = {name: checked_array(name, arrays[name], shape) for name, shape in zip(_ARRAYS, wanted, strict=True)}
-    if not 0 <= float(facts["balance"]) <= 1 or not (arrays["shares"] > 0).all():
-        raise ValueError("balance or shares are not what they can be")
-    reading = dict(facts["reading"])
-    source = dict(facts["provenance"])
-    source["trained_on"] = tuple(source["trained_on"])
-    return VerdictHead(
-        reading=Reading(**{**reading, "layers": tuple(reading["layers"])}),
-        **given,
-        balance=float(facts["balance"]),
-        provenance=HeadProvenance(**source),
-    )
-
-
-def _check_same(kind: str, name: str, fingerprint: str, given: Generator | Encoder | None) -> None:
-    if given is None:
-        raise InputError(f"This verdict head needs the {kind} {name} that it was trained on.")
-    if given.fingerprint != fingerprint:
+    tried = tuple(readings or default_readings(None if model is None else model.layers, encoder is not None))
+    read = sorted({*layers, *(layer for reading in tried for layer in reading.layers)})
+    usable = [row for row in rows if row.evidence and all(one.label in EVIDENCE_LABELS for one in row.evidence)]
+    if len(usable) < 2:
         raise InputError(
-            f"This verdict head was trained on the {kind} {name} ({fingerprint[:12]}) and cannot read {given.name}"
-            f" ({given.fingerprint[:12]}): the weights or the number format (--dtype) differ; use that one, or train"
-            " a head on this one."
+            f"A verdict head learns from claims whose passages are labelled {', '.join(EVIDENCE_LABELS)}: "
+            f"{len(usable)} of {len(rows)} are."
         )
+    if read and model is None:
+        raise InputError("A reading of hidden states needs a model whose weights are at hand.")
+    prompt = load_prompt(PROMPT)
+    pairs = [(row.text, passage) for row in usable for passage in row.passages]
+    material = read_pairs(pairs, prompt, model=model, layers=read, encoder=encoder, store=store, on_read=on_read)
+    lesson = Lesson(usable, material, near_duplicate_groups([row.text for row in usable], encoder), folds, seed)
+    found = []
+    for reading in tried:
+        for regularisation in regularisations:
+            guesses = lesson.held_out_evidence(reading, regularisation)
+            right = float((guesses.argmax(axis=1) == lesson.evidence).mean())
+            found.append((HeadChoice(reading, regularisation, log_loss(guesses, lesson.evidence), right), guesses))
+            if on_fit is not None:
+                on_fit()
+    found.sort(key=lambda one: one[0].log_loss)
+    best, guesses = found[0]
+    plain = lesson.held_out_verdicts(guesses)
+    shares = class_shares(np.bincount(lesson.truth, minlength=len(VERDICT_LABELS)))
+    balances = {
+        balance: evaluate(
+            lesson.truth, reweighted(plain, shares, balance=balance), VERDICT_LABELS, groups=lesson.groups, seed=seed
+        )
+        for balance in BALANCES
+    }
+    chosen = max(balances, key=lambda balance: balances[balance].macro_f1.value)
+    states = None if best.reading.states == "none" else model
+    compared = None if best.reading.encoder == "none" else encoder
+    provenance = Provenance(
+        data=table.name,
+        data_sha256=table.sha256,
+        items=len(lesson.evidence),
+        groups=len(lesson.rows),
+        encoder=compared.name if compared else "",
+        encoder_fingerprint=compared.fingerprint if compared else "",
+        model=states.name if states else "",
+        fingerprint=states.fingerprint if states else "",
+        dtype=states.dtype if states else "",
+        layers=best.reading.layers,
+        template=prompt.name,
+        template_sha256=prompt.sha256,
+        regularisation=best.regularisation,
+        seed=seed,
+        measured={
+            **balances[chosen].figures, "log_loss": log_loss(plain, lesson.truth), "passage_log_loss": best.log_loss
+        },
+        trained_on=tuple(dict.fromkeys(words_id(row.text) for row in lesson.rows)),
+    )  # fmt: skip
+    everything = np.arange(len(lesson.evidence))
+    first = lesson.fit_evidence(best.reading, best.regularisation, everything)
+    second = lesson.fit_verdicts(guesses, np.arange(len(lesson.rows)))
+    head = VerdictHead(best.reading, first, second, shares, chosen, provenance).with_models(model, encoder, store)
+    return TrainedHead(head, tuple(choice for choice, _ in found), balances, len(rows) - len(lesson.rows))
 
 
-def _load_encoder(name: str) -> Encoder:
-    from climassay.models.encoder import load_encoder
+class Lesson:
+    """Training claims as arrays; their passages lie claim after claim. Claims that could not be read are left out.
 
-    return load_encoder(name)
+    Attributes:
+        rows: The claims.
+        material: What was read of their passages.
+        groups: Of each claim, shape [claims]; never split between folds.
+        evidence: Place of each passage's label in :data:`EVIDENCE_LABELS`, shape [passages].
+        owner: Number of each passage's claim, shape [passages].
+        truth: Place of each claim's verdict in :data:`VERDICT_LABELS`, shape [claims].
+        folds: Shape [claims].
+    """
+
+    def __init__(
+        self, rows: "Sequence[EvidenceClaim]", material: Material, groups: IntArray, folds: int, seed: int
+    ) -> None:
+        owner = np.repeat(np.arange(len(rows)), [len(row.evidence) for row in rows])
+        readable = np.ones(len(rows), dtype=bool)
+        readable[owner[list(material.failed)]] = False
+        if not readable.any():
+            raise ModelError(f"No claim could be read: {next(iter(material.failed.values()))}")
+        self.rows = [row for row, kept in zip(rows, readable, strict=True) if kept]
+        self.material = material.take(readable[owner])
+        self.groups = groups[readable]
+        self.evidence = np.concatenate([_evidence(row) for row in self.rows])
+        self.owner = np.repeat(np.arange(len(self.rows)), [len(row.evidence) for row in self.rows])
+        self.truth = np.array([_truth(row) for row in self.rows])
+        self.folds = group_folds(self.groups, folds, seed=seed)
+        self._seed = seed
+
+    def fit_evidence(self, reading: Reading, regularisation: float, places: IntArray) -> LinearModel:
+        """First step, on some of the passages."""
+        blocks = [block[places] for block in self.material.blocks(reading)]
+        return fit_linear(blocks, self.evidence[places], len(EVIDENCE_LABELS), regularisation=regularisation)
+
+    def held_out_evidence(self, reading: Reading, regularisation: float) -> FloatArray:
+        """What passages do by models fitted on the other folds; shape [passages, 3]."""
+        blocks = self.material.blocks(reading)
+        found = np.zeros((len(self.evidence), len(EVIDENCE_LABELS)))
+        for split in splits_of(self.folds[self.owner]):
+            fitted = self.fit_evidence(reading, regularisation, split.train)
+            found[split.test] = fitted.probabilities([block[split.test] for block in blocks])
+        return found
+
+    def fit_verdicts(self, guesses: FloatArray, claims: IntArray) -> LinearModel:
+        """Second step, on all passages of each claim and on one random set of each smaller number.
+
+        Args:
+            guesses: Held-out probabilities of what passages do, shape [passages, 3].
+            claims: Which claims to fit on.
+        """
+        features, labels = [], []
+        generator = np.random.default_rng(self._seed)
+        for claim in claims:
+            places = np.flatnonzero(self.owner == claim)
+            features.append(verdict_features(guesses[places]))
+            labels.append(int(self.truth[claim]))
+            for size in range(1, len(places)):
+                some = generator.choice(places, size, replace=False)
+                features.append(verdict_features(guesses[some]))
+                labels.append(rule_verdict(self.evidence[some]))
+        # Logarithms of probabilities need no scaling: with the mean squared norm as C, fit_linear undoes its own.
+        rows = np.array(features)
+        norm = _VERDICT_REGULARISATION * float(((rows - rows.mean(axis=0)) ** 2).sum(axis=1).mean())
+        return fit_linear([rows], np.array(labels), len(VERDICT_LABELS), regularisation=norm, standardise=False)
+
+    def held_out_verdicts(self, guesses: FloatArray) -> FloatArray:
+        """Probabilities of the verdicts by second steps fitted on the other folds; shape [claims, 4]."""
+        features = np.array([verdict_features(guesses[self.owner == claim]) for claim in range(len(self.rows))])
+        found = np.zeros((len(self.rows), len(VERDICT_LABELS)))
+        for split in splits_of(self.folds):
+            found[split.test] = self.fit_verdicts(guesses, split.train).probabilities([features[split.test]])
+        return found
+
+
+def _evidence(row: "EvidenceClaim") -> IntArray:
+    """Places of the passages' labels in :data:`EVIDENCE_LABELS`, shape [passages]."""
+    return np.array([EVIDENCE_LABELS.index(one.label or "") for one in row.evidence], dtype=np.int64)
+
+
+def _truth(row: "EvidenceClaim") -> int:
+    """Place of the published verdict in :data:`VERDICT_LABELS`; by the rule where there is none."""
+    if row.label is None:
+        return rule_verdict(_evidence(row))
+    label = CLIMATE_FEVER.match(row.label)
+    if label is None:
+        raise InputError(
+            f"The claim {row.text[:60]!r} has the verdict {row.label!r}: a verdict head learns "
+            f"{', '.join(VERDICT_LABELS)}."
+        )
+    return VERDICT_LABELS.index(label)

@@ -6,7 +6,7 @@ is how each answer follows from them (Burns et al. 2023; Maiya 2024, with three 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.learning import ActivationStore, harvest
+from climassay.learning.features import Progress, text_vectors
 from climassay.models.contract import Encoder, OpenWeights, OptionRequest
 from climassay.prompts import Prompt
 
@@ -64,9 +65,9 @@ class Material:
     layers: tuple[int, ...]
     states: NDArray[np.float32]
     """Shape [pairs, answers, layers, width]; no layers where no model was read."""
-    claims: NDArray[np.float32]
+    claims: FloatArray
     """Unit vectors of the claims, shape [pairs, width]; width 0 without an encoder."""
-    passages: NDArray[np.float32]
+    passages: FloatArray
     words: FloatArray
     """Shape [pairs, features]: see :func:`word_features`."""
     failed: dict[int, str]
@@ -83,7 +84,7 @@ class Material:
             return [*blocks, self.words]
         if not self.claims.shape[1]:
             raise InputError("This reading compares vectors of claim and passage: it needs an encoder.")
-        first, second = self.claims.astype(np.float64), self.passages.astype(np.float64)
+        first, second = self.claims, self.passages
         if reading.encoder == "vectors":
             blocks.append(np.concatenate([first, second, np.abs(first - second), first * second], axis=1))
         return [*blocks, np.concatenate([self.words, np.sum(first * second, axis=1, keepdims=True)], axis=1)]
@@ -112,7 +113,7 @@ def read_pairs(
     layers: Sequence[int] = (),
     encoder: Encoder | None = None,
     store: ActivationStore | None = None,
-    on_read: Callable[[int], None] | None = None,
+    on_read: Progress | None = None,
 ) -> Material:
     """Read pairs of a claim and a passage.
 
@@ -135,9 +136,9 @@ def read_pairs(
         requests = [_request(prompt, *pair) for pair in pairs]
         found = harvest(model, requests, layers=tuple(layers), store=store, on_progress=on_read)
         states, failed = found.states, found.failed
-    claims, passages = (np.zeros((len(pairs), 0), dtype=np.float32) for _ in range(2))
+    claims = passages = np.zeros((len(pairs), 0))
     if encoder is not None:
-        claims, passages = (_vectors([pair[side] for pair in pairs], encoder) for side in (0, 1))
+        claims, passages = (text_vectors([pair[side] for pair in pairs], encoder) for side in (0, 1))
     words = np.array([word_features(*pair) for pair in pairs], dtype=np.float64).reshape(len(pairs), -1)
     return Material(tuple(layers) if model is not None else (), states, claims, passages, words, failed)
 
@@ -160,12 +161,3 @@ def word_features(claim: str, passage: str) -> tuple[float, ...]:
 def _request(prompt: Prompt, claim: str, passage: str) -> OptionRequest:
     rendered = prompt.render(claim=claim, passage=passage)
     return OptionRequest(rendered.messages, ANSWERS, rendered.assistant_prefix)
-
-
-def _vectors(texts: Sequence[str], encoder: Encoder) -> NDArray[np.float32]:
-    """One vector a text; texts that stand several times are encoded once."""
-    unique = list(dict.fromkeys(texts))
-    if not unique:
-        return np.zeros((0, encoder.width), dtype=np.float32)
-    place = {text: number for number, text in enumerate(unique)}
-    return encoder.encode(unique)[[place[text] for text in texts]]

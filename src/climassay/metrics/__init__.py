@@ -30,9 +30,9 @@ if TYPE_CHECKING:
         nearest_part,
         supports,
     )
-    from climassay.metrics.entailment_head import HeadEntailment
+    from climassay.metrics.entailment_head import EntailmentHead, HeadEntailment
     from climassay.metrics.entailment_loading import load_entailment
-    from climassay.metrics.entailment_validation import EntailmentScores, validate_entailment
+    from climassay.metrics.entailment_pairs import EntailmentScores, validate_entailment
     from climassay.metrics.facts import Answered, Fact, FactMetric, FactScores, fact_scores
     from climassay.metrics.facts_splitting import ModelSplitter, split_facts
     from climassay.metrics.factual_accuracy import PromptedSupport, factual_accuracies
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 _PLACES = {
     "answer_scores": ("ANSWER_METRICS", "AnswerRow", "AnswerScores", "read_answers", "score_answers"),
     "entailment": ("Entailment", "PromptedEntailment", "RelationScorer", "Relations", "nearest_part", "supports"),
-    "entailment_head": ("HeadEntailment",),
+    "entailment_head": ("EntailmentHead", "HeadEntailment"),
     "entailment_loading": ("load_entailment",),
-    "entailment_validation": ("EntailmentScores", "validate_entailment"),
+    "entailment_pairs": ("EntailmentScores", "validate_entailment"),
     "facts": ("Answered", "Fact", "FactMetric", "FactScores", "fact_scores"),
     "facts_splitting": ("ModelSplitter", "split_facts"),
     "factual_accuracy": ("PromptedSupport", "factual_accuracies"),
@@ -73,6 +73,7 @@ __all__ = [
     "BertScores",
     "ClozeAnswer",
     "Entailment",
+    "EntailmentHead",
     "EntailmentScores",
     "Fact",
     "FactMetric",

@@ -66,10 +66,9 @@ class PairFeatures(NamedTuple):
     vectors: FloatArray
     """Shape [pairs, 4 width]: u, v, |u - v| and u * v of the vectors of premise and statement."""
 
-    @property
-    def all(self) -> FloatArray:
-        """Both, named ones last, shape [pairs, 4 width + features]."""
-        return np.concatenate([self.vectors, self.named], axis=1)
+    def blocks(self, *, vectors: bool, places: NDArray[np.int64] | None = None) -> list[FloatArray]:
+        """The named ones, behind those of the vectors where they are wanted; of all pairs, or of some."""
+        return [block if places is None else block[places] for block in (self.vectors, self.named)[not vectors :]]
 
 
 def pair_features(pairs: Sequence[tuple[str, str]], encoder: Encoder) -> PairFeatures:

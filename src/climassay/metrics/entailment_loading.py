@@ -6,7 +6,7 @@ from pathlib import Path
 
 from climassay.errors import InputError
 from climassay.metrics.entailment import PromptedEntailment, RelationScorer
-from climassay.metrics.entailment_head import HeadEntailment, load_head
+from climassay.metrics.entailment_head import EntailmentHead, HeadEntailment
 from climassay.metrics.factual_accuracy import PromptedSupport
 from climassay.models import load_model
 from climassay.models.contract import Encoder, Generator, OptionScorer
@@ -32,7 +32,7 @@ def load_entailment(
             - ``prompted:MODEL``: a model asked whether a passage confirms, contradicts or leaves open;
             - ``supports:MODEL``: the paper's judge, SUPPORTS or REFUTES;
             - ``nli:MODEL``: a cross-encoder trained on inference data, a folder or hub id;
-            - a file that ``climassay metrics train-entailment`` wrote.
+            - a file that ``climassay metrics entailment train`` wrote.
         model: Used instead of loading ``MODEL``, for example one that is recorded.
         encoder: Of a head; loaded by its name if None.
         load: From the name of a model to the model.
@@ -44,7 +44,9 @@ def load_entailment(
     """
     kind, _, rest = name.partition(":")
     if name == BUNDLED:
-        return bundled_entailment() if encoder is None else HeadEntailment(load_head(), encoder, name="bundled")
+        return (
+            bundled_entailment() if encoder is None else HeadEntailment(EntailmentHead.load(), encoder, name="bundled")
+        )
     if kind in ("prompted", "supports") and rest:
         asked = model or _option_scorer(rest, load)
         if kind == "supports":
@@ -56,7 +58,7 @@ def load_entailment(
         return load_classifier(rest)
     file = Path(name).expanduser()
     if file.suffix == ".safetensors" or file.is_file():
-        return HeadEntailment(load_head(file), encoder, name=file.name)
+        return HeadEntailment(EntailmentHead.load(file), encoder, name=file.name)
     raise InputError(
         f"{name!r} names no entailment scorer: write bundled, prompted:MODEL, supports:MODEL, nli:MODEL, or the file of"
         " a trained head."
@@ -66,7 +68,7 @@ def load_entailment(
 @lru_cache(maxsize=1)
 def bundled_entailment() -> HeadEntailment:
     """The bundled scorer, loaded once."""
-    return HeadEntailment(load_head(), name=BUNDLED)
+    return HeadEntailment(EntailmentHead.load(), name=BUNDLED)
 
 
 def model_name(name: str) -> str | None:

@@ -94,7 +94,7 @@ class PromptedSupport:
     """The paper's judge: a model that answers SUPPORTS or REFUTES to an evidence and a claim.
 
     There is no third answer, so that a claim the evidence says nothing about goes to either side. The paper's judge
-    (GPT-4o-mini) is right on 81% of Climate-FEVER's pairs; ``climassay metrics validate-entailment`` measures any.
+    (GPT-4o-mini) is right on 81% of Climate-FEVER's pairs; ``climassay metrics entailment evaluate`` measures any.
 
     Notes:
         The model's probabilities are those of the whole words, which differ from those of their first tokens only where

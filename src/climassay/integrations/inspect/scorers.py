@@ -63,7 +63,7 @@ def freeform_scores(entailment: str | None = BUNDLED_JUDGE) -> Scorer:
     """BLEU over characters and words, BERTScore and factual accuracy of an answer in one or two sentences.
 
     Args:
-        entailment: Judge of factual accuracy, as ``climassay metrics validate-entailment`` names it; ``none`` leaves
+        entailment: Judge of factual accuracy, as ``climassay metrics entailment evaluate`` names it; ``none`` leaves
             its scores out.
     """
     judge = None if entailment == "none" else entailment
