@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from climassay.generation.draft import Subject, Wording
-from climassay.generation.validation.head_fitting import cross_validated
 from climassay.generation.validation.labels import (
     LabelledDraft,
     LabelSet,
@@ -24,11 +23,23 @@ from climassay.generation.validation.labels import (
     source_groups,
 )
 from climassay.generation.validation.measuring import ValidatorScores, score_validator
-from climassay.generation.validation.prompting import content_free_request, validation_prompt, validation_request
-from climassay.generation.validation.reading import StateReader, TextReader, draft_vectors
-from climassay.generation.validation.simulation import SimulationItems, SimulationSettings, simulate
-from climassay.generation.validation.simulation_results import simulation_report, simulation_tables, summarise
-from climassay.generation.validation.training import train_features
+from climassay.generation.validation.reading import (
+    StateReader,
+    TextReader,
+    content_free_request,
+    draft_vectors,
+    validation_prompt,
+    validation_request,
+)
+from climassay.generation.validation.simulation import (
+    SimulationItems,
+    SimulationSettings,
+    simulate,
+    simulation_report,
+    simulation_tables,
+    summarise,
+)
+from climassay.generation.validation.training import cross_validated, train_validator
 from climassay.learning import ActivationStore, harvest
 from climassay.models import OpenWeights, load_model
 from climassay.models.calibration import PLACEHOLDERS, calibrate, content_free_correction
@@ -91,7 +102,7 @@ def run(name: str, labels: LabelSet, settings: SimulationSettings, out: Path, mo
     encoder = load_encoder()
     drafts = [one.draft for one in labels.drafts]
     valid, groups = labels_array(labels.drafts), source_groups(drafts)
-    trained = train_features(labels, encoder)
+    trained = train_validator(labels, TextReader(encoder))
     found = {"features": asdict(trained.scores)}
     blocks = {"features": TextReader(encoder).read(drafts).blocks}
     zero = None

@@ -45,13 +45,13 @@ def files(tmp_path, monkeypatch):
     "words",
     [
         ("validator", "apply", "prompted:openai:m", "{}/questions.jsonl"),
-        ("masker", "apply", "{}/statements.jsonl", "-o", "{}/masked.jsonl", "--masker", "prompted:openai:m"),
-        ("masker", "apply", "{}/statements.jsonl", "-o", "{}/masked.jsonl", "--masker", "prompted", "-m", "openai:m"),
-        ("masker", "measure", "{}/cloze.jsonl", "--masker", "prompted:openai:m"),
+        ("masker", "apply", "prompted:openai:m", "{}/statements.jsonl", "-o", "{}/masked.jsonl"),
+        ("masker", "apply", "prompted", "{}/statements.jsonl", "-o", "{}/masked.jsonl", "-m", "openai:m"),
+        ("masker", "evaluate", "prompted:openai:m", "{}/cloze.jsonl"),
         ("metrics", "entailment", "evaluate", "supports:openai:m", "{}/pairs.jsonl"),
         ("generate", "screen", "{}/questions.jsonl", "--entailment", "prompted:openai:m"),
     ],
-    ids=["validator", "masker", "masker with a model", "measure", "entailment", "screen"],
+    ids=["validator", "masker", "masker with a model", "masker on labels", "entailment", "screen"],
 )
 def test_options_reach_the_model_and_what_it_can_do_is_kept(files, monkeypatch, capsys, words):
     # Without log-probabilities the answers are generated, so that every option is sent.
@@ -122,7 +122,7 @@ def test_the_options_of_a_server_go_to_those_of_a_debates_models_that_it_serves(
 def test_nothing_is_made_where_no_model_is_loaded(files, monkeypatch, capsys):
     monkeypatch.chdir(files)
     before = sorted(files.iterdir())
-    code, _, err = run_command(monkeypatch, capsys, "masker", "measure", "cloze.jsonl", "--masker", "statistics")
+    code, _, err = run_command(monkeypatch, capsys, "masker", "evaluate", "statistics", "cloze.jsonl")
     assert code == 0, err
     assert sorted(files.iterdir()) == before
 

@@ -46,8 +46,8 @@ def test_train_show_and_apply(tmp_path, monkeypatch, capsys, labels):
     )
     assert code == 0, err
     data = json.loads(out)
-    assert data["scores"]["auroc"] > 0.9
-    assert data["source"]["labels"] == 36
+    assert data["evaluation"]["auroc"]["value"] > 0.9
+    assert data["source"]["items"] == 36
     assert data["threshold"]["precision"]["value"] >= 0.9
     page = html.read_text(encoding="utf-8")
     assert "Do the probabilities mean what they say?" in page
@@ -65,6 +65,17 @@ def test_train_show_and_apply(tmp_path, monkeypatch, capsys, labels):
     assert "Decisions of validator" in out
     accepted = [draft.decisions[-1].accepted for draft in read_drafts(decided)]
     assert accepted == [False, True, True, False, True, True]
+
+    code, _, err = run_command(monkeypatch, capsys, "validator", "evaluate", file, labels)
+    assert code == 2
+    assert "was trained on all questions" in " ".join(err.split())
+    others = tmp_path / "others.jsonl"
+    write_drafts(others, drafts(48, labelled=True))
+    code, out, err = run_command(monkeypatch, capsys, "validator", "evaluate", file, others, "--json")
+    assert code == 0, err
+    measured = json.loads(out)
+    assert (measured["trained_on"], measured["evaluation"]["n"]) == (36, 12)
+    assert measured["evaluation"]["auroc"]["value"] > 0.9
 
 
 def test_simulate(tmp_path, monkeypatch, capsys, labels):
@@ -132,7 +143,7 @@ def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, capsys, f
         (("show", "nothing"), "There is no validator"),
         (("simulate", "LABELS", "--strategies", "best"), "must be different ones of"),
         (("train", "LABELS", "-o", "x", "--method", "api"), "write openai:NAME"),
-        (("train", "LABELS", "-o", "nowhere/x"), "is no place for a file"),
+        (("train", "LABELS", "-o", "nowhere/x"), "The folder of nowhere/x does not exist"),
     ],
     ids=["no labels", "no validator", "nothing to show", "strategy", "api", "place"],
 )

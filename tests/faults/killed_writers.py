@@ -56,12 +56,9 @@ def _save_probe(path: Path) -> None:
 def _save_masker(path: Path) -> None:
     import numpy as np
 
-    from climassay.generation.masking import trained_masker as room
-    from climassay.generation.masking.word_features import FEATURES
+    from climassay.generation.masking import FEATURES, MaskerReading, TrainedMasker
 
-    reading = room.MaskerReading(vectors=False, impact=False)
-    source = room.MaskerProvenance("d", 5, 1.0, "", {})
-    room.save_masker(room.TrainedMasker(np.ones(len(FEATURES)), reading, room.WordStatistics(), source), path)
+    TrainedMasker(np.ones(len(FEATURES)), MaskerReading(vectors=False, impact=False)).save(path)
 
 
 def killed_in(work: Callable[[], object]) -> int:

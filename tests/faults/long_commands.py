@@ -102,9 +102,8 @@ COMMANDS = {
     "validator simulate": LongCommand(
         "validator simulate {given}/labels.jsonl --splits 2 --start 6 --batch 10 --strategies random,margin --json"
     ),
-    "masker train": LongCommand("masker train {given}/cloze.jsonl -o {out}/masker.json --no-vectors --json"),
-    "masker apply": LongCommand("masker apply {given}/unmasked.jsonl -o {out}/masked.jsonl --json"),
-    "masker measure": LongCommand("masker measure primer --json"),
+    "masker train": LongCommand("masker train {given}/cloze.jsonl -o {out}/masker.safetensors --no-vectors --json"),
+    "masker apply": LongCommand("masker apply statistics {given}/unmasked.jsonl -o {out}/masked.jsonl --json"),
     "confidence extract": LongCommand("confidence extract {given}/report.md --untagged -o {out}/s.jsonl --json"),
     "confidence tag train": LongCommand(
         "confidence tag train {given}/climatex.tsv -o {out}/t.safetensors --method words --folds 3 --json"

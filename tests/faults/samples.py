@@ -201,19 +201,20 @@ def argilla() -> bytes:
 def masker() -> bytes:
     import numpy as np
 
-    from climassay.generation.masking.trained_masker import (
-        MaskerProvenance,
-        MaskerReading,
-        TrainedMasker,
-        WordStatistics,
-        save_masker,
-    )
-    from climassay.generation.masking.word_features import FEATURES
+    from climassay.generation.masking import FEATURES, MaskerReading, TrainedMasker, WordStatistics
 
-    reading = MaskerReading(vectors=False, impact=False)
-    statistics = WordStatistics({"albedo": 3}, frozenset({"forcing"}))
-    trained = TrainedMasker(np.ones(len(FEATURES)), reading, statistics, MaskerProvenance("d", 5, 1.0, "", {}))
-    return written(lambda file: save_masker(trained, file))
+    reading, statistics = MaskerReading(vectors=False, impact=False), WordStatistics({"albedo": 3}, frozenset({"ice"}))
+    return written(TrainedMasker(np.ones(len(FEATURES)), reading, statistics).save)
+
+
+def earlier_masker() -> bytes:
+    from climassay.generation.masking import FEATURES
+
+    return json.dumps({
+        "format": "climassay-masker", "version": 1, "features": list(FEATURES), "weights": [1.0] * len(FEATURES),
+        "reading": {"impact": False, "vectors": False}, "glossary": ["forcing"], "counts": {"albedo": 3},
+        "provenance": {"data": "d", "statements": 5, "regularisation": 1.0, "encoder": "", "held_out": {}},
+    }).encode()  # fmt: skip
 
 
 def statements() -> bytes:
@@ -255,15 +256,12 @@ def probe() -> bytes:
 def validator_head() -> bytes:
     import numpy as np
 
-    from climassay.generation.validation.calibrator import Calibrator
-    from climassay.generation.validation.head import HeadSource, ValidatorHead, save_head
-    from climassay.generation.validation.head_fitting import Linear
+    from climassay.generation.validation import Learned, TrainedValidator
+    from climassay.learning import Calibrator, LinearModel, Provenance
 
-    source = HeadSource(
-        "features", "local:minilm", "a" * 64, "d", "b" * 64, 20, 5, ("mcq",), 1.0, 0, trained_on=("q1",)
-    )
-    head = ValidatorHead(Linear(np.ones(4), 0.5), Calibrator("platt"), None, source)
-    return written(lambda file: save_head(head, file))
+    source = Provenance("d", "b" * 64, items=20, trained_on=("q1",), settings={"kind": "features", "kinds": ["mcq"]})
+    model = LinearModel("nominal", np.ones((4, 2)), np.zeros(2))
+    return written(TrainedValidator(model, Learned(source, Calibrator("platt"), None)).save)
 
 
 def manifest() -> bytes:

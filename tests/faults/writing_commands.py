@@ -145,7 +145,7 @@ WRITES: dict[str, WritingCommand] = {
     **_options("metrics entailment apply", "bundled {given}/pairs.jsonl", "--output"),
     **_options("metrics entailment train", "{given}/pairs.jsonl --hold-out 3 --folds 3", "--output"),
     **_options("masker train", "{given}/cloze.jsonl --no-vectors", "--output"),
-    **_options("masker apply", "{given}/unmasked.jsonl", "--output"),
+    **_options("masker apply", "statistics {given}/unmasked.jsonl", "--output"),
     "prompts export folder": WritingCommand(f"prompts export {TARGET}", folder=True),
     **_options("validator train", "{given}/labels.jsonl", "--output"),
     **_options("validator train", "{given}/labels.jsonl --output {given}/validator", "--html"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from climassay.cli.learning_options import EncoderOption, FoldsOption, SeedOption
 from climassay.cli.output import (
     JsonOption,
     WorkspaceOption,
@@ -17,6 +18,7 @@ from climassay.cli.output import (
     stderr_console,
     stdout_console,
 )
+from climassay.cli.validator import open_reader
 from climassay.errors import InputError
 from climassay.given_files import parse_json, read_text
 
@@ -305,12 +307,12 @@ def retrain(
     dataset: DatasetArgument,
     method: Annotated[Method, typer.Option(help="What the validator reads.")] = Method.features,
     model: Annotated[str, typer.Option("--model", "-m", help="Of a probe, a local: model.")] = "local:smollm2",
-    encoder: Annotated[str, typer.Option(help="Of the features.")] = "local:minilm",
+    encoder: EncoderOption = "local:minilm",
     precision: Annotated[
         float | None, typer.Option(help="Wanted share of valid questions among those kept, for example 0.95.")
     ] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Of the cross-validation.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Of the folds.")] = 0,
+    folds: FoldsOption = 5,
+    seed: SeedOption = 0,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -324,29 +326,14 @@ def retrain(
             bars.update(task, completed=done, total=total, description=message)
 
         options: dict[str, Any] = {"precision": precision, "folds": folds, "seed": seed, "progress": tell}
-        options |= _readers(method, model, encoder)
-        found = annotation.retrain(records, place, dataset, method=method.value, **options)
-    figures = dict(found.cross_validated)
+        reader = open_reader(method.value, model=model, encoder=encoder)
+        found = annotation.retrain(records, place, dataset, reader=reader, **options)
+    figures = found.cross_validated
     if as_json:
-        print_json({"dataset": dataset, **asdict(found), "cross_validated": figures})
+        print_json({"dataset": dataset, **asdict(found)})
         return
     words = (
         f"{found.validator}: {found.labels} labels, {found.invalid} invalid; AUROC {figures['auroc']:.3f} "
         f"({figures['auroc_low']:.3f} to {figures['auroc_high']:.3f}). {found.judged} items judged and put in order."
     )
     stdout_console().print(words, highlight=False)
-
-
-def _readers(method: Method, model: str, encoder: str) -> dict[str, Any]:
-    if method is Method.features:
-        from climassay.models.encoder import load_encoder
-
-        return {"encoder": load_encoder(encoder)}
-    from climassay.learning.activation_store import ActivationStore
-    from climassay.models import OpenWeights, load_model
-    from climassay.workspace import cache_folder
-
-    loaded = load_model(model)
-    if not isinstance(loaded, OpenWeights):
-        raise InputError(f"A probe reads hidden states: use a local: model, not {model}.")
-    return {"model": loaded, "activations": ActivationStore(cache_folder() / "activations")}

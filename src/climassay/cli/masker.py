@@ -1,26 +1,29 @@
-"""``climassay masker``."""
+"""``climassay masker``: train, evaluate and apply what chooses the term of a cloze statement."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from climassay.cli.learning_options import OutputOption, check_model_path
 from climassay.cli.model_options import PromptsOption, ReachOptions
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import JsonOption, WorkspaceOption, print_json, stdout_console
+from climassay.cli.output import JsonOption, WorkspaceOption, print_json, stderr_console, stdout_console
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
-    from climassay.generation.masking import ExpertChoice, MaskingScores, WordStatistics
+    from climassay.generation.masking import ExpertChoice, WordStatistics
 
 app = typer.Typer(no_args_is_help=True, help="Choose the term of cloze statements that is masked.")
 
 _PRIMER = "primer"
+_LEFT_OUT = "trained"
 
 LabelsArgument = Annotated[
     list[str],
     typer.Argument(help="Drafts whose terms experts chose, or cloze questions in any known format, or 'primer'."),
 ]
+MaskerArgument = Annotated[str, typer.Argument(help="statistics, prompted:MODEL or a trained masker's file.")]
 GlossaryOption = Annotated[Path | None, typer.Option(help="Terms of the field, one a line; preferred.")]
 AskedModelOption = Annotated[
     str | None, typer.Option("--model", "-m", help="local:NAME or openai:NAME, asked by the masker 'prompted'.")
@@ -30,47 +33,86 @@ AskedModelOption = Annotated[
 @app.command()
 def train(
     labels: LabelsArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File of the masker (JSON).")],
+    output: OutputOption,
     glossary: GlossaryOption = None,
     vectors: Annotated[bool, typer.Option(help="Read what the bundled encoder sees of a word.")] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Learn from the terms that people masked; every statement is left out once to tell how well it works."""
-    from climassay.generation.masking import MaskerReading, save_masker, train_masker
+    from climassay.generation.masking import MaskerReading, train_masker
 
+    check_model_path(output)
     choices = _choices(labels)
-    masker = train_masker(
-        choices,
-        data=", ".join(labels),
-        statistics=_statistics(glossary),
-        reading=MaskerReading(impact=vectors, vectors=vectors),
-    )
-    save_masker(masker, output)
-    held_out = masker.provenance.held_out
+    reading = MaskerReading(impact=vectors, vectors=vectors)
+    masker = train_masker(choices, data=", ".join(labels), statistics=_statistics(glossary), reading=reading)
+    masker.save(output)
+    measured = masker.provenance.measured
     if as_json:
-        print_json({"masker": output, "statements": len(choices), "held_out": held_out})
+        print_json({"masker": output, "statements": len(choices), "held_out": measured})
         return
-    words = ", ".join(f"{name} {value:.2f}" for name, value in held_out.items())
+    words = ", ".join(f"{name} {value:.2f}" for name, value in measured.items())
     stdout_console().print(f"{output}: {len(choices)} choices; left out one by one: {words}.", highlight=False)
 
 
 @app.command()
 @grouped
-def measure(
-    labels: LabelsArgument,
+def evaluate(
     maskers: Annotated[
-        list[str] | None,
-        typer.Option("--masker", help="statistics, prompted (or prompted:MODEL) or a trained masker's file; repeat."),
-    ] = None,
+        str,
+        typer.Argument(
+            metavar="MASKERS",
+            help="Between commas: statistics, prompted:MODEL, a trained masker's file, or 'trained': one fitted on all "
+            "other statements.",
+        ),
+    ],
+    labels: LabelsArgument,
     model: AskedModelOption = None,
     reach: ReachOptions = ReachOptions(),
     glossary: GlossaryOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """How often maskers choose the term that people masked, beside chance, the longest word and a trained masker."""
-    from climassay.generation.masking import StatisticsMasker, accuracies, leave_one_out, open_masker
-    from climassay.generation.masking import measure as measured
+    """How often maskers choose the term that people masked, beside chance and the longest word."""
+    _evaluate(maskers.split(","), labels, model, reach, glossary, workspace, as_json)
+
+
+@app.command(hidden=True)
+@grouped
+def measure(
+    labels: LabelsArgument,
+    maskers: Annotated[list[str] | None, typer.Option("--masker", help="As of evaluate; repeat.")] = None,
+    model: AskedModelOption = None,
+    reach: ReachOptions = ReachOptions(),
+    glossary: GlossaryOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Earlier name of evaluate."""
+    names = maskers or ["statistics", *(["prompted"] if model else []), _LEFT_OUT]
+    stderr_console().print(f"Now: climassay masker evaluate {','.join(names)} {' '.join(labels)}", highlight=False)
+    _evaluate(names, labels, model, reach, glossary, workspace, as_json)
+
+
+def _evaluate(
+    names: list[str],
+    labels: list[str],
+    model: str | None,
+    reach: ReachOptions,
+    glossary: Path | None,
+    workspace: Path | None,
+    as_json: bool,
+) -> None:
+    from dataclasses import asdict
+
+    from climassay.generation.masking import (
+        StatisticsMasker,
+        accuracies,
+        candidates,
+        leave_one_out,
+        measure,
+        open_masker,
+    )
+    from climassay.reporting import Table, as_rich
 
     choices = _choices(labels)
     load = reach.loader(workspace, quiet=as_json)
@@ -78,24 +120,40 @@ def measure(
     statistics = _statistics(glossary)
     longest = StatisticsMasker(weights={"length": 1.0}).choose([choice.statement for choice in choices])
     found = [accuracies("longest word", choices, longest)]
-    opened = [
-        open_masker(name, model=asked, glossary=sorted(statistics.glossary), load=load)
-        for name in maskers or ["statistics", *(["prompted"] if asked else [])]
+    for name in names:
+        if name != _LEFT_OUT:
+            masker = open_masker(name, model=asked, glossary=sorted(statistics.glossary), load=load)
+            found.append(measure(masker, choices))
+        elif len(choices) > 1:
+            found.append(accuracies("trained, left out", choices, leave_one_out(choices, statistics=statistics)))
+    counts = [len(candidates(choice.statement)) for choice in choices]
+    chance = sum(1 / count for count in counts) / len(counts)
+    if as_json:
+        print_json({"statements": len(choices), "chance": chance, "maskers": [asdict(one) for one in found]})
+        return
+    rows = [
+        [one.name]
+        + [
+            f"{part.value:.3f} ({part.interval.low:.2f}-{part.interval.high:.2f})"
+            for part in (one.first, one.among_three)
+        ]
+        for one in found
     ]
-    found += [measured(masker, choices) for masker in opened]
-    if len(choices) > 1 and not maskers:
-        found.append(accuracies("trained, left out", choices, leave_one_out(choices, statistics=statistics)))
-    _show_scores(found, choices, as_json)
+    note = (
+        f"{len(choices)} statements of {sum(counts) / len(counts):.1f} candidate words on average; "
+        f"chance {chance:.3f}; 95% intervals (Wilson)."
+    )
+    table = Table.of("Terms that people masked", ["masker", "first", "among three"], rows, note=note)
+    stdout_console().print(as_rich(table))
 
 
 @app.command()
 @grouped
 def apply(
-    drafts: Annotated[Path, typer.Argument(help="Drafts (JSONL).")],
+    masker: MaskerArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="File of the drafts with their terms.")],
-    masker: Annotated[
-        str, typer.Option(help="statistics, prompted (or prompted:MODEL) or a trained masker's file.")
-    ] = "statistics",
+    drafts: Annotated[Path | None, typer.Argument(help="Drafts (JSONL).")] = None,
+    earlier: Annotated[str, typer.Option("--masker", hidden=True)] = "statistics",
     model: AskedModelOption = None,
     reach: ReachOptions = ReachOptions(),
     glossary: GlossaryOption = None,
@@ -107,6 +165,9 @@ def apply(
     from climassay.generation import read_drafts, write_drafts
     from climassay.generation.masking import mask, open_masker, read_glossary
 
+    if drafts is None:
+        drafts, masker = Path(masker), earlier
+        stderr_console().print(f"Now: climassay masker apply {masker} {drafts} -o {output}", highlight=False)
     before = list(read_drafts(drafts))
     if not before:
         raise InputError(f"{drafts} holds no draft: there is nothing to mask.")
@@ -149,32 +210,3 @@ def _statistics(glossary: Path | None) -> "WordStatistics":
     from climassay.generation.masking import count_words, read_glossary
 
     return count_words((), () if glossary is None else read_glossary(glossary))
-
-
-def _show_scores(found: "list[MaskingScores]", choices: "list[ExpertChoice]", as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from climassay.generation.masking import candidates
-    from climassay.reporting import Table, as_rich
-
-    if not choices:
-        raise InputError("There is no choice to measure with.")
-    counts = [len(candidates(choice.statement)) for choice in choices]
-    chance = sum(1 / count for count in counts) / len(counts)
-    if as_json:
-        print_json({"statements": len(choices), "chance": chance, "maskers": [asdict(one) for one in found]})
-        return
-    rows = [
-        [one.name]
-        + [
-            f"{part.value:.3f} ({part.interval.low:.2f}-{part.interval.high:.2f})"
-            for part in (one.first, one.among_three)
-        ]
-        for one in found
-    ]
-    note = (
-        f"{len(choices)} statements of {sum(counts) / len(counts):.1f} candidate words on average; "
-        f"chance {chance:.3f}; 95% intervals (Wilson)."
-    )
-    table = Table.of("Terms that people masked", ["masker", "first", "among three"], rows, note=note)
-    stdout_console().print(as_rich(table))

@@ -1,5 +1,6 @@
-"""``climassay validator``: train, apply, simulate and show validators of generated questions."""
+"""``climassay validator``: train, evaluate, apply, simulate and show validators of generated questions."""
 
+from dataclasses import asdict
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from climassay.cli.judge_options import numbers
+from climassay.cli.learning_options import EncoderOption, FoldsOption, SeedOption, check_model_path
 from climassay.cli.model_options import PromptsOption, ReachOptions
 from climassay.cli.option_groups import grouped
 from climassay.cli.output import (
@@ -19,26 +21,16 @@ from climassay.cli.output import (
     stdout_console,
     write_text,
 )
-from climassay.cli.validator_output import (
-    decision_counts,
-    finish,
-    head_data,
-    show_simulation,
-    threshold_table,
-    trained_facts,
-    words,
-)
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from climassay.generation import Subject
-    from climassay.generation.validation import (
-        LabelSet,
-        SimulationItems,
-        TrainedHead,
-        TrainedModel,
-    )
-    from climassay.generation.validation.loading import LoadModel
+    from climassay.generation.validation import LabelSet, Reader, Training
+    from climassay.generation.validation.validators import LoadModel
+    from climassay.learning import ActivationStore
+    from climassay.reporting import Table
 
 app = typer.Typer(no_args_is_help=True, help="Models that learn from experts which questions are valid.")
 
@@ -62,7 +54,7 @@ ValidatorArgument = Annotated[
 FieldOption = Annotated[
     str | None, typer.Option(help="The science, as prompts of models name it; by default climate science.")
 ]
-EncoderOption = Annotated[str, typer.Option(help="Encoder of the features and of the clusters.")]
+HtmlOption = Annotated[Path | None, typer.Option(help="Write figures and tables as a self-contained report.")]
 
 
 @app.callback()
@@ -87,42 +79,126 @@ def train(
     preset: Annotated[str, typer.Option(help="Tuning preset of the adapter.")] = "smollm2-cpu-finetune",
     epochs: Annotated[int | None, typer.Option(min=1, help="Of adapter and api (paper: 3).")] = None,
     hold_out: Annotated[float, typer.Option(help="Share of the labels that adapter and api are measured on.")] = 0.25,
-    folds: Annotated[int, typer.Option(min=2, help="Of the cross-validation of features and probe.")] = 5,
+    folds: FoldsOption = 5,
     replace: Annotated[bool, typer.Option("--replace", help="Replace another training's adapter.")] = False,
     reach: ReachOptions = ReachOptions(),
     prompts: PromptsOption = None,
     field: FieldOption = None,
-    html: Annotated[Path | None, typer.Option(help="Write a report with the reliability figure.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of folds, splits and training.")] = 0,
+    html: HtmlOption = None,
+    seed: SeedOption = 0,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a validator on experts' labels, with its figures on passages that it was not trained on."""
-    from climassay.generation.validation import read_label_set, save_head
+    from climassay.generation.validation import read_label_set, train_validator, validation_prompt
+    from climassay.generation.validation.measuring import threshold_table
 
     table, subject = read_label_set(labels), _subject(field)
     load = reach.loader(workspace, quiet=True)
-    if method in (Method.features, Method.probe):
-        _check_place(output)
-        head = _train_head(
-            table, method, model, encoder, layer, precision, folds, (prompts, load, subject), seed, as_json
-        )
-        save_head(head.head, output)
-        data = {"validator": str(output), **head_data(head)}
-        finish(table, head, data, head.head.threshold, html, as_json)
-        return
-    if method is Method.adapter:
-        tuned = _train_adapter(
-            table, model, output, preset, epochs, hold_out, precision, prompts, subject, seed, replace, as_json
-        )
-    else:
-        tuned = _train_api(
-            table, model, output, epochs, hold_out, precision, prompts, subject, (reach.base_url, load), seed, as_json
-        )
-    from climassay.generation.validation.fine_tuning import described
+    tuning: dict[str, Any] = {
+        "prompt": validation_prompt(prompts),
+        "subject": subject,
+        "hold_out": hold_out,
+        "precision": precision,
+        "seed": seed,
+    }
+    trained: Training[Any]
+    with progress_bar(as_json) as progress:
+        if method is Method.adapter:
+            from climassay.generation.validation.fine_tuning import train_adapter
+            from climassay.tuning import find_preset
 
-    data = {**described(tuned), "file": str(output), "refusal": tuned.refusal}
-    finish(table, tuned, data, tuned.facts.threshold, html, as_json)
+            config = find_preset(preset).config.with_values({"epochs": epochs, "seed": seed})
+            task = progress.add_task(f"Training {model}", total=None)
+            tuning["on_progress"] = lambda now: progress.update(task, completed=now.step, total=now.steps)
+            trained = train_adapter(table, model, output, config, replace_other=replace, **tuning)
+        elif method is Method.api:
+            from climassay.generation.validation.fine_tuning import train_api
+
+            if output.is_dir():
+                raise InputError(f"{output} is a folder: name the file that keeps how far the fine-tuning has come.")
+            base_url, model = _server(model, reach.base_url)
+            task = progress.add_task("Fine-tuning job", total=None)
+            tuning["on_status"] = lambda now: progress.update(task, description=f"Fine-tuning job is {now.status}")
+            at_server: Any = partial(load, base_url=base_url)
+            trained = train_api(table, model, output, at_server, base_url=base_url, epochs=epochs or 3, **tuning)
+        else:
+            check_model_path(output)
+            layers = numbers(layer, "--layer") if layer else ()
+            reader = open_reader(
+                method.value, model=model, encoder=encoder, layers=layers, load=load, prompts=prompts, subject=subject
+            )
+            reading = progress.add_task("Reading questions", total=len(table.drafts))
+            fitting = progress.add_task("Cross-validating", total=folds)
+            trained = train_validator(
+                table,
+                reader,
+                precision=precision,
+                folds=folds,
+                seed=seed,
+                on_read=lambda count: progress.advance(reading, count),
+                on_fold=lambda count: progress.advance(fitting, count),
+            )
+            trained.validator.save(output)
+    threshold = trained.learned.threshold
+    if html is not None:
+        from climassay.generation.validation import reason_figure
+        from climassay.reporting import Report, Section
+
+        reasons = reason_figure([(table.name, table.drafts)])
+        sections = [Section("Figures", (*trained.scores.tables(), trained.scores.reliability_figure()))]
+        sections += [] if reasons is None else [Section("Why questions were rejected", (reasons,))]
+        lead = f"A validator trained on {table.name}, measured on passages that it was not trained on."
+        write_text(html, Report("Validator", lead, tuple(sections)).to_html())
+    if as_json:
+        print_json({"validator": str(output), **trained.facts()})
+    else:
+        _show([*trained.scores.tables(), *([threshold_table(threshold)] if threshold else [])])
+        _tell_skipped(table)
+    if trained.refusal is not None:
+        stderr_console().print(f"No threshold: {trained.refusal}", highlight=False)
+
+
+@app.command()
+@grouped
+def evaluate(
+    validator: ValidatorArgument,
+    labels: LabelsArgument,
+    reach: ReachOptions = ReachOptions(),
+    prompts: PromptsOption = None,
+    field: FieldOption = None,
+    seed: SeedOption = 0,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a validator on labelled questions, without those that it was trained on."""
+    from climassay.generation.validation import ByKind, load_validator, read_label_set
+
+    table = read_label_set(labels)
+    load = reach.loader(workspace, quiet=True)
+    judge = load_validator(validator, load=load, prompts=prompts, subject=_subject(field), store=_store())
+    learned = [
+        getattr(one, "learned", None) for one in (judge.validators.values() if isinstance(judge, ByKind) else [judge])
+    ]
+    seen = {name for one in learned if one is not None for name in one.provenance.trained_on}
+    fresh = [one for one in table.drafts if one.draft.id not in seen]
+    if not fresh:
+        raise InputError(f"{judge.name} was trained on all questions of {labels}: measure it on others.")
+    with progress_bar(as_json) as progress:
+        task = progress.add_task(f"Asking {judge.name}", total=len(fresh))
+        scores = judge.score(fresh, seed=seed, on_judged=lambda count: progress.advance(task, count))
+    trained_on = len(table.drafts) - len(fresh)
+    if as_json:
+        kept = (scores.all, scores.at_half, *scores.at_shares)
+        print_json({
+            "validator": judge.name, "file": str(labels), "sha256": table.sha256, "trained_on": trained_on,
+            "evaluation": scores.evaluation, "kept": kept, "calibration": scores.calibration,
+        })  # fmt: skip
+        return
+    _show(scores.tables())
+    _tell_skipped(table)
+    if trained_on:
+        stderr_console().print(f"{trained_on} questions left out: it was trained on them.", highlight=False)
 
 
 @app.command()
@@ -143,6 +219,7 @@ def apply(
     """Decide on drafts; those that were rejected before stay as they are."""
     from climassay.generation import read_drafts, write_drafts
     from climassay.generation.validation import load_validator, validate
+    from climassay.reporting import Table
 
     given = list(read_drafts(drafts))
     load = reach.loader(workspace, quiet=True)
@@ -152,19 +229,22 @@ def apply(
         decided = validate(given, judge, threshold, on_judged=lambda count: progress.advance(task, count))
     if output is not None:
         write_drafts(output, decided)
-    counts = decision_counts(given, decided)
+    new = [draft for old, draft in zip(given, decided, strict=True) if len(draft.decisions) > len(old.decisions)]
+    words = [draft.decisions[-1].accepted for draft in new]
+    counts = {
+        "kept": words.count(True),
+        "rejected": words.count(False),
+        "not judged": words.count(None) + sum(draft.usable for draft in given) - len(new),
+        "rejected or failed before": sum(not draft.usable for draft in given),
+    }
     if as_json:
         rows = [
             {"id": draft.id, "accepted": draft.decisions[-1].accepted, "probability": draft.decisions[-1].score}
-            for before, draft in zip(given, decided, strict=True)
-            if len(draft.decisions) > len(before.decisions)
+            for draft in new
         ]
         print_json({"validator": judge.name, "counts": counts, "decisions": rows})
         return
-    from climassay.reporting import Table, as_rich
-
-    shown = Table.of(f"Decisions of {judge.name}", ("decision", "questions"), [(k, str(v)) for k, v in counts.items()])
-    stdout_console().print(as_rich(shown))
+    _show([Table.of(f"Decisions of {judge.name}", ("decision", "questions"), [(k, str(v)) for k, v in counts.items()])])
     if output is not None:
         stderr_console().print(f"Written to {output}.", highlight=False)
 
@@ -187,28 +267,35 @@ def simulate_command(
     store: Annotated[
         Path | None, typer.Option(help="Keep finished splits here, so that the same command goes on.")
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write figures and tables as a self-contained report.")] = None,
+    html: HtmlOption = None,
     reach: ReachOptions = ReachOptions(),
     prompts: PromptsOption = None,
     field: FieldOption = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of splits and choices.")] = 0,
+    seed: SeedOption = 0,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Play active learning through on labels that are known: precision over label count, strategy by strategy."""
-    from climassay.generation.validation import (
+    from climassay.generation.validation import TextReader, load_validator, read_label_set
+    from climassay.generation.validation.simulation import (
+        SimulationItems,
         SimulationSettings,
-        read_label_set,
         simulate,
         simulation_report,
+        simulation_tables,
         summarise,
     )
+    from climassay.models.encoder import load_encoder
 
     names: Any = tuple(name.strip() for name in strategies.split(","))
     settings = SimulationSettings(names, splits, test_share, start, batch, seed=seed)
     table = read_label_set(labels)
     with progress_bar(as_json) as progress:
-        items = _items(table, encoder, zero_shot, (reach.loader(workspace, quiet=True), prompts, _subject(field)))
+        asked = None
+        if zero_shot is not None:
+            load = reach.loader(workspace, quiet=True)
+            asked = load_validator(f"prompted:{zero_shot}", load=load, prompts=prompts, subject=_subject(field))
+        items = SimulationItems.read(table, TextReader(load_encoder(encoder)), zero_shot=asked)
         task = progress.add_task("Playing splits through", total=splits)
         results = simulate(items, settings, store=store, on_split=lambda count: progress.advance(task, count))
     summary = summarise(items, results, seed=seed)
@@ -217,7 +304,9 @@ def simulate_command(
     if as_json:
         print_json({"file": str(labels), "sha256": table.sha256, "settings": settings, "summary": summary})
         return
-    show_simulation(summary, settings, html)
+    _show(simulation_tables(summary, settings))
+    if html is not None:
+        stderr_console().print(f"Report written to {html}.", highlight=False)
 
 
 @app.command()
@@ -226,21 +315,72 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """What a trained validator is: its data, figures and threshold; nothing is loaded but its description."""
-    facts, threshold = trained_facts(validator)
+    from climassay.generation.validation import read_learned
+    from climassay.generation.validation.measuring import threshold_table
+    from climassay.reporting import Table
+
+    learned = read_learned(validator)
+    source = asdict(learned.provenance)
+    facts = {**source.pop("settings"), **source, "trained_on": len(learned.provenance.trained_on)}
     if as_json:
-        print_json({"validator": str(validator), **facts, "threshold": threshold})
+        print_json({"validator": str(validator), **facts, "threshold": learned.threshold})
         return
-    from climassay.reporting import Table, as_rich
-
-    rows = [(name.replace("_", " "), words(value)) for name, value in facts.items()]
-    stdout_console().print(as_rich(Table.of(str(validator), ("", ""), rows, left=2)))
-    if threshold is not None:
-        stdout_console().print(as_rich(threshold_table(threshold)))
+    rows = [(name.replace("_", " "), _words(value)) for name, value in facts.items() if value not in ("", (), None)]
+    _show([Table.of(str(validator), ("", ""), rows, left=2)])
+    if learned.threshold is not None:
+        _show([threshold_table(learned.threshold)])
 
 
-def _check_place(output: Path) -> None:
-    if output.is_dir() or not output.parent.is_dir():
-        raise InputError(f"{output} is no place for a file: give the validator a name in a folder that exists.")
+def open_reader(
+    method: str,
+    *,
+    model: str,
+    encoder: str,
+    layers: tuple[int, ...] = (),
+    load: "LoadModel | None" = None,
+    prompts: Path | None = None,
+    subject: "Subject | None" = None,
+) -> "Reader":
+    """What a validator that is to be trained reads of drafts.
+
+    Args:
+        method: ``features`` or ``probe``.
+        model: Of a probe.
+        encoder: Of features.
+        layers: Of a probe.
+        load: From a model's name to the model.
+        prompts: Folder of the user's own templates.
+        subject: The science.
+
+    Raises:
+        InputError: The model does not show its states.
+    """
+    from climassay.generation import Subject
+    from climassay.generation.validation import StateReader, TextReader, validation_prompt
+
+    if method == Method.features:
+        from climassay.models.encoder import load_encoder
+
+        return TextReader(load_encoder(encoder))
+    from climassay.models import OpenWeights, load_model
+
+    loaded = (load or load_model)(model)
+    if not isinstance(loaded, OpenWeights):
+        raise InputError(f"A probe reads hidden states: use a local: model, not {model}.")
+    return StateReader(loaded, validation_prompt(prompts), layers, _store(), subject or Subject())
+
+
+def _server(model: str, base_url: str | None) -> tuple[str | None, str]:
+    """Address and name of a model for a fine-tuning job."""
+    from climassay.models.servers import OPENAI, find_server, is_served
+
+    provider, _, name = model.partition(":")
+    if not is_served(model):
+        raise InputError(f"A fine-tuning job needs a server's model: write openai:NAME, not {model}.")
+    if provider == OPENAI:
+        return base_url, model
+    # Found again by its address, to which the provider's key is bound.
+    return find_server(provider, base_url).base_url, f"{OPENAI}:{name}"
 
 
 def _subject(field: str | None) -> "Subject":
@@ -249,157 +389,31 @@ def _subject(field: str | None) -> "Subject":
     return Subject() if field is None else Subject(field=field)
 
 
-def _store() -> Any:
-    from climassay.learning.activation_store import ActivationStore
+def _store() -> "ActivationStore":
+    from climassay.learning import ActivationStore
     from climassay.workspace import cache_folder
 
     return ActivationStore(cache_folder() / "activations")
 
 
-def _train_head(
-    table: "LabelSet",
-    method: Method,
-    model: str,
-    encoder: str,
-    layer: str | None,
-    precision: float | None,
-    folds: int,
-    setup: "tuple[Path | None, LoadModel, Subject]",
-    seed: int,
-    quiet: bool,
-) -> "TrainedHead":
-    from climassay.generation.validation import train_features, train_probe
-    from climassay.generation.validation.prompting import validation_prompt
+def _show(tables: "Sequence[Table]") -> None:
+    from climassay.reporting import as_rich
 
-    prompts, load, subject = setup
-    with progress_bar(quiet) as progress:
-        reading = progress.add_task("Reading questions", total=len(table.drafts))
-        fitting = progress.add_task("Cross-validating", total=folds)
-        options: dict[str, Any] = {
-            "precision": precision,
-            "folds": folds,
-            "seed": seed,
-            "on_read": lambda count: progress.advance(reading, count),
-            "on_fold": lambda count: progress.advance(fitting, count),
-        }
-        if method is Method.features:
-            from climassay.models.encoder import load_encoder
-
-            return train_features(table, load_encoder(encoder), **options)
-        from climassay.models import OpenWeights
-
-        loaded = load(model)
-        if not isinstance(loaded, OpenWeights):
-            raise InputError(f"A probe reads hidden states: use a local: model, not {model}.")
-        layers = numbers(layer, "--layer") if layer else ()
-        options |= {"prompt": validation_prompt(prompts), "subject": subject, "store": _store()}
-        return train_probe(table, loaded, layers=layers, **options)
+    for shown in tables:
+        stdout_console().print(as_rich(shown))
 
 
-def _train_adapter(
-    table: "LabelSet",
-    model: str,
-    folder: Path,
-    preset: str,
-    epochs: int | None,
-    hold_out: float,
-    precision: float | None,
-    prompts: Path | None,
-    subject: "Subject",
-    seed: int,
-    replace: bool,
-    quiet: bool,
-) -> "TrainedModel":
-    from climassay.generation.validation import train_adapter
-    from climassay.generation.validation.prompting import validation_prompt
-    from climassay.tuning import find_preset
-
-    config = find_preset(preset).config.with_values({"epochs": epochs, "seed": seed})
-    with progress_bar(quiet) as progress:
-        task = progress.add_task(f"Training {model}", total=None)
-        return train_adapter(
-            table,
-            model,
-            folder,
-            config,
-            prompt=validation_prompt(prompts),
-            subject=subject,
-            hold_out=hold_out,
-            precision=precision,
-            seed=seed,
-            replace_other=replace,
-            on_progress=lambda now: progress.update(task, completed=now.step, total=now.steps),
+def _tell_skipped(table: "LabelSet") -> None:
+    if table.skipped:
+        stderr_console().print(
+            f"{len(table.skipped)} labelled rows left out, the first: {table.skipped[0]}.", highlight=False
         )
 
 
-def _train_api(
-    table: "LabelSet",
-    model: str,
-    state: Path,
-    epochs: int | None,
-    hold_out: float,
-    precision: float | None,
-    prompts: Path | None,
-    subject: "Subject",
-    server: "tuple[str | None, LoadModel]",
-    seed: int,
-    quiet: bool,
-) -> "TrainedModel":
-    from climassay.generation.validation import train_api
-    from climassay.generation.validation.prompting import validation_prompt
-    from climassay.models.servers import OPENAI, find_server, is_served
-
-    if state.is_dir():
-        raise InputError(f"{state} is a folder: name the file that keeps how far the fine-tuning has come.")
-    base_url, load = server
-    provider, _, name = model.partition(":")
-    if not is_served(model):
-        raise InputError(f"A fine-tuning job needs a server's model: write openai:NAME, not {model}.")
-    if provider != OPENAI:
-        # Found again by its address, to which the provider's key is bound.
-        base_url, model = find_server(provider, base_url).base_url, f"{OPENAI}:{name}"
-    at_server: Any = partial(load, base_url=base_url)
-    with progress_bar(quiet) as progress:
-        task = progress.add_task("Fine-tuning job", total=None)
-        return train_api(
-            table,
-            model,
-            state,
-            at_server,
-            prompt=validation_prompt(prompts),
-            subject=subject,
-            hold_out=hold_out,
-            precision=precision,
-            seed=seed,
-            base_url=base_url,
-            epochs=epochs or 3,
-            on_status=lambda now: progress.update(task, description=f"Fine-tuning job is {now.status}"),
-        )
-
-
-def _items(
-    table: "LabelSet", encoder: str, zero_shot: str | None, setup: "tuple[LoadModel, Path | None, Subject]"
-) -> "SimulationItems":
-    import numpy as np
-
-    from climassay.generation.validation import SimulationItems, draft_vectors, load_validator
-    from climassay.generation.validation.labels import labels_array, source_groups
-    from climassay.generation.validation.reading import TextReader
-    from climassay.models.encoder import load_encoder
-
-    load, prompts, subject = setup
-    vectors, drafts = load_encoder(encoder), [one.draft for one in table.drafts]
-    judged = None
-    if zero_shot is not None:
-        asked = load_validator(f"prompted:{zero_shot}", load=load, prompts=prompts, subject=subject)
-        given = asked.judge(drafts)
-        # What could not be judged is as likely as not.
-        judged = np.array([0.5 if value is None else value for value in given], dtype=np.float64)
-    return SimulationItems(
-        table.name,
-        TextReader(vectors).read(drafts).blocks,
-        draft_vectors(drafts, vectors),
-        labels_array(table.drafts),
-        source_groups(drafts),
-        judged,
-    )
+def _words(value: Any) -> str:
+    """A value as a reader wants it."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_words(one)}" for name, one in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_words, value))
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

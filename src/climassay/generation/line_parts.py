@@ -16,8 +16,7 @@ from climassay.generation.contexts import ContextFinder
 from climassay.generation.draft import Draft
 from climassay.generation.evolving import Evolver
 from climassay.generation.line import Deciding, Parts
-from climassay.generation.masking import Masker, mask, open_masker, read_glossary
-from climassay.generation.masking.opening import STATISTICS
+from climassay.generation.masking import STATISTICS, Masker, mask, open_masker, read_glossary
 from climassay.generation.recipe import Recipe, WriterSpec
 from climassay.generation.screening import (
     REPLACED,

@@ -147,6 +147,7 @@ def fit_path(
     link: Link = "nominal",
     standardise: bool = True,
     balanced: bool = False,
+    scaling: Scaling | None = None,
 ) -> list[LinearModel]:
     """Fit one model for each C on the same scaled features.
 
@@ -161,6 +162,7 @@ def fit_path(
         link: Nominal or ordinal.
         standardise: See :meth:`Scaling.of`.
         balanced: Give all classes the same total weight (nominal models only).
+        scaling: Of the features, where it is known from more items than these; None: learned from these.
 
     Raises:
         InputError: The link does not exist, or an ordinal model is fitted to items of one class.
@@ -169,7 +171,7 @@ def fit_path(
 
     if link not in LINKS:
         raise InputError(f"There is no link {link!r}; choose one of {', '.join(LINKS)}.")
-    scaling = Scaling.of(blocks, standardise=standardise)
+    scaling = scaling or Scaling.of(blocks, standardise=standardise)
     if any(issparse(block) for block in blocks):
         ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
         parts = zip(blocks, np.split(scaling.mean, ends), np.split(scaling.factor, ends), strict=True)

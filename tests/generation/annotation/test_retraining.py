@@ -10,7 +10,7 @@ from annotated_drafts import DATASET, VALID, WRONG, begin
 from climassay.errors import InputError
 from climassay.generation import Wording
 from climassay.generation.annotation import AnnotationSettings, AnnotationStore, GivenLabel, retrain
-from climassay.generation.validation import load_head
+from climassay.generation.validation import TextReader, TrainedValidator
 from climassay.records import Records
 from climassay.workspace import Workspace
 from generated_drafts import draft
@@ -62,7 +62,7 @@ def first(tmp_path_factory):
     assert store.new_labels(DATASET) == 40
     told = []
     tell = lambda *now: told.append(now)  # noqa: E731
-    found = retrain(records, workspace, DATASET, encoder=WordEncoder(), folds=2, progress=tell)
+    found = retrain(records, workspace, DATASET, reader=TextReader(WordEncoder()), folds=2, progress=tell)
     yield workspace, found, told, store
     records.close()
 
@@ -79,14 +79,14 @@ def second(first, tmp_path):
 
 def again(second, encoder, **options):
     workspace, records, _ = second
-    return retrain(records, workspace, DATASET, encoder=encoder, folds=2, **options)
+    return retrain(records, workspace, DATASET, reader=TextReader(encoder), folds=2, **options)
 
 
 def test_training_judges_what_waits_and_puts_it_in_order(first):
     _, found, told, store = first
     assert (found.labels, found.invalid, found.judged, found.trained) == (40, 14, 20, True)
-    assert dict(found.cross_validated)["auroc"] > 0.9
-    assert load_head(found.validator).source.data == "labels of silver"
+    assert found.cross_validated["auroc"] > 0.9
+    assert TrainedValidator.load(found.validator).learned.provenance.data == "labels of silver"
     assert store.validator(DATASET) == found.validator.name
     waiting = [item for item in store.items(DATASET) if item.state == "open"]
     doubts = [abs(item.p_valid - 0.5) for item in waiting]
@@ -155,7 +155,7 @@ def test_too_few_labels_or_one_kind_only_is_told(tmp_path):
         for number in range(5):
             store.label(DATASET, f"q{number:04d}", "ann", key=str(number), **VALID)
         with pytest.raises(InputError, match="at least two valid and two invalid"):
-            retrain(records, place, DATASET, encoder=WordEncoder())
+            retrain(records, place, DATASET, reader=TextReader(WordEncoder()))
         with pytest.raises(InputError, match="no dataset 'gold'"):
-            retrain(records, place, "gold", encoder=WordEncoder())
+            retrain(records, place, "gold", reader=TextReader(WordEncoder()))
     assert not (place.root / "validators").exists()

@@ -17,7 +17,7 @@ from climassay.generation.masking import (
     open_masker,
     read_glossary,
 )
-from climassay.generation.masking.word_features import word_features, zipf
+from climassay.generation.masking.words import word_features, zipf
 from climassay.models.contract import OptionScores
 from generated_drafts import draft, rejected
 
@@ -218,7 +218,7 @@ def test_maskers_by_name(tmp_path):
     glossary.write_text("# ours\n\nlapse rate\n")
     assert read_glossary(glossary) == ("lapse rate",)
     assert open_masker(glossary=read_glossary(glossary)).name == "statistics"
-    for name, word in (("prompted", "name one"), ("tarot", "no masker 'tarot'"), (str(glossary), "no masker")):
+    for name, word in (("prompted", "name one"), ("tarot", "no masker 'tarot'"), (str(glossary), "damaged")):
         with pytest.raises(InputError, match=word):
             open_masker(name)
     glossary.write_text("# nothing\n")

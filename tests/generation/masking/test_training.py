@@ -11,19 +11,18 @@ from climassay.generation.masking import (
     ExpertChoice,
     MaskerReading,
     StatisticsMasker,
+    TrainedMasker,
     accuracies,
     candidates,
     choices_of,
     count_words,
     leave_one_out,
-    load_masker,
     measure,
+    open_masker,
     read_choices,
-    save_masker,
     train_masker,
 )
-from climassay.generation.masking.context_features import bundled_reader, context_features
-from climassay.generation.masking.training import fit
+from climassay.generation.masking.trained import bundled_reader, context_features, fit
 from climassay.metrics.token_encoder import TokenVectors
 from climassay.primer import gold_questions
 from command_line import run_command
@@ -52,9 +51,9 @@ def test_the_statistics_masker_is_well_above_longest_word_and_chance(primer):
 
 def test_the_fit_is_the_maximum_of_its_objective():
     # Two statements of two words and one feature x: loss = 2 log(1 + exp(-w d)) + w**2 / 2, d the standardised gap.
-    rows = [np.zeros((2, len(FEATURES))), np.zeros((2, len(FEATURES)))]
-    rows[0][:, 0], rows[1][:, 0] = (0, 1), (3, 4)
-    weight = fit(rows, [1, 1], PLAIN, 1.0)[0]
+    rows = np.zeros((4, len(FEATURES)))
+    rows[:, 0] = 0, 1, 3, 4
+    weight = fit([rows], np.array([0, 0, 1, 1]), np.array([1, 3]), 1.0)[0]
     scale = 1 / np.std([0, 1, 3, 4]) / np.sqrt(len(FEATURES))
     standard = weight / scale
     slope = standard - 2 * scale / (1 + np.exp(standard * scale))
@@ -83,7 +82,7 @@ def test_words_that_are_masked_at_random_are_not_learned(primer):
 def test_leaving_one_out_does_not_see_it(primer):
     few = primer[:6]
     left = leave_one_out(few, reading=PLAIN)
-    by_hand = train_masker(few[1:], reading=PLAIN, measure=False).choose([few[0].statement])[0]
+    by_hand = train_masker(few[1:], reading=PLAIN, measured=False).choose([few[0].statement])[0]
     assert dict(left[0].ranked) == pytest.approx(dict(by_hand.ranked))
 
 
@@ -142,36 +141,62 @@ def test_the_bundled_encoder_sees_a_word_in_its_statement():
 
 def test_a_saved_masker_is_the_same(tmp_path, primer):
     masker = train_masker(primer[:8], data="primer", statistics=count_words(["a b b"], ["b"]), reader=Letters())
-    save_masker(masker, tmp_path / "deep/masker.json")
-    again = replace(load_masker(tmp_path / "deep/masker.json"), reader=Letters())
+    masker.save(tmp_path / "deep/masker.safetensors")
+    again = replace(TrainedMasker.load(tmp_path / "deep/masker.safetensors"), reader=Letters())
     assert np.array_equal(again.weights, masker.weights)
     assert (again.reading, again.statistics, again.provenance) == (
         masker.reading,
         masker.statistics,
         masker.provenance,
     )
-    assert again.provenance.encoder == "letters"
+    assert (again.provenance.encoder, again.provenance.items) == ("letters", 8)
     statements = [choice.statement for choice in primer[8:12]]
     assert again.choose([*statements, "It is."]) == masker.choose([*statements, "It is."])
+    assert again.predict([*statements[:1], "It is."]) == [again.choose(statements)[0].term, None]
+    assert [len(one) for one in again.predict_proba([statements[0], "It is."])] == [len(candidates(statements[0])), 0]
+    assert again.score(primer[8:12]) == measure(masker, primer[8:12])
+
+
+EARLIER = {
+    "format": "climassay-masker", "version": 1, "features": list(FEATURES),
+    "reading": {"impact": False, "vectors": False}, "weights": [1.5] + 12 * [0.0], "glossary": ["albedo"],
+    "counts": {"ice": 3},
+    "provenance": {
+        "data": "primer", "statements": 30, "regularisation": 10.0, "encoder": "",
+        "held_out": {"accuracy@1": 0.7, "accuracy@3": 0.9},
+    },
+}  # fmt: skip
+"""What climassay wrote before maskers became safetensors files."""
+
+
+def test_a_masker_of_an_earlier_climassay_is_read(tmp_path):
+    file = tmp_path / "masker.json"
+    file.write_text(json.dumps(EARLIER) + "\n", encoding="utf-8")
+    masker = TrainedMasker.load(file)
+    source = masker.provenance
+    assert (source.items, source.regularisation, source.measured["accuracy@3"]) == (30, 10.0, 0.9)
+    assert masker.statistics.counts == {"ice": 3}
+    # Its one weight is on rarity.
+    assert masker.choose(["The albedo of ice is high."])[0].term == "albedo"
+    assert open_masker(str(file)).choose(["The albedo of ice is high."])[0].term == "albedo"
 
 
 @pytest.mark.parametrize("fault", ["missing", "text", "other", "features", "weights", "nan"])
-def test_a_file_that_is_no_masker_is_refused(tmp_path, primer, fault):
+def test_a_file_that_is_no_masker_is_refused(tmp_path, fault):
     file = tmp_path / "masker.json"
-    save_masker(train_masker(primer[:5], reading=PLAIN, measure=False), file)
-    row = json.loads(file.read_text())
-    if fault == "missing":
-        file.unlink()
-    elif fault == "text":
-        file.write_text("not JSON")
-    elif fault == "other":
-        file.write_text("{}")
-    else:
-        change = {"features": {"features": ["x"]}, "weights": {"weights": [1.0]}}
-        row |= change.get(fault, {"weights": [float("nan")] * len(row["weights"])})
-        file.write_text(json.dumps(row))
-    with pytest.raises(InputError, match=r"masker .*(read|another version|damaged)|is no masker"):
-        load_masker(file)
+    change = {"features": {"features": ["x"]}, "weights": {"weights": [1.0]}, "nan": {"weights": 13 * [float("nan")]}}
+    texts = {"text": "not JSON", "other": "{}"}
+    if fault != "missing":
+        file.write_text(texts.get(fault) or json.dumps(EARLIER | change[fault]), encoding="utf-8")
+    with pytest.raises(InputError, match=r"masker .*damaged|There is no masker"):
+        TrainedMasker.load(file)
+
+
+@pytest.mark.parametrize("weights", [np.ones(1), np.full(len(FEATURES), np.nan)], ids=["too few", "not finite"])
+def test_weights_that_cannot_be_are_refused(tmp_path, weights):
+    TrainedMasker(weights, PLAIN).save(tmp_path / "masker")
+    with pytest.raises(InputError, match="damaged"):
+        TrainedMasker.load(tmp_path / "masker")
 
 
 def test_too_few_or_impossible_choices_are_refused(primer):
@@ -202,18 +227,23 @@ def test_commands(monkeypatch, capsys, tmp_path, primer):
     code, text, _ = run_command(monkeypatch, capsys, "masker", "train", labels, "-o", file, "--no-vectors", "--json")
     assert code == 0
     assert set(json.loads(text)["held_out"]) == {"accuracy@1", "accuracy@3"}
-    code, text, _ = run_command(monkeypatch, capsys, "masker", "measure", "primer", "--masker", file, "--json")
+    code, text, _ = run_command(monkeypatch, capsys, "masker", "evaluate", f"statistics,{file}", "primer", "--json")
     assert code == 0
-    assert [one["name"] for one in json.loads(text)["maskers"]] == ["longest word", "trained"]
-    drafts = tmp_path / "drafts.jsonl"
+    found = json.loads(text)["maskers"]
+    assert [one["name"] for one in found] == ["longest word", "statistics", "trained"]
+    code, text, err = run_command(monkeypatch, capsys, "masker", "measure", "primer", "--masker", file, "--json")
+    assert code == 0
+    assert [one["name"] for one in json.loads(text)["maskers"]][:2] == ["longest word", "trained"]
+    assert "masker evaluate" in err
+    drafts, masked = tmp_path / "drafts.jsonl", tmp_path / "masked.jsonl"
     bare = Wording("The albedo of ice is high.")
     write_drafts(drafts, [draft(1), draft(2, "cloze", wording=bare), draft(3, "cloze", wording=Wording("It is."))])
-    code, text, _ = run_command(
-        monkeypatch, capsys, "masker", "apply", drafts, "-o", tmp_path / "masked.jsonl", "--json"
-    )
-    assert code == 0
-    told = json.loads(text)
-    assert (told["masked"], told["no_term"], told["failed"]) == (1, 1, 0)
-    code, _, err = run_command(monkeypatch, capsys, "masker", "measure", tmp_path / "none.csv")
+    for given in (("statistics", drafts), (drafts,), (drafts, "--masker", file)):
+        code, text, err = run_command(monkeypatch, capsys, "masker", "apply", *given, "-o", masked, "--json")
+        assert code == 0
+        told = json.loads(text)
+        assert (told["masked"], told["no_term"], told["failed"]) == (1, 1, 0)
+        assert ("masker apply" in err) == (len(given) != 2)
+    code, _, err = run_command(monkeypatch, capsys, "masker", "evaluate", "statistics", tmp_path / "none.csv")
     assert code == 2
     assert err.startswith("climassay: ")

@@ -8,10 +8,9 @@ from api_server import ApiServer
 from climassay.errors import InputError, ModelError
 from climassay.generation import Subject
 from climassay.generation.validation import ByKind, PromptedValidator, load_validator, validate
-from climassay.generation.validation.asked import read_facts, write_facts
-from climassay.generation.validation.fine_tuning import _measured, api_examples, chat_examples
-from climassay.generation.validation.prompting import validation_prompt, validation_request
-from climassay.generation.validation.training import split_labels
+from climassay.generation.validation.fine_tuning import api_examples, chat_examples, measured, split_labels
+from climassay.generation.validation.reading import validation_prompt, validation_request
+from climassay.generation.validation.validators import read_learned, write_learned
 from climassay.models.profiles import ProfileSettings
 
 
@@ -109,20 +108,20 @@ def test_labels_are_held_out_by_passage_with_both_kinds(labels):
 
 def test_a_fine_tuned_model_keeps_its_calibration_and_threshold(labels, verdicts, tmp_path):
     asked = PromptedValidator(verdicts, content_free=False, name="adapter:test")
-    found = _measured(asked, labels, labels.drafts[:20], labels.drafts[20:], 0.9, 0)
-    assert found.scores.auroc == 1
-    assert found.facts.kinds == ("freeform",)
-    assert found.facts.threshold.precision.value >= 0.9
-    write_facts(found.facts, tmp_path)
-    facts = read_facts(tmp_path)
-    assert facts == found.facts
-    again = facts.validator(verdicts, validation_prompt(), "adapter:test")
+    found = measured(asked, labels, labels.drafts[:20], labels.drafts[20:], precision=0.9)
+    assert found.scores.evaluation.auroc.value == 1
+    assert found.learned.kinds == ("freeform",)
+    assert found.validator.threshold.precision.value >= 0.9
+    write_learned(found.learned, tmp_path)
+    learned = read_learned(tmp_path)
+    assert learned == found.learned
+    again = PromptedValidator.fine_tuned(verdicts, validation_prompt(), learned, "adapter:test")
     drafts = [one.draft for one in labels.drafts]
     assert again.judge(drafts) == found.validator.judge(drafts)
     own = tmp_path / "validate.prompt"
     own.write_text("[user]\n{{ question }}\n[assistant]\nVerdict:", encoding="utf-8")
     with pytest.raises(InputError, match="another text of the prompt"):
-        facts.validator(verdicts, validation_prompt(tmp_path), "x")
+        PromptedValidator.fine_tuned(verdicts, validation_prompt(tmp_path), learned, "x")
 
 
 def test_a_fine_tuning_job_becomes_a_validator(labels, verdicts, tmp_path, monkeypatch, make_draft):
@@ -142,8 +141,8 @@ def test_a_fine_tuning_job_becomes_a_validator(labels, verdicts, tmp_path, monke
     trained = fine_tuning.train_api(labels, "openai:small", state, lambda name: asked.append(name) or verdicts)
     assert asked == ["openai:ft:x"]
     # Nothing that is measured on was sent.
-    assert len(sent[0].splitlines()) == trained.facts.labels == len(trained.facts.trained_on)
-    assert trained.facts.labels < 60
+    source = trained.learned.provenance
+    assert len(sent[0].splitlines()) == source.items == len(source.trained_on) < 60
     loaded = load_validator(f"api:{state}", load=lambda *_, **__: verdicts)
     assert loaded.name == "api:ft:x"
     drafts = [make_draft(1), make_draft(2, answer="It cools.")]
@@ -173,3 +172,22 @@ def test_a_recipe_decides_whether_a_prompted_validator_is_corrected(verdicts, ca
         "prompted:local:a", load=lambda *_, **__: verdicts, profile=ProfileSettings(calibrated=calibrated)
     )
     assert asked.content_free is calibrated
+
+
+def test_an_adapter_of_an_earlier_climassay_is_read(tmp_path):
+    facts = {
+        "format": "climassay-asked-validator", "kinds": ["freeform"], "template_sha256": "a" * 64, "data": "made up",
+        "subject": {"field": "botany", "source": "a book", "audience": "students"}, "data_sha256": "0" * 64,
+        "labels": 45, "invalid": 15, "threshold": None, "held_out": [["auroc", 0.9]], "trained_on": ["q1"],
+        "calibrator": {"method": "platt", "slope": 1.5, "intercept": 0.25, "scores": [], "probabilities": []},
+    }  # fmt: skip
+    file = tmp_path / "climassay-validator.json"
+    file.write_text(json.dumps(facts), encoding="utf-8")
+    learned = read_learned(tmp_path)
+    source = learned.provenance
+    assert (source.items, source.measured, source.trained_on) == (45, {"auroc": 0.9}, ("q1",))
+    assert (source.template_sha256, learned.subject.field, learned.calibrator.slope) == ("a" * 64, "botany", 1.5)
+    del facts["kinds"]
+    file.write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(InputError, match="damaged"):
+        read_learned(tmp_path)

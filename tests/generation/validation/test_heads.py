@@ -1,41 +1,16 @@
+import json
+
 import numpy as np
 import pytest
+from safetensors.numpy import save
 
 from climassay.errors import InputError
-from climassay.generation.validation import (
-    load_validator,
-    save_head,
-    threshold_for,
-    train_features,
-    train_probe,
-    validate,
-)
-from climassay.generation.validation.head import load_head
-from climassay.generation.validation.head_fitting import Scaling, cross_validated, fit_blocks, fit_logistic
+from climassay.generation.validation import StateReader, TextReader, load_validator, train_validator, validate
 from climassay.generation.validation.labels import LabelledDraft
-from climassay.generation.validation.prompting import validation_prompt
-from climassay.generation.validation.reading import TEXT_FEATURES, StateReader, TextReader
-from climassay.generation.validation.validators import FeatureValidator, ProbeValidator
-
-
-def test_fitting_in_the_span_of_the_items_is_exact():
-    generator = np.random.default_rng(0)
-    blocks = [generator.normal(size=(30, 5)) * 100 + 7, generator.normal(size=(30, 80))]
-    valid = generator.integers(0, 2, 30)
-    (found,) = fit_blocks(blocks, valid, [3.0])
-    features = np.concatenate(blocks, axis=1)
-    scaling = Scaling.of(blocks)
-    plain = fit_logistic(scaling.apply(features), valid, 3.0)
-    assert np.allclose(found.scores(features), plain.scores(scaling.apply(features)), atol=1e-2)
-
-
-def test_scaled_blocks_have_equal_say_and_constants_none():
-    generator = np.random.default_rng(0)
-    wide, narrow = generator.normal(size=(50, 200)) * 9, np.column_stack([generator.normal(size=50), np.full(50, 3.3)])
-    rows = Scaling.of([wide, narrow]).apply(np.concatenate([wide, narrow], axis=1))
-    assert (rows[:, :200] ** 2).sum(axis=1).mean() == pytest.approx(0.5)
-    assert (rows[:, 200:] ** 2).sum(axis=1).mean() == pytest.approx(0.5)
-    assert not rows[:, 201].any()
+from climassay.generation.validation.reading import TEXT_FEATURES
+from climassay.generation.validation.training import cross_validated
+from climassay.generation.validation.validators import TrainedValidator
+from climassay.learning import threshold_for
 
 
 def test_random_labels_cannot_be_learned_across_passages():
@@ -76,23 +51,29 @@ def test_features_of_a_draft_are_those_that_are_named(make_draft, encoder):
 
 
 def test_a_learnable_fault_is_learned_saved_and_loaded(labels, encoder, tmp_path, make_draft):
-    trained = train_features(labels, encoder, precision=0.95)
-    assert trained.scores.auroc > 0.95
-    assert trained.scores.passages == 30
-    assert trained.head.threshold.precision.value >= 0.95
-    assert trained.head.threshold == threshold_for(0.95, [one.valid for one in labels.drafts], trained.probabilities)
+    trained = train_validator(labels, TextReader(encoder), precision=0.95)
+    assert trained.scores.evaluation.auroc.value > 0.95
+    assert trained.scores.evaluation.groups == 30
+    threshold = trained.validator.threshold
+    assert threshold.precision.value >= 0.95
+    assert threshold == threshold_for(0.95, [one.valid for one in labels.drafts], trained.probabilities)
     file = tmp_path / "validator"
-    save_head(trained.head, file)
+    trained.validator.save(file)
     loaded = load_validator(str(file), encoder=encoder)
-    assert isinstance(loaded, FeatureValidator)
-    assert loaded.threshold == trained.head.threshold
+    assert loaded.learned == trained.learned
     fresh = [make_draft(100), make_draft(101, answer="It cools."), make_draft(102, kind="mcq", options=("a", "b"))]
     given = loaded.judge(fresh)
-    assert given == FeatureValidator(trained.head, encoder).judge(fresh)
+    assert given == trained.validator.judge(fresh)
     assert given[0] > 0.8 > 0.3 > given[1]
     # It was trained on freeform questions only.
     assert given[2] is None
-    assert load_head(file).source == trained.head.source
+    assert loaded.predict(fresh) == [True, False, None]
+    assert np.isnan(loaded.predict_proba(fresh)[2]).all()
+    assert loaded.predict_proba(fresh)[:2].sum(axis=1) == pytest.approx([1, 1])
+    scores = loaded.score(
+        [LabelledDraft(fresh[0], True), LabelledDraft(fresh[1], False), LabelledDraft(fresh[2], True)]
+    )
+    assert (scores.evaluation.auroc.value, scores.evaluation.failed) == (1, 1)
 
 
 def test_labels_without_a_pattern_are_no_better_than_a_constant(labels, encoder):
@@ -101,63 +82,66 @@ def test_labels_without_a_pattern_are_no_better_than_a_constant(labels, encoder)
         LabelledDraft(one.draft, bool(valid))
         for one, valid in zip(labels.drafts, generator.random(60) < 0.7, strict=True)
     ]
-    scores = train_features(labels._replace(drafts=tuple(shuffled)), encoder).scores
-    assert scores.auroc_interval.low < 0.5 < scores.auroc_interval.high
+    scores = train_validator(labels._replace(drafts=tuple(shuffled)), TextReader(encoder)).scores
+    assert scores.evaluation.auroc.interval.low < 0.5 < scores.evaluation.auroc.interval.high
     assert scores.calibration.brier > scores.calibration.brier_constant - 0.03
 
 
 def test_a_precision_out_of_reach_leaves_a_head_without_threshold(labels, encoder):
     spoiled = tuple(LabelledDraft(one.draft, number % 2 == 0) for number, one in enumerate(labels.drafts))
-    trained = train_features(labels._replace(drafts=spoiled), encoder, precision=0.99)
-    assert trained.head.threshold is None
+    trained = train_validator(labels._replace(drafts=spoiled), TextReader(encoder), precision=0.99)
+    assert trained.validator.threshold is None
     assert "cannot be reached" in trained.refusal
 
 
 def test_a_probe_reads_states_and_leaves_out_what_failed(labels, verdicts, tmp_path, make_draft):
     broken = LabelledDraft(make_draft(77, question="Does it fail?"), True)
     more = labels._replace(drafts=(*labels.drafts, broken))
-    trained = train_probe(more, verdicts, layers=(1, 2))
+    trained = train_validator(more, StateReader(verdicts, layers=(1, 2)))
     assert trained.left_out == 1
     assert len(trained.probabilities) == 60
-    assert trained.scores.auroc > 0.9
-    assert (trained.head.source.kind, trained.head.source.layers) == ("probe", (1, 2))
+    assert trained.scores.evaluation.auroc.value > 0.9
+    assert trained.learned.provenance.layers == (1, 2)
     file = tmp_path / "probe.safetensors"
-    save_head(trained.head, file)
+    trained.validator.save(file)
     loaded = load_validator(str(file), load=lambda name, dtype: verdicts)
-    assert isinstance(loaded, ProbeValidator)
     given = loaded.judge([make_draft(200), broken.draft, make_draft(201, answer="It cools.")])
     assert given[1] is None
     assert given[0] > given[2]
-    read = StateReader(verdicts, validation_prompt(), (0,)).read([make_draft(1)])
+    read = StateReader(verdicts, layers=(0,)).read([make_draft(1)])
     assert [block.shape for block in read.blocks] == [(1, 6), (1, 6)]
+    # Somewhat above the middle of four layers.
+    assert StateReader(verdicts).layers == (2,)
 
 
-def test_heads_refuse_other_encoders_models_and_damaged_files(labels, encoder, verdicts, tmp_path):
-    head = train_features(labels, encoder).head
+def test_other_encoders_and_damaged_files_are_refused(labels, encoder, tmp_path):
+    validator = train_validator(labels, TextReader(encoder)).validator
     other = type(encoder)()
     other.fingerprint = "b" * 64
     with pytest.raises(InputError, match="cannot read local:words"):
-        FeatureValidator(head, other)
+        validator.with_reader(TextReader(other))
     file = tmp_path / "head"
-    save_head(head, file)
+    validator.save(file)
+    with pytest.raises(InputError, match="without the encoder"):
+        TrainedValidator.load(file).judge([labels.drafts[0].draft])
     file.write_bytes(file.read_bytes()[:-10])
     with pytest.raises(InputError, match="damaged"):
-        load_head(file)
+        TrainedValidator.load(file)
     with pytest.raises(InputError, match="There is no validator"):
-        load_head(tmp_path / "missing")
+        TrainedValidator.load(tmp_path / "missing")
     with pytest.raises(InputError, match="names no validator"):
         load_validator(str(tmp_path / "missing"))
 
 
 def test_deciding_leaves_alone_what_was_rejected_before(labels, encoder, make_draft, expert):
-    validator = FeatureValidator(train_features(labels, encoder).head, encoder)
+    validator = train_validator(labels, TextReader(encoder)).validator
     rejected = make_draft(300, decisions=[expert(False, "wrong answer")])
     given = [make_draft(301), rejected, make_draft(302, answer="It cools."), make_draft(303, kind="cloze")]
     decided = validate(given, validator, 0.5)
     assert decided[1] is rejected
     last = [draft.decisions[-1] for draft in decided]
     assert [one.accepted for one in last] == [True, False, False, None]
-    assert (last[2].reason, last[2].by, last[2].step) == ("invalid by the validator", "features", "validate")
+    assert (last[2].reason, last[2].by, last[2].step) == ("invalid by the validator", "validator", "validate")
     assert last[0].score == validator.judge([given[0]])[0]
     assert last[0].reason == ""
     assert [draft.id for draft in decided] == [draft.id for draft in given]
@@ -166,7 +150,40 @@ def test_deciding_leaves_alone_what_was_rejected_before(labels, encoder, make_dr
 
 
 def test_the_threshold_itself_is_kept(labels, encoder, make_draft):
-    validator = FeatureValidator(train_features(labels, encoder).head, encoder)
+    validator = train_validator(labels, TextReader(encoder)).validator
     (probability,) = validator.judge([make_draft(1)])
     assert validate([make_draft(1)], validator, probability)[0].decisions[-1].accepted
     assert not validate([make_draft(1)], validator, probability + 1e-9)[0].decisions[-1].accepted
+
+
+EARLIER = {
+    "format": "climassay-validator", "version": 1, "bias": 0.5,
+    "source": {
+        "kind": "features", "model": "local:words", "fingerprint": "e" * 64, "data": "made up", "data_sha256": "0" * 64,
+        "labels": 60, "invalid": 20, "kinds": ["freeform"], "regularisation": 0.1, "seed": 3, "layers": [], "dtype": "",
+        "template_sha256": "", "subject": {"field": "botany", "source": "a book", "audience": "students"},
+        "cross_validated": [["auroc", 0.9], ["constant", 0.8]], "trained_on": ["q1", "q2"],
+    },
+    "threshold": {
+        "value": 0.1, "wanted": 0.9, "precision": {"value": 0.9, "interval": [0.7, 0.97], "n": 22, "level": 0.95},
+        "yield_": {"value": 1.0, "interval": [0.85, 1.0], "n": 22, "level": 0.95},
+    },
+    "calibrator": {"method": "platt", "slope": 1.5, "intercept": 0.25, "scores": [], "probabilities": []},
+}  # fmt: skip
+"""The header of what climassay wrote before all of a validator's origin was called provenance."""
+
+
+def test_a_validator_of_an_earlier_climassay_is_read(tmp_path, encoder, make_draft):
+    weights = np.zeros(len(TEXT_FEATURES) + 4 * encoder.width)
+    weights[TEXT_FEATURES.index("words of answer")] = 2.0
+    file = tmp_path / "validator.safetensors"
+    file.write_bytes(save({"weights": weights}, {name: json.dumps(value) for name, value in EARLIER.items()}))
+    validator = load_validator(str(file), encoder=encoder)
+    source = validator.learned.provenance
+    assert (source.items, source.encoder, source.encoder_fingerprint) == (60, "local:words", "e" * 64)
+    assert (source.measured["auroc"], source.regularisation, source.settings["invalid"]) == (0.9, 0.1, 20)
+    assert (validator.learned.kinds, validator.learned.subject.field) == (("freeform",), "botany")
+    assert (validator.threshold.value, validator.threshold.yield_.interval.low) == (0.1, 0.85)
+    # Two words: 1.5 (2 log 3 + 0.5) + 0.25.
+    (given,) = validator.judge([make_draft(1, answer="It warms.")])
+    assert given == pytest.approx(1 / (1 + np.exp(-(1.5 * (2 * np.log(3) + 0.5) + 0.25))))

@@ -7,9 +7,9 @@ import pytest
 from climassay.errors import InputError
 from climassay.generation import write_drafts
 from climassay.generation.validation.labels import (
+    check_labels,
     labels_array,
     read_label_set,
-    read_labels,
     reason_figure,
     source_groups,
 )
@@ -98,7 +98,7 @@ def test_the_latest_word_of_an_expert_is_the_label(tmp_path, make_draft, expert)
             make_draft(3),
         ],
     )
-    found = read_labels(file)
+    found = read_label_set(file).drafts
     assert [(one.draft.id, one.valid, one.reason) for one in found] == [("q1", True, ""), ("q2", False, "bad context")]
 
 
@@ -117,10 +117,15 @@ def test_files_without_labels_are_refused(tmp_path, name, text, words):
     if text is not None:
         file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=words):
-        read_labels(file)
+        read_label_set(file)
 
 
 def test_reasons_are_counted_by_set_and_kind(labels):
     figure = reason_figure([("ours", labels.drafts)])
     assert [(bar.label, bar.counts) for bar in figure.bars] == [("ours, freeform", (20,))]
     assert reason_figure([("ours", [one for one in labels.drafts if one.valid])]) is None
+
+
+def test_labels_of_one_kind_teach_nothing():
+    with pytest.raises(InputError, match="at least two valid and two invalid"):
+        check_labels([1, 1, 1, 0])

@@ -1,48 +1,8 @@
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
 
 from climassay.errors import InputError
-from climassay.generation.validation.measuring import (
-    auroc,
-    precision_at,
-    reliability_figure,
-    score_validator,
-)
-
-
-def test_auroc_is_sklearns():
-    generator = np.random.default_rng(0)
-    valid, given = generator.integers(0, 2, 200), np.round(generator.random(200), 1)
-    assert auroc(valid, given) == pytest.approx(roc_auc_score(valid, given))
-    scores = score_validator(valid, given, np.arange(200))
-    assert scores.auroc == pytest.approx(roc_auc_score(valid, given))
-    assert scores.auroc_interval.low < scores.auroc < scores.auroc_interval.high
-
-
-def test_folds_without_skill_are_at_chance_and_not_below():
-    """The base rate of the other folds is higher where a fold has more invalid items: pooled it misleads."""
-    folds = np.repeat(np.arange(10), 20)
-    valid = np.ones(200, dtype=int)
-    for fold in range(10):
-        valid[20 * fold : 20 * fold + fold] = 0
-    given = np.array([valid[folds != fold].mean() for fold in folds])
-    pooled = score_validator(valid, given, np.arange(200))
-    fair = score_validator(valid, given, np.arange(200), folds=folds)
-    assert pooled.auroc < 0.35
-    assert fair.auroc == 0.5
-
-
-def test_the_interval_resamples_passages():
-    """Ten copies of an item on one passage say no more than one."""
-    generator = np.random.default_rng(1)
-    valid = generator.integers(0, 2, 40)
-    given = valid * 0.4 + generator.random(40)
-    once = score_validator(valid, np.clip(given / 2, 0, 1), np.arange(40)).auroc_interval
-    often = score_validator(
-        np.repeat(valid, 10), np.clip(np.repeat(given, 10) / 2, 0, 1), np.repeat(np.arange(40), 10)
-    ).auroc_interval
-    assert often.high - often.low == pytest.approx(once.high - once.low, rel=0.05)
+from climassay.generation.validation.measuring import chosen_threshold, precision_at, score_validator
 
 
 def test_precision_at_a_share():
@@ -53,8 +13,8 @@ def test_precision_at_a_share():
 
 def test_a_validator_that_keeps_nothing_has_no_precision():
     scores = score_validator([1, 0, 1], [0.1, 0.2, 0.3], [0, 1, 2])
-    assert scores.precision is None
-    assert scores.kept == 0
+    assert scores.at_half is None
+    assert scores.all.precision.value == pytest.approx(2 / 3)
 
 
 def test_one_kind_of_label_cannot_be_scored():
@@ -64,5 +24,25 @@ def test_one_kind_of_label_cannot_be_scored():
 
 def test_the_reliability_figure_shows_every_bin():
     scores = score_validator([1, 0, 1, 1], [0.95, 0.05, 0.9, 0.55], [0, 1, 2, 3])
-    points = reliability_figure(scores).series[0].points
+    points = scores.reliability_figure().series[0].points
     assert [round(point.y, 2) for point in points] == [0.0, 1.0, 1.0]
+
+
+def test_what_could_not_be_judged_is_neither_kept_nor_right():
+    scores = score_validator([1, 0, 1, 1], [0.5, 0.2, np.nan, 0.9], [0, 1, 2, 3])
+    assert (scores.evaluation.n, scores.evaluation.failed) == (4, 1)
+    assert scores.evaluation.accuracy.value == pytest.approx(3 / 4)
+    # One half itself is kept.
+    assert scores.at_half.share == pytest.approx(2 / 3)
+    assert scores.at_half.precision.value == 1
+    assert scores.calibration.n == 3
+
+
+def test_a_precision_out_of_reach_is_told_and_one_that_is_none_refused():
+    valid, given = np.arange(40) % 2, np.linspace(0, 1, 40)
+    assert chosen_threshold(None, valid, given) == (None, None)
+    threshold, refusal = chosen_threshold(0.99, valid, given)
+    assert threshold is None
+    assert "cannot be reached" in refusal
+    with pytest.raises(InputError, match="give a share"):
+        chosen_threshold(1.5, valid, given)

@@ -7,14 +7,12 @@ from climassay.errors import InputError
 from climassay.generation.validation.simulation import (
     SimulationItems,
     SimulationSettings,
-    simulate,
-    split_items,
-)
-from climassay.generation.validation.simulation_results import (
     corrected_interval,
+    simulate,
     simulation_figures,
     simulation_report,
     simulation_tables,
+    split_items,
     summarise,
 )
 

@@ -2,32 +2,27 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from climassay.errors import InputError
 from climassay.generation.annotation.item_queue import lock_queue, look_at_new_drafts, order_items
 from climassay.generation.annotation.reader import AnnotationReader
 from climassay.generation.annotation.rows import settings_from
 from climassay.generation.annotation.tables import items, queues
 from climassay.generation.dataset_store import DatasetStore, drafts_before_experts
-from climassay.generation.draft import Draft
-from climassay.generation.validation.labels import LabelSet, label_of
-from climassay.learning import ActivationStore
-from climassay.models.contract import Encoder, OpenWeights
+from climassay.generation.validation.labels import LabelSet, check_labels, label_of
 from climassay.records import Records
 from climassay.records.database import Database
 from climassay.records.identity import canonical_json
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
-    from climassay.generation.validation import Validator, ValidatorHead
+    from climassay.generation.validation import Reader, Validator
 
-Method = Literal["features", "probe"]
 OnProgress = Callable[[int, int, str], None]
 """(done, total, what is being done)."""
 FOLDER = "validators"
@@ -42,12 +37,13 @@ class Retraining:
 
     validator: Path
     """Its file, as ``climassay validator show`` and ``apply`` take it."""
-    method: Method
+    method: str
+    """``features`` or ``probe``."""
     labels: int
     """Drafts that experts have decided on."""
     invalid: int
-    cross_validated: tuple[tuple[str, float], ...]
-    """AUROC with its interval, Brier scores and the constant baseline; see :class:`ValidatorHead`."""
+    cross_validated: dict[str, float]
+    """AUROC with its interval, Brier scores, the constant's; see :attr:`climassay.learning.Evaluation.figures`."""
     judged: int
     """Items that were judged by this call."""
     trained: bool
@@ -59,10 +55,7 @@ def retrain(
     workspace: Workspace,
     dataset: str,
     *,
-    method: Method = "features",
-    encoder: Encoder | None = None,
-    model: OpenWeights | None = None,
-    activations: ActivationStore | None = None,
+    reader: "Reader | None" = None,
     precision: float | None = None,
     folds: int = 5,
     seed: int = 0,
@@ -77,34 +70,32 @@ def retrain(
         records: Open records.
         workspace: Keeps the validator's file, in the folder ``validators``.
         dataset: Its name.
-        method: ``features`` of the text, or a ``probe`` on a model's hidden states.
-        encoder: For ``features``; the bundled one by default.
-        model: For ``probe``.
-        activations: Where a probe's hidden states are kept.
+        reader: What the validator reads of drafts; by default the features of the bundled encoder.
         precision: Wanted share of valid ones among those kept; None chooses no threshold.
         folds: Of the cross-validation.
         seed: Of the folds.
         progress: Called as work goes on.
 
     Raises:
-        InputError: There is no such dataset, labels are too few or of one kind only, or a probe has no model.
+        InputError: There is no such dataset, or labels are too few or of one kind only.
         ModelError: The encoder or the model cannot work.
     """
+    from climassay.generation.validation import TextReader, TrainedValidator, train_validator
+    from climassay.models.encoder import load_encoder
+
     tell = progress or (lambda _done, _total, _message: None)
     AnnotationReader(records)  # makes the tables where they are missing
     look_at_new_drafts(records.database, dataset)
-    acts = _acts(records.database, dataset)
+    with records.database.read() as connection:
+        acts = int(connection.execute(sa.select(queues.c.acts).where(queues.c.dataset == dataset)).scalar_one())
     labels = settled_labels(records, dataset)
-    reader: Encoder | OpenWeights
-    if method == "probe":
-        if model is None:
-            raise InputError("A probe reads the hidden states of a model: give it one.")
-        reader = model
-    else:
-        reader = encoder or _bundled_encoder()
+    if reader is None:
+        reader = TextReader(load_encoder())
+    source = reader.provenance
+    method = source.settings["kind"]
     settings = {
         "method": method,
-        "fingerprint": reader.fingerprint,
+        "fingerprint": source.encoder_fingerprint or source.fingerprint,
         "precision": precision,
         "folds": folds,
         "seed": seed,
@@ -114,14 +105,18 @@ def retrain(
     file = workspace.root / FOLDER / f"{plain}-{method}-{digest[:12]}.safetensors"
     trained = not file.is_file()
     if trained:
-        _train(labels, reader, file, activations, precision, folds, seed, tell)
-    head, validator = _opened(file, reader, activations)
+        on_read = _Counted(tell, len(labels.drafts), "Reading labelled questions")
+        on_fold = _Counted(tell, folds, "Cross-validating")
+        training = train_validator(
+            labels, reader, precision=precision, folds=folds, seed=seed, on_read=on_read, on_fold=on_fold
+        )
+        training.validator.save(file)
+    validator = TrainedValidator.load(file).with_reader(reader)
     judged = _judge(records.database, dataset, validator, digest[:12], tell)
     _finish(records.database, dataset, acts, file)
     tell(1, 1, "Done")
-    return Retraining(
-        file, method, head.source.labels, head.source.invalid, head.source.cross_validated, judged, trained
-    )
+    made = validator.learned.provenance
+    return Retraining(file, method, made.items, made.settings["invalid"], made.measured, judged, trained)
 
 
 def settled_labels(records: Records, dataset: str) -> LabelSet:
@@ -130,8 +125,6 @@ def settled_labels(records: Records, dataset: str) -> LabelSet:
     Raises:
         InputError: There is no such dataset, or too few labels of either kind.
     """
-    from climassay.generation.validation.calibrator import check_labels
-
     labelled, unlabelled = [], 0
     for draft in DatasetStore(records).drafts(dataset):
         found = label_of(draft)
@@ -145,51 +138,6 @@ def settled_labels(records: Records, dataset: str) -> LabelSet:
     return LabelSet(f"labels of {dataset}", tuple(labelled), unlabelled, (), digest)
 
 
-def _bundled_encoder() -> Encoder:
-    from climassay.models.encoder import load_encoder
-
-    return load_encoder()
-
-
-def _acts(database: Database, dataset: str) -> int:
-    with database.read() as connection:
-        query = sa.select(queues.c.acts).where(queues.c.dataset == dataset)
-        return int(connection.execute(query).scalar_one())
-
-
-def _train(
-    labels: LabelSet,
-    reader: Encoder | OpenWeights,
-    file: Path,
-    activations: ActivationStore | None,
-    precision: float | None,
-    folds: int,
-    seed: int,
-    tell: OnProgress,
-) -> None:
-    from climassay.generation.validation import save_head, train_features, train_probe
-
-    on_read = _Counted(tell, len(labels.drafts), "Reading labelled questions")
-    on_fold = _Counted(tell, folds, "Cross-validating")
-    if isinstance(reader, OpenWeights):
-        trained = train_probe(
-            labels,
-            reader,
-            store=activations,
-            precision=precision,
-            folds=folds,
-            seed=seed,
-            on_read=on_read,
-            on_fold=on_fold,
-        )
-    else:
-        trained = train_features(
-            labels, reader, precision=precision, folds=folds, seed=seed, on_read=on_read, on_fold=on_fold
-        )
-    file.parent.mkdir(parents=True, exist_ok=True)
-    save_head(trained.head, file)
-
-
 class _Counted:
     """Turns steps into progress."""
 
@@ -201,35 +149,8 @@ class _Counted:
         self._tell(min(self._done, self._total), self._total, self._message)
 
 
-def _opened(
-    file: Path, reader: Encoder | OpenWeights, activations: ActivationStore | None
-) -> "tuple[ValidatorHead, Validator]":
-    from climassay.generation.validation import FeatureValidator, ProbeValidator, load_head
-
-    head = load_head(file)
-    if isinstance(reader, OpenWeights):
-        return head, ProbeValidator(head, reader, store=activations, name=file.name)
-    return head, FeatureValidator(head, reader, name=file.name)
-
-
 def _judge(database: Database, dataset: str, validator: "Validator", name: str, tell: OnProgress) -> int:
     """Give every item that is not settled the validator's P(valid); how many were judged now."""
-    waiting = _waiting(database, dataset, name)
-    counted = _Counted(tell, len(waiting), "Judging what waits")
-    change = items.update().where(items.c.dataset == dataset, items.c.draft == sa.bindparam("judged"))
-    change = change.values(p_valid=sa.bindparam("given"), judged_by=name)
-    for chunk in _chunks(waiting):
-        with database.read() as connection:
-            drafts = drafts_before_experts(connection, dataset, chunk)
-        known: list[Draft] = [drafts[one] for one in chunk]
-        given = validator.judge(known, on_judged=None)
-        rows = [{"judged": draft, "given": value} for draft, value in zip(chunk, given, strict=True)]
-        database.write(lambda connection, rows=rows: connection.execute(change, rows))  # type: ignore[misc]
-        counted(len(chunk))
-    return len(waiting)
-
-
-def _waiting(database: Database, dataset: str, name: str) -> list[str]:
     query = (
         sa.select(items.c.draft)
         .where(items.c.dataset == dataset, items.c.state.in_(("open", "conflict")))
@@ -237,11 +158,19 @@ def _waiting(database: Database, dataset: str, name: str) -> list[str]:
         .order_by(items.c.draft)
     )
     with database.read() as connection:
-        return list(connection.execute(query).scalars())
-
-
-def _chunks(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (names[start : start + AT_ONCE] for start in range(0, len(names), AT_ONCE))
+        waiting = list(connection.execute(query).scalars())
+    counted = _Counted(tell, len(waiting), "Judging what waits")
+    change = items.update().where(items.c.dataset == dataset, items.c.draft == sa.bindparam("judged"))
+    change = change.values(p_valid=sa.bindparam("given"), judged_by=name)
+    for start in range(0, len(waiting), AT_ONCE):
+        chunk = waiting[start : start + AT_ONCE]
+        with database.read() as connection:
+            drafts = drafts_before_experts(connection, dataset, chunk)
+        given = validator.judge([drafts[one] for one in chunk])
+        rows = [{"judged": draft, "given": value} for draft, value in zip(chunk, given, strict=True)]
+        database.write(lambda connection, rows=rows: connection.execute(change, rows))  # type: ignore[misc]
+        counted(len(chunk))
+    return len(waiting)
 
 
 def _finish(database: Database, dataset: str, acts: int, file: Path) -> None:

@@ -4,8 +4,8 @@ import re
 
 from climassay.corpus.sentences import split_sentences
 from climassay.generation.draft import Draft
-from climassay.generation.masking.word_lists import FUNCTION_WORDS as MASKER_FUNCTION_WORDS
-from climassay.generation.masking.word_lists import GENERIC
+from climassay.generation.masking.words import FUNCTION_WORDS as MASKER_FUNCTION_WORDS
+from climassay.generation.masking.words import GENERIC
 from climassay.generation.screening.check import STATED, Check
 from climassay.generation.screening.words import FUNCTION_WORDS, stem, word_set, words
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +10,25 @@ import numpy as np
 
 from climassay.errors import InputError, ModelError
 from climassay.generation.draft import Subject
-from climassay.generation.validation.asked import AskedFacts, write_facts
-from climassay.generation.validation.calibrator import cross_fitted, fit_calibrator, stratified_folds
-from climassay.generation.validation.labels import LabelledDraft, LabelSet, labels_array, source_groups
-from climassay.generation.validation.measuring import ValidatorScores, score_validator
-from climassay.generation.validation.prompting import ANSWERS, validation_prompt, validation_request
-from climassay.generation.validation.training import chosen_threshold, figures, split_labels
-from climassay.generation.validation.validators import PromptedValidator
+from climassay.generation.validation.labels import (
+    LabelledDraft,
+    LabelSet,
+    check_labels,
+    labels_array,
+    source_groups,
+)
+from climassay.generation.validation.measuring import (
+    KEPT_SHARES,
+    RESAMPLES,
+    chosen_threshold,
+    precision_at,
+    score_validator,
+)
+from climassay.generation.validation.reading import ANSWERS, validation_prompt, validation_request
+from climassay.generation.validation.training import Training
+from climassay.generation.validation.validators import ASKED_FORMAT, Learned, PromptedValidator, write_learned
+from climassay.learning import Provenance, auroc_estimate, fit_calibrator, group_folds
+from climassay.learning.calibration import cross_fitted
 from climassay.models.contract import OptionScorer
 from climassay.models.openai_conversation import effective_messages
 from climassay.models.openai_finetuning import FineTuningState, fine_tune, write_state
@@ -28,17 +40,6 @@ if TYPE_CHECKING:
 
 VALIDATION_SHARE = 0.15
 """Of the labels trained on: what decides when an adapter has learned enough."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainedModel:
-    """A fine-tuned validator with its figures on labels held out."""
-
-    validator: PromptedValidator
-    facts: AskedFacts
-    scores: ValidatorScores
-    refusal: str | None
-    """Why there is no threshold for the precision wanted."""
 
 
 def chat_examples(labelled: Sequence[LabelledDraft], prompt: Prompt, subject: Subject) -> tuple[ChatExample, ...]:
@@ -73,7 +74,7 @@ def train_adapter(
     seed: int = 0,
     replace_other: bool = False,
     on_progress: Callable[["TuningProgress"], None] | None = None,
-) -> TrainedModel:
+) -> Training[PromptedValidator]:
     """Fine-tune a local model with LoRA to answer VALID or INVALID; an interrupted training goes on.
 
     Args:
@@ -109,8 +110,8 @@ def train_adapter(
     if not isinstance(loaded, OptionScorer):
         raise ModelError(f"{result.model} gives no probabilities of answers.")
     asked = PromptedValidator(loaded, template, science, content_free=False, name=f"adapter:{result.name}")
-    found = _measured(asked, labels, learned, held, precision, seed)
-    write_facts(found.facts, result.folder)
+    found = measured(asked, labels, learned, held, precision=precision, seed=seed)
+    write_learned(found.learned, result.folder)
     return found
 
 
@@ -127,7 +128,7 @@ def train_api(
     seed: int = 0,
     on_status: Callable[[FineTuningState], None] | None = None,
     **options: Any,
-) -> TrainedModel:
+) -> Training[PromptedValidator]:
     """Have a server fine-tune a model; killed at any moment, the same call adopts the running job.
 
     Args:
@@ -152,20 +153,63 @@ def train_api(
     training = api_examples(learned, template, science)
     done = fine_tune(model, training, state, seed=seed, on_status=on_status, **options)
     asked = PromptedValidator(load(done.model_name), template, science, content_free=False, name=f"api:{done.model}")
-    found = _measured(asked, labels, learned, held, precision, seed)
-    write_state(replace(done, facts=(("validator", found.facts.to_data()),)), state)
+    found = measured(asked, labels, learned, held, precision=precision, seed=seed)
+    facts = {"format": ASKED_FORMAT, **found.learned.facts()}
+    write_state(replace(done, facts=(("validator", facts),)), state)
     return found
 
 
-def _measured(
+def split_labels(
+    labels: LabelSet, hold_out: float, *, seed: int = 0
+) -> tuple[tuple[LabelledDraft, ...], tuple[LabelledDraft, ...]]:
+    """Labelled drafts to train on and to measure on, without a passage in common and with like shares of valid ones.
+
+    Args:
+        labels: What experts said.
+        hold_out: Share that is measured on, above 0 and below 1.
+        seed: Of the split.
+
+    Raises:
+        InputError: Too few labels, or one part gets labels of one kind only.
+    """
+    if not 0 < hold_out < 1:
+        raise InputError(f"The share held out is {hold_out}: give a number between 0 and 1, for example 0.25.")
+    valid, groups = labels_array(labels.drafts), source_groups([one.draft for one in labels.drafts])
+    check_labels(valid)
+    # Twentieths are fine enough, and dealt like folds each has its share of invalid ones.
+    parts = group_folds(groups, 20, seed=seed, labels=valid)
+    names = np.unique(parts)
+    outside = np.isin(parts, names[: min(len(names) - 1, max(1, round(hold_out * len(names))))])
+    learned = tuple(one for one, out in zip(labels.drafts, outside, strict=True) if not out)
+    held = tuple(one for one, out in zip(labels.drafts, outside, strict=True) if out)
+    for part in (learned, held):
+        check_labels(labels_array(part))
+    return learned, held
+
+
+def measured(
     asked: PromptedValidator,
     labels: LabelSet,
     learned: Sequence[LabelledDraft],
     held: Sequence[LabelledDraft],
-    precision: float | None,
-    seed: int,
-) -> TrainedModel:
-    """Calibrate on what was held out, and say what that is worth by calibrators that did not see the item."""
+    *,
+    precision: float | None = None,
+    seed: int = 0,
+) -> Training[PromptedValidator]:
+    """Calibrate a fine-tuned model on what was held out, and say what that is worth.
+
+    Args:
+        asked: The model as it is asked.
+        labels: All of them, for their name.
+        learned: Those it was trained on.
+        held: Those held out; each is measured by a calibrator that did not see it.
+        precision: Wanted share of valid ones among those kept; None chooses no threshold.
+        seed: Of the folds.
+
+    Raises:
+        InputError: What could be judged is all of one kind.
+        ModelError: None of the held-out questions could be judged.
+    """
     given = asked.log_odds([one.draft for one in held])
     known = [(one, score) for one, score in zip(held, given, strict=True) if score is not None]
     if not known:
@@ -175,56 +219,31 @@ def _measured(
         raise InputError("Those of the held-out questions that could be judged are all of one kind: hold out more.")
     scores = np.array([score for _, score in known], dtype=np.float64)
     groups = source_groups([one.draft for one, _ in known])
-    probabilities = cross_fitted(scores, valid, stratified_folds(valid, groups, 5, seed=seed))
+    probabilities = cross_fitted(scores, valid, group_folds(groups, seed=seed, labels=valid))
+    found = score_validator(valid, probabilities, groups, seed=seed)
     # The model is one and the same for all, so that its own scores can be compared across folds.
-    measured = replace(
-        score_validator(valid, probabilities, groups, seed=seed),
-        **_ranking(score_validator(valid, _logistic(scores), groups, seed=seed)),
-    )
+    ranking = auroc_estimate(valid, scores, groups=groups, resamples=RESAMPLES, seed=seed)
+    shares = tuple(precision_at(share, valid, scores) for share in KEPT_SHARES)
+    found = replace(found, evaluation=replace(found.evaluation, auroc=ranking), at_shares=shares)
     threshold, refusal = chosen_threshold(precision, valid, probabilities)
-    facts = AskedFacts(
-        kinds=tuple(dict.fromkeys(one.draft.kind for one in learned)),
-        subject=asked.subject,
-        template_sha256=asked.prompt.sha256,
+    provenance = Provenance(
         data=labels.name,
         data_sha256=labels.sha256,
-        labels=len(learned),
-        invalid=sum(not one.valid for one in learned),
-        calibrator=fit_calibrator(scores, valid),
-        threshold=threshold,
-        held_out=figures(measured),
+        items=len(learned),
+        groups=len(np.unique(source_groups([one.draft for one in learned]))),
+        model=asked.model.name,
+        template=asked.prompt.name,
+        template_sha256=asked.prompt.sha256,
+        seed=seed,
+        measured=found.figures,
         trained_on=tuple(one.draft.id for one in learned),
+        settings={
+            "kind": "asked",
+            "invalid": sum(not one.valid for one in learned),
+            "kinds": list(dict.fromkeys(one.draft.kind for one in learned)),
+            "subject": asdict(asked.subject),
+        },
     )
-    return TrainedModel(facts.validator(asked.model, asked.prompt, asked.name), facts, measured, refusal)
-
-
-def _ranking(scores: ValidatorScores) -> dict[str, Any]:
-    return {name: getattr(scores, name) for name in ("at_shares", "auroc", "auroc_interval")}
-
-
-def _logistic(scores: np.ndarray) -> np.ndarray:
-    from scipy.special import expit
-
-    return np.asarray(expit(scores), dtype=np.float64)
-
-
-def facts_of(state: FineTuningState) -> AskedFacts:
-    """What a finished fine-tuning job keeps of its validator.
-
-    Raises:
-        InputError: It keeps nothing: its training was not finished.
-    """
-    data = dict(state.facts).get("validator")
-    if data is None:
-        raise InputError(
-            f"The fine-tuning of {state.base_model} ({state.status}) was not finished: run climassay validator train "
-            "again with the same file."
-        )
-    return AskedFacts.from_data(data)
-
-
-def described(trained: TrainedModel) -> dict[str, Any]:
-    """What is known of it, for JSON."""
-    facts = asdict(trained.facts)
-    facts.pop("trained_on")
-    return {"validator": trained.validator.name, "facts": facts, "scores": asdict(trained.scores)}
+    facts = Learned(provenance, fit_calibrator(scores, valid), threshold)
+    validator = PromptedValidator.fine_tuned(asked.model, asked.prompt, facts, asked.name)
+    return Training(validator, facts, found, probabilities, refusal)

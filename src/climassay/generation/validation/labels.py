@@ -56,11 +56,6 @@ class LabelSet(NamedTuple):
     """Of the file's bytes."""
 
 
-def read_labels(path: str | Path) -> list[LabelledDraft]:
-    """The labelled drafts of a file; see :func:`read_label_set`."""
-    return list(read_label_set(path).drafts)
-
-
 def read_label_set(path: str | Path) -> LabelSet:
     """Read labelled drafts and where they come from.
 
@@ -226,6 +221,21 @@ def source_groups(drafts: Iterable[Draft]) -> IntArray:
 def labels_array(labelled: Sequence[LabelledDraft]) -> IntArray:
     """1 for valid, 0 for invalid, shape [drafts]."""
     return np.array([one.valid for one in labelled], dtype=np.int64)
+
+
+def check_labels(valid: Sequence[int] | IntArray) -> None:
+    """Refuse labels, shape [items] of 0 or 1, from which nothing can be learned.
+
+    Raises:
+        InputError: Fewer than two of either kind.
+    """
+    labels = np.asarray(valid)
+    invalid = int((labels == 0).sum())
+    if min(invalid, len(labels) - invalid) < 2:
+        raise InputError(
+            f"Of {len(labels)} labelled questions {invalid} are invalid: a validator needs at least two valid and two "
+            "invalid ones."
+        )
 
 
 def reason_figure(sets: Sequence[tuple[str, Sequence[LabelledDraft]]]) -> StackedBars | None:

@@ -1,22 +1,36 @@
-"""What a trained validator sees of a draft: an encoder's vectors and shared words, or a model's hidden states."""
+"""How drafts are read: put before a model that calls them VALID or INVALID, or turned into features.
+
+Features are an encoder's vectors and what rules see in the words, or the hidden states of that model.
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from climassay.errors import InputError
 from climassay.generation.draft import Draft, Subject
-from climassay.generation.validation.prompting import validation_request
-from climassay.learning import ActivationStore, harvest
+from climassay.learning import ActivationStore, Provenance, harvest
 from climassay.metrics.entailment_features import NAMES, content_words, pair_features
-from climassay.models.contract import Encoder, OpenWeights
-from climassay.prompts import Prompt
+from climassay.models.contract import Encoder, OpenWeights, OptionRequest
+from climassay.prompts import Prompt, load_prompt
+from climassay.questions import option_letter
 
 FloatArray = NDArray[np.float64]
 Progress = Callable[[int], None]
 
+ANSWERS = (" VALID", " INVALID")
+"""Ends of the model's answer."""
+LONGEST_CONTEXT = 8000
+"""Characters of a context that a model is shown: the main passage stands first and is never what is cut."""
+_KINDS = {
+    "mcq": "multiple-choice questions",
+    "freeform": "freeform questions",
+    "cloze": "fill-in-the-gap statements",
+}
 PAIRS = ("context and answer", "context and question", "answer and question")
 OWN = (
     "words of question", "words of answer", "words of context", "options", "answer longer than options",
@@ -25,6 +39,55 @@ OWN = (
 """Features of a draft by itself, in order."""
 TEXT_FEATURES = tuple(f"{pair}: {name}" for pair in PAIRS for name in NAMES) + OWN
 """Names of the first block of :class:`TextReader`."""
+DEPTH = 0.6
+"""Of the layer that is read by default: what a model makes of a text is most legible above its middle."""
+
+
+def validation_prompt(overrides: Path | None = None) -> Prompt:
+    """The template, the user's own where the folder has one."""
+    return load_prompt("validate", overrides)
+
+
+def check_prompt(trained: Provenance, prompt: Prompt) -> None:
+    """Make sure that a validator is asked in the words of its training.
+
+    Raises:
+        InputError: The template has another text.
+    """
+    if prompt.sha256 != trained.template_sha256:
+        raise InputError(
+            f"This validator was trained with another text of the prompt {prompt.name}: give that one, or train it "
+            "again."
+        )
+
+
+def validation_request(draft: Draft, prompt: Prompt, subject: Subject) -> OptionRequest:
+    """The question whether a draft is valid (ClimaQA, appendix A.5.2: question, answer, context)."""
+    wording, context = draft.wording, draft.context[:LONGEST_CONTEXT]
+    return _request(prompt, subject, draft.kind, wording.question, wording.options, wording.answer, context)
+
+
+def content_free_request(kind: str, options: int, text: str, prompt: Prompt, subject: Subject) -> OptionRequest:
+    """The same with a text that says nothing in every place where content belongs.
+
+    Args:
+        kind: Of the drafts that are to be corrected.
+        options: How many they have.
+        text: That says nothing, for example ``N/A``.
+        prompt: The template.
+        subject: The science.
+    """
+    return _request(prompt, subject, kind, text, (text,) * options, text, text)
+
+
+def _request(
+    prompt: Prompt, subject: Subject, kind: str, question: str, options: tuple[str, ...], answer: str, context: str
+) -> OptionRequest:
+    lettered = [{"letter": option_letter(place), "text": option} for place, option in enumerate(options)]
+    rendered = prompt.render(
+        kind=_KINDS[kind], field=subject.field, question=question, options=lettered, answer=answer, context=context
+    )
+    return OptionRequest(rendered.messages, ANSWERS, rendered.assistant_prefix)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +109,17 @@ class Read:
 class Reader(Protocol):
     """Anything that turns drafts into features."""
 
+    @property
+    def provenance(self) -> Provenance:
+        """Whose output is read, and as ``kind`` among the settings in which way."""
+
+    def check(self, trained: Provenance) -> None:
+        """Make sure that what was trained on features can be given these.
+
+        Raises:
+            InputError: It was trained on those of another encoder, model or prompt.
+        """
+
     def read(self, drafts: Sequence[Draft], *, on_read: Progress | None = None) -> Read:
         """Features of drafts.
 
@@ -60,6 +134,16 @@ class TextReader:
     """Vectors of question, answer and context and how they differ, and what rules see in the words."""
 
     encoder: Encoder
+
+    @property
+    def provenance(self) -> Provenance:
+        """See :class:`Reader`."""
+        name, fingerprint = self.encoder.name, self.encoder.fingerprint
+        return Provenance(encoder=name, encoder_fingerprint=fingerprint, settings={"kind": "features"})
+
+    def check(self, trained: Provenance) -> None:
+        """See :class:`Reader`."""
+        trained.check("validator", encoder=self.encoder)
 
     def read(self, drafts: Sequence[Draft], *, on_read: Progress | None = None) -> Read:
         """Two blocks: :data:`TEXT_FEATURES`, and vectors q, a, |q - a| and |a - c|; none fails.
@@ -95,7 +179,7 @@ class TextReader:
             longer = float(np.log((1 + answer_words) / (1 + mean)))
             vectors = self.encoder.encode([wording.answer, *others]).astype(np.float64)
             likest = float((vectors[1:] @ vectors[0]).max())
-        known = content_words(context)
+        known, asked = content_words(context), content_words(wording.question)
         return (
             float(np.log1p(len(wording.question.split()))),
             float(np.log1p(answer_words)),
@@ -103,15 +187,11 @@ class TextReader:
             float(len(wording.options)),
             longer,
             likest,
-            _share(content_words(wording.question), known),
+            len(asked & known) / max(1, len(asked)),
             float(" ".join(wording.answer.casefold().split()) in " ".join(context.casefold().split())),
             float(draft.kind == "mcq"),
             float(draft.kind == "cloze"),
         )
-
-
-def _share(words: frozenset[str], known: frozenset[str]) -> float:
-    return len(words & known) / max(1, len(words))
 
 
 @dataclass(frozen=True)
@@ -123,12 +203,35 @@ class StateReader:
     """
 
     model: OpenWeights
-    prompt: Prompt
-    layers: tuple[int, ...]
-    """Side by side in each block; numbered as in :meth:`~climassay.models.contract.OpenWeights.harvest`."""
+    prompt: Prompt = field(default_factory=validation_prompt)
+    layers: tuple[int, ...] = ()
+    """Side by side in each block, numbered as in :meth:`~climassay.models.contract.OpenWeights.harvest`; by default one
+    at :data:`DEPTH`."""
     store: ActivationStore | None = None
     """Where states are kept, so that nothing is computed twice."""
     subject: Subject = field(default_factory=Subject)
+
+    def __post_init__(self) -> None:
+        if not self.layers:
+            object.__setattr__(self, "layers", (max(1, round(DEPTH * self.model.layers)),))
+
+    @property
+    def provenance(self) -> Provenance:
+        """See :class:`Reader`."""
+        return Provenance(
+            model=self.model.name,
+            fingerprint=self.model.fingerprint,
+            dtype=self.model.dtype,
+            layers=self.layers,
+            template=self.prompt.name,
+            template_sha256=self.prompt.sha256,
+            settings={"kind": "probe", "subject": asdict(self.subject)},
+        )
+
+    def check(self, trained: Provenance) -> None:
+        """See :class:`Reader`."""
+        trained.check("validator", model=self.model)
+        check_prompt(trained, self.prompt)
 
     def read(self, drafts: Sequence[Draft], *, on_read: Progress | None = None) -> Read:
         """Two blocks: VALID - INVALID, and the mean of both; shape [drafts, layers * width] each."""

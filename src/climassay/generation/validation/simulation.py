@@ -6,23 +6,41 @@ Nothing is random but what the seed of the split decides, and each split is stor
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
 from climassay.generation.validation.acquisition import STRATEGIES, Acquisition, choose_places
-from climassay.generation.validation.calibrator import check_labels
-from climassay.generation.validation.head_fitting import Scaling, fit_logistic, in_span
-from climassay.generation.validation.measuring import auroc, precision_at
+from climassay.generation.validation.labels import (
+    LabelledDraft,
+    LabelSet,
+    check_labels,
+    labels_array,
+    reason_figure,
+    source_groups,
+)
+from climassay.generation.validation.measuring import precision_at
+from climassay.generation.validation.reading import TextReader, draft_vectors
+from climassay.generation.validation.validators import Validator
 from climassay.given_files import parse_json, read_text
+from climassay.learning import auroc, fit_path
+from climassay.learning.linear import Scaling, in_span
+from climassay.reporting import Axis, LinePlot, Point, Prose, Report, Section, Series, Table
+from climassay.statistics import Estimate, Interval, mean_estimates, proportion
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Measure = Literal["precision", "kept", "precision_at_share", "auroc"]
+MEASURES: tuple[Measure, ...] = ("precision", "kept", "precision_at_share", "auroc")
+_COMPARED: tuple[Measure, ...] = ("precision", "precision_at_share", "auroc")
+_BASE: Acquisition = "random"
+_SHOWN = 6
+"""Label counts of the table of the screen."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +58,22 @@ class SimulationItems:
     """[items], the main passage of each."""
     zero_shot: FloatArray | None = None
     """[items], P(valid) by a model that was not trained; None where none was asked."""
+
+    @classmethod
+    def read(cls, labels: LabelSet, reader: TextReader, *, zero_shot: Validator | None = None) -> "SimulationItems":
+        """Labels as a reader sees them.
+
+        Args:
+            labels: What experts said.
+            reader: Of the features; its encoder gives the vectors.
+            zero_shot: A model that was not trained; what it cannot judge is as likely as not.
+        """
+        drafts = [one.draft for one in labels.drafts]
+        judged = None
+        if zero_shot is not None:
+            judged = np.array([0.5 if value is None else value for value in zero_shot.judge(drafts)])
+        blocks, vectors = reader.read(drafts).blocks, draft_vectors(drafts, reader.encoder)
+        return cls(labels.name, blocks, vectors, labels_array(labels.drafts), source_groups(drafts), judged)
 
     @property
     def sha256(self) -> str:
@@ -145,7 +179,8 @@ def simulate(
         if split in done:
             continue
         done[split] = _one_split(items, chosen, split)
-        _append(store, fingerprint, done[split])
+        if store is not None:
+            _append(store, fingerprint, done[split])
         if on_split is not None:
             on_split(1)
     return [done[split] for split in range(chosen.splits)]
@@ -164,57 +199,38 @@ def _one_split(items: SimulationItems, settings: SimulationSettings, split: int)
     zero = None if items.zero_shot is None else _score(0, valid, items.zero_shot[test], settings.kept_share)
     # Unlabelled drafts are at hand before any label is: scale and span may come from all of the pool.
     scaling = Scaling.of([block[pool] for block in items.blocks])
-    rows = scaling.apply(np.concatenate(items.blocks, axis=1))
+    rows = (np.concatenate(items.blocks, axis=1) - scaling.mean) * scaling.factor
     turned, axes = in_span(rows[pool])
     outside = rows[test] @ axes
+    as_they_are = Scaling(np.zeros(turned.shape[1]), np.ones(turned.shape[1]))
     start = np.random.default_rng([settings.seed, split, 1]).permutation(len(pool))[: settings.start]
-    found = tuple(
-        (strategy, tuple(_play(items, settings, strategy, (pool, test), turned, outside, start, split)))
-        for strategy in settings.strategies
-    )
+
+    def play(strategy: Acquisition) -> Iterator[RoundScores]:
+        """Fit, measure, choose, label."""
+        labelled = np.zeros(len(pool), dtype=bool)
+        labelled[start] = True
+        rounds = len(pool) if settings.rounds is None else settings.rounds
+        for number in range(rounds + 1):
+            known = turned[labelled], items.valid[pool[labelled]]
+            path = [settings.regularisation / len(items.blocks)]
+            model = fit_path([known[0]], known[1], 2, path, scaling=as_they_are)[0]
+            yield _score(int(labelled.sum()), valid, model.probabilities([outside])[:, 1], settings.kept_share)
+            rest = np.flatnonzero(~labelled)
+            if number == rounds or not len(rest):
+                return
+            chances = model.probabilities([turned[rest]])[:, 1]
+            seed = int(np.random.default_rng([settings.seed, split, 2, number]).integers(2**31))
+            labelled[rest[choose_places(chances, items.vectors[pool[rest]], settings.batch, strategy, seed)]] = True
+
+    found = tuple((strategy, tuple(play(strategy))) for strategy in settings.strategies)
     return SplitResult(split, len(test), len(pool), none, zero, found)
-
-
-def _play(
-    items: SimulationItems,
-    settings: SimulationSettings,
-    strategy: Acquisition,
-    places: tuple[IntArray, IntArray],
-    rows: FloatArray,
-    outside: FloatArray,
-    start: IntArray,
-    split: int,
-) -> Iterator[RoundScores]:
-    """One strategy on one split: fit, measure, choose, label."""
-    from scipy.special import expit
-
-    pool, test = places
-    labelled = np.zeros(len(pool), dtype=bool)
-    labelled[start] = True
-    rounds = len(pool) if settings.rounds is None else settings.rounds
-    for number in range(rounds + 1):
-        fitted = fit_logistic(rows[labelled], items.valid[pool[labelled]], settings.regularisation)
-        given = expit(fitted.scores(outside))
-        yield _score(int(labelled.sum()), items.valid[test], given, settings.kept_share)
-        rest = np.flatnonzero(~labelled)
-        if number == rounds or not len(rest):
-            return
-        chances = expit(fitted.scores(rows[rest]))
-        seed = int(np.random.default_rng([settings.seed, split, 2, number]).integers(2**31))
-        labelled[rest[choose_places(chances, items.vectors[pool[rest]], settings.batch, strategy, seed)]] = True
 
 
 def _score(labels: int, valid: IntArray, given: FloatArray, share: float) -> RoundScores:
     kept = given >= 0.5
     precision = float(valid[kept].mean()) if kept.any() else float(valid.mean())
-    area = auroc(valid, given)
-    return RoundScores(
-        labels,
-        precision,
-        float(kept.mean()),
-        precision_at(share, valid, given).precision.value,
-        0.5 if np.isnan(area) else area,
-    )
+    at_share = precision_at(share, valid, given).precision.value
+    return RoundScores(labels, precision, float(kept.mean()), at_share, auroc(given, valid))
 
 
 def split_items(groups: IntArray, test_share: float, seed: int, split: int) -> tuple[IntArray, IntArray]:
@@ -247,33 +263,29 @@ def _fingerprint(items: SimulationItems, settings: SimulationSettings) -> str:
 
 
 def _stored(store: Path | None, fingerprint: str) -> dict[int, SplitResult]:
+    """Results by split; the last line may have been cut off when its process was killed."""
     if store is None or not store.is_file():
         return {}
+    found = {}
     try:
         lines = read_text(store).split("\n")
-        rows = list(_whole_rows(lines))
-        if any(row["simulation"] != fingerprint for row in rows):
-            raise InputError(f"{store} holds another simulation, of other labels or settings: name another file.")
-        found = [_split_from(row["result"]) for row in rows]
+        for line in filter(None, lines[:-1]):
+            row = parse_json(line)
+            if row["simulation"] != fingerprint:
+                raise InputError(f"{store} holds another simulation, of other labels or settings: name another file.")
+            data = dict(row["result"])
+            data["none"] = RoundScores(*data["none"])
+            data["zero_shot"] = None if data["zero_shot"] is None else RoundScores(*data["zero_shot"])
+            data["rounds"] = tuple(
+                (name, tuple(RoundScores(*one) for one in scores)) for name, scores in data["rounds"]
+            )
+            found[data["split"]] = SplitResult(**data)
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{store} is no file of a simulation ({error}): name another one.") from error
-    return {result.split: result for result in found}
+    return found
 
 
-def _whole_rows(lines: Sequence[str]) -> Iterable[dict[str, object]]:
-    """Rows of a file whose last line may have been cut off when its process was killed."""
-    for number, line in enumerate(lines):
-        try:
-            if line:
-                yield parse_json(line)
-        except ValueError:
-            if number + 1 < len(lines):
-                raise
-
-
-def _append(store: Path | None, fingerprint: str, result: SplitResult) -> None:
-    if store is None:
-        return
+def _append(store: Path, fingerprint: str, result: SplitResult) -> None:
     line = json.dumps({"simulation": fingerprint, "result": asdict(result)}) + "\n"
     try:
         store.parent.mkdir(parents=True, exist_ok=True)
@@ -288,14 +300,246 @@ def _append(store: Path | None, fingerprint: str, result: SplitResult) -> None:
         raise InputError(f"The simulation cannot be kept in {store}: {error.strerror or error}.") from error
 
 
-def _split_from(data: object) -> SplitResult:
-    if not isinstance(data, dict):
-        raise TypeError("a result is no object")
-    return SplitResult(
-        split=data["split"],
-        test=data["test"],
-        train=data["train"],
-        none=RoundScores(*data["none"]),
-        zero_shot=None if data["zero_shot"] is None else RoundScores(*data["zero_shot"]),
-        rounds=tuple((name, tuple(RoundScores(*one) for one in scores)) for name, scores in data["rounds"]),
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """A strategy after some labels: means over splits with bootstrap intervals."""
+
+    labels: int
+    precision: Estimate
+    kept: Estimate
+    precision_at_share: Estimate
+    auroc: Estimate
+
+
+class Curve(NamedTuple):
+    """One strategy."""
+
+    strategy: Acquisition
+    points: tuple[CurvePoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a strategy gains over random choice, averaged over the rounds in which they differ."""
+
+    strategy: Acquisition
+    measure: Measure
+    over_splits: Estimate
+    """Bootstrap over splits: how sure the mean over further splits of these same labels is."""
+    over_items: Interval
+    """Corrected for overlapping splits: what may be expected with other labels; see :func:`corrected_interval`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationSummary:
+    """All of a simulation in numbers."""
+
+    name: str
+    items: int
+    valid: Estimate
+    """Share of valid ones among all items, with its Wilson interval: what 100% precision would have to be seen from."""
+    splits: int
+    test: float
+    """Mean number of test items."""
+    train: float
+    none: CurvePoint
+    zero_shot: CurvePoint | None
+    curves: tuple[Curve, ...]
+    gains: tuple[Gain, ...]
+    """Empty where random choice is not among the strategies."""
+
+
+def summarise(
+    items: SimulationItems, results: Sequence[SplitResult], *, resamples: int = 2000, seed: int = 0
+) -> SimulationSummary:
+    """Means over splits, and paired differences to random choice.
+
+    Raises:
+        InputError: No results.
+    """
+    if not results:
+        raise InputError("There is no split of a simulation to be summarised.")
+    zero = [result.zero_shot for result in results if result.zero_shot is not None]
+    curves = []
+    for place, (strategy, _) in enumerate(results[0].rounds):
+        played = [result.rounds[place][1] for result in results]
+        # Training sets differ by a few items between splits: the last rounds are those that all splits have.
+        length = min(map(len, played))
+        points = tuple(_point([one[number] for one in played], resamples, seed) for number in range(length))
+        curves.append(Curve(strategy, points))
+    return SimulationSummary(
+        name=items.name,
+        items=len(items.valid),
+        valid=proportion(int(items.valid.sum()), len(items.valid)),
+        splits=len(results),
+        test=float(np.mean([result.test for result in results])),
+        train=float(np.mean([result.train for result in results])),
+        none=_point([result.none for result in results], resamples, seed),
+        zero_shot=_point(zero, resamples, seed) if zero else None,
+        curves=tuple(curves),
+        gains=tuple(_gains(results, resamples, seed)),
     )
+
+
+def _point(scores: Sequence[RoundScores], resamples: int, seed: int) -> CurvePoint:
+    columns = [[getattr(score, measure) for score in scores] for measure in MEASURES]
+    labels = round(float(np.mean([score.labels for score in scores])))
+    return CurvePoint(labels, *mean_estimates(columns, resamples=resamples, seed=seed))
+
+
+def _gains(results: Sequence[SplitResult], resamples: int, seed: int) -> Iterator[Gain]:
+    names = [strategy for strategy, _ in results[0].rounds]
+    ratio = float(np.mean([result.test / result.train for result in results]))
+    for place, strategy in enumerate(names if _BASE in names else []):
+        for measure in _COMPARED if strategy != _BASE else ():
+            gaps = []
+            for result in results:
+                pairs = list(zip(result.rounds[place][1], result.rounds[names.index(_BASE)][1], strict=True))
+                # Between the common start and the end, where everything is labelled.
+                open_ = [pair for pair in pairs[1:] if pair[0].labels < result.train] or pairs
+                gaps.append(float(np.mean([getattr(a, measure) - getattr(b, measure) for a, b in open_])))
+            (estimate,) = mean_estimates([gaps], resamples=resamples, seed=seed)
+            yield Gain(strategy, measure, estimate, corrected_interval(gaps, ratio))
+
+
+def corrected_interval(values: ArrayLike, test_to_train: float, level: float = 0.95) -> Interval:
+    """Interval of a mean over random train-test splits of the same items, which overlap.
+
+    Splits of the same items are not independent: the plain interval shrinks to nothing with their number although no
+    item is added. Here the variance of the mean is ``(1/k + n_test/n_train) s^2``.
+
+    Args:
+        values: Shape [splits].
+        test_to_train: Test items over training items.
+        level: Of confidence.
+
+    References:
+        Nadeau and Bengio (2003), Inference for the Generalization Error, Machine Learning 52, 239-281, section 3.
+    """
+    from scipy.stats import t
+
+    given = np.asarray(values, dtype=np.float64)
+    middle = float(given.mean())
+    if len(given) < 2:
+        return Interval(-np.inf, np.inf)
+    spread = float(given.var(ddof=1) * (1 / len(given) + test_to_train)) ** 0.5
+    half = float(t.ppf((1 + level) / 2, len(given) - 1)) * spread
+    return Interval(middle - half, middle + half)
+
+
+def simulation_tables(summary: SimulationSummary, settings: SimulationSettings) -> list[Table]:
+    """The curve in some places, and the gains over random choice."""
+    share = f"{settings.kept_share:.0%}"
+    rows = [_row("no validation", "", summary.none)]
+    if summary.zero_shot is not None:
+        rows.append(_row("zero-shot", "", summary.zero_shot))
+    for curve in summary.curves:
+        places = sorted({round(at) for at in np.linspace(0, len(curve.points) - 1, _SHOWN)})
+        rows += [_row(curve.strategy, str(curve.points[at].labels), curve.points[at]) for at in places]
+    columns = ("labels chosen by", "labels", "precision at 1/2", "kept", f"precision, {share} kept", "AUROC")
+    note = (
+        f"Means over {summary.splits} splits with about {summary.test:.0f} test and {summary.train:.0f} training "
+        "items; in brackets 95% bootstrap intervals over splits, which speak of further splits of the same "
+        f"{summary.items} items and not of other items."
+    )
+    tables = [Table.of("Precision over the number of labels", columns, rows, note=note)]
+    if summary.gains:
+        words = {"precision": "precision at 1/2", "precision_at_share": f"precision, {share} kept", "auroc": "AUROC"}
+        gained = [
+            (
+                gain.strategy,
+                words[gain.measure],
+                f"{gain.over_splits.value:+.4f}",
+                f"{gain.over_splits.interval.low:+.4f} to {gain.over_splits.interval.high:+.4f}",
+                f"{gain.over_items.low:+.3f} to {gain.over_items.high:+.3f}",
+            )
+            for gain in summary.gains
+        ]
+        headings = ("strategy", "measure", "gain", "over splits of these items", "over other items")
+        note = (
+            "Paired by split, mean over all rounds between the common start and the end. The last column corrects for "
+            "splits that share their items (Nadeau and Bengio 2003): a strategy is better only where it leaves out 0."
+        )
+        tables.append(Table.of("Gain over random choice", headings, gained, note=note, left=2))
+    return tables
+
+
+def _row(name: str, labels: str, point: CurvePoint) -> tuple[str, ...]:
+    def share(estimate: Estimate) -> str:
+        return f"{estimate.value:.1%} ({estimate.interval.low:.1%} to {estimate.interval.high:.1%})"
+
+    area = f"{point.auroc.value:.3f} ({point.auroc.interval.low:.3f} to {point.auroc.interval.high:.3f})"
+    return (name, labels, share(point.precision), f"{point.kept.value:.0%}", share(point.precision_at_share), area)
+
+
+def simulation_figures(summary: SimulationSummary, settings: SimulationSettings) -> list[LinePlot]:
+    """Curves of the strategies with the lines of no validation and of zero-shot, one figure a measure."""
+    share = f"{settings.kept_share:.0%}"
+    return [
+        _figure(summary, "precision", "Precision of what the validator keeps", True),
+        _figure(summary, "precision_at_share", f"Precision when the likeliest {share} are kept", True),
+        _figure(summary, "auroc", "Telling valid from invalid (AUROC)", False),
+    ]
+
+
+def _figure(summary: SimulationSummary, measure: Measure, title: str, percent: bool) -> LinePlot:
+    counts = [point.labels for curve in summary.curves for point in curve.points]
+    first, last = float(min(counts)), float(max(counts))
+    lines = []
+    for curve in summary.curves:
+        points = []
+        for point in curve.points:
+            estimate: Estimate = getattr(point, measure)
+            points.append(Point(point.labels, estimate.value, *estimate.interval, f"{curve.strategy}, {point.labels}"))
+        lines.append(Series(curve.strategy, tuple(points)))
+    flat = [("no validation" if measure != "auroc" else "chance", getattr(summary.none, measure).value)]
+    if summary.zero_shot is not None:
+        flat.append(("zero-shot", getattr(summary.zero_shot, measure).value))
+    lines += [Series(name, (Point(first, level), Point(last, level)), reference=True) for name, level in flat]
+    ends = [value for line in lines for p in line.points for value in (p.low, p.high, p.y) if value is not None]
+    return LinePlot(
+        title,
+        tuple(lines),
+        Axis.over("labels", (first, last)),
+        Axis.over("precision" if percent else "AUROC", ends, percent=percent),
+        note=f"Means over {summary.splits} splits of the same {summary.items} items. Bars: 95% bootstrap over splits; "
+        "other items would move all curves together by far more.",
+    )
+
+
+def simulation_report(
+    summary: SimulationSummary, settings: SimulationSettings, labelled: Sequence[LabelledDraft]
+) -> Report:
+    """A self-contained report."""
+    low, high = summary.valid.interval
+    words = (
+        f"{summary.items} labelled questions of {summary.name}, {summary.valid.value:.1%} of them valid (95% interval "
+        f"of this share: {low:.1%} to {high:.1%}). A validator is trained on labels that each strategy chooses, and "
+        "its precision is measured on passages that it has not seen."
+    )
+    sections = [
+        Section("Precision over labels", tuple(simulation_figures(summary, settings))),
+        Section("Numbers", tuple(simulation_tables(summary, settings))),
+    ]
+    reasons = reason_figure([(summary.name, labelled)])
+    if reasons is not None:
+        sections.append(Section("Why questions were rejected", (reasons,)))
+    separated = [
+        f"{gain.strategy} in {gain.measure}"
+        for gain in summary.gains
+        if gain.over_items.low > 0 or gain.over_items.high < 0
+    ]
+    if not summary.gains:
+        caution = "Random choice was not simulated, so that no strategy can be compared with it."
+    elif separated:
+        caution = (
+            f"Apart from random choice by more than other items would explain: {', '.join(separated)}. Of several "
+            "comparisons one in twenty comes out so by chance."
+        )
+    else:
+        caution = (
+            f"No strategy is apart from random choice by more than other items would explain: {summary.items} labels "
+            "cannot separate them."
+        )
+    sections.append(Section("What this can show", (Prose(caution),)))
+    return Report("Which questions to have labelled", words, tuple(sections))

@@ -1,32 +1,61 @@
-"""Who says whether a draft is valid: the protocol, its kinds, and the step of the line that decides with one."""
+"""Validators: who says whether a draft is valid, what training leaves of them, and the step that decides."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from climassay.errors import InputError, ModelError
+from climassay.folder_files import write_file
 from climassay.generation.draft import Decision, Draft, Subject
-from climassay.generation.validation.calibrator import Calibrator, FloatArray
-from climassay.generation.validation.head import ValidatorHead
-from climassay.generation.validation.prompting import content_free_request, validation_prompt, validation_request
-from climassay.generation.validation.reading import Reader, StateReader, TextReader
-from climassay.generation.validation.threshold import Threshold
-from climassay.learning import ActivationStore
+from climassay.generation.validation.labels import LabelledDraft, labels_array, source_groups
+from climassay.generation.validation.measuring import ValidatorScores, score_validator
+from climassay.generation.validation.reading import (
+    Progress,
+    Reader,
+    StateReader,
+    TextReader,
+    check_prompt,
+    content_free_request,
+    validation_prompt,
+    validation_request,
+)
+from climassay.given_files import parse_json, read_text
+from climassay.learning import (
+    ActivationStore,
+    Calibrator,
+    LinearModel,
+    ModelFormat,
+    Provenance,
+    Threshold,
+    checked_array,
+)
+from climassay.models import load_model
 from climassay.models.calibration import PLACEHOLDERS, content_free_correction, option_probabilities
-from climassay.models.contract import Encoder, OpenWeights, OptionScorer, OptionScores
-from climassay.models.profiles import profile_of
+from climassay.models.contract import Encoder, Generator, OpenWeights, OptionScorer, OptionScores
+from climassay.models.profiles import ProfileSettings, profile_of
 from climassay.prompts import Prompt
 from climassay.questions import KINDS
 
+FloatArray = NDArray[np.float64]
+
+FORMAT = ModelFormat("climassay-validator", 2, "validator", "climassay validator train")
+ASKED_FORMAT = "climassay-asked-validator"
+FACTS_FILE = "climassay-validator.json"
+"""Beside an adapter."""
 REASON = "invalid by the validator"
 """Of the decision that rejects a draft."""
 DEFAULT_THRESHOLD = 0.5
-Progress = Callable[[int], None]
+LoadModel = Callable[..., Generator]
+"""Like :func:`climassay.models.load_model`, of which a validator that a server fine-tuned gives the ``base_url``,
+and a probe the ``dtype``."""
 
 
-@runtime_checkable
 class Validator(Protocol):
     """Anything that gives a draft a probability of being valid."""
 
@@ -45,6 +74,28 @@ class Validator(Protocol):
             drafts: Any number, all with wording.
             on_judged: Called with the number of drafts judged since the last call.
         """
+
+    def predict_proba(self, drafts: Sequence[Draft], *, on_judged: Progress | None = None) -> FloatArray:
+        """P(invalid) and P(valid), shape [drafts, 2]; NaN where a draft could not be judged."""
+        valid = np.array(self.judge(drafts, on_judged=on_judged), dtype=np.float64)
+        return np.stack([1 - valid, valid], axis=1)
+
+    def predict(self, drafts: Sequence[Draft]) -> list[bool | None]:
+        """Whether each draft is kept; None where it could not be judged."""
+        decided = validate([replace(one, decisions=()) for one in drafts], self)
+        return [draft.decisions[-1].accepted if draft.decisions else None for draft in decided]
+
+    def score(
+        self, labelled: Sequence[LabelledDraft], *, seed: int = 0, on_judged: Progress | None = None
+    ) -> ValidatorScores:
+        """Figures on labelled drafts; they say something only of drafts that were not trained on.
+
+        Raises:
+            InputError: All that could be judged are of one kind.
+        """
+        drafts = [one.draft for one in labelled]
+        given = self.predict_proba(drafts, on_judged=on_judged)[:, 1]
+        return score_validator(labels_array(labelled), given, source_groups(drafts), seed=seed)
 
 
 def validate(
@@ -77,105 +128,146 @@ def validate(
     places = [place for place, draft in enumerate(drafts) if draft.usable]
     judged = validator.judge([drafts[place] for place in places], on_judged=on_judged)
     decided = list(drafts)
-    for place, probability in zip(places, judged, strict=True):
-        decided[place] = drafts[place].decided(_decision(validator.name, probability, threshold))
+    for place, chance in zip(places, judged, strict=True):
+        if chance is None:
+            detail = "The validator gave no probability for this question."
+            decision = Decision("validate", validator.name, None, detail=detail)
+        else:
+            detail = f"P(valid) is {chance:.3f}, wanted is at least {threshold:.3f}."
+            reason = "" if chance >= threshold else REASON
+            decision = Decision("validate", validator.name, not reason, reason, detail, chance)
+        decided[place] = drafts[place].decided(decision)
     return decided
 
 
-def _decision(name: str, probability: float | None, threshold: float) -> Decision:
-    if probability is None:
-        return Decision("validate", name, None, detail="The validator gave no probability for this question.")
-    accepted = probability >= threshold
-    detail = f"P(valid) is {probability:.3f}, wanted is at least {threshold:.3f}."
-    return Decision("validate", name, accepted, "" if accepted else REASON, detail, probability)
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What experts' labels made of a scorer: its calibration, its threshold, and where both come from."""
+
+    provenance: Provenance
+    """Among its settings: ``kind`` (features, probe or asked), ``kinds`` of questions it was trained on and judges,
+    ``subject`` (the science, where a model was asked) and ``invalid`` (labels)."""
+    calibrator: Calibrator | None
+    """Fitted on labels that the scorer did not see; None where there were too few of them."""
+    threshold: Threshold | None
+    """None where no precision was asked for, or it was out of reach."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of questions it was trained on: it judges no others."""
+        return tuple(self.provenance.settings["kinds"])
+
+    @property
+    def subject(self) -> Subject:
+        """The science that the model was asked about."""
+        return Subject(**self.provenance.settings.get("subject", {}))
+
+    def facts(self) -> dict[str, Any]:
+        """What JSON can write; :meth:`read` gives the same again."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> "Learned":
+        """From the JSON of a file, also of one that was written before all of it was called provenance.
+
+        Raises:
+            KeyError, TypeError, ValueError: A value is missing or of another kind.
+        """
+        renamed: dict[str, str] = {}
+        given = facts.get("provenance")
+        if given is None:
+            given = {k: v for k, v in dict(facts.get("source", facts)).items() if k not in _NO_PROVENANCE}
+            given.setdefault("kind", "asked")
+            renamed = {"items": "labels", "measured": "held_out" if "held_out" in given else "cross_validated"}
+            if given["kind"] == "features":
+                renamed |= {"encoder": "model", "encoder_fingerprint": "fingerprint"}
+        calibrator = facts["calibrator"]
+        found = cls(
+            Provenance.read(given, **renamed),
+            None if calibrator is None else Calibrator.read(calibrator),
+            Threshold.read(facts["threshold"]),
+        )
+        if not found.kinds or found.subject is None:
+            raise ValueError("it judges no kind of questions")
+        return found
 
 
-@dataclass(frozen=True)
-class HeadValidator:
-    """A trained head on what a reader sees: the same for features of the text and for hidden states."""
+_NO_PROVENANCE = ("format", "calibrator", "threshold")
 
-    name: str
-    head: ValidatorHead
-    reader: Reader
+
+@dataclass(frozen=True, eq=False)
+class TrainedValidator(Validator):
+    """A calibrated regression on what is read of drafts: features of the text, or hidden states of a model."""
+
+    model: LinearModel
+    """Of the classes invalid and valid."""
+    learned: Learned
+    reader: Reader | None = None
+    """What it reads with; not saved."""
+    name: str = "validator"
 
     @property
     def threshold(self) -> Threshold | None:
         """The one chosen in training."""
-        return self.head.threshold
+        return self.learned.threshold
+
+    def with_reader(self, reader: Reader) -> "TrainedValidator":
+        """The same, able to read.
+
+        Raises:
+            InputError: Another encoder, model or prompt than in training.
+        """
+        reader.check(self.learned.provenance)
+        return replace(self, reader=reader)
 
     def judge(self, drafts: Sequence[Draft], *, on_judged: Progress | None = None) -> list[float | None]:
         """See :class:`Validator`."""
-        known = [place for place, draft in enumerate(drafts) if draft.kind in self.head.source.kinds]
+        if self.reader is None:
+            raise InputError("This validator was loaded without the encoder or model that it reads: open it with that.")
+        known = [place for place, draft in enumerate(drafts) if draft.kind in self.learned.kinds]
         found: list[float | None] = [None] * len(drafts)
         if not known:
             return found
         read = self.reader.read([drafts[place] for place in known], on_read=on_judged)
-        given = self.head.probabilities(np.concatenate(read.blocks, axis=1))
-        for number, (place, probability) in enumerate(zip(known, given.tolist(), strict=True)):
-            found[place] = None if number in read.failed else probability
+        given = _chances(self.learned.calibrator, self.model.log_odds(read.blocks))
+        for number, place in enumerate(known):
+            found[place] = None if number in read.failed else given[number]
         return found
 
-
-class FeatureValidator(HeadValidator):
-    """Reads vectors of question, answer and context and the words they share; needs no language model."""
-
-    def __init__(self, head: ValidatorHead, encoder: Encoder, *, name: str = "features") -> None:
-        """Prepare; nothing is encoded yet.
+    def save(self, path: Path) -> None:
+        """Write it as one file; an existing one is replaced at once, never left half written.
 
         Raises:
-            InputError: Another encoder than the head's.
+            InputError: The file cannot be written.
+            MissingExtraError: safetensors is not installed.
         """
-        _check_same("encoder", head, encoder.name, encoder.fingerprint)
-        super().__init__(name, head, TextReader(encoder))
+        FORMAT.save(path, {"weights": self.model.weights, "bias": self.model.bias}, self.learned.facts())
 
-
-class ProbeValidator(HeadValidator):
-    """Reads the hidden states of a model that is made to answer VALID and INVALID."""
-
-    def __init__(
-        self,
-        head: ValidatorHead,
-        model: OpenWeights,
-        *,
-        prompt: Prompt | None = None,
-        store: ActivationStore | None = None,
-        name: str = "probe",
-    ) -> None:
-        """Prepare; nothing is computed yet.
-
-        Args:
-            head: What was trained.
-            model: The model it was trained on.
-            prompt: The template it was trained with; the built-in one by default.
-            store: Where hidden states are kept.
-            name: For decisions.
+    @classmethod
+    def load(cls, path: Path) -> "TrainedValidator":
+        """Read one exactly as it was saved, without what it reads with.
 
         Raises:
-            InputError: Another model or template than the head's.
+            InputError: The file is missing, damaged, no validator, or written by a newer climassay.
+            MissingExtraError: safetensors is not installed.
         """
-        _check_same("model", head, model.name, model.fingerprint)
-        template = prompt or validation_prompt()
-        if template.sha256 != head.source.template_sha256:
-            raise InputError(
-                f"The validator {name} was trained with another text of the prompt {template.name}: give that one, or "
-                "train it again."
-            )
-        reader = StateReader(model, template, head.source.layers, store, head.source.subject)
-        super().__init__(name, head, reader)
 
+        def build(facts: dict[str, Any], arrays: dict[str, FloatArray]) -> "TrainedValidator":
+            if facts["version"] == 1:
+                weights = checked_array("weights", arrays["weights"], (None,))
+                # One column of weights for the log-odds, where today each class has its own.
+                bias = checked_array("bias", np.array([-0.5, 0.5]) * float(facts["bias"]), (2,))
+                model = LinearModel("nominal", np.stack([-weights, weights], axis=1) / 2, bias)
+            else:
+                parts = (("weights", (None, 2)), ("bias", (2,)))
+                model = LinearModel("nominal", *(checked_array(name, arrays[name], shape) for name, shape in parts))
+            return cls(model, Learned.read(facts), name=path.name)
 
-def _check_same(kind: str, head: ValidatorHead, name: str, fingerprint: str) -> None:
-    source = head.source
-    if fingerprint != source.fingerprint:
-        raise InputError(
-            f"This validator was trained on the {kind} {source.model} ({source.fingerprint[:12]}) and cannot read "
-            f"{name} ({fingerprint[:12]}): the weights or the number format (--dtype) differ; use that one, or train a "
-            "validator on this one."
-        )
+        return FORMAT.load(path, build)
 
 
 @dataclass(frozen=True)
-class PromptedValidator:
+class PromptedValidator(Validator):
     """A model asked for VALID or INVALID (ClimaQA, appendix A.5.2); a fine-tuned one is asked the same way."""
 
     model: OptionScorer
@@ -185,79 +277,80 @@ class PromptedValidator:
     """Take out what the model prefers where there is no content (:mod:`climassay.models.calibration`);
     by default as the model's profile says. Fine-tuned models are asked without: for them the preference is what the
     labels taught."""
-    calibrator: Calibrator | None = None
-    """From log-odds to P(valid), fitted on labels; without one they are the model's own."""
-    threshold: Threshold | None = None
-    kinds: tuple[str, ...] = KINDS
-    """What it judges."""
+    learned: Learned | None = None
+    """Of a fine-tuned one; without it probabilities are the model's own, and all kinds are judged."""
     name: str = ""
 
     def __post_init__(self) -> None:
         if not self.name:
             object.__setattr__(self, "name", f"prompted:{self.model.name}")
 
+    @classmethod
+    def fine_tuned(cls, model: OptionScorer, prompt: Prompt, learned: Learned, name: str) -> "PromptedValidator":
+        """A fine-tuned model with what is kept of its training.
+
+        Raises:
+            InputError: Another text of the prompt than in training.
+        """
+        check_prompt(learned.provenance, prompt)
+        return cls(model, prompt, learned.subject, content_free=False, learned=learned, name=name)
+
+    @property
+    def threshold(self) -> Threshold | None:
+        """The one chosen in training."""
+        return None if self.learned is None else self.learned.threshold
+
     def judge(self, drafts: Sequence[Draft], *, on_judged: Progress | None = None) -> list[float | None]:
         """See :class:`Validator`."""
         scores = self.log_odds(drafts, on_judged=on_judged)
-        given = [place for place, score in enumerate(scores) if score is not None]
-        values = np.array([scores[place] for place in given], dtype=np.float64)
-        found: list[float | None] = [None] * len(drafts)
-        for place, probability in zip(given, self._probabilities(values).tolist(), strict=True):
-            found[place] = probability
-        return found
+        calibrator = None if self.learned is None else self.learned.calibrator
+        given = iter(_chances(calibrator, [score for score in scores if score is not None]))
+        return [None if score is None else next(given) for score in scores]
 
     def log_odds(self, drafts: Sequence[Draft], *, on_judged: Progress | None = None) -> list[float | None]:
         """Of VALID against INVALID, before any calibration on labels; None where the model failed."""
-        places = [place for place, draft in enumerate(drafts) if draft.kind in self.kinds]
+        kinds = KINDS if self.learned is None else self.learned.kinds
+        places = [place for place, draft in enumerate(drafts) if draft.kind in kinds]
         requests = [validation_request(drafts[place], self.prompt, self.subject) for place in places]
 
         def tell(_: int, __: OptionScores) -> None:
             if on_judged is not None:
                 on_judged(1)
 
+        shapes = [(drafts[place].kind, len(drafts[place].wording.options)) for place in places]
         try:
             scores = self.model.option_logprobs(requests, on_result=tell) if requests else []
-            corrections = self._corrections([drafts[place] for place in places])
+            corrections = {shape: self._correction(*shape) for shape in dict.fromkeys(shapes)}
         except ModelError as error:
             # The line goes on without a validator's word; what could not be asked is decided by nobody.
-            scores = [OptionScores.failed(str(error)) for _ in places]
-            corrections = {}
+            scores, corrections = [OptionScores.failed(str(error)) for _ in places], {}
         found: list[float | None] = [None] * len(drafts)
-        for place, score in zip(places, scores, strict=True):
+        for place, shape, score in zip(places, shapes, scores, strict=True):
             if score.error is None:
-                valid, invalid = option_probabilities(score, corrections.get(_shape(drafts[place])))
+                valid, invalid = option_probabilities(score, corrections[shape])
                 found[place] = float(np.log(max(valid, 1e-300)) - np.log(max(invalid, 1e-300)))
         return found
 
-    def _corrections(self, drafts: Sequence[Draft]) -> Mapping[tuple[str, int], tuple[float, ...] | None]:
-        """What the model answers without content, for each shape that a prompt can have."""
+    def _correction(self, kind: str, options: int) -> tuple[float, ...] | None:
+        """What the model answers without content to a prompt of this shape; None where that is not taken out."""
         if not (profile_of(self.model).calibrated if self.content_free is None else self.content_free):
-            return {}
-        shapes = dict.fromkeys(_shape(draft) for draft in drafts)
-        return {
-            (kind, options): content_free_correction(
-                self.model,
-                lambda text, kind=kind, options=options: content_free_request(  # type: ignore[misc]
-                    kind, options, text, self.prompt, self.subject
-                ),
-                PLACEHOLDERS,
-            )
-            for kind, options in shapes
-        }
-
-    def _probabilities(self, log_odds: FloatArray) -> FloatArray:
-        from scipy.special import expit
-
-        given = expit(log_odds) if self.calibrator is None else self.calibrator(log_odds)
-        return np.asarray(given, dtype=np.float64)
+            return None
+        return content_free_correction(
+            self.model,
+            lambda text: content_free_request(kind, options, text, self.prompt, self.subject),
+            PLACEHOLDERS,
+        )
 
 
-def _shape(draft: Draft) -> tuple[str, int]:
-    return draft.kind, len(draft.wording.options)
+def _chances(calibrator: Calibrator | None, log_odds: FloatArray | Sequence[float]) -> list[float]:
+    from scipy.special import expit
+
+    given = np.asarray(log_odds, dtype=np.float64)
+    return [float(one) for one in (expit(given) if calibrator is None else calibrator(given))]
 
 
 @dataclass(frozen=True)
-class ByKind:
+class ByKind(Validator):
     """One validator for each kind of question, as in the paper; kinds without one are judged by nobody."""
 
     validators: Mapping[str, Validator]
@@ -275,9 +368,8 @@ class ByKind:
     def judge(self, drafts: Sequence[Draft], *, on_judged: Progress | None = None) -> list[float | None]:
         """See :class:`Validator`."""
         found: list[float | None] = [None] * len(drafts)
-        for kind, validator in self.validators.items():
-            places = [place for place, draft in enumerate(drafts) if draft.kind == kind]
-            given = validator.judge([drafts[place] for place in places], on_judged=on_judged) if places else []
+        for places, validator in self._shares(drafts):
+            given = validator.judge([drafts[place] for place in places], on_judged=on_judged)
             for place, probability in zip(places, given, strict=True):
                 found[place] = probability
         return found
@@ -287,9 +379,161 @@ class ByKind:
     ) -> list[Draft]:
         """As :func:`validate`, each kind by its own validator and threshold."""
         decided = list(drafts)
-        for kind, validator in self.validators.items():
-            places = [place for place, draft in enumerate(drafts) if draft.kind == kind]
+        for places, validator in self._shares(drafts):
             given = validate([drafts[place] for place in places], validator, threshold, on_judged=on_judged)
             for place, draft in zip(places, given, strict=True):
                 decided[place] = draft
         return decided
+
+    def _shares(self, drafts: Sequence[Draft]) -> list[tuple[list[int], Validator]]:
+        shares = [
+            ([place for place, draft in enumerate(drafts) if draft.kind == kind], one)
+            for kind, one in self.validators.items()
+        ]
+        return [share for share in shares if share[0]]
+
+
+def load_validator(
+    name: str,
+    *,
+    load: LoadModel = load_model,
+    encoder: Encoder | None = None,
+    prompts: Path | None = None,
+    subject: Subject | None = None,
+    store: ActivationStore | None = None,
+    profile: ProfileSettings | None = None,
+) -> Validator:
+    """A validator by its name.
+
+    Args:
+        name: One of
+
+            - ``prompted:MODEL``: a model asked for VALID or INVALID, not trained;
+            - ``adapter:FOLDER``: an adapter that ``climassay validator train --method adapter`` left;
+            - ``api:STATE.json``: a fine-tuning job that ``--method api`` finished;
+            - a file that ``--method features`` or ``probe`` wrote, or the folder or state file of the two above;
+            - ``mcq=NAME,freeform=NAME``: one of these for each kind of question.
+        load: From a model's name to the model.
+        encoder: Of features; loaded by its name if None.
+        prompts: Folder of the user's own templates.
+        subject: The science, for ``prompted:``; trained ones know theirs.
+        store: Where hidden states are kept.
+        profile: Whether ``prompted:`` is corrected by content-free prompts, where the user has set it.
+
+    Raises:
+        InputError: The name is none of these, or the model cannot serve.
+        ModelError: The model cannot be loaded.
+    """
+    parts = [part.partition("=") for part in name.split(",")]
+    if all(kind.strip() in KINDS and rest for kind, _, rest in parts):
+        again = partial(
+            load_validator,
+            load=load, encoder=encoder, prompts=prompts, subject=subject, store=store, profile=profile,
+        )  # fmt: skip
+        return ByKind({kind.strip(): again(rest.strip()) for kind, _, rest in parts})
+    how, _, rest = name.partition(":")
+    template = validation_prompt(prompts)
+    if how == "prompted" and rest:
+        asked = _scorer(rest, load)
+        corrected = profile_of(asked, profile).calibrated
+        return PromptedValidator(asked, template, subject or Subject(), content_free=corrected)
+    place = Path(rest if how in ("adapter", "api") and rest else name).expanduser()
+    kind = how if how in ("adapter", "api") and rest else kind_of(place)
+    if kind == "adapter":
+        from climassay.tuning import read_result
+
+        learned, result = read_learned(place, kind), read_result(place)
+        if result is None:
+            raise InputError(f"The adapter in {place} is not finished: run climassay validator train again.")
+        return PromptedValidator.fine_tuned(_scorer(result.model, load), template, learned, f"adapter:{place.name}")
+    if kind == "api":
+        from climassay.models.openai_finetuning import read_state
+
+        learned, state = read_learned(place, kind), read_state(place)
+        model = _scorer(state.model_name, partial(load, base_url=state.base_url))
+        return PromptedValidator.fine_tuned(model, template, learned, f"api:{state.model}")
+    if not place.is_file():
+        raise InputError(
+            f"{name!r} names no validator: write prompted:MODEL, adapter:FOLDER, api:STATE.json, or the file of a "
+            "trained one."
+        )
+    trained = TrainedValidator.load(place)
+    source = trained.learned.provenance
+    if source.encoder:
+        from climassay.models.encoder import load_encoder
+
+        return trained.with_reader(TextReader(encoder or load_encoder(source.encoder)))
+    read = load(source.model, dtype=source.dtype or None)
+    if not isinstance(read, OpenWeights):
+        raise InputError(f"The validator {name} reads hidden states: give it a local: model, itself and not wrapped.")
+    return trained.with_reader(StateReader(read, template, source.layers, store, trained.learned.subject))
+
+
+def _scorer(name: str, load: LoadModel) -> OptionScorer:
+    model = load(name)
+    if not isinstance(model, OptionScorer):
+        raise InputError(f"{name} gives no probabilities of answers: take another model as validator.")
+    return model
+
+
+def kind_of(place: Path) -> str:
+    """How what lies there was trained: ``adapter``, ``api``, or ``file`` for features and probes."""
+    if (place / FACTS_FILE).is_file():
+        return "adapter"
+    if not place.is_file():
+        return "file"
+    with place.open("rb") as opened:
+        start = opened.read(200)
+    # A safetensors file begins with the length of its header.
+    return "api" if start.lstrip()[:1] == b"{" and FORMAT.name.encode() not in start else "file"
+
+
+def write_learned(learned: Learned, folder: Path) -> None:
+    """Keep beside an adapter how it is asked and what its answers are worth.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    text = json.dumps({"format": ASKED_FORMAT, **learned.facts()}, indent=1, allow_nan=False)
+    write_file(folder / FACTS_FILE, (text + "\n").encode())
+
+
+def read_learned(place: Path, kind: str | None = None) -> Learned:
+    """What a trained validator says of itself; no model is loaded.
+
+    Args:
+        place: A trained file, the folder of an adapter, or the state file of a fine-tuning job.
+        kind: As :func:`kind_of` tells it.
+
+    Raises:
+        InputError: It is none of these, damaged, or its training was not finished.
+    """
+    kind = kind or kind_of(place)
+    if kind == "file":
+        return TrainedValidator.load(place).learned
+    if kind == "adapter":
+        file = place / FACTS_FILE
+        try:
+            data = parse_json(read_text(file))
+        except FileNotFoundError:
+            raise InputError(
+                f"{place} is no trained validator: train one with climassay validator train --method adapter."
+            ) from None
+        except (OSError, ValueError) as error:
+            raise InputError(f"{file} cannot be read ({error}); train the validator again.") from error
+    else:
+        from climassay.models.openai_finetuning import read_state
+
+        state = read_state(place)
+        data = dict(state.facts).get("validator")
+        if data is None:
+            raise InputError(
+                f"The fine-tuning of {state.base_model} ({state.status}) was not finished: run climassay validator "
+                "train again with the same file."
+            )
+    try:
+        if data["format"] != ASKED_FORMAT:
+            raise ValueError("another format")
+        return Learned.read(data)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"What is kept of the validator is damaged ({error}); train it again.") from error

@@ -1,0 +1,418 @@
+"""A masker that learned from experts which word of a statement they mask, and how often maskers agree with them.
+
+A conditional logit over the words of each statement, linear in what can be told of them with and without an encoder.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.errors import InputError
+from climassay.generation.draft_files import read_drafts
+from climassay.generation.masking.maskers import Choice, Masker
+from climassay.generation.masking.words import FEATURES, Candidate, WordStatistics, candidates, word_features
+from climassay.given_files import parse_json, read_text
+from climassay.learning import ModelFormat, Provenance, checked_array, softmax
+from climassay.learning.linear import Scaling, conditional_loss, minimise
+from climassay.metrics.token_encoder import TokenVectors, token_encoder
+from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.questions import GAP, QuestionSet, read_questions
+from climassay.statistics import Estimate, proportion
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+FORMAT = ModelFormat("climassay-masker", 2, "masker", "climassay masker train")
+REGULARISATION = 10.0
+"""Prior variance of what a block of features adds to a word's logit."""
+FEWEST = 5
+"""Expert choices below which nothing is fitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertChoice:
+    """The term that a person masked."""
+
+    statement: str
+    """Whole, nothing masked."""
+    term: str
+
+
+@dataclass(frozen=True, slots=True)
+class MaskingScores:
+    """How often the expert's term was among a masker's first."""
+
+    name: str
+    first: Estimate
+    """Share of statements whose term came first."""
+    among_three: Estimate
+    """Share of statements whose term was among the first three."""
+
+
+def choices_of(questions: QuestionSet) -> list[ExpertChoice]:
+    """Expert choices of cloze questions: the gap filled with its answer, where the answer is a single word."""
+    filled = [
+        ExpertChoice(question.question.replace(GAP, question.answer), question.answer)
+        for question in questions.of_kind("cloze")
+    ]
+    return [choice for choice in filled if any(word.term == choice.term for word in candidates(choice.statement))]
+
+
+def read_choices(path: Path) -> list[ExpertChoice]:
+    """Expert choices of a file of drafts whose terms experts have chosen, or of a file of cloze questions.
+
+    Raises:
+        InputError: The file cannot be read or has no choice that can be learned from.
+    """
+    try:
+        drafts = [draft for draft in read_drafts(path) if draft.kind == "cloze" and draft.usable]
+    except InputError:
+        found = choices_of(read_questions(path))
+    else:
+        found = [
+            ExpertChoice(draft.wording.question, draft.wording.answer)
+            for draft in drafts
+            if draft.wording.answer and any(one.step == "expert" and one.accepted for one in draft.decisions)
+        ]
+    if not found:
+        raise InputError(f"{path} has no cloze statement whose term an expert chose as one of its words.")
+    return found
+
+
+class ReadsWords(Protocol):
+    """An encoder of tokens, as :class:`~climassay.metrics.token_encoder.TokenEncoder`."""
+
+    @property
+    def name(self) -> str:
+        """As it was asked for."""
+
+    def encode(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Vectors of the tokens of each text."""
+
+
+@cache
+def bundled_reader() -> ReadsWords:
+    """The bundled encoder's tokens, loaded when they are first asked for."""
+    return token_encoder(BUNDLED_ENCODER)
+
+
+def context_features(
+    statements: Sequence[str], found: Sequence[Sequence[Candidate]], reader: ReadsWords
+) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Impact and vectors of the candidates of statements.
+
+    The impact of a word is 1 less the cosine between the statement and the statement without the word, each the mean of
+    its tokens' vectors: the paper asks for the word "that has a significant impact if removed" (ClimaQA, A.5.3). The
+    vector is the mean over the word's tokens less the mean over the statement's, so that what is learned is about words
+    and not about the topics of the statements.
+
+    Args:
+        statements: Any number.
+        found: The candidates of each.
+        reader: The encoder.
+
+    Returns:
+        For each statement impacts, shape [candidates, 1], and vectors, shape [candidates, width]. A word behind the end
+        of what the encoder reads has the vector 0.
+    """
+    whole = reader.encode(statements)
+    cut = [
+        " ".join((statement[: word.start] + statement[word.end :]).split())
+        for statement, own in zip(statements, found, strict=True)
+        for word in own
+    ]
+    terms = [word.term for own in found for word in own]
+    left, spelled = iter(reader.encode(cut)), iter(reader.encode(terms))
+    features = []
+    for statement, text, own in zip(statements, whole, found, strict=True):
+        middle = _mean(text)
+        impacts = [[1.0 - _cosine(middle, _mean(next(left)))] for _ in own]
+        vectors = [_vector(text, next(spelled), word.start / len(statement), middle) for word in own]
+        features.append((np.array(impacts).reshape(len(own), 1), np.array(vectors).reshape(len(own), len(middle))))
+    return features
+
+
+def _mean(text: TokenVectors) -> NDArray[np.float64]:
+    kept = text.vectors if text.empty else text.vectors[~text.special]
+    return np.asarray(kept.mean(axis=0), dtype=np.float64)
+
+
+def _cosine(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    size = float(np.linalg.norm(first) * np.linalg.norm(second))
+    return float(first @ second) / size if size else 0.0
+
+
+def _vector(
+    text: TokenVectors, spelled: TokenVectors, share: float, middle: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Mean vector of a word's tokens in its statement: a candidate stands there once, so that its tokens tell where."""
+    own = [token for token, special in zip(spelled.ids, spelled.special, strict=True) if not special]
+    places = [
+        start
+        for start in range(len(text.ids) - len(own) + 1)
+        if own and list(text.ids[start : start + len(own)]) == own
+    ]
+    if not places:
+        return np.zeros(len(middle))
+    # Where the tokens of a short word also begin a longer one, take the place nearest to the word's own in the text.
+    best = min(places, key=lambda start: abs(start / len(text.ids) - share))
+    return np.asarray(text.vectors[best : best + len(own)].mean(axis=0), dtype=np.float64) - middle
+
+
+@dataclass(frozen=True, slots=True)
+class MaskerReading:
+    """What a trained masker looks at, besides the features of words."""
+
+    impact: bool = True
+    """How the statement changes without the word (:func:`context_features`)."""
+    vectors: bool = True
+    """The word's vector in the statement."""
+
+    def blocks(
+        self,
+        statements: Sequence[str],
+        found: Sequence[Sequence[Candidate]],
+        statistics: WordStatistics,
+        reader: ReadsWords | None = None,
+    ) -> list[FloatArray]:
+        """Blocks of features of all candidates, one statement after the other, shape [candidates, features] each.
+
+        Those of words and the impact are one block, the vectors the other.
+        """
+        plain = [word_features(statement, own, statistics) for statement, own in zip(statements, found, strict=True)]
+        if not (self.impact or self.vectors):
+            return [np.concatenate(plain)]
+        seen = context_features(statements, found, reader or bundled_reader())
+        impact = [np.concatenate([impact for impact, _ in seen])] if self.impact else []
+        first = np.concatenate([np.concatenate(plain), *impact], axis=1)
+        return [first, np.concatenate([vectors for _, vectors in seen])] if self.vectors else [first]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedMasker:
+    """A softmax over the words of a statement, linear in their features (conditional logit)."""
+
+    weights: FloatArray
+    """Shape [features]: those of words, then impact, then the vector, as :attr:`reading` says; for raw features."""
+    reading: MaskerReading = field(default_factory=MaskerReading)
+    statistics: WordStatistics = field(default_factory=WordStatistics)
+    provenance: Provenance = field(default_factory=Provenance)
+    """``accuracy@1`` and ``accuracy@3`` are measured, each statement left out once."""
+    reader: ReadsWords | None = None
+    """Encoder of tokens, where it needs one; the bundled one if None. Not saved."""
+
+    @property
+    def name(self) -> str:
+        """As decisions name it."""
+        return "trained"
+
+    def predict_proba(self, statements: Sequence[str]) -> list[FloatArray]:
+        """Shares of the candidates of each statement, in its order; empty where no word can be masked.
+
+        Raises:
+            MissingExtraError: It reads an encoder, and the packages for that are not installed.
+        """
+        found = [candidates(statement) for statement in statements]
+        places = [place for place, own in enumerate(found) if own]
+        shares = [np.zeros(0)] * len(statements)
+        if places:
+            kept = [statements[place] for place in places], [found[place] for place in places]
+            blocks = self.reading.blocks(*kept, self.statistics, self.reader)
+            scores = np.concatenate(blocks, axis=1) @ self.weights
+            ends = np.cumsum([len(found[place]) for place in places])[:-1]
+            for place, own in zip(places, np.split(scores, ends), strict=True):
+                shares[place] = softmax(own)
+        return shares
+
+    def choose(self, statements: Sequence[str]) -> list[Choice | None]:
+        """The term of each statement with all its candidates ranked; None where no word can be masked."""
+        return [
+            _ranked(statement, shares) if len(shares) else None
+            for statement, shares in zip(statements, self.predict_proba(statements), strict=True)
+        ]
+
+    def predict(self, statements: Sequence[str]) -> list[str | None]:
+        """The term of each statement; None where no word can be masked."""
+        return [None if choice is None else choice.term for choice in self.choose(statements)]
+
+    def score(self, choices: Sequence[ExpertChoice]) -> MaskingScores:
+        """How often it agrees with experts; this says something only of choices that it was not trained on."""
+        return measure(self, choices)
+
+    def save(self, path: Path) -> None:
+        """Write it as one file; an existing one is replaced at once, never left half written.
+
+        Raises:
+            InputError: The file cannot be written.
+            MissingExtraError: safetensors is not installed.
+        """
+        facts = {
+            "features": list(FEATURES),
+            "reading": asdict(self.reading),
+            "glossary": sorted(self.statistics.glossary),
+            "counts": dict(self.statistics.counts),
+            "provenance": self.provenance.facts(),
+        }
+        FORMAT.save(path, {"weights": self.weights}, facts)
+
+    @classmethod
+    def load(cls, path: Path) -> "TrainedMasker":
+        """Read one exactly as it was saved, also a JSON file of an earlier climassay.
+
+        Raises:
+            InputError: The file is missing, damaged, no masker, or of another version.
+            MissingExtraError: safetensors is not installed.
+        """
+        if path.is_file():
+            with path.open("rb") as opened:
+                start = opened.read(200)
+            # A safetensors file begins with the length of its header, whose last bytes are 0.
+            if start[:1] == b"{" and b"\0" not in start[:8] and FORMAT.name.encode() in start:
+                try:
+                    row = parse_json(read_text(path))
+                    return cls._build(row, {"weights": np.array(row["weights"], dtype=np.float64)})
+                except (AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError) as error:
+                    raise InputError(f"The masker {path} is damaged ({error}); train it again.") from None
+        return FORMAT.load(path, cls._build)
+
+    @classmethod
+    def _build(cls, facts: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> "TrainedMasker":
+        if facts["features"] != list(FEATURES):
+            raise ValueError("it reads other features of words than this climassay gives")
+        reading, weights = MaskerReading(**facts["reading"]), checked_array("weights", arrays["weights"], (None,))
+        least = len(FEATURES) + int(reading.impact)
+        if not (len(weights) > least if reading.vectors else len(weights) == least):
+            raise ValueError(f"it has {weights.size} weights")
+        counts = {str(word): int(count) for word, count in facts["counts"].items()}
+        renamed = {"items": "statements", "measured": "held_out"} if facts["version"] == 1 else {}
+        source = Provenance.read(facts["provenance"], **renamed)
+        return cls(weights, reading, WordStatistics(counts, frozenset(facts["glossary"])), source)
+
+
+def train_masker(
+    choices: Sequence[ExpertChoice],
+    *,
+    data: str = "",
+    statistics: WordStatistics | None = None,
+    reading: MaskerReading | None = None,
+    regularisation: float = REGULARISATION,
+    measured: bool = True,
+    reader: ReadsWords | None = None,
+) -> TrainedMasker:
+    """Fit a masker to expert choices.
+
+    Args:
+        choices: Statements with the words that people masked.
+        data: Name of the choices, kept with the masker.
+        statistics: Word counts of the collection and a glossary.
+        reading: What it looks at; by default everything there is.
+        regularisation: Prior variance; larger trusts the choices more.
+        measured: Leave each statement out once and keep the accuracies.
+        reader: Encoder of tokens; by default the bundled one.
+
+    Raises:
+        InputError: Fewer than five choices, or a term that is no candidate of its statement.
+    """
+    if len(choices) < FEWEST:
+        raise InputError(f"A masker needs at least {FEWEST} expert choices, there are {len(choices)}.")
+    looks, words = reading or MaskerReading(), statistics or WordStatistics()
+    blocks, sets, chosen = _material(choices, looks, words, reader)
+    figures: dict[str, float] = {}
+    if measured:
+        scores = accuracies("trained", choices, _left_out(choices, blocks, sets, chosen, regularisation))
+        figures = {"accuracy@1": scores.first.value, "accuracy@3": scores.among_three.value}
+    encoder = (reader or bundled_reader()).name if looks.impact or looks.vectors else ""
+    source = Provenance(
+        data=data, items=len(choices), encoder=encoder, regularisation=regularisation, measured=figures
+    )  # fmt: skip
+    return TrainedMasker(fit(blocks, sets, chosen, regularisation), looks, words, source, reader)
+
+
+def leave_one_out(
+    choices: Sequence[ExpertChoice],
+    *,
+    statistics: WordStatistics | None = None,
+    reading: MaskerReading | None = None,
+    regularisation: float = REGULARISATION,
+    reader: ReadsWords | None = None,
+) -> list[Choice | None]:
+    """The choice for each statement by a masker fitted on all the others; arguments as :func:`train_masker`."""
+    material = _material(choices, reading or MaskerReading(), statistics or WordStatistics(), reader)
+    return _left_out(choices, *material, regularisation)
+
+
+def fit(blocks: Sequence[FloatArray], sets: IntArray, chosen: IntArray, regularisation: float) -> FloatArray:
+    """Weights, shape [features], of the softmax over each statement's words that best explain the experts' words.
+
+    Args:
+        blocks: Features of all candidates, shape [candidates, features] each.
+        sets: Number of each candidate's statement, shape [candidates], ascending from 0.
+        chosen: Row of the expert's word of each statement, shape [statements].
+        regularisation: Prior variance.
+    """
+    # The mean of a feature moves all words of a statement alike: the softmax does not see it.
+    ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
+    parts = np.split(Scaling.of(blocks).factor, ends)
+    # Features that do not vary among these choices keep their part of what a block may say.
+    factor = np.concatenate([part * np.sqrt((part > 0).mean()) for part in parts])
+    rows = np.concatenate(blocks, axis=1) * factor
+    return minimise(rows, conditional_loss(sets, chosen), regularisation).weights * factor
+
+
+def measure(masker: Masker, choices: Sequence[ExpertChoice]) -> MaskingScores:
+    """How often a masker that has not seen the choices agrees with them; a failed choice counts as wrong."""
+    return accuracies(masker.name, choices, masker.choose([choice.statement for choice in choices]))
+
+
+def accuracies(name: str, choices: Sequence[ExpertChoice], chosen: Sequence[Choice | None]) -> MaskingScores:
+    """Accuracy among the first and the first three, with Wilson's 95% intervals."""
+    best = [[] if one is None else [term for term, _ in one.ranked[:3]] for one in chosen]
+    hits = [sum(expert.term in terms[:count] for expert, terms in zip(choices, best, strict=True)) for count in (1, 3)]
+    return MaskingScores(name, *(proportion(count, len(choices)) for count in hits))
+
+
+def _material(
+    choices: Sequence[ExpertChoice], reading: MaskerReading, statistics: WordStatistics, reader: ReadsWords | None
+) -> tuple[list[FloatArray], IntArray, IntArray]:
+    """Blocks of features, the statement of each row, and the row of each statement's term."""
+    found = [candidates(choice.statement) for choice in choices]
+    chosen, start = [], 0
+    for choice, own in zip(choices, found, strict=True):
+        terms = [word.term for word in own]
+        if choice.term not in terms:
+            raise InputError(f"{choice.term!r} is no word that could be masked in the statement {choice.statement!r}.")
+        chosen.append(start + terms.index(choice.term))
+        start += len(terms)
+    sets = np.repeat(np.arange(len(found)), [len(own) for own in found])
+    blocks = reading.blocks([choice.statement for choice in choices], found, statistics, reader)
+    return blocks, sets, np.array(chosen)
+
+
+def _left_out(
+    choices: Sequence[ExpertChoice],
+    blocks: Sequence[FloatArray],
+    sets: IntArray,
+    chosen: IntArray,
+    regularisation: float,
+) -> list[Choice | None]:
+    found: list[Choice | None] = []
+    for number, choice in enumerate(choices):
+        inside = sets == number
+        others = np.arange(len(choices)) != number
+        # Statements and rows behind the one left out move up.
+        moved = sets[~inside] - (sets[~inside] > number)
+        rows = chosen[others] - inside.sum() * (np.flatnonzero(others) > number)
+        weights = fit([block[~inside] for block in blocks], moved, rows, regularisation)
+        shares = softmax(np.concatenate([block[inside] for block in blocks], axis=1) @ weights)
+        found.append(_ranked(choice.statement, shares))
+    return found
+
+
+def _ranked(statement: str, shares: FloatArray) -> Choice:
+    terms = (word.term for word in candidates(statement))
+    return Choice.of(list(zip(terms, shares.tolist(), strict=True)))

@@ -1,0 +1,283 @@
+"""Words of a statement: which could be masked at all, and what can be told of them without a model.
+
+Lists of English words say which are never a term; the rest is how rare a word is, how it is built, where it stands.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.errors import InputError
+from climassay.given_files import read_text, reason
+
+
+def _listed(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+UNITS = _listed(
+    """
+    km cm mm nm µm μm hpa kpa mpa kwh twh gwh ppm ppb ppt ppmv gtc gtco2 pgc kg mol sec hrs yr dobson
+    """
+)
+"""Of measurement, as they stand behind a number."""
+
+NUMBER_WORDS = _listed(
+    """
+    zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy
+    eighty ninety hundred thousand million billion trillion half third quarter first second once twice double per
+    cent percent
+    """
+)
+"""Numbers and shares in words."""
+
+FUNCTION_WORDS = _listed(
+    """
+    a about above across after again against all almost along already also although always am among an and another
+    any are aren't around as at away back be became because become becomes been before behind being below beneath
+    beside besides between beyond both but by called came can cannot come could despite did do does doing done down due
+    during each either else enough especially etc even ever every few for from further furthermore gave get give
+    given gives go goes had has have having he hence her here him his how however i if in indeed inside instead into
+    is it its itself just kept known largely least less let like likely made mainly make makes many may me might
+    more moreover most mostly much must my named near nearly neither never nevertheless no nor not nothing now of off
+    often on only onto or other others our out outside over own quite rather really same see seen several shall she
+    should since so some somewhat soon still such termed than that the their them themselves then thence there thereby
+    therefore these they this those though through throughout thus till to together too toward towards under unless
+    unlike until up upon us usually very via was we well were what when whenever where whereas whereby wherever
+    whether which while who whole whom whose why will with within without would yet you your
+    """
+)
+"""Closed classes of English words and the commonest adverbs: none is ever a scientific term."""
+
+GENERIC = _listed(
+    """
+    ability able access account act action actual add additional adds aim amount amounts analysis annual answer apparent
+    appear appears approach area areas arise arises aspect aspects associated assume assumed author authors available
+    average background bad base based basis begin begins behaviour behavior benefit big body bring brings broad build
+    builds case cases categories category cause caused causes central century centuries certain chance change changed
+    changes changing chapter character choice clear close collection combination common compare compared comparison
+    complete complex component components concept conclusion condition conditions connection consequence consequences
+    consider considerable consist consists constant contain contains context contrast contribute contributes
+    contribution control correct count countries country create current daily data date day days decade decades decrease
+    decreases deep define degree degrees depend dependent depends derive describe described design detail details
+    determine determined determines develop development difference differences different difficult direct direction
+    directly distance distinct early easily easy effect effective effects element elements end ends ensure entire
+    essential estimate estimated estimates event events evidence evident exact example examples exceed exist existing
+    exists expect expected experience explain explained explains extent extreme fact factor factors facts fall falls
+    fast faster features few field final find finding findings first focus follow following follows form formed forms
+    found fraction full function further future general generally global good great greater greatest group groups grow
+    growing growth half happen happens hard help helps high higher highest history hold holds home human idea identified
+    identify impact impacts importance important include included includes including increase increased increases
+    increasing indicate indicates individual industry influence influenced influences information initial instance
+    international introduce introduced issue issues item items kind kinds knowledge label lack large larger largest last
+    late later latter lead leading leads least length level levels light line list local located location locations
+    long longer longest loss lost lot low lower lowest main maintain major majority makes manner material materials
+    matter maximum mean means measure measured measures mechanism mechanisms member members method methods middle
+    million minimum minor moderate modern month months move moves multiple name names natural nature near need needed
+    needs negative new next normal number numbers observe observed obtain occur occurred occurring occurs old open
+    order original overall own page paper parameters parts part particular past pattern patterns people period periods
+    person phase phenomenon place places play plays point points poor position positions possible potential practice
+    presence present primary principle probably problem problems process processes produce produced produces product
+    production project projected projections property properties proportion provide provided provides public purpose
+    quality quantity question questions quick rapid rapidly rare rate rates ratio reach reached reaches real reason
+    reasons recent recently reduce reduced reduces reference region regional regions related relation relationship
+    relative relatively relevant remain remains remove report reports represent represented represents require required
+    requires research researchers respect respectively response rest result resulting results rise rises rising role
+    rule sample scale scales science scientific scientists section sector see selected sense separate serious set
+    several severe shape share short shorter show showed shown shows significant significantly similar simple single
+    site sites situation size slow slower slowly small smaller smallest society solid source sources space special
+    specific stage standard start starts state states station stations status step steps strong stronger structure
+    studied studies study subject substantial success suggest suggests sum support system systems table take takes task
+    technique techniques tend tendency tends term terms text theory thing things time times top topic total trend
+    trends true type types typical typically unit units use used useful user uses using usual value values variable
+    various vary version view way ways weak weaker week weeks well wide widely word words work world worldwide year
+    years yield young
+    """
+)
+"""Words of any report or textbook, whatever its science: masked, they test no knowledge of the field."""
+
+PLACES = _listed(
+    """
+    africa african america american antarctic antarctica arctic asia asian atlantic australia australian brazil
+    britain british california canada canadian china chinese earth europe european france french germany german
+    greenland iceland india indian indonesia japan japanese mediterranean mexico northern pacific russia russian
+    sahara saharan siberia siberian southern amazon alps andes himalaya himalayan tibet tibetan el niño la niña
+    january february march april may june july august september october november december
+    """
+)
+"""Parts of the world that climate texts name, adjectives included, and months."""
+
+_WORD = re.compile(r"(?<!\w)[^\W_]+(?:[-‐‑’'][^\W_]+)*(?!\w)")
+_JOINED = re.compile(r"[-‐‑’']")
+_LETTER = re.compile(r"[^\W\d_]")
+_SHORTEST = 3
+"""Letters: shorter words are units, symbols of variables and little words."""
+
+FEATURES = (
+    "rarity", "keyness", "glossary", "length", "position", "named", "noun",
+    "verbal", "eponym", "place", "symbol", "compound", "repeated",
+)  # fmt: skip
+"""Columns of :func:`word_features`."""
+_MOST_FREQUENT = 8.0
+"""Zipf value that no English word reaches: 10 ** 8 times in a billion words would be one word in ten."""
+_UNSEEN = 1.0
+"""Zipf value that a word unknown to the list counts as: the list's large edition ends near it."""
+_KEYNESS = (-1.0, 4.0)
+_LONG = 14
+_NAMING = frozenset({"called", "named", "termed", "known", "defined", "denoted", "dubbed", "coined", "referred"})
+_NAMING_REACH = 4
+"""Words before a candidate in which a naming word tells that the candidate is what is named."""
+_NOUN = re.compile(
+    r"(?:tion|sion|ity|ties|ance|ence|ency|ment|ness|ism|sis|ium|ide|ate|ite|oxide|sphere|cline|pause|meter|gen|ol|sol"
+    r"|ture|phy|gy|graphy|metry|fer|lysis|ane|ene|yl)s?$"
+)
+_VERBAL = re.compile(r"(?:ly|ing|ed|ise|ize|ises|izes|ify|ifies|able|ible)$")
+_STEM = 5
+"""Letters by which two words count as forms of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A word that could be masked."""
+
+    term: str
+    """As it stands in the statement."""
+    start: int
+    """Place of its first letter in the statement."""
+    number: int
+    """Place among the statement's words, counted from 0."""
+
+    @property
+    def end(self) -> int:
+        """Place behind its last letter."""
+        return self.start + len(self.term)
+
+
+def words(statement: str) -> list[Candidate]:
+    """Every word of a statement; parts joined by hyphens or apostrophes are one word."""
+    return [Candidate(found[0], found.start(), number) for number, found in enumerate(_WORD.finditer(statement))]
+
+
+def candidates(statement: str) -> list[Candidate]:
+    """Words that could be masked, in the statement's order.
+
+    A candidate stands in the statement exactly once (in any spelling of its letters' case, parts of hyphenated words
+    included, so that the gap cannot be filled by looking), has three letters or more, and is neither a function word
+    nor a number nor a unit.
+    """
+    own = words(statement)
+    lowered = [word.term.casefold() for word in own]
+    uses = Counter(part for one in lowered for part in {one, *_JOINED.split(one)})
+    return [word for word, one in zip(own, lowered, strict=True) if _fit(word.term) and uses[one] == 1]
+
+
+def _fit(term: str) -> bool:
+    lowered = term.casefold()
+    letters = len(_LETTER.findall(term))
+    symbol = letters >= 2 and any(sign.isdigit() for sign in term) and term[0].isupper()
+    plain = letters >= _SHORTEST and not term[0].isdigit()
+    return (plain or symbol) and lowered not in FUNCTION_WORDS | UNITS | NUMBER_WORDS
+
+
+@dataclass(frozen=True, slots=True)
+class WordStatistics:
+    """How often words occur in a collection, and which ones a glossary lists."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Of lower-case words in the passages."""
+    glossary: frozenset[str] = frozenset()
+    """Lower-case words."""
+
+    @property
+    def total(self) -> int:
+        """Words of the passages."""
+        return sum(self.counts.values())
+
+
+def count_words(passages: Iterable[str] = (), glossary: Iterable[str] = ()) -> WordStatistics:
+    """Count a collection's words; of a glossary's terms of several words each word counts that is no function word."""
+    counts = Counter(word.term.casefold() for passage in passages for word in words(passage))
+    listed = {part.term.casefold() for term in glossary for part in words(term)}
+    return WordStatistics(dict(counts), frozenset(listed - FUNCTION_WORDS))
+
+
+def read_glossary(path: Path) -> tuple[str, ...]:
+    """Terms of a glossary file, one a line; empty lines and lines that begin with ``#`` are left out.
+
+    Raises:
+        InputError: The file cannot be read or lists nothing.
+    """
+    try:
+        lines = [line.strip() for line in read_text(path, "utf-8-sig").split("\n")]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The glossary {path} cannot be read: {reason(error)}.") from None
+    terms = tuple(line for line in lines if line and not line.startswith("#"))
+    if not terms:
+        raise InputError(f"The glossary {path} lists no term: write one a line.")
+    return terms
+
+
+def zipf(term: str) -> float:
+    """How frequent a word is in general English: log10 of its uses in a billion words; 7.7 for "the".
+
+    Of a compound the rarest part counts. Words that the list does not know get the list's lower end.
+
+    References:
+        Speer (2022), wordfreq 3.0; the scale is van Heuven et al. (2014).
+    """
+    from wordfreq import zipf_frequency
+
+    known = min(zipf_frequency(part, "en", wordlist="large") for part in _JOINED.split(term) if part)
+    return max(float(known), _UNSEEN)
+
+
+def word_features(
+    statement: str, found: Sequence[Candidate], statistics: WordStatistics | None = None
+) -> NDArray[np.float64]:
+    """Features of a statement's candidates, shape [candidates, features], in the order of :data:`FEATURES`.
+
+    ``rarity`` is 8 less the Zipf value (0 to 7), ``keyness`` log10 of how much more frequent the word is in the
+    collection than in general English (-1 to 4; 0 without a collection), ``length`` and ``position`` are shares, the
+    others are 0 or 1.
+    """
+    own = [word.term.casefold() for word in words(statement)]
+    background = statistics or WordStatistics()
+    total = background.total
+    rows = [_features(statement, word, own, background, total) for word in found]
+    return np.array(rows, dtype=np.float64).reshape(len(found), len(FEATURES))
+
+
+def _features(
+    statement: str, word: Candidate, own: Sequence[str], background: WordStatistics, total: int
+) -> list[float]:
+    lowered = word.term.casefold()
+    frequency = zipf(word.term)
+    before = own[max(0, word.number - _NAMING_REACH) : word.number]
+    capital = word.term[0].isupper() and word.number > 0
+    symbol = any(sign.isdigit() for sign in word.term) or (len(word.term) > 1 and word.term.isupper())
+    place = lowered in PLACES
+    keyness = 0.0
+    if total:
+        here = math.log10((background.counts.get(lowered, 0) + 0.5) / total * 1e9)
+        keyness = float(np.clip(here - frequency, *_KEYNESS))
+    return [
+        _MOST_FREQUENT - frequency,
+        keyness,
+        float(lowered in background.glossary or lowered.removesuffix("s") in background.glossary),
+        min(len(word.term), _LONG) / _LONG,
+        word.end / len(statement),
+        float(not _NAMING.isdisjoint(before)),
+        float(_NOUN.search(lowered) is not None),
+        float(_VERBAL.search(lowered) is not None),
+        float(capital and not place and not symbol),
+        float(place),
+        float(symbol),
+        float(not word.term.isalnum()),
+        float(sum(one[:_STEM] == lowered[:_STEM] for one in own) > 1),
+    ]
