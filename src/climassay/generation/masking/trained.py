@@ -361,7 +361,7 @@ def fit(blocks: Sequence[FloatArray], sets: IntArray, chosen: IntArray, regulari
     # Features that do not vary among these choices keep their part of what a block may say.
     factor = np.concatenate([part * np.sqrt((part > 0).mean()) for part in parts])
     rows = np.concatenate(blocks, axis=1) * factor
-    return minimise(rows, conditional_loss(sets, chosen), regularisation).weights * factor
+    return np.asarray(minimise(rows, conditional_loss(sets, chosen), regularisation).weights * factor)
 
 
 def measure(masker: Masker, choices: Sequence[ExpertChoice]) -> MaskingScores:
