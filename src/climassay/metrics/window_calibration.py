@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.learning.evaluation import auroc_estimate
 from climassay.metrics.exact_match import exact_match
 from climassay.metrics.phrase_similarity import phrase_cosines, phrases, sentence_encoder
 from climassay.models.contract import Encoder
@@ -141,9 +140,7 @@ def calibrate_window(
     everything = np.ones((1, len(answers)))
     right, wrong = _means(cosines, weights * correct), _means(cosines, weights * ~correct)
     point_right, point_wrong = _means(cosines, everything * correct)[0], _means(cosines, everything * ~correct)[0]
-    aurocs = [
-        auroc_estimate(correct, row, groups=groups, resamples=resamples, seed=seed, level=LEVEL) for row in cosines
-    ]
+    aurocs, point_aurocs = _aurocs(cosines, correct, weights), _aurocs(cosines, correct, everything)[0]
     chosen = _choose(point_right[None], point_wrong[None], floor)[0]
     shares = np.bincount(_choose(right, wrong, floor), minlength=len(windows)) / len(weights)
     together = groups[correct][:, None] == groups[~correct][None]
@@ -157,8 +154,8 @@ def calibrate_window(
             wrong_interval=_interval(wrong[:, k]),
             gap=float(point_right[k] - point_wrong[k]),
             gap_interval=_interval(right[:, k] - wrong[:, k]),
-            auroc=aurocs[k].value,
-            auroc_interval=aurocs[k].interval,
+            auroc=float(point_aurocs[k]),
+            auroc_interval=_interval(aurocs[:, k]),
             within=float(within[k].mean()) if together.any() else None,
             chosen_share=float(shares[k]),
         )
@@ -268,6 +265,16 @@ def _means(cosines: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArra
     """Weighted means, shape [weights, windows]."""
     means: NDArray[np.float64] = weights @ cosines.T / weights.sum(axis=1, keepdims=True)
     return means
+
+
+def _aurocs(
+    cosines: NDArray[np.float64], correct: NDArray[np.bool_], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Share of (right, wrong) pairs in which the right one is higher, shape [weights, windows]."""
+    right, wrong = weights[:, correct], weights[:, ~correct]
+    pairs = right.sum(axis=1) * wrong.sum(axis=1)
+    # Weighted sums over right answers first, then over wrong ones.
+    return np.stack([((right @ _above(row, correct)) * wrong).sum(axis=1) / pairs for row in cosines], axis=1)
 
 
 def _above(cosines: NDArray[np.float64], correct: NDArray[np.bool_]) -> NDArray[np.float64]:
