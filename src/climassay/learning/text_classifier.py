@@ -227,7 +227,7 @@ class TextClassifier:
 
     @classmethod
     def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray], format: ModelFormat) -> Self:
-        """From what a file holds.
+        """From what a file holds: weights of shape [features, classes] or [features, 1] and biases for each part.
 
         Raises:
             KeyError, TypeError, ValueError: The file is damaged.

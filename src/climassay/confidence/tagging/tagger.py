@@ -93,7 +93,7 @@ class Tagger(TextClassifier):
 
     @property
     def confusion(self) -> FloatArray | None:
-        """Counts of held-out statements by true level (rows) and answer for equal shares (columns), where it tells.
+        """Held-out statements by true level (rows) and answer for equal shares, shape [levels, levels], where it tells.
 
         With ``for_mix((1, 1, 1, 1))`` they serve
         :func:`~climassay.confidence.tagging.quantification.estimate_shares`.
