@@ -6,7 +6,7 @@ from typing import assert_type
 import climassay
 from climassay.corpus import AddReport, Collection, Hit
 from climassay.evaluation import Experiment
-from climassay.factcheck import Transcript
+from climassay.factcheck import FoundFallacy, Transcript
 from climassay.generation import Draft
 from climassay.grounding import GroundedAnswer
 from climassay.judging import ItemRanking, PairProbe, PointProbe, TrainedProbe
@@ -28,6 +28,7 @@ def use(folder: Path) -> None:
     assert_type(model, Generator)
     assert_type(climassay.ask("Why?", "books", model=model, workspace=folder), GroundedAnswer)
     assert_type(climassay.check_claim("It warms.", ["books"], model="local:smollm2"), Transcript)
+    assert_type(climassay.find_fallacies(["It has always changed."]), list[FoundFallacy])
     assert_type(climassay.generate("silver", "books", cloze=3), tuple[Draft, ...])
     questions = climassay.read_questions(folder / "questions.jsonl")
     assert_type(questions, QuestionSet)

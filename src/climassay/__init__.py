@@ -16,7 +16,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from climassay.calls import Evaluation, add_documents, ask, check_claim, evaluate, generate, rank, train_judge
+    from climassay.calls import (
+        Evaluation,
+        add_documents,
+        ask,
+        check_claim,
+        evaluate,
+        find_fallacies,
+        generate,
+        rank,
+        train_judge,
+    )
     from climassay.confidence.tagging import load_tagger
     from climassay.corpus import Collection
     from climassay.errors import ClimassayError
@@ -29,7 +39,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _PLACES = {
-    "calls": ("Evaluation", "add_documents", "ask", "check_claim", "evaluate", "generate", "rank", "train_judge"),
+    "calls": (
+        "Evaluation",
+        "add_documents",
+        "ask",
+        "check_claim",
+        "evaluate",
+        "find_fallacies",
+        "generate",
+        "rank",
+        "train_judge",
+    ),
     "confidence.tagging": ("load_tagger",),
     "corpus": ("Collection",),
     "errors": ("ClimassayError",),
@@ -52,6 +72,7 @@ __all__ = [
     "ask",
     "check_claim",
     "evaluate",
+    "find_fallacies",
     "generate",
     "load_encoder",
     "load_model",

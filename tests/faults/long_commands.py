@@ -76,7 +76,12 @@ COMMANDS = {
         "--limit-items 4 --model {model} -w {w} --json",
         before=_TRAIN_PROBE,
     ),
-    "factcheck": LongCommand(f"factcheck {CLAIM} {DEBATE} --force {ASKING} --html {{out}}/page.html -w {{w}} --json"),
+    "factcheck check": LongCommand(
+        f"factcheck {CLAIM} {DEBATE} --force {ASKING} --html {{out}}/page.html -w {{w}} --json"
+    ),
+    "factcheck fallacies train": LongCommand(
+        "factcheck fallacies train {given}/fallacies.csv -o {out}/f.safetensors --folds 2 --json"
+    ),
     "factcheck-run": LongCommand(
         f"factcheck-run {{given}}/claims.csv {DEBATE} {ASKING} --transcripts {{out}}/debates.jsonl -w {{w}} --json"
     ),
@@ -225,6 +230,12 @@ def write_inputs(given: Path, url: str) -> None:
         for n, one in enumerate(planted(120, seed=3))
     ]
     (given / "climatex.tsv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    from climassay.factcheck.fallacies import FALLACIES
+
+    misled = "".join(
+        f"It is {name} by way {way} of {number}.,{name}\n" for number in range(4) for way in "abc" for name in FALLACIES
+    )
+    (given / "fallacies.csv").write_text(f"text,fallacy\n{misled}", encoding="utf-8")
     pairs = []
     for place, thing in enumerate(("ice", "snow", "rain", "wind", "heat", "salt", "dust", "soil", "rock", "sand")):
         statement = f"The {thing} grew by {place + 3} units."

@@ -59,10 +59,11 @@ WRITES: dict[str, WritingCommand] = {
     "publish --output": WritingCommand(
         f"publish {{given}}/sample.jsonl --data-only --output {TARGET}", folder=True, again="--force"
     ),
-    "factcheck init file": WritingCommand(f"factcheck init {TARGET}", new=True),
-    **_options("factcheck", f"{CLAIM} {DEBATE} --force {ASKING} -w {{w}}", "--html"),
+    "factcheck check file": WritingCommand(f"factcheck init {TARGET}", new=True),
+    **_options("factcheck check", f"{CLAIM} {DEBATE} --force {ASKING} -w {{w}}", "--html"),
+    **_options("factcheck fallacies train", "{given}/fallacies.csv --folds 2", "--output"),
     **_options(
-        "factcheck",
+        "factcheck check",
         f"{CLAIM} {DEBATE} --force {ASKING} -w {{w}} --url https://example.org/1 --publisher Us",
         "--claim-review",
     ),
@@ -175,10 +176,9 @@ ELSEWHERE = {
     "demo --output": "minutes of work, and the same writer as every other page",
     "tune pretrain --output": "a name in the workspace",
     "tune finetune --output": "a name in the workspace",
-    "factcheck --config": "is read",
+    "factcheck check --config": "is read",
     "factcheck-run --config": "is read",
-    "factcheck claim": "is no file",
-    "factcheck file": "of init",
+    "factcheck check claim": "is no file",
 }
 """What looks as if it named a file to write and is not tried, and why."""
 

@@ -11,6 +11,7 @@ folder, or by default the one of the command line.
 from climassay.calls.answers import add_documents, ask, check_claim
 from climassay.calls.benchmarks import Evaluation, evaluate, generate, run_plan
 from climassay.calls.judges import rank, train_judge
+from climassay.factcheck.fallacies import find_fallacies
 
 __all__ = [
     "Evaluation",
@@ -18,6 +19,7 @@ __all__ = [
     "ask",
     "check_claim",
     "evaluate",
+    "find_fallacies",
     "generate",
     "rank",
     "run_plan",

@@ -109,6 +109,11 @@ def show_verdict(transcript: Transcript, scale: "Scale") -> None:
         heading = "Why" if verdict.outcome == "verdict" else "What the model wrote"
         console.print(Text(f"\n{heading}", style="bold"))
         console.print(Text(_written(verdict.explanation)))
+    if transcript.fallacy is not None:
+        one = transcript.fallacy
+        console.print(Text("\nHow it misleads", style="bold"))
+        console.print(Text(f"{one.name.capitalize()} ({one.probability:.0%}). {one.definition}"))
+        console.print(Text(page_words.fallacy_note(one), style="dim"))
     for side, pairs in quoted_passages(transcript).items():
         console.print(Text(f"\n{page_words.SIDE[side]}", style="bold"))
         for quotation, source in pairs:
@@ -123,8 +128,8 @@ def show_verdict(transcript: Transcript, scale: "Scale") -> None:
     for note in known:
         console.print(Text(f"! {note}", style="yellow"))
     if transcript.stability is not None:
-        one = transcript.stability
-        console.print(Text(f"{one.share:.0%} of {one.samples} debates ended with the same verdict.", style="dim"))
+        stable = transcript.stability
+        console.print(Text(f"{stable.share:.0%} of {stable.samples} debates ended with the same verdict.", style="dim"))
     if transcript.sources:
         heading = "Passages" if transcript.cited else f"Passages found: {len(transcript.sources)}, none of them cited"
         console.print(Text(f"\n{heading}", style="bold"))

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from climassay.cli.debate_estimate import estimate_debates
+from climassay.cli.factcheck_fallacies import app as fallacies
 from climassay.cli.factcheck_options import DebateOptions, Room, opened
-from climassay.cli.option_groups import grouped
+from climassay.cli.option_groups import DefaultCommandGroup, grouped
 from climassay.cli.output import JsonOption, print_json, stderr_console, stdout_console, write_commented, write_text
 from climassay.errors import InputError, ModelError
 
@@ -20,6 +21,22 @@ INIT = "init"
 DEFAULT_FILE = Path("debate.toml")
 
 
+class _FactcheckGroup(DefaultCommandGroup):
+    default = "check"
+
+
+app = typer.Typer(
+    cls=_FactcheckGroup,
+    no_args_is_help=True,
+    help=(
+        'Check a claim by a debate: climassay factcheck "CLAIM" -c COLLECTION; its options: '
+        "climassay factcheck check --help."
+    ),
+)
+app.add_typer(fallacies, name="fallacies")
+
+
+@app.command(_FactcheckGroup.default)
 @grouped
 def factcheck(
     debate: DebateOptions,

@@ -35,6 +35,7 @@ from climassay.cli import (
     masker,
     metrics,
     metrics_entailment,
+    metrics_faithfulness,
     models,
     prompts,
     publish,
@@ -55,7 +56,7 @@ HEADINGS: dict[str, dict[str, typer.Typer | Callable[..., None]]] = {
     "First steps": {"quickstart": quickstart.quickstart, "demo": demo.demo, "doctor": doctor.doctor},
     "Ask your documents": {"corpus": corpus.app, "ask": ask.ask},
     "Check claims": {
-        "factcheck": factcheck.factcheck,
+        "factcheck": factcheck.app,
         "factcheck-run": factcheck_run.factcheck_run,
         "factcheck-evidence": evidence.factcheck_evidence,
         "factcheck-head": evidence_head.app,
@@ -116,10 +117,12 @@ metrics.app.command("validate-entailment", hidden=True)(
     renamed(metrics_entailment.validate, "metrics entailment evaluate")
 )
 metrics.app.command("train-entailment", hidden=True)(renamed(metrics_entailment.train, "metrics entailment train"))
+metrics.app.command("faithfulness")(metrics_faithfulness.faithfulness)
 for _commands in HEADINGS.values():
     for _name, _command in _commands.items():
         if isinstance(_command, typer.Typer):
-            app.add_typer(_command, name=_name, cls=WholeHelpGroup)
+            _own = _command.info.cls
+            app.add_typer(_command, name=_name, cls=_own if isinstance(_own, type) else WholeHelpGroup)
         else:
             app.command(_name)(_command)
 

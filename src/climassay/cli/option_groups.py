@@ -26,6 +26,19 @@ class WholeHelpGroup(TyperGroup):
                 )
 
 
+class DefaultCommandGroup(WholeHelpGroup):
+    """A group that hands arguments which begin with none of its commands' names to one of them."""
+
+    default: ClassVar[str]
+    """Its name."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command before arguments that name none."""
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command take dataclasses of options.
 

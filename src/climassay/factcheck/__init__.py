@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         load_settings,
     )
     from climassay.factcheck.evidence_mode import check_with_evidence, check_with_head, read_evidence_claims
+    from climassay.factcheck.fallacies import FALLACIES, FoundFallacy, find_fallacies, load_fallacies
     from climassay.factcheck.kept_check import CheckReview, CheckSummary, KeptCheck, Wanted, check_data
     from climassay.factcheck.kept_checks import KeptChecks
     from climassay.factcheck.page import factcheck_page
@@ -56,6 +57,7 @@ _PLACES = {
         "load_settings",
     ),
     "evidence_mode": ("check_with_evidence", "check_with_head", "read_evidence_claims"),
+    "fallacies": ("FALLACIES", "FoundFallacy", "find_fallacies", "load_fallacies"),
     "kept_check": ("CheckReview", "CheckSummary", "KeptCheck", "Wanted", "check_data"),
     "kept_checks": ("KeptChecks",),
     "page": ("factcheck_page",),
@@ -81,6 +83,7 @@ _PLACES = {
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
 
 __all__ = [
+    "FALLACIES",
     "SCALES",
     "AdvocateOpinion",
     "AdvocateSettings",
@@ -94,6 +97,7 @@ __all__ = [
     "Company",
     "DebateSettings",
     "FollowUp",
+    "FoundFallacy",
     "KeptCheck",
     "KeptChecks",
     "Levels",
@@ -120,8 +124,10 @@ __all__ = [
     "claim_review",
     "factcheck_page",
     "factcheck_report",
+    "find_fallacies",
     "find_past",
     "from_data",
+    "load_fallacies",
     "load_scale",
     "load_settings",
     "make_claim",

@@ -274,6 +274,8 @@ class Checker:
             return finished
 
     def _sampled(self, table: Table, claim: Claim, samples: int, tell: Tell) -> "Steps[Transcript]":
+        from climassay.factcheck.fallacies import with_fallacy
+
         tables = [table]
         for number in range(1, samples):
             seed = table.manner.seed + number
@@ -283,6 +285,7 @@ class Checker:
         transcripts = yield from together(debates)
         shown = [as_shown(transcript, self.table.scale) for transcript in transcripts]
         first = replace(shown[0], demonstration=self._demonstration)
+        first = with_fallacy(first, self.table.scale, self.table.encoder)
         if samples == 1:
             return first
         labels = tuple(transcript.verdict.label for transcript in shown)

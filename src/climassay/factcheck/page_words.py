@@ -8,6 +8,7 @@ from climassay.factcheck.transcript import (
     CloseReason,
     Confidence,
     EvidenceLevel,
+    Fallacy,
     Levels,
     Likelihood,
     OpenReason,
@@ -111,3 +112,12 @@ def role(profile: AdvocateProfile) -> str:
     """What an advocate judges by, in words."""
     collections = ", ".join(profile.collections)
     return f"{KIND[profile.kind]} {collections}".strip() if collections else KIND[profile.kind]
+
+
+def fallacy_note(fallacy: Fallacy) -> str:
+    """Who says how the claim misleads, and how often that is right."""
+    return (
+        "Named by a classifier that read the claim's words and nothing else. Of published climate misinformation of"
+        f" which it is this sure, about {100 * fallacy.precision:.0f}% has the fallacy named; other texts may fare"
+        " worse."
+    )

@@ -19,6 +19,7 @@ def as_shown(transcript: Transcript, scale: Scale) -> Transcript:
     - A verdict that cites and quotes no passage of the debate becomes "not enough information", and is told as
       withheld.
     - A likelihood that says the opposite of the verdict beside it is left out.
+    - How a claim misleads is told only where the verdict that is shown is against it.
     - A debate of the bundled model is a demonstration, also where it was stored before transcripts said so.
 
     Args:
@@ -38,12 +39,19 @@ def as_shown(transcript: Transcript, scale: Scale) -> Transcript:
         )
         for held in transcript.rounds
     )
+    verdict = _borne(transcript, scale)
     return replace(
         transcript,
         rounds=rounds,
-        verdict=_borne(transcript, scale),
+        verdict=verdict,
+        fallacy=transcript.fallacy if is_against(verdict, scale) else None,
         demonstration=transcript.demonstration or (bool(rounds) and DEFAULT_MODEL in models),
     )
+
+
+def is_against(verdict: Verdict, scale: Scale) -> bool:
+    """Whether a verdict stands on the wrong side of its scale."""
+    return verdict.outcome == "verdict" and verdict.label in scale.labels and verdict.label not in scale.correct
 
 
 def unborne(label: str) -> str:

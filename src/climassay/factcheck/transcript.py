@@ -269,6 +269,17 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Fallacy:
+    """How the claim misleads, by a classifier that knows its words alone (:mod:`climassay.factcheck.fallacies`)."""
+
+    name: str
+    definition: str
+    probability: float
+    precision: float
+    """Of held-out texts that were as likely to be shown, the share whose fallacy was named rightly."""
+
+
+@dataclass(frozen=True, slots=True)
 class AdvocateProfile:
     """Who took part."""
 
@@ -326,6 +337,8 @@ class Transcript:
     """Advocate, and the mediator's verdict without it, where that was asked: what drove the verdict?"""
     demonstration: bool = False
     """Whether a very small model took part, so that nothing in it is to be relied on."""
+    fallacy: Fallacy | None = None
+    """Only where the verdict is on the wrong side and a fallacy is likely."""
 
     @property
     def cited(self) -> tuple[PassageCitation, ...]:
