@@ -131,7 +131,11 @@ def context_features(
     features = []
     for statement, text, own in zip(statements, whole, found, strict=True):
         middle = _mean(text)
-        impacts = [[1.0 - _cosine(middle, _mean(next(left)))] for _ in own]
+        without = [_mean(next(left)) for _ in own]
+        sizes = [float(np.linalg.norm(middle) * np.linalg.norm(one)) for one in without]
+        impacts = [
+            1.0 - (float(middle @ one) / size if size else 0.0) for one, size in zip(without, sizes, strict=True)
+        ]
         vectors = [_vector(text, next(spelled), word.start / len(statement), middle) for word in own]
         features.append((np.array(impacts).reshape(len(own), 1), np.array(vectors).reshape(len(own), len(middle))))
     return features
@@ -140,11 +144,6 @@ def context_features(
 def _mean(text: TokenVectors) -> NDArray[np.float64]:
     kept = text.vectors if text.empty else text.vectors[~text.special]
     return np.asarray(kept.mean(axis=0), dtype=np.float64)
-
-
-def _cosine(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    size = float(np.linalg.norm(first) * np.linalg.norm(second))
-    return float(first @ second) / size if size else 0.0
 
 
 def _vector(
@@ -361,7 +360,7 @@ def fit(blocks: Sequence[FloatArray], sets: IntArray, chosen: IntArray, regulari
     # Features that do not vary among these choices keep their part of what a block may say.
     factor = np.concatenate([part * np.sqrt((part > 0).mean()) for part in parts])
     rows = np.concatenate(blocks, axis=1) * factor
-    return minimise(rows, conditional_loss(sets, chosen), regularisation)[0] * factor
+    return np.asarray(minimise(rows, conditional_loss(sets, chosen), regularisation)[0] * factor)
 
 
 def measure(masker: Masker, choices: Sequence[ExpertChoice]) -> MaskingScores:

@@ -68,15 +68,7 @@ def validation_request(draft: Draft, prompt: Prompt, subject: Subject) -> Option
 
 
 def content_free_request(kind: str, options: int, text: str, prompt: Prompt, subject: Subject) -> OptionRequest:
-    """The same with a text that says nothing in every place where content belongs.
-
-    Args:
-        kind: Of the drafts that are to be corrected.
-        options: How many they have.
-        text: That says nothing, for example ``N/A``.
-        prompt: The template.
-        subject: The science.
-    """
+    """The same with a text that says nothing, for example ``N/A``, in every place where content belongs."""
     return _request(prompt, subject, kind, text, (text,) * options, text, text)
 
 
