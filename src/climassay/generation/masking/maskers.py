@@ -92,13 +92,10 @@ class Masker(Protocol):
 
 
 def mask(drafts: Sequence[Draft], masker: Masker) -> list[Draft]:
-    """Choose the term of every cloze statement that has none yet.
+    """Choose the term of every cloze statement that has none yet; as many drafts in the same order.
 
     Drafts of other kinds, failed or rejected ones, and statements whose term an expert has chosen pass through. The
     statement's words stay as they are: the gap is made where the draft becomes a question.
-
-    Returns:
-        As many drafts in the same order.
     """
     open_places = [
         place

@@ -104,21 +104,12 @@ def bundled_reader() -> ReadsWords:
 def context_features(
     statements: Sequence[str], found: Sequence[Sequence[Candidate]], reader: ReadsWords
 ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Impact and vectors of the candidates of statements.
+    """Impact, shape [candidates, 1], and vectors, shape [candidates, width], of the candidates of each statement.
 
     The impact of a word is 1 less the cosine between the statement and the statement without the word, each the mean of
     its tokens' vectors: the paper asks for the word "that has a significant impact if removed" (ClimaQA, A.5.3). The
     vector is the mean over the word's tokens less the mean over the statement's, so that what is learned is about words
-    and not about the topics of the statements.
-
-    Args:
-        statements: Any number.
-        found: The candidates of each.
-        reader: The encoder.
-
-    Returns:
-        For each statement impacts, shape [candidates, 1], and vectors, shape [candidates, width]. A word behind the end
-        of what the encoder reads has the vector 0.
+    and not about the topics of the statements; 0 for a word behind the end of what the encoder reads.
     """
     whole = reader.encode(statements)
     cut = [

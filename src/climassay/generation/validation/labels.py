@@ -165,9 +165,7 @@ def label_of(draft: Draft) -> LabelledDraft | None:
 def draft_of(question: Question, *, document: str = "") -> Draft:
     """A question that somebody else made, as a draft: what it says about its source is kept, nothing is made up.
 
-    Args:
-        question: With its context; without one the passage is empty.
-        document: Title of the source where the question names none.
+    Without a context the passage is empty; ``document`` is the source's title where the question names none.
     """
     context = question.context or ""
     title = question.document or document
@@ -213,14 +211,7 @@ def check_labels(valid: Sequence[int] | IntArray) -> None:
 
 
 def reason_figure(sets: Sequence[tuple[str, Sequence[LabelledDraft]]]) -> StackedBars | None:
-    """Why experts rejected questions, one bar a set and kind (the paper's Figure 7).
-
-    Args:
-        sets: Named labelled drafts.
-
-    Returns:
-        None where nothing was rejected.
-    """
+    """Why experts rejected questions, one bar a named set and kind (the paper's Figure 7); None where nothing was."""
     counts: dict[str, Counter[str]] = {}
     for name, labelled in sets:
         for one in labelled:

@@ -113,12 +113,7 @@ class Reader(Protocol):
         """
 
     def read(self, drafts: Sequence[Draft], *, on_read: Progress | None = None) -> Read:
-        """Features of drafts.
-
-        Args:
-            drafts: Any number.
-            on_read: Called with the number of drafts read since the last call.
-        """
+        """Features of drafts; ``on_read`` is called with the number read since the last call."""
 
 
 @dataclass(frozen=True)

@@ -156,16 +156,13 @@ def simulate(
     store: Path | None = None,
     on_split: Callable[[int], None] | None = None,
 ) -> list[SplitResult]:
-    """Play the labelling through on many splits.
+    """Play the labelling through on many splits; one result a split, in order.
 
     Args:
         items: Labelled drafts.
         settings: By default those of :class:`SimulationSettings`.
-        store: A file that takes each split as a line when it is done: the same call again goes on where it stopped.
+        store: A file that keeps the splits that are done: the same call again goes on where it stopped.
         on_split: Called with the number of splits done since the last call.
-
-    Returns:
-        One result a split, in order.
 
     Raises:
         InputError: Too few labels for the settings, or the file belongs to another simulation.
@@ -375,15 +372,10 @@ def _gains(results: Sequence[SplitResult], resamples: int, seed: int) -> Iterato
 
 
 def corrected_interval(values: ArrayLike, test_to_train: float, level: float = 0.95) -> Interval:
-    """Interval of a mean over random train-test splits of the same items, which overlap.
+    """Interval of a mean over random train-test splits of the same items, shape [splits], which overlap.
 
     Splits of the same items are not independent: the plain interval shrinks to nothing with their number although no
     item is added. Here the variance of the mean is ``(1/k + n_test/n_train) s^2``.
-
-    Args:
-        values: Shape [splits].
-        test_to_train: Test items over training items.
-        level: Of confidence.
 
     References:
         Nadeau and Bengio (2003), Inference for the Generalization Error, Machine Learning 52, 239-281, section 3.

@@ -128,9 +128,6 @@ def fit_calibrated(
         groups: Shape [items]: what is never split between folds.
         folds: Of the cross-validation.
         seed: Of the folds.
-
-    Returns:
-        The regression, its calibrator, and all C tried, best first.
     """
     check_labels(valid)
     # The blocks share what a C of one block allows.

@@ -70,9 +70,7 @@ class Validator(Protocol):
     def judge(self, drafts: Sequence[Draft], *, on_judged: Progress | None = None) -> list[float | None]:
         """P(valid) of each draft, in order; None where it failed or the validator does not know the kind.
 
-        Args:
-            drafts: Any number, all with wording.
-            on_judged: Called with the number of drafts judged since the last call.
+        ``on_judged`` is called with the number of drafts judged since the last call.
         """
 
     def predict_proba(self, drafts: Sequence[Draft], *, on_judged: Progress | None = None) -> FloatArray:
@@ -492,11 +490,7 @@ def write_learned(learned: Learned, folder: Path) -> None:
 
 
 def read_learned(place: Path, kind: str | None = None) -> Learned:
-    """What a trained validator says of itself; no model is loaded.
-
-    Args:
-        place: A trained file, the folder of an adapter, or the state file of a fine-tuning job.
-        kind: As :func:`kind_of` tells it.
+    """What a trained validator (file, folder or state file; see :func:`kind_of`) says of itself; no model is loaded.
 
     Raises:
         InputError: It is none of these, damaged, or its training was not finished.
