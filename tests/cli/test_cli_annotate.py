@@ -121,4 +121,4 @@ def test_retraining_with_the_bundled_encoder(tmp_path, monkeypatch, capsys):
     assert (found["labels"], found["invalid"], found["judged"]) == (14, 5, 6)
     code, out, _ = run_command(monkeypatch, capsys, "validator", "show", found["validator"], "--json")
     assert code == 0
-    assert json.loads(out)["labels"] == 14
+    assert json.loads(out)["items"] == 14

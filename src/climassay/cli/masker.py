@@ -19,10 +19,7 @@ app = typer.Typer(no_args_is_help=True, help="Choose the term of cloze statement
 _PRIMER = "primer"
 _LEFT_OUT = "trained"
 
-LabelsArgument = Annotated[
-    list[str],
-    typer.Argument(help="Drafts whose terms experts chose, or cloze questions in any known format, or 'primer'."),
-]
+_LABELS = typer.Argument(help="Drafts whose terms experts chose, or cloze questions in any known format, or 'primer'.")
 MaskerArgument = Annotated[str, typer.Argument(help="statistics, prompted:MODEL or a trained masker's file.")]
 GlossaryOption = Annotated[Path | None, typer.Option(help="Terms of the field, one a line; preferred.")]
 AskedModelOption = Annotated[
@@ -32,7 +29,7 @@ AskedModelOption = Annotated[
 
 @app.command()
 def train(
-    labels: LabelsArgument,
+    labels: Annotated[list[str], _LABELS],
     output: OutputOption,
     glossary: GlossaryOption = None,
     vectors: Annotated[bool, typer.Option(help="Read what the bundled encoder sees of a word.")] = True,
@@ -54,18 +51,20 @@ def train(
     stdout_console().print(f"{output}: {len(choices)} choices; left out one by one: {words}.", highlight=False)
 
 
+@app.command("measure", hidden=True, help="Earlier form of evaluate: LABELS... --masker MASKER.")
 @app.command()
 @grouped
 def evaluate(
+    context: typer.Context,
     maskers: Annotated[
         str,
         typer.Argument(
-            metavar="MASKERS",
             help="Between commas: statistics, prompted:MODEL, a trained masker's file, or 'trained': one fitted on all "
             "other statements.",
         ),
     ],
-    labels: LabelsArgument,
+    labels: Annotated[list[str] | None, _LABELS] = None,
+    earlier: Annotated[list[str] | None, typer.Option("--masker", hidden=True)] = None,
     model: AskedModelOption = None,
     reach: ReachOptions = ReachOptions(),
     glossary: GlossaryOption = None,
@@ -73,35 +72,13 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """How often maskers choose the term that people masked, beside chance and the longest word."""
-    _evaluate(maskers.split(","), labels, model, reach, glossary, workspace, as_json)
-
-
-@app.command(hidden=True)
-@grouped
-def measure(
-    labels: LabelsArgument,
-    maskers: Annotated[list[str] | None, typer.Option("--masker", help="As of evaluate; repeat.")] = None,
-    model: AskedModelOption = None,
-    reach: ReachOptions = ReachOptions(),
-    glossary: GlossaryOption = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Earlier name of evaluate."""
-    names = maskers or ["statistics", *(["prompted"] if model else []), _LEFT_OUT]
-    stderr_console().print(f"Now: climassay masker evaluate {','.join(names)} {' '.join(labels)}", highlight=False)
-    _evaluate(names, labels, model, reach, glossary, workspace, as_json)
-
-
-def _evaluate(
-    names: list[str],
-    labels: list[str],
-    model: str | None,
-    reach: ReachOptions,
-    glossary: Path | None,
-    workspace: Path | None,
-    as_json: bool,
-) -> None:
+    labels = labels or []
+    if context.info_name == "measure":
+        labels = [maskers, *labels]
+        maskers = ",".join(earlier or ["statistics", *(["prompted"] if model else []), _LEFT_OUT])
+        stderr_console().print(f"Now: climassay masker evaluate {maskers} {' '.join(labels)}", highlight=False)
+    if not labels:
+        raise InputError("Name the labels to measure on behind the maskers, for example primer.")
     from dataclasses import asdict
 
     from climassay.generation.masking import (
@@ -120,7 +97,7 @@ def _evaluate(
     statistics = _statistics(glossary)
     longest = StatisticsMasker(weights={"length": 1.0}).choose([choice.statement for choice in choices])
     found = [accuracies("longest word", choices, longest)]
-    for name in names:
+    for name in maskers.split(","):
         if name != _LEFT_OUT:
             masker = open_masker(name, model=asked, glossary=sorted(statistics.glossary), load=load)
             found.append(measure(masker, choices))
@@ -132,10 +109,9 @@ def _evaluate(
         print_json({"statements": len(choices), "chance": chance, "maskers": [asdict(one) for one in found]})
         return
     rows = [
-        [one.name]
-        + [
-            f"{part.value:.3f} ({part.interval.low:.2f}-{part.interval.high:.2f})"
-            for part in (one.first, one.among_three)
+        [
+            one.name,
+            *(f"{x.value:.3f} ({x.interval.low:.2f}-{x.interval.high:.2f})" for x in (one.first, one.among_three)),
         ]
         for one in found
     ]

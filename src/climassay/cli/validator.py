@@ -189,11 +189,8 @@ def evaluate(
         scores = judge.score(fresh, seed=seed, on_judged=lambda count: progress.advance(task, count))
     trained_on = len(table.drafts) - len(fresh)
     if as_json:
-        kept = (scores.all, scores.at_half, *scores.at_shares)
-        print_json({
-            "validator": judge.name, "file": str(labels), "sha256": table.sha256, "trained_on": trained_on,
-            "evaluation": scores.evaluation, "kept": kept, "calibration": scores.calibration,
-        })  # fmt: skip
+        source = {"validator": judge.name, "file": str(labels), "sha256": table.sha256, "trained_on": trained_on}
+        print_json({**source, **asdict(scores)})
         return
     _show(scores.tables())
     _tell_skipped(table)
@@ -341,16 +338,7 @@ def open_reader(
     prompts: Path | None = None,
     subject: "Subject | None" = None,
 ) -> "Reader":
-    """What a validator that is to be trained reads of drafts.
-
-    Args:
-        method: ``features`` or ``probe``.
-        model: Of a probe.
-        encoder: Of features.
-        layers: Of a probe.
-        load: From a model's name to the model.
-        prompts: Folder of the user's own templates.
-        subject: The science.
+    """What a validator that is to be trained with ``features`` or as a ``probe`` reads of drafts.
 
     Raises:
         InputError: The model does not show its states.

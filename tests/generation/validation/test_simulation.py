@@ -9,7 +9,7 @@ from climassay.generation.validation.simulation import (
     SimulationSettings,
     corrected_interval,
     simulate,
-    simulation_figures,
+    simulation_figure,
     simulation_report,
     simulation_tables,
     split_items,
@@ -127,9 +127,9 @@ def test_the_report_says_what_it_cannot_show(labels):
     items = made(signal=0.0, zero_shot=True)
     settings = replace(SETTINGS, strategies=("random", "margin"))
     summary = summarise(items, simulate(items, settings))
-    figures = simulation_figures(summary, settings)
-    assert [series.name for series in figures[0].series] == ["random", "margin", "no validation", "zero-shot"]
-    assert [series.reference for series in figures[0].series] == [False, False, True, True]
+    figure = simulation_figure(summary, "precision", "Precision")
+    assert [series.name for series in figure.series] == ["random", "margin", "no validation", "zero-shot"]
+    assert [series.reference for series in figure.series] == [False, False, True, True]
     first, second = simulation_tables(summary, settings)
     assert [row[0] for row in first.rows[:2]] == ["no validation", "zero-shot"]
     assert {row[0] for row in second.rows} == {"margin"}

@@ -16,12 +16,11 @@ from climassay.generation.annotation.tables import items, queues
 from climassay.generation.dataset_store import DatasetStore, drafts_before_experts
 from climassay.generation.validation.labels import LabelSet, check_labels, label_of
 from climassay.records import Records
-from climassay.records.database import Database
 from climassay.records.identity import canonical_json
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
-    from climassay.generation.validation import Reader, Validator
+    from climassay.generation.validation import Reader
 
 OnProgress = Callable[[int, int, str], None]
 """(done, total, what is being done)."""
@@ -112,11 +111,39 @@ def retrain(
         )
         training.validator.save(file)
     validator = TrainedValidator.load(file).with_reader(reader)
-    judged = _judge(records.database, dataset, validator, digest[:12], tell)
-    _finish(records.database, dataset, acts, file)
+    # Every item that is not settled gets the validator's P(valid).
+    name = digest[:12]
+    query = (
+        sa.select(items.c.draft)
+        .where(items.c.dataset == dataset, items.c.state.in_(("open", "conflict")))
+        .where(sa.or_(items.c.judged_by.is_(None), items.c.judged_by != name))
+        .order_by(items.c.draft)
+    )
+    with records.database.read() as connection:
+        waiting = list(connection.execute(query).scalars())
+    counted = _Counted(tell, len(waiting), "Judging what waits")
+    change = items.update().where(items.c.dataset == dataset, items.c.draft == sa.bindparam("judged"))
+    change = change.values(p_valid=sa.bindparam("given"), judged_by=name)
+    for start in range(0, len(waiting), AT_ONCE):
+        chunk = waiting[start : start + AT_ONCE]
+        with records.database.read() as connection:
+            drafts = drafts_before_experts(connection, dataset, chunk)
+        given = validator.judge([drafts[one] for one in chunk])
+        rows = [{"judged": draft, "given": value} for draft, value in zip(chunk, given, strict=True)]
+        records.database.write(lambda connection, rows=rows: connection.execute(change, rows))  # type: ignore[misc]
+        counted(len(chunk))
+
+    def work(connection: sa.Connection) -> None:
+        """Remember the training, and order the queue by it."""
+        queue = lock_queue(records.database, connection, dataset)
+        ours = queues.c.dataset == dataset
+        connection.execute(queues.update().where(ours).values(trained_at=acts, validator=file.name))
+        order_items(connection, dataset, settings_from(queue.settings))
+
+    records.database.write(work)
     tell(1, 1, "Done")
     made = validator.learned.provenance
-    return Retraining(file, method, made.items, made.settings["invalid"], made.measured, judged, trained)
+    return Retraining(file, method, made.items, made.settings["invalid"], made.measured, len(waiting), trained)
 
 
 def settled_labels(records: Records, dataset: str) -> LabelSet:
@@ -147,39 +174,3 @@ class _Counted:
     def __call__(self, count: int) -> None:
         self._done += count
         self._tell(min(self._done, self._total), self._total, self._message)
-
-
-def _judge(database: Database, dataset: str, validator: "Validator", name: str, tell: OnProgress) -> int:
-    """Give every item that is not settled the validator's P(valid); how many were judged now."""
-    query = (
-        sa.select(items.c.draft)
-        .where(items.c.dataset == dataset, items.c.state.in_(("open", "conflict")))
-        .where(sa.or_(items.c.judged_by.is_(None), items.c.judged_by != name))
-        .order_by(items.c.draft)
-    )
-    with database.read() as connection:
-        waiting = list(connection.execute(query).scalars())
-    counted = _Counted(tell, len(waiting), "Judging what waits")
-    change = items.update().where(items.c.dataset == dataset, items.c.draft == sa.bindparam("judged"))
-    change = change.values(p_valid=sa.bindparam("given"), judged_by=name)
-    for start in range(0, len(waiting), AT_ONCE):
-        chunk = waiting[start : start + AT_ONCE]
-        with database.read() as connection:
-            drafts = drafts_before_experts(connection, dataset, chunk)
-        given = validator.judge([drafts[one] for one in chunk])
-        rows = [{"judged": draft, "given": value} for draft, value in zip(chunk, given, strict=True)]
-        database.write(lambda connection, rows=rows: connection.execute(change, rows))  # type: ignore[misc]
-        counted(len(chunk))
-    return len(waiting)
-
-
-def _finish(database: Database, dataset: str, acts: int, file: Path) -> None:
-    """Remember the training, and order the queue by it."""
-
-    def work(connection: sa.Connection) -> None:
-        queue = lock_queue(database, connection, dataset)
-        ours = queues.c.dataset == dataset
-        connection.execute(queues.update().where(ours).values(trained_at=acts, validator=file.name))
-        order_items(connection, dataset, settings_from(queue.settings))
-
-    database.write(work)

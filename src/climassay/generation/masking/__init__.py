@@ -1,9 +1,7 @@
 """The masker: which word of a cloze statement is left out (ClimaQA, section 4.4 and appendix A.5.3)."""
 
 from climassay.generation.masking.maskers import (
-    NO_TERM,
     STATISTICS,
-    WEIGHTS,
     Choice,
     Masker,
     PromptedMasker,
@@ -14,7 +12,6 @@ from climassay.generation.masking.maskers import (
 from climassay.generation.masking.trained import (
     ExpertChoice,
     MaskerReading,
-    MaskingScores,
     TrainedMasker,
     accuracies,
     choices_of,
@@ -25,7 +22,6 @@ from climassay.generation.masking.trained import (
 )
 from climassay.generation.masking.words import (
     FEATURES,
-    Candidate,
     WordStatistics,
     candidates,
     count_words,
@@ -35,15 +31,11 @@ from climassay.generation.masking.words import (
 
 __all__ = [
     "FEATURES",
-    "NO_TERM",
     "STATISTICS",
-    "WEIGHTS",
-    "Candidate",
     "Choice",
     "ExpertChoice",
     "Masker",
     "MaskerReading",
-    "MaskingScores",
     "PromptedMasker",
     "StatisticsMasker",
     "TrainedMasker",

@@ -4,7 +4,7 @@ ClimaQA (Liu et al. 2025), section 4.4 and appendix A.5.3.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
@@ -92,13 +92,10 @@ class Masker(Protocol):
 
 
 def mask(drafts: Sequence[Draft], masker: Masker) -> list[Draft]:
-    """Choose the term of every cloze statement that has none yet.
+    """Choose the term of every cloze statement that has none yet; as many drafts in the same order.
 
     Drafts of other kinds, failed or rejected ones, and statements whose term an expert has chosen pass through. The
     statement's words stay as they are: the gap is made where the draft becomes a question.
-
-    Returns:
-        As many drafts in the same order.
     """
     open_places = [
         place
@@ -151,17 +148,16 @@ class StatisticsMasker:
 
     def choose(self, statements: Sequence[str]) -> list[Choice | None]:
         """The term of each statement, in order; None where no word can be masked."""
-        return [self._choose(statement) for statement in statements]
-
-    def _choose(self, statement: str) -> Choice | None:
-        found = candidates(statement)
-        if not found:
-            return None
-        general = np.array([word.term.casefold() in GENERIC for word in found])
-        scores = word_features(statement, found, self._statistics) @ self._weights - _GENERAL * general
-        return Choice.scored([word.term for word in found], scores)
+        chosen: list[Choice | None] = []
+        for statement in statements:
+            found = candidates(statement)
+            general = np.array([word.term.casefold() in GENERIC for word in found])
+            scores = word_features(statement, found, self._statistics) @ self._weights - _GENERAL * general
+            chosen.append(Choice.scored([word.term for word in found], scores) if found else None)
+        return chosen
 
 
+@dataclass(frozen=True)
 class PromptedMasker:
     """The model weighs every candidate word as its answer (ClimaQA, A.5.3, in our words).
 
@@ -169,54 +165,42 @@ class PromptedMasker:
     prompt whose statement is only dots is taken off again (contextual calibration, Zhao et al. 2021).
     """
 
-    def __init__(
-        self,
-        model: OptionScorer,
-        *,
-        subject: Subject | None = None,
-        prompts: Path | None = None,
-        calibrated: bool | None = None,
-    ) -> None:
-        """Prepare; nothing is asked yet.
+    model: OptionScorer
+    subject: Subject = field(default_factory=Subject)
+    """The science that statements are about."""
+    prompts: Path | None = None
+    """Folder of templates that replace built-in ones (``mask``)."""
+    calibrated: bool | None = None
+    """Take off what words get without a statement, which doubles the requests; by default as the profile says."""
 
-        Args:
-            model: Gives log-probabilities of options.
-            subject: The science that statements are about.
-            prompts: Folder of templates that replace built-in ones (``mask``).
-            calibrated: Take off what words get without a statement, which doubles the requests; by default as the
-                model's profile says.
-        """
-        self.name = model.name
-        self._model = model
-        self._subject = subject or Subject()
-        self._prompt = load_prompt("mask", prompts)
-        self._calibrated = profile_of(model).calibrated if calibrated is None else calibrated
+    @property
+    def name(self) -> str:
+        """That of the model."""
+        return self.model.name
 
     def choose(self, statements: Sequence[str]) -> list[Choice | None]:
-        """The term of each statement, in order; None where no word can be masked.
-
-        A failed request gives a choice with an error.
-        """
+        """The term of each statement; None where no word can be masked; with an error where the request failed."""
+        calibrated = profile_of(self.model).calibrated if self.calibrated is None else self.calibrated
+        prompt = load_prompt("mask", self.prompts)
         found = [[word.term for word in candidates(statement)] for statement in statements]
         places = [place for place, terms in enumerate(found) if terms]
-        asked = [self._request(statements[place], found[place]) for place in places]
-        if self._calibrated:
-            asked += [self._request(_NOTHING, found[place]) for place in places]
-        answers = self._model.option_logprobs(asked) if asked else []
+        said = [(statements[place], found[place]) for place in places]
+        asked = []
+        for statement, terms in [*said, *((_NOTHING, terms) for _, terms in said if calibrated)]:
+            shown = prompt.render(statement=statement, field=self.subject.field)
+            # The prefix ends without a space, so the space is the answer's, as tokenizers want it.
+            options = tuple(f" {term}" for term in terms)
+            asked.append(OptionRequest(shown.messages, options, shown.assistant_prefix))
+        answers = self.model.option_logprobs(asked) if asked else []
         chosen: list[Choice | None] = [None] * len(statements)
         for number, place in enumerate(places):
-            given, plain = answers[number], answers[len(places) + number] if self._calibrated else None
+            given, plain = answers[number], answers[len(places) + number] if calibrated else None
             if "generated" in (given.method, plain.method if plain is not None else ""):
                 plain = None  # A named answer is no distribution that could be corrected.
             error = given.error or (plain.error if plain is not None else None)
             scores = np.array(given.logprobs) - (0.0 if plain is None or error else np.array(plain.logprobs))
             chosen[place] = Choice.failed(error) if error else Choice.scored(found[place], scores)
         return chosen
-
-    def _request(self, statement: str, terms: Sequence[str]) -> OptionRequest:
-        prompt = self._prompt.render(statement=statement, field=self._subject.field)
-        # The prefix ends without a space, so the space is the answer's, as tokenizers want it.
-        return OptionRequest(prompt.messages, tuple(f" {term}" for term in terms), prompt.assistant_prefix)
 
 
 def open_masker(
@@ -255,7 +239,7 @@ def open_masker(
         if not isinstance(model, OptionScorer):
             raise InputError(f"{model.name} gives no log-probabilities, which the masker 'prompted' needs.")
         calibrated = profile_of(model, profile).calibrated
-        return PromptedMasker(model, subject=subject, prompts=prompts, calibrated=calibrated)
+        return PromptedMasker(model, subject or Subject(), prompts=prompts, calibrated=calibrated)
     if not Path(name).is_file():
         raise InputError(
             f"There is no masker {name!r}: write statistics, prompted:MODEL, or the file of a trained one."

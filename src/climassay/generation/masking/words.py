@@ -174,15 +174,14 @@ def candidates(statement: str) -> list[Candidate]:
     own = words(statement)
     lowered = [word.term.casefold() for word in own]
     uses = Counter(part for one in lowered for part in {one, *_JOINED.split(one)})
-    return [word for word, one in zip(own, lowered, strict=True) if _fit(word.term) and uses[one] == 1]
-
-
-def _fit(term: str) -> bool:
-    lowered = term.casefold()
-    letters = len(_LETTER.findall(term))
-    symbol = letters >= 2 and any(sign.isdigit() for sign in term) and term[0].isupper()
-    plain = letters >= _SHORTEST and not term[0].isdigit()
-    return (plain or symbol) and lowered not in FUNCTION_WORDS | UNITS | NUMBER_WORDS
+    found = []
+    for word, one in zip(own, lowered, strict=True):
+        letters = len(_LETTER.findall(word.term))
+        symbol = letters >= 2 and any(sign.isdigit() for sign in word.term) and word.term[0].isupper()
+        plain = letters >= _SHORTEST and not word.term[0].isdigit()
+        if uses[one] == 1 and (plain or symbol) and one not in FUNCTION_WORDS | UNITS | NUMBER_WORDS:
+            found.append(word)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,35 +248,27 @@ def word_features(
     own = [word.term.casefold() for word in words(statement)]
     background = statistics or WordStatistics()
     total = background.total
-    rows = [_features(statement, word, own, background, total) for word in found]
+    rows = []
+    for word in found:
+        lowered, frequency, place = word.term.casefold(), zipf(word.term), word.term.casefold() in PLACES
+        symbol = any(sign.isdigit() for sign in word.term) or (len(word.term) > 1 and word.term.isupper())
+        keyness = 0.0
+        if total:
+            here = math.log10((background.counts.get(lowered, 0) + 0.5) / total * 1e9)
+            keyness = float(np.clip(here - frequency, *_KEYNESS))
+        rows.append([
+            _MOST_FREQUENT - frequency,
+            keyness,
+            lowered in background.glossary or lowered.removesuffix("s") in background.glossary,
+            min(len(word.term), _LONG) / _LONG,
+            word.end / len(statement),
+            not _NAMING.isdisjoint(own[max(0, word.number - _NAMING_REACH) : word.number]),
+            _NOUN.search(lowered) is not None,
+            _VERBAL.search(lowered) is not None,
+            word.term[0].isupper() and word.number > 0 and not place and not symbol,
+            place,
+            symbol,
+            not word.term.isalnum(),
+            sum(one[:_STEM] == lowered[:_STEM] for one in own) > 1,
+        ])  # fmt: skip
     return np.array(rows, dtype=np.float64).reshape(len(found), len(FEATURES))
-
-
-def _features(
-    statement: str, word: Candidate, own: Sequence[str], background: WordStatistics, total: int
-) -> list[float]:
-    lowered = word.term.casefold()
-    frequency = zipf(word.term)
-    before = own[max(0, word.number - _NAMING_REACH) : word.number]
-    capital = word.term[0].isupper() and word.number > 0
-    symbol = any(sign.isdigit() for sign in word.term) or (len(word.term) > 1 and word.term.isupper())
-    place = lowered in PLACES
-    keyness = 0.0
-    if total:
-        here = math.log10((background.counts.get(lowered, 0) + 0.5) / total * 1e9)
-        keyness = float(np.clip(here - frequency, *_KEYNESS))
-    return [
-        _MOST_FREQUENT - frequency,
-        keyness,
-        float(lowered in background.glossary or lowered.removesuffix("s") in background.glossary),
-        min(len(word.term), _LONG) / _LONG,
-        word.end / len(statement),
-        float(not _NAMING.isdisjoint(before)),
-        float(_NOUN.search(lowered) is not None),
-        float(_VERBAL.search(lowered) is not None),
-        float(capital and not place and not symbol),
-        float(place),
-        float(symbol),
-        float(not word.term.isalnum()),
-        float(sum(one[:_STEM] == lowered[:_STEM] for one in own) > 1),
-    ]

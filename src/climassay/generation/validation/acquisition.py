@@ -52,21 +52,7 @@ def choose_next(
 def choose_places(
     probabilities: FloatArray, vectors: NDArray[np.floating] | None, n: int, strategy: Acquisition, seed: int
 ) -> NDArray[np.int64]:
-    """As :func:`choose_next`, on arrays.
-
-    Args:
-        probabilities: P(valid) of each draft, shape [drafts].
-        vectors: Of the drafts, shape [drafts, width]; needed for ``diverse`` only.
-        n: Drafts wanted.
-        strategy: How to choose.
-        seed: Of what is left to chance.
-
-    Returns:
-        Places of the chosen drafts in the order of choice, shape [min(n, drafts)].
-
-    Raises:
-        InputError: The strategy does not exist, or lacks its vectors.
-    """
+    """Places in order of choice, as :func:`choose_next`; P(valid) of shape [drafts], vectors [drafts, width]."""
     if strategy not in STRATEGIES:
         raise InputError(f"There is no strategy {strategy!r}: there are {', '.join(STRATEGIES)}.")
     size = len(probabilities)
@@ -76,35 +62,23 @@ def choose_places(
     if strategy == "random":
         return shuffled[:count]
     if strategy == "paper":
-        return _as_published(probabilities, shuffled, generator)[:count]
+        confident = np.maximum(probabilities, 1 - probabilities) > CONFIDENT
+        # Those dropped stand behind, should the others not suffice.
+        dropped = (confident & (generator.random(size) < DROPPED))[shuffled]
+        return np.concatenate([shuffled[~dropped], shuffled[dropped]])[:count]
     # A stable sort of shuffled places: equals come in random order.
     by_margin = shuffled[np.argsort(np.abs(probabilities[shuffled] - 0.5), kind="stable")]
     if strategy == "margin":
         return by_margin[:count]
     if vectors is None or len(vectors) != size:
         raise InputError("The strategy diverse looks for like drafts: give it one vector for each draft.")
-    return _one_of_each(by_margin, np.asarray(vectors, dtype=np.float64), count, seed)
-
-
-def _as_published(
-    probabilities: FloatArray, shuffled: NDArray[np.int64], generator: np.random.Generator
-) -> NDArray[np.int64]:
-    """Those that stay in random order, and behind them those that were dropped, should the others not suffice."""
-    confidence = np.maximum(probabilities, 1 - probabilities)
-    dropped = (confidence > CONFIDENT) & (generator.random(len(probabilities)) < DROPPED)
-    return np.concatenate([shuffled[~dropped[shuffled]], shuffled[dropped[shuffled]]])
-
-
-def _one_of_each(by_margin: NDArray[np.int64], vectors: FloatArray, count: int, seed: int) -> NDArray[np.int64]:
-    """The least confident of each of ``count`` clusters, least confident first; then the rest by margin."""
     if count == 0:
         return by_margin[:0]
     from sklearn.cluster import KMeans
 
     # Equal texts give fewer different vectors than clusters are wanted.
-    clusters = min(count, len(np.unique(vectors, axis=0)))
-    labels = KMeans(clusters, n_init=1, random_state=seed).fit(vectors).labels_
-    _, first = np.unique(labels[by_margin], return_index=True)
-    leaders = by_margin[np.sort(first)]
-    rest = by_margin[~np.isin(by_margin, leaders)]
-    return np.concatenate([leaders, rest])[:count]
+    given = np.asarray(vectors, dtype=np.float64)
+    clusters = KMeans(min(count, len(np.unique(given, axis=0))), n_init=1, random_state=seed).fit(given).labels_
+    # The least confident of each cluster, then the rest by margin.
+    leaders = by_margin[np.sort(np.unique(clusters[by_margin], return_index=True)[1])]
+    return np.concatenate([leaders, by_margin[~np.isin(by_margin, leaders)]])[:count]

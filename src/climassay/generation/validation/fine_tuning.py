@@ -44,11 +44,8 @@ VALIDATION_SHARE = 0.15
 
 def chat_examples(labelled: Sequence[LabelledDraft], prompt: Prompt, subject: Subject) -> tuple[ChatExample, ...]:
     """One chat a label, asked exactly as the validator will ask."""
-    found = []
-    for one in labelled:
-        request = validation_request(one.draft, prompt, subject)
-        found.append(ChatExample(request.messages, request.assistant_prefix, ANSWERS[0 if one.valid else 1]))
-    return tuple(found)
+    asked = [(validation_request(one.draft, prompt, subject), ANSWERS[0 if one.valid else 1]) for one in labelled]
+    return tuple(ChatExample(one.messages, one.assistant_prefix, answer) for one, answer in asked)
 
 
 def api_examples(labelled: Sequence[LabelledDraft], prompt: Prompt, subject: Subject) -> bytes:
@@ -131,18 +128,9 @@ def train_api(
 ) -> Training[PromptedValidator]:
     """Have a server fine-tune a model; killed at any moment, the same call adopts the running job.
 
-    Args:
-        labels: What experts said.
-        model: Name at the server, with or without ``openai:``.
-        state: File that keeps how far it has come, and afterwards what the validator is.
-        load: From the new model's name to the model, for example with the same base URL.
-        prompt: The template; the built-in one by default.
-        subject: The science.
-        hold_out: As in :func:`train_adapter`.
-        precision: As in :func:`train_adapter`.
-        seed: Of the split and the training.
-        on_status: Called whenever something new is known of the job.
-        options: Of :func:`climassay.models.openai_finetuning.fine_tune`.
+    ``state`` keeps how far it has come, and afterwards what the validator is; ``load`` makes a model of the new one's
+    name; ``options`` are those of :func:`climassay.models.openai_finetuning.fine_tune`, all else as in
+    :func:`train_adapter`.
 
     Raises:
         InputError: Too few labels, or the file holds another fine-tuning.
@@ -164,13 +152,8 @@ def split_labels(
 ) -> tuple[tuple[LabelledDraft, ...], tuple[LabelledDraft, ...]]:
     """Labelled drafts to train on and to measure on, without a passage in common and with like shares of valid ones.
 
-    Args:
-        labels: What experts said.
-        hold_out: Share that is measured on, above 0 and below 1.
-        seed: Of the split.
-
     Raises:
-        InputError: Too few labels, or one part gets labels of one kind only.
+        InputError: The share held out is none, or a part has too few labels of a kind.
     """
     if not 0 < hold_out < 1:
         raise InputError(f"The share held out is {hold_out}: give a number between 0 and 1, for example 0.25.")
@@ -196,15 +179,7 @@ def measured(
     precision: float | None = None,
     seed: int = 0,
 ) -> Training[PromptedValidator]:
-    """Calibrate a fine-tuned model on what was held out, and say what that is worth.
-
-    Args:
-        asked: The model as it is asked.
-        labels: All of them, for their name.
-        learned: Those it was trained on.
-        held: Those held out; each is measured by a calibrator that did not see it.
-        precision: Wanted share of valid ones among those kept; None chooses no threshold.
-        seed: Of the folds.
+    """Calibrate a fine-tuned model on what was held out, and say what that is worth by calibrators that did not see it.
 
     Raises:
         InputError: What could be judged is all of one kind.
@@ -223,8 +198,8 @@ def measured(
     found = score_validator(valid, probabilities, groups, seed=seed)
     # The model is one and the same for all, so that its own scores can be compared across folds.
     ranking = auroc_estimate(valid, scores, groups=groups, resamples=RESAMPLES, seed=seed)
-    shares = tuple(precision_at(share, valid, scores) for share in KEPT_SHARES)
-    found = replace(found, evaluation=replace(found.evaluation, auroc=ranking), at_shares=shares)
+    kept = *found.kept[: -len(KEPT_SHARES)], *(precision_at(share, valid, scores) for share in KEPT_SHARES)
+    found = replace(found, evaluation=replace(found.evaluation, auroc=ranking), kept=kept)
     threshold, refusal = chosen_threshold(precision, valid, probabilities)
     provenance = Provenance(
         data=labels.name,

@@ -75,28 +75,81 @@ def read_label_set(path: str | Path) -> LabelSet:
     rows = list(parse_rows(file, data))
     if not rows:
         raise InputError(f"{file} is empty: a validator learns from labelled questions.")
-    read = _reader(file, rows[0])
-    labelled, unlabelled, skipped = read(file, rows)
+    labelled, unlabelled, skipped = [], 0, []
+    with tempfile.TemporaryDirectory(prefix="climassay-") as folder:
+        read = _reader(file, rows[0], Path(folder) / "row.jsonl")
+        for number, row in enumerate(rows, start=1):
+            try:
+                found = read(row, number)
+            except InputError as error:
+                skipped.append(f"row {number}: {error}")
+                continue
+            if found is None:
+                unlabelled += 1
+            else:
+                labelled.append(found)
     if not labelled:
         first = f" The first row that cannot be used: {skipped[0]}." if skipped else ""
         raise InputError(f"Nobody has called a question of {file} valid or invalid.{first}")
     return LabelSet(file.name, tuple(labelled), unlabelled, tuple(skipped), hashlib.sha256(data).hexdigest())
 
 
-_Read = tuple[list[LabelledDraft], int, list[str]]
+def _reader(file: Path, first: Row, place: Path) -> Callable[[Row, int], LabelledDraft | None]:
+    """What reads a row of a file like this.
+
+    The public reader of questions leaves out what is marked invalid, and invalid ones are what is wanted here: it is
+    given each row without its marks, written down at ``place``.
+    """
+    if {"wording", "passages", "decisions"} <= set(first):
+        return lambda row, _: label_of(draft_from_row(row))
+    rated = {"question_en_origin", *(name for name, _, _ in PIRA_FAULTS)} <= set(first)
+    column = next((name for name in _VALIDITY if name in first), None)
+    if not rated and column is None:
+        raise InputError(
+            f"{file} says of no question whether it is valid: give drafts with expert decisions, a question table with "
+            "a column Validation or valid, or Pirá's rated questions."
+        )
+
+    def read(row: Row, number: int) -> LabelledDraft | None:
+        found = _rating(row) if rated else _word(row, str(column))
+        if found is None:
+            return None
+        marks = [name for name, _, _ in PIRA_FAULTS] if rated else [column]
+        plain = {name: value for name, value in row.items() if name not in marks}
+        place.write_text(json.dumps(plain, default=str), encoding="utf-8")
+        try:
+            (question,) = read_questions(place).questions
+        except InputError as error:
+            raise InputError(str(error).replace(str(place), file.name)) from None
+        named = replace(question, id=str(row.get("id") or row.get("id_qa") or f"{file.stem}-{number:05d}"))
+        return LabelledDraft(draft_of(named, document=file.stem), *found)
+
+    return read
 
 
-def _reader(file: Path, row: Row) -> Callable[[Path, Sequence[Row]], _Read]:
-    if {"wording", "passages", "decisions"} <= set(row):
-        return _from_drafts
-    if {"question_en_origin", "answer_in_text", "question_meaningful", "answer_equivalent"} <= set(row):
-        return _from_pira
-    if any(name in row for name in _VALIDITY):
-        return _from_table
-    raise InputError(
-        f"{file} says of no question whether it is valid: give drafts with expert decisions, a question table with a "
-        "column Validation or valid, or Pirá's rated questions."
-    )
+def _rating(row: Row) -> tuple[bool, str] | None:
+    """Whether Pirá's ratings make a question valid, and if not, why; None where one is missing."""
+    reason = ""
+    for name, worst, fault in PIRA_FAULTS:
+        text = str(row.get(name) or "").strip()
+        if not text or text.lower() == "nan":
+            return None
+        try:
+            reason = reason or (fault if float(text) <= worst else "")
+        except ValueError:
+            raise InputError(f"the rating {text!r} in {name!r} is no number") from None
+    return not reason, reason
+
+
+def _word(row: Row, column: str) -> tuple[bool, str] | None:
+    value = row.get(column)
+    word = ("" if value is None else str(value)).strip().casefold()
+    if word in ("", "none", "nan"):
+        return None
+    if word not in _VALID | _INVALID:
+        raise InputError(f"{value!r} in the column {column} is neither valid nor invalid")
+    reason = next((str(row[name]) for name in _REASON if row.get(name)), "")
+    return word in _VALID, "" if word in _VALID else reason
 
 
 def label_of(draft: Draft) -> LabelledDraft | None:
@@ -109,91 +162,10 @@ def label_of(draft: Draft) -> LabelledDraft | None:
     return None
 
 
-def _from_drafts(_: Path, rows: Sequence[Row]) -> _Read:
-    labelled, unlabelled, skipped = [], 0, []
-    for number, row in enumerate(rows, start=1):
-        try:
-            found = label_of(draft_from_row(row))
-        except InputError as error:
-            skipped.append(f"row {number}: {error}")
-            continue
-        if found is None:
-            unlabelled += 1
-        else:
-            labelled.append(found)
-    return labelled, unlabelled, skipped
-
-
-def _from_pira(file: Path, rows: Sequence[Row]) -> _Read:
-    def label(row: Row) -> tuple[bool, str] | None:
-        ratings = [(_number(row, name), worst, reason) for name, worst, reason in PIRA_FAULTS]
-        if any(rating is None for rating, _, _ in ratings):
-            return None
-        reason = next((reason for rating, worst, reason in ratings if rating is not None and rating <= worst), "")
-        return not reason, reason
-
-    names = [name for name, _, _ in PIRA_FAULTS]
-    return _questions(file, rows, label, names)
-
-
-def _number(row: Row, name: str) -> float | None:
-    text = str(row.get(name) or "").strip()
-    try:
-        return float(text) if text and text.lower() != "nan" else None
-    except ValueError:
-        raise InputError(f"the rating {text!r} in {name!r} is no number") from None
-
-
-def _from_table(file: Path, rows: Sequence[Row]) -> _Read:
-    column = next(name for name in _VALIDITY if name in rows[0])
-
-    def label(row: Row) -> tuple[bool, str] | None:
-        value = row.get(column)
-        word = ("" if value is None else str(value)).strip().casefold()
-        if word in ("", "none", "nan"):
-            return None
-        if word not in _VALID | _INVALID:
-            raise InputError(f"{value!r} in the column {column} is neither valid nor invalid")
-        reason = next((str(row[name]) for name in _REASON if row.get(name)), "")
-        return word in _VALID, "" if word in _VALID else reason
-
-    return _questions(file, rows, label, [column])
-
-
-def _questions(
-    file: Path, rows: Sequence[Row], label: Callable[[Row], tuple[bool, str] | None], columns: Sequence[str]
-) -> _Read:
-    """Drafts of a question table.
-
-    The public reader of questions leaves out what is marked invalid, and invalid ones are what is wanted here: it is
-    given each row without its marks.
-    """
-    labelled, unlabelled, skipped = [], 0, []
-    with tempfile.TemporaryDirectory(prefix="climassay-") as folder:
-        place = Path(folder) / "row.jsonl"
-        for number, row in enumerate(rows, start=1):
-            try:
-                found = label(row)
-                if found is None:
-                    unlabelled += 1
-                    continue
-                plain = {name: value for name, value in row.items() if name not in columns}
-                place.write_text(json.dumps(plain, default=str), encoding="utf-8")
-                (question,) = read_questions(place).questions
-            except InputError as error:
-                skipped.append(f"row {number}: {str(error).replace(str(place), file.name)}")
-                continue
-            named = replace(question, id=str(row.get("id") or row.get("id_qa") or f"{file.stem}-{number:05d}"))
-            labelled.append(LabelledDraft(draft_of(named, document=file.stem), *found))
-    return labelled, unlabelled, skipped
-
-
 def draft_of(question: Question, *, document: str = "") -> Draft:
     """A question that somebody else made, as a draft: what it says about its source is kept, nothing is made up.
 
-    Args:
-        question: With its context; without one the passage is empty.
-        document: Title of the source where the question names none.
+    Without a context the passage is empty; ``document`` is the source's title where the question names none.
     """
     context = question.context or ""
     title = question.document or document
@@ -239,14 +211,7 @@ def check_labels(valid: Sequence[int] | IntArray) -> None:
 
 
 def reason_figure(sets: Sequence[tuple[str, Sequence[LabelledDraft]]]) -> StackedBars | None:
-    """Why experts rejected questions, one bar a set and kind (the paper's Figure 7).
-
-    Args:
-        sets: Named labelled drafts.
-
-    Returns:
-        None where nothing was rejected.
-    """
+    """Why experts rejected questions, one bar a named set and kind (the paper's Figure 7); None where nothing was."""
     counts: dict[str, Counter[str]] = {}
     for name, labelled in sets:
         for one in labelled:

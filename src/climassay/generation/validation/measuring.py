@@ -22,8 +22,10 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True, slots=True)
 class KeptShare:
-    """Precision of a share of the questions, the likeliest ones."""
+    """Precision of a share of the questions."""
 
+    name: str
+    """Which are kept, in words."""
     share: float
     precision: Estimate
     """Share of valid ones among them, with its Wilson interval."""
@@ -35,11 +37,9 @@ class ValidatorScores:
 
     evaluation: Evaluation
     """Of the classes invalid and valid; intervals resample main passages."""
-    all: KeptShare
-    """What keeping everything gives, which is what a constant answer does."""
-    at_half: KeptShare | None
-    """Those with P(valid) of at least one half; None where there are none."""
-    at_shares: tuple[KeptShare, ...]
+    kept: tuple[KeptShare, ...]
+    """Everything, as a constant answer keeps it; those with P(valid) of at least one half, where there are some; and
+    the likeliest :data:`KEPT_SHARES`."""
     calibration: Calibration
 
     @property
@@ -49,12 +49,9 @@ class ValidatorScores:
 
     def tables(self) -> list[Table]:
         """The figures beside the constant's, and what is kept at which precision."""
-        rows = [("everything (constant)", self.all)]
-        rows += [] if self.at_half is None else [("P(valid) of at least 1/2", self.at_half)]
-        rows += [(f"likeliest {one.share:.0%}", one) for one in self.at_shares]
         judged = self.calibration
         note = f"95% Wilson intervals. Brier score {judged.brier:.3f}, of a constant {judged.brier_constant:.3f}."
-        shown = [(name, f"{one.share:.0%}", _share(one.precision)) for name, one in rows]
+        shown = [(one.name, f"{one.share:.0%}", share_words(one.precision)) for one in self.kept]
         kept = Table.of("Questions kept", ("", "kept", "precision"), shown, note=note)
         return [*self.evaluation.tables(), kept]
 
@@ -111,39 +108,26 @@ def score_validator(
     options: dict[str, Any] = {"groups": groups, "folds": folds, "resamples": resamples, "seed": seed}
     both = np.stack([1 - given, given], axis=1)
     judged, sure = labels[known], given[known]
-    return ValidatorScores(
-        evaluate(labels, both, CLASSES, answers=answers, **options),
-        KeptShare(1.0, proportion(int(judged.sum()), len(judged))),
-        KeptShare(float(at_half.sum() / known.sum()), proportion(int(labels[at_half].sum()), int(at_half.sum())))
-        if at_half.any()
-        else None,
-        tuple(precision_at(share, judged, sure) for share in KEPT_SHARES),
-        calibration(sure, judged),
-    )
+    kept = [KeptShare("everything (constant)", 1.0, proportion(int(judged.sum()), len(judged)))]
+    if at_half.any():
+        precision = proportion(int(labels[at_half].sum()), int(at_half.sum()))
+        kept.append(KeptShare("P(valid) of at least 1/2", float(at_half.sum() / known.sum()), precision))
+    kept += [precision_at(share, judged, sure) for share in KEPT_SHARES]
+    evaluation = evaluate(labels, both, CLASSES, answers=answers, **options)
+    return ValidatorScores(evaluation, tuple(kept), calibration(sure, judged))
 
 
 def precision_at(share: float, valid: IntArray, probabilities: FloatArray) -> KeptShare:
-    """Precision of the likeliest share of the questions, at least one; equal ones in the order given.
-
-    Args:
-        share: Of the questions, 0 to 1.
-        valid: Shape [questions], 0 or 1.
-        probabilities: P(valid), shape [questions].
-    """
+    """Precision of the likeliest share of questions (shape [questions]), at least one; equal ones in their order."""
     kept = max(1, round(share * len(valid)))
     chosen = np.argsort(-probabilities, kind="stable")[:kept]
-    return KeptShare(share, proportion(int(valid[chosen].sum()), kept))
+    return KeptShare(f"likeliest {share:.0%}", share, proportion(int(valid[chosen].sum()), kept))
 
 
 def chosen_threshold(
     precision: float | None, valid: IntArray, probabilities: FloatArray
 ) -> tuple[Threshold | None, str | None]:
     """A threshold for a precision, or why there is none; neither where none is wanted.
-
-    Args:
-        precision: Wanted share of valid items among those kept, above 0 to 1; None wants no threshold.
-        valid: Shape [items], 0 or 1.
-        probabilities: P(valid) by a validator that did not see the item, shape [items].
 
     Raises:
         InputError: The precision is no share.
@@ -163,11 +147,12 @@ def threshold_table(threshold: Threshold) -> Table:
     rows = [
         ("P(valid) of at least", f"{threshold.value:.3f}"),
         ("precision wanted", f"{threshold.wanted:.1%}"),
-        ("precision on labels", _share(threshold.precision)),
+        ("precision on labels", share_words(threshold.precision)),
         ("share kept", f"{threshold.yield_.value:.1%}"),
     ]
     return Table.of("Threshold", ("", ""), rows, note="Chosen on these labels: new questions may do a little worse.")
 
 
-def _share(one: Estimate) -> str:
+def share_words(one: Estimate) -> str:
+    """A share in percent with its interval."""
     return f"{one.value:.1%} ({one.interval.low:.1%} to {one.interval.high:.1%})"

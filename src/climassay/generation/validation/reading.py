@@ -68,15 +68,7 @@ def validation_request(draft: Draft, prompt: Prompt, subject: Subject) -> Option
 
 
 def content_free_request(kind: str, options: int, text: str, prompt: Prompt, subject: Subject) -> OptionRequest:
-    """The same with a text that says nothing in every place where content belongs.
-
-    Args:
-        kind: Of the drafts that are to be corrected.
-        options: How many they have.
-        text: That says nothing, for example ``N/A``.
-        prompt: The template.
-        subject: The science.
-    """
+    """The same with a text that says nothing, for example ``N/A``, in every place where content belongs."""
     return _request(prompt, subject, kind, text, (text,) * options, text, text)
 
 
@@ -121,12 +113,7 @@ class Reader(Protocol):
         """
 
     def read(self, drafts: Sequence[Draft], *, on_read: Progress | None = None) -> Read:
-        """Features of drafts.
-
-        Args:
-            drafts: Any number.
-            on_read: Called with the number of drafts read since the last call.
-        """
+        """Features of drafts; ``on_read`` is called with the number read since the last call."""
 
 
 @dataclass(frozen=True)

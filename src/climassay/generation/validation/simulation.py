@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
+from climassay.folder_files import write_file
 from climassay.generation.validation.acquisition import STRATEGIES, Acquisition, choose_places
 from climassay.generation.validation.labels import (
     LabelledDraft,
@@ -24,7 +25,7 @@ from climassay.generation.validation.labels import (
     reason_figure,
     source_groups,
 )
-from climassay.generation.validation.measuring import precision_at
+from climassay.generation.validation.measuring import precision_at, share_words
 from climassay.generation.validation.reading import TextReader, draft_vectors
 from climassay.generation.validation.validators import Validator
 from climassay.given_files import parse_json, read_text
@@ -155,32 +156,30 @@ def simulate(
     store: Path | None = None,
     on_split: Callable[[int], None] | None = None,
 ) -> list[SplitResult]:
-    """Play the labelling through on many splits.
+    """Play the labelling through on many splits; one result a split, in order.
 
     Args:
         items: Labelled drafts.
         settings: By default those of :class:`SimulationSettings`.
-        store: A file that takes each split as a line when it is done: the same call again goes on where it stopped.
+        store: A file that keeps the splits that are done: the same call again goes on where it stopped.
         on_split: Called with the number of splits done since the last call.
-
-    Returns:
-        One result a split, in order.
 
     Raises:
         InputError: Too few labels for the settings, or the file belongs to another simulation.
     """
     chosen = settings or SimulationSettings()
     check_labels(items.valid)
-    fingerprint = _fingerprint(items, chosen)
+    # More splits go on with those that are there.
+    decisive = {name: value for name, value in asdict(chosen).items() if name != "splits"}
+    fingerprint = hashlib.sha256(json.dumps([1, items.sha256, decisive], sort_keys=True).encode()).hexdigest()
     done = _stored(store, fingerprint)
     if on_split is not None and done:
         on_split(len(done))
-    for split in range(chosen.splits):
-        if split in done:
-            continue
+    for split in (one for one in range(chosen.splits) if one not in done):
         done[split] = _one_split(items, chosen, split)
         if store is not None:
-            _append(store, fingerprint, done[split])
+            lines = (json.dumps({"simulation": fingerprint, "result": asdict(one)}) for one in done.values())
+            write_file(store, "".join(f"{line}\n" for line in lines).encode())
         if on_split is not None:
             on_split(1)
     return [done[split] for split in range(chosen.splits)]
@@ -234,17 +233,7 @@ def _score(labels: int, valid: IntArray, given: FloatArray, share: float) -> Rou
 
 
 def split_items(groups: IntArray, test_share: float, seed: int, split: int) -> tuple[IntArray, IntArray]:
-    """Training and test items, whole groups each; the test share is met as closely as groups in random order allow.
-
-    Args:
-        groups: Number of the group of each item, shape [items].
-        test_share: Of the items, 0 to 1.
-        seed: Of all splits.
-        split: Number of this one.
-
-    Returns:
-        Places of the items, shapes [training items] and [test items].
-    """
+    """Places of training and test items: whole groups in random order, until the test share of the items is met."""
     order = np.random.default_rng([seed, split]).permutation(np.unique(groups))
     wanted, taken, size = test_share * len(groups), [], 0
     for group in order[:-1]:
@@ -254,12 +243,6 @@ def split_items(groups: IntArray, test_share: float, seed: int, split: int) -> t
         size += int((groups == group).sum())
     inside = np.isin(groups, taken)
     return np.flatnonzero(~inside), np.flatnonzero(inside)
-
-
-def _fingerprint(items: SimulationItems, settings: SimulationSettings) -> str:
-    # More splits go on with those that are there.
-    decisive = {name: value for name, value in asdict(settings).items() if name != "splits"}
-    return hashlib.sha256(json.dumps([1, items.sha256, decisive], sort_keys=True).encode()).hexdigest()
 
 
 def _stored(store: Path | None, fingerprint: str) -> dict[int, SplitResult]:
@@ -285,21 +268,6 @@ def _stored(store: Path | None, fingerprint: str) -> dict[int, SplitResult]:
     return found
 
 
-def _append(store: Path, fingerprint: str, result: SplitResult) -> None:
-    line = json.dumps({"simulation": fingerprint, "result": asdict(result)}) + "\n"
-    try:
-        store.parent.mkdir(parents=True, exist_ok=True)
-        text = store.read_bytes() if store.is_file() else b""
-        # What a killed process left without its end must not swallow the next line.
-        whole = text[: text.rfind(b"\n") + 1]
-        if len(whole) < len(text):
-            store.write_bytes(whole)
-        with store.open("a", encoding="utf-8") as file:
-            file.write(line)
-    except OSError as error:
-        raise InputError(f"The simulation cannot be kept in {store}: {error.strerror or error}.") from error
-
-
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
     """A strategy after some labels: means over splits with bootstrap intervals."""
@@ -311,7 +279,8 @@ class CurvePoint:
     auroc: Estimate
 
 
-class Curve(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Curve:
     """One strategy."""
 
     strategy: Acquisition
@@ -403,15 +372,10 @@ def _gains(results: Sequence[SplitResult], resamples: int, seed: int) -> Iterato
 
 
 def corrected_interval(values: ArrayLike, test_to_train: float, level: float = 0.95) -> Interval:
-    """Interval of a mean over random train-test splits of the same items, which overlap.
+    """Interval of a mean over random train-test splits of the same items, shape [splits], which overlap.
 
     Splits of the same items are not independent: the plain interval shrinks to nothing with their number although no
     item is added. Here the variance of the mean is ``(1/k + n_test/n_train) s^2``.
-
-    Args:
-        values: Shape [splits].
-        test_to_train: Test items over training items.
-        level: Of confidence.
 
     References:
         Nadeau and Bengio (2003), Inference for the Generalization Error, Machine Learning 52, 239-281, section 3.
@@ -465,24 +429,14 @@ def simulation_tables(summary: SimulationSummary, settings: SimulationSettings) 
 
 
 def _row(name: str, labels: str, point: CurvePoint) -> tuple[str, ...]:
-    def share(estimate: Estimate) -> str:
-        return f"{estimate.value:.1%} ({estimate.interval.low:.1%} to {estimate.interval.high:.1%})"
-
     area = f"{point.auroc.value:.3f} ({point.auroc.interval.low:.3f} to {point.auroc.interval.high:.3f})"
-    return (name, labels, share(point.precision), f"{point.kept.value:.0%}", share(point.precision_at_share), area)
+    shares = share_words(point.precision), f"{point.kept.value:.0%}", share_words(point.precision_at_share)
+    return (name, labels, *shares, area)
 
 
-def simulation_figures(summary: SimulationSummary, settings: SimulationSettings) -> list[LinePlot]:
-    """Curves of the strategies with the lines of no validation and of zero-shot, one figure a measure."""
-    share = f"{settings.kept_share:.0%}"
-    return [
-        _figure(summary, "precision", "Precision of what the validator keeps", True),
-        _figure(summary, "precision_at_share", f"Precision when the likeliest {share} are kept", True),
-        _figure(summary, "auroc", "Telling valid from invalid (AUROC)", False),
-    ]
-
-
-def _figure(summary: SimulationSummary, measure: Measure, title: str, percent: bool) -> LinePlot:
+def simulation_figure(summary: SimulationSummary, measure: Measure, title: str) -> LinePlot:
+    """Curves of the strategies over the number of labels, with the lines of no validation and of zero-shot."""
+    percent = measure != "auroc"
     counts = [point.labels for curve in summary.curves for point in curve.points]
     first, last = float(min(counts)), float(max(counts))
     lines = []
@@ -492,7 +446,7 @@ def _figure(summary: SimulationSummary, measure: Measure, title: str, percent: b
             estimate: Estimate = getattr(point, measure)
             points.append(Point(point.labels, estimate.value, *estimate.interval, f"{curve.strategy}, {point.labels}"))
         lines.append(Series(curve.strategy, tuple(points)))
-    flat = [("no validation" if measure != "auroc" else "chance", getattr(summary.none, measure).value)]
+    flat = [("no validation" if percent else "chance", getattr(summary.none, measure).value)]
     if summary.zero_shot is not None:
         flat.append(("zero-shot", getattr(summary.zero_shot, measure).value))
     lines += [Series(name, (Point(first, level), Point(last, level)), reference=True) for name, level in flat]
@@ -517,8 +471,15 @@ def simulation_report(
         f"of this share: {low:.1%} to {high:.1%}). A validator is trained on labels that each strategy chooses, and "
         "its precision is measured on passages that it has not seen."
     )
+    figures = (
+        simulation_figure(summary, "precision", "Precision of what the validator keeps"),
+        simulation_figure(
+            summary, "precision_at_share", f"Precision when the likeliest {settings.kept_share:.0%} are kept"
+        ),
+        simulation_figure(summary, "auroc", "Telling valid from invalid (AUROC)"),
+    )
     sections = [
-        Section("Precision over labels", tuple(simulation_figures(summary, settings))),
+        Section("Precision over labels", figures),
         Section("Numbers", tuple(simulation_tables(summary, settings))),
     ]
     reasons = reason_figure([(summary.name, labelled)])

@@ -5,8 +5,8 @@ measured by cross-validation, all its choices made anew in each fold.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,6 @@ REGULARISATIONS = (0.01, 0.1, 1.0, 10.0)
 """C that are tried: the prior variance of an item's log-odds, which all blocks of features share."""
 
 
-class RegularisationChoice(NamedTuple):
-    """One C, and its log-loss on held-out items in nats."""
-
-    regularisation: float
-    log_loss: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Training(Generic[V]):
     """A trained validator and the evidence behind it."""
@@ -46,8 +39,8 @@ class Training(Generic[V]):
     """P(valid) of these, by what was not trained on them."""
     refusal: str | None
     """Why there is no threshold for the precision wanted."""
-    choices: tuple[RegularisationChoice, ...] = ()
-    """All C tried, best first."""
+    choices: tuple[tuple[float, float], ...] = ()
+    """All C tried with their log-loss on held-out items in nats, best first."""
     left_out: int = 0
     """Labelled drafts that could not be read."""
 
@@ -55,10 +48,8 @@ class Training(Generic[V]):
         """What is known of it, for JSON, without the ids of what it was trained on."""
         return {
             "source": replace(self.learned.provenance, trained_on=()),
-            "evaluation": self.scores.evaluation,
-            "kept": (self.scores.all, self.scores.at_half, *self.scores.at_shares),
-            "calibration": self.scores.calibration,
-            "choices": [one._asdict() for one in self.choices],
+            **asdict(self.scores),
+            "choices": [{"regularisation": C, "log_loss": loss} for C, loss in self.choices],
             "threshold": self.learned.threshold,
             "refusal": self.refusal,
             "left_out": self.left_out,
@@ -111,7 +102,7 @@ def train_validator(
         data_sha256=labels.sha256,
         items=len(drafts),
         groups=len(np.unique(groups)),
-        regularisation=choices[0].regularisation,
+        regularisation=choices[0][0],
         seed=seed,
         measured=scores.figures,
         trained_on=tuple(one.draft.id for one in drafts),
@@ -128,7 +119,7 @@ def train_validator(
 
 def fit_calibrated(
     blocks: Sequence[FloatArray], valid: IntArray, groups: IntArray, *, folds: int = FOLDS, seed: int = 0
-) -> tuple[LinearModel, Calibrator, tuple[RegularisationChoice, ...]]:
+) -> tuple[LinearModel, Calibrator, tuple[tuple[float, float], ...]]:
     """Choose C by log-loss on held-out passages, fit the calibrator on held-out scores, and fit on all items.
 
     Args:
@@ -137,12 +128,6 @@ def fit_calibrated(
         groups: Shape [items]: what is never split between folds.
         folds: Of the cross-validation.
         seed: Of the folds.
-
-    Returns:
-        The regression, its calibrator, and all C tried, best first.
-
-    Raises:
-        InputError: Too few labels of a kind, or fewer than two groups.
     """
     check_labels(valid)
     # The blocks share what a C of one block allows.
@@ -160,7 +145,7 @@ def fit_calibrated(
     losses = np.logaddexp(0, np.where(valid == 1, -held_out, held_out)).mean(axis=1)
     order = np.argsort(losses, kind="stable")
     model = fit_path(blocks, valid, 2, [path[order[0]]])[0]
-    choices = tuple(RegularisationChoice(REGULARISATIONS[place], float(losses[place])) for place in order)
+    choices = tuple((REGULARISATIONS[place], float(losses[place])) for place in order)
     return model, fit_calibrator(held_out[order[0]], valid), choices
 
 
@@ -175,19 +160,8 @@ def cross_validated(
 ) -> tuple[FloatArray, IntArray]:
     """P(valid) of each item by the whole of :func:`fit_calibrated` on the other folds, its choices included.
 
-    Args:
-        blocks: Features, [items, features] each.
-        valid: Shape [items], 0 or 1.
-        groups: Shape [items].
-        folds: Outer folds, and inner ones of each.
-        seed: Of the folds.
-        on_fold: Called with 1 after each fold.
-
     Returns:
         Probabilities and folds, both of shape [items].
-
-    Raises:
-        InputError: Too few labels of a kind, or fewer than two groups.
     """
     check_labels(valid)
     split = group_folds(groups, folds, seed=seed, labels=valid)

@@ -1,7 +1,7 @@
 """Validators: who says whether a draft is valid, what training leaves of them, and the step that decides."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -70,9 +70,7 @@ class Validator(Protocol):
     def judge(self, drafts: Sequence[Draft], *, on_judged: Progress | None = None) -> list[float | None]:
         """P(valid) of each draft, in order; None where it failed or the validator does not know the kind.
 
-        Args:
-            drafts: Any number, all with wording.
-            on_judged: Called with the number of drafts judged since the last call.
+        ``on_judged`` is called with the number of drafts judged since the last call.
         """
 
     def predict_proba(self, drafts: Sequence[Draft], *, on_judged: Progress | None = None) -> FloatArray:
@@ -120,7 +118,12 @@ def validate(
         InputError: The threshold is no probability.
     """
     if isinstance(validator, ByKind):
-        return validator.validate(drafts, threshold, on_judged=on_judged)
+        decided = list(drafts)
+        for places, one in validator.shares(drafts):
+            given = validate([drafts[place] for place in places], one, threshold, on_judged=on_judged)
+            for place, draft in zip(places, given, strict=True):
+                decided[place] = draft
+        return decided
     if threshold is None:
         threshold = DEFAULT_THRESHOLD if validator.threshold is None else validator.threshold.value
     if not 0 <= threshold <= 1:
@@ -362,35 +365,23 @@ class ByKind(Validator):
 
     @property
     def threshold(self) -> Threshold | None:
-        """None: each has its own, which :meth:`validate` takes."""
+        """None: each has its own, which :func:`validate` takes."""
         return None
 
     def judge(self, drafts: Sequence[Draft], *, on_judged: Progress | None = None) -> list[float | None]:
         """See :class:`Validator`."""
         found: list[float | None] = [None] * len(drafts)
-        for places, validator in self._shares(drafts):
+        for places, validator in self.shares(drafts):
             given = validator.judge([drafts[place] for place in places], on_judged=on_judged)
             for place, probability in zip(places, given, strict=True):
                 found[place] = probability
         return found
 
-    def validate(
-        self, drafts: Sequence[Draft], threshold: float | None = None, *, on_judged: Progress | None = None
-    ) -> list[Draft]:
-        """As :func:`validate`, each kind by its own validator and threshold."""
-        decided = list(drafts)
-        for places, validator in self._shares(drafts):
-            given = validate([drafts[place] for place in places], validator, threshold, on_judged=on_judged)
-            for place, draft in zip(places, given, strict=True):
-                decided[place] = draft
-        return decided
-
-    def _shares(self, drafts: Sequence[Draft]) -> list[tuple[list[int], Validator]]:
-        shares = [
-            ([place for place, draft in enumerate(drafts) if draft.kind == kind], one)
-            for kind, one in self.validators.items()
-        ]
-        return [share for share in shares if share[0]]
+    def shares(self, drafts: Sequence[Draft]) -> Iterator[tuple[list[int], Validator]]:
+        """Places of the drafts of each kind that has a validator and occurs, with it."""
+        for kind, validator in self.validators.items():
+            if places := [place for place, draft in enumerate(drafts) if draft.kind == kind]:
+                yield places, validator
 
 
 def load_validator(
@@ -499,11 +490,7 @@ def write_learned(learned: Learned, folder: Path) -> None:
 
 
 def read_learned(place: Path, kind: str | None = None) -> Learned:
-    """What a trained validator says of itself; no model is loaded.
-
-    Args:
-        place: A trained file, the folder of an adapter, or the state file of a fine-tuning job.
-        kind: As :func:`kind_of` tells it.
+    """What a trained validator (file, folder or state file; see :func:`kind_of`) says of itself; no model is loaded.
 
     Raises:
         InputError: It is none of these, damaged, or its training was not finished.
