@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from climassay.confidence.extraction.acronyms import AcronymList
+from climassay.confidence.extraction.clause_completion import goes_on, stand_alone
 from climassay.confidence.extraction.clauses import Clause, divide
 from climassay.confidence.extraction.cleaning import clean_sentence, plain_words
 from climassay.confidence.extraction.clutter import bracketed_spans, is_reference
 from climassay.confidence.extraction.options import ExtractOptions
 from climassay.confidence.extraction.reports import ReportIdentity, identify
-from climassay.confidence.extraction.standing import goes_on, stand_alone
 from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
 from climassay.confidence.statement import Statement
-from climassay.confidence.vocabulary import Tag
+from climassay.confidence.vocabulary import Tag, score
 from climassay.corpus.documents import Block, Document
 from climassay.corpus.sentences import sentence_spans
 
@@ -23,10 +23,13 @@ SHORTEST_UNTAGGED = 4
 LONGEST_SCOPE = 14
 _EXPLAINS = re.compile(
     r"\btypeset\s+in\s+italics\b|\bqualifiers\b|\bcalibrated\s+(?:uncertainty\s+)?(?:language|terms?)\b"
-    r"|\b(?:dark|light)\s+shad(?:e|ing)\b"
+    r"|\bundetectable\s+risk\s+level\b|\b(?:dark|light)\s+shad(?:e|ing)\b"
     r"|\blevels?\s+of\s+confidence\s+(?:is|are)\s+(?:expressed|given)\b|\b(?:one|two|three|four)\s+dots?\b",
     re.IGNORECASE,
 )
+_PART_OF_IT = re.compile(r"(?:but|and|in|on|for|of|that|with)\b", re.IGNORECASE)
+_SAYS_THAT = re.compile(r"[\s*_,]*(?:\([^()]{0,80}\)\s*)?(?:that\b|[:–—])", re.IGNORECASE)
+_NOTE_BEHIND = re.compile(r"(?<=\))[,;]?\s?\d{1,2}\s*$")
 _WORD = re.compile(r"[^\W\d_]+")
 _NORMAL = re.compile(r"[^a-z0-9]+")
 
@@ -76,18 +79,33 @@ def extract(documents: Iterable[Document], options: ExtractOptions | None = None
 def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
     """Statements with ``duplicate_of`` set: same words, without case and punctuation, and same level.
 
-    The first of the same report is named where there is one, else the first of all.
+    The first of the same report is named where there is one, else the first of all. Of a sentence whose division is not
+    sure, the statement of the lowest level is counted: as a whole, it is no surer than the least sure of its parts.
     """
+    lowest: dict[str, Statement] = {}
+    for one in statements:
+        if one.parts > 1 and not one.sure and one.tag is not None:
+            other = lowest.setdefault(_sentence_id(one), one)
+            if other.tag is not None and score(one.tag) < score(other.tag):
+                lowest[_sentence_id(one)] = one
     first: dict[tuple[str, Tag | None], str] = {}
     first_of_report: dict[tuple[str, Tag | None, str], str] = {}
     marked = []
     for statement in statements:
+        counted = lowest.get(_sentence_id(statement), statement)
+        if not statement.sure and counted.id != statement.id:
+            marked.append(replace(statement, duplicate_of=counted.id))
+            continue
         key = (normalised(statement.text), statement.tag)
         near = first_of_report.setdefault((*key, statement.report), statement.id)
         far = first.setdefault(key, statement.id)
         known = near if near != statement.id else far if far != statement.id else None
         marked.append(replace(statement, duplicate_of=known))
     return marked
+
+
+def _sentence_id(statement: Statement) -> str:
+    return statement.id.rsplit(".", 1)[0]
 
 
 def normalised(text: str) -> str:
@@ -173,26 +191,44 @@ def _statements_of_sentence(sentence: _Sentence, report: _Report, options: Extra
     levelled = any(mark.levels and not mark.attributive for mark in marks)
     if not levelled and not options.untagged:
         return
+
+    def cleaned(text: str) -> str:
+        return clean_sentence(report.acronyms.expand(clean_sentence(text), options.acronyms))
+
     divided = divide(words, marks)
-    tail = words[divided.tail :]
-    plain = [plain_words(words[clause.start : clause.end]) for clause in divided.clauses]
-    plain_tail = plain_words(tail)
-    texts = stand_alone(plain, plain_tail, [clause.opened for clause in divided.clauses])
-    for number, (clause, text) in enumerate(zip(divided.clauses, texts, strict=True)):
-        last = number == len(texts) - 1
-        original = words[clause.start : len(words) if last else clause.end].strip()
+    plain = [plain_words(_NOTE_BEHIND.sub("", words[clause.start : clause.end])) for clause in divided.clauses]
+    plain_tail = plain_words(words[divided.tail :])
+    has_rest = levelled and bool(plain_tail) and not goes_on(plain_tail)
+    completed = stand_alone(plain, plain_tail, [clause.opened for clause in divided.clauses])
+    completed = [
+        one._replace(sure=one.sure and (len(plain) == 1 or _is_clear(clause, words)))
+        for clause, one in zip(divided.clauses, completed, strict=True)
+    ]
+    clauses = list(divided.clauses)
+    if has_rest and _is_long_enough(plain_tail):
+        clauses.append(Clause(divided.tail, len(words), ()))
+        completed.append(stand_alone([*plain, plain_tail])[-1])
+    elif not has_rest:
+        clauses[-1] = replace(clauses[-1], end=len(words))
+    for clause, (text, complete) in zip(clauses, completed, strict=True):
         for mark in clause.marks or (None,):
-            scoped = _with_scope(text, mark)
-            found = clean_sentence(report.acronyms.expand(clean_sentence(scoped), options.acronyms))
+            # "(high confidence in the sign; low confidence in the numbers)" is about parts of what the words say.
+            partial = len(clause.marks) > 1 and mark is not None and _PART_OF_IT.match(mark.scope)
+            sure = complete and not partial
+            if not sure and not _has_level(mark) and levelled:
+                continue  # the sentence stands there once, with its level
+            found = cleaned(_with_scope(text, mark) if sure or len(clauses) == 1 else words)
             if found and (_has_level(mark) or _is_long_enough(found)):
-                yield _statement(found, original, _certainty(mark, clause, marks, words, options), sentence, report)
-    if levelled and plain_tail and not goes_on(plain_tail):
-        rest = clean_sentence(
-            report.acronyms.expand(clean_sentence(stand_alone([*plain, plain_tail])[-1]), options.acronyms)
-        )
-        if _is_long_enough(plain_tail) and rest:
-            clause = Clause(divided.tail, len(words), ())
-            yield _statement(rest, tail.strip(), _certainty(None, clause, marks, words, options), sentence, report)
+                certainty = _certainty(mark, clause, marks, words, options)
+                yield _statement(found, sure, certainty, clause, sentence, report)
+
+
+def _is_clear(clause: Clause, words: str) -> bool:
+    """Whether a mark tells what it is about: it stands before "that" or a colon, or behind all words of its clause."""
+    if not clause.marks:
+        return True
+    after = words[clause.marks[-1].whole[1] : clause.end]
+    return bool(_SAYS_THAT.match(after)) if clause.opened else not _WORD.search(after)
 
 
 def _has_level(mark: TagMark | None) -> bool:
@@ -227,12 +263,19 @@ def _certainty(
     return Statement("", "", tag, "", "", "", likelihood=terms, evidence=evidence, agreement=agreement)
 
 
-def _statement(text: str, original: str, certainty: Statement, sentence: _Sentence, report: _Report) -> Statement:
+def _statement(
+    text: str, sure: bool, certainty: Statement, clause: Clause, sentence: _Sentence, report: _Report
+) -> Statement:
+    span = sentence.words[clause.start : clause.end]
+    start = clause.start + len(span) - len(span.lstrip())
     document, block = report.document, report.document.blocks[sentence.block]
     return replace(
         certainty,
         text=text,
-        original=original,
+        sentence=sentence.words,
+        start=start,
+        end=start + len(span.strip()),
+        sure=sure,
         report=report.identity.name or document.report or document.title,
         document_id=document.id,
         document=document.title,
