@@ -243,7 +243,7 @@ def summaries_agreement(data: Path, statements: Sequence[Statement]) -> dict:
     for name, report in SUMMARIES.items():
         group = report.upper()
         web = [one for one in statements if one.working_group == group and one.chapter == "SPM"]
-        pdf = extract(read(data / "pdf" / name).documents, ExtractOptions(acronyms="none"))
+        pdf = extract(read(data / "pdf" / name).documents, ExtractOptions(acronyms="none", paragraph_tags="never"))
         pairs = matched(pdf, web)
         found[name] = {
             "pdf": len(pdf),
@@ -292,7 +292,7 @@ def draw(data: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in SUMMARIES:
         generator = random.Random(SEED)
-        statements = extract(read(data / "pdf" / name).documents)
+        statements = extract(read(data / "pdf" / name).documents, ExtractOptions(paragraph_tags="never"))
         drawn = sorted(generator.sample(statements, SAMPLE), key=lambda one: one.id)
         lines = [f"{one.id}\tp{one.page}\t{one.tag}\t{one.text}\n    <<< {one.original}\n" for one in drawn]
         (folder / f"{name}.statements.txt").write_text("\n".join(lines), encoding="utf-8")
@@ -360,7 +360,9 @@ def main() -> None:
     with gzip.open(given.data / PARAGRAPHS, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     # Others leave acronyms as they are.
-    statements = extract(read(given.data / PARAGRAPHS).documents, ExtractOptions(acronyms="none"))
+    statements = extract(
+        read(given.data / PARAGRAPHS).documents, ExtractOptions(acronyms="none", paragraph_tags="never")
+    )
     result = {
         "statements": len(statements),
         "repeated": sum(one.duplicate_of is not None for one in statements),

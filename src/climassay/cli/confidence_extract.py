@@ -34,6 +34,14 @@ class AcronymChoice(StrEnum):
     none = "none"
 
 
+class ParagraphChoice(StrEnum):
+    """Whether tags behind a paragraph's last full stop hold for all its sentences."""
+
+    found = "found"
+    always = "always"
+    never = "never"
+
+
 class RangeChoice(StrEnum):
     """Which end of a range is the level."""
 
@@ -66,6 +74,12 @@ def extract(
     ranges: Annotated[
         RangeChoice, typer.Option(help='Level of "medium to high confidence": the upper or the lower end.')
     ] = RangeChoice.UPPER,
+    paragraph_tags: Annotated[
+        ParagraphChoice,
+        typer.Option(
+            help="Tags behind a paragraph's last full stop: for the whole paragraph where a report means it so."
+        ),
+    ] = ParagraphChoice.found,
     untagged: Annotated[bool, typer.Option("--untagged", help="Give sentences without a level too.")] = False,
     context: Annotated[int, typer.Option(help="Sentences kept before and after, in the same section.")] = 5,
     html: Annotated[Path | None, typer.Option(help="Write a page to review the statements.")] = None,
@@ -78,7 +92,9 @@ def extract(
     from climassay.confidence.extraction.review_page import review_page
     from climassay.confidence.statement_files import write_statements
 
-    options = ExtractOptions(acronyms.value, context, untagged, ranges.value, report, cycle)
+    options = ExtractOptions(
+        acronyms.value, context, untagged, ranges.value, paragraph_tags.value, report=report, cycle=cycle
+    )
     if not reports and not collection:
         raise InputError("Nothing to read: name the files of reports, or --collection.")
     skipped: list[Skipped] = []

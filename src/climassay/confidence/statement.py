@@ -43,6 +43,12 @@ class Statement:
     """``sentence[start:end]`` are the words that the tag was found to speak about, with the tag."""
     sure: bool = True
     """Whether rules can vouch for the division of the sentence among its tags."""
+    whole_paragraph: bool = False
+    """Whether the tag stands behind the last full stop of a paragraph, for all its sentences without one."""
+    label: str | None = None
+    """The report's number of the paragraph or of the last numbered one above it, for example ``A.1.3``."""
+    references: tuple[str, ...] = ()
+    """What the paragraph refers to in curly brackets, for example ``3.2.1`` and ``Figure SPM.1``."""
     page: int | None = None
     """Page in the file on which it begins, from 1."""
     headings: tuple[str, ...] = ()
@@ -62,8 +68,8 @@ class Statement:
     working_group: str | None = None
     """``WG1``, ``WG2``, ``WG3``, ``SYR`` or a special report (``SR15`` ...), where the report tells."""
     duplicate_of: str | None = None
-    """Id of the statement that is counted in place of this one: an earlier one of the same words and tag, or the one of
-    the lowest tag of a sentence whose division is not sure. All are kept."""
+    """Id of the statement that is counted in place of this one: an earlier one of the same words and tag, or the one
+    of the lowest tag of a sentence whose division is not sure. All are kept."""
 
     @property
     def original(self) -> str:
@@ -79,6 +85,11 @@ class Statement:
     def section(self) -> str:
         """Its headings, joined by `` > ``."""
         return " > ".join(self.headings)
+
+    @property
+    def group(self) -> str:
+        """What is resampled together: the numbered section of a summary (``A.1``), else the headings."""
+        return ".".join(self.label.split(".")[:2]) if self.label else self.section
 
 
 def statement_row(statement: Statement) -> dict[str, Any]:
@@ -98,7 +109,7 @@ def statement_from_row(row: Mapping[str, Any]) -> Statement:
         words = row.get("original") or row.get("text")
         kept = {name: value for name, value in row.items() if name != "original"}
         row = {**kept, "sentence": words, "start": 0, "end": len(words) if isinstance(words, str) else 0}
-    lists = {name: tuple(row.get(name) or ()) for name in ("likelihood", "headings", "before", "after")}
+    lists = {name: tuple(row.get(name) or ()) for name in ("likelihood", "references", "headings", "before", "after")}
     try:
         statement = Statement(**{**row, **lists})
         check_types(statement)

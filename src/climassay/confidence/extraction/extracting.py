@@ -9,7 +9,7 @@ from climassay.confidence.extraction.acronyms import AcronymList
 from climassay.confidence.extraction.clause_completion import goes_on, stand_alone
 from climassay.confidence.extraction.clauses import Clause, divide
 from climassay.confidence.extraction.cleaning import clean_sentence, plain_words
-from climassay.confidence.extraction.clutter import bracketed_spans, is_reference
+from climassay.confidence.extraction.clutter import bracketed_spans, is_reference, paragraph_label, references_in
 from climassay.confidence.extraction.options import ExtractOptions
 from climassay.confidence.extraction.reports import ReportIdentity, identify
 from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
@@ -28,6 +28,9 @@ _EXPLAINS = re.compile(
     re.IGNORECASE,
 )
 _PART_OF_IT = re.compile(r"(?:but|and|in|on|for|of|that|with)\b", re.IGNORECASE)
+_BEHIND_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
+_RARE = 4
+"""Tags behind full stops at the ends of paragraphs for each one within, where they are those of paragraphs."""
 _SAYS_THAT = re.compile(r"[\s*_,]*(?:\([^()]{0,80}\)\s*)?(?:that\b|[:–—])", re.IGNORECASE)
 _NOTE_BEHIND = re.compile(r"(?<=\))[,;]?\s?\d{1,2}\s*$")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -51,6 +54,10 @@ class _Report:
     document: Document
     identity: ReportIdentity
     acronyms: AcronymList
+    labels: tuple[str | None, ...]
+    """The number of each block, or of the last numbered one above it in its chapter."""
+    paragraph_tags: bool
+    """Whether tags behind a paragraph's last full stop hold for the paragraph."""
 
 
 def extract(documents: Iterable[Document], options: ExtractOptions | None = None) -> list[Statement]:
@@ -131,10 +138,58 @@ def split_report_sentences(text: str) -> list[str]:
 def _statements_of(document: Document, options: ExtractOptions) -> Iterator[Statement]:
     identity = identify(document, options.report, options.cycle)
     acronyms = AcronymList.of(block.text for block in document.blocks) if options.acronyms != "none" else AcronymList()
-    report = _Report(document, identity, acronyms)
+    report = _Report(document, identity, acronyms, tuple(_labels(document)), _tags_paragraphs(document, options))
     numbered = enumerate(document.blocks)
     for _, section in groupby(numbered, key=lambda entry: (entry[1].chapter, entry[1].headings)):
         yield from _statements_of_section(list(section), report, options)
+
+
+def _labels(document: Document) -> Iterator[str | None]:
+    for _, blocks in groupby(document.blocks, key=lambda block: block.chapter):
+        label = None
+        for block in blocks:
+            label = paragraph_label(block.text) or label
+            yield label
+
+
+def _tags_paragraphs(document: Document, options: ExtractOptions) -> bool:
+    """Whether the document means paragraphs by tags behind their last full stop: within them such tags are rare."""
+    if options.paragraph_tags != "found":
+        return options.paragraph_tags == "always"
+    ends = within = 0
+    for block in document.blocks:
+        *before, last = split_report_sentences(block.text) or [""]
+        within += sum(_tag_behind(words) is not None for words in before)
+        ends += bool(before) and _tag_behind(last) is not None
+    return ends > 0 and within * _RARE <= ends
+
+
+def _tag_behind(words: str) -> TagMark | None:
+    """The only tag of a sentence, where it stands alone behind the full stop."""
+    if _BEHIND_STOP.search(words) is None:
+        return None
+    marks = [mark for mark in find_tags(words) if mark.levels]
+    if len(marks) != 1 or not marks[0].in_brackets or marks[0].scope:
+        return None
+    start, end = marks[0].whole
+    alone = words[:start].rstrip(' ”’"').endswith((".", "!", "?")) and not clean_sentence(words[end:])
+    return marks[0] if alone else None
+
+
+def _tags_of_paragraphs(sentences: Sequence[_Sentence]) -> dict[int, TagMark]:
+    """By place, the tag of the paragraph for its last sentence and those before it that follow no other tag."""
+    found: dict[int, TagMark] = {}
+    for place, sentence in enumerate(sentences):
+        ends = place + 1 == len(sentences) or sentences[place + 1].block != sentence.block
+        mark = _tag_behind(sentence.words) if ends and sentence.number else None
+        if mark is None:
+            continue
+        first = place
+        while sentences[first].number and not any(one.levels for one in find_tags(sentences[first - 1].words)):
+            first -= 1
+        if first < place:
+            found |= dict.fromkeys(range(first, place + 1), mark)
+    return found
 
 
 def _statements_of_section(
@@ -145,6 +200,7 @@ def _statements_of_section(
         for place, block in blocks
         for number, words in enumerate(split_report_sentences(block.text))
     ]
+    of_paragraph = _tags_of_paragraphs(sentences) if report.paragraph_tags else {}
     cleaned: dict[int, str] = {}
 
     def clean(place: int) -> str:
@@ -155,7 +211,7 @@ def _statements_of_section(
         return cleaned[place]
 
     for place, sentence in enumerate(sentences):
-        found = list(_statements_of_sentence(sentence, report, options))
+        found = list(_statements_of_sentence(sentence, report, options, of_paragraph.get(place)))
         # Parts are numbered with those that are not wanted, so that a statement has one id with and without them.
         wanted = [part for part, one in enumerate(found) if one.tag is not None or options.untagged]
         if not wanted:
@@ -184,17 +240,26 @@ def _context(places: range, clean: Callable[[int], str], most: int) -> tuple[str
     return tuple(found)
 
 
-def _statements_of_sentence(sentence: _Sentence, report: _Report, options: ExtractOptions) -> Iterator[Statement]:
+def _statements_of_sentence(
+    sentence: _Sentence, report: _Report, options: ExtractOptions, of_paragraph: TagMark | None
+) -> Iterator[Statement]:
     """Statements of one sentence, without context and with all its parts; none where no part is wanted."""
     words = sentence.words
     marks = [] if _EXPLAINS.search(words) else find_tags(words)
     levelled = any(mark.levels and not mark.attributive for mark in marks)
-    if not levelled and not options.untagged:
+    if not levelled and not options.untagged and of_paragraph is None:
         return
 
     def cleaned(text: str) -> str:
         return clean_sentence(report.acronyms.expand(clean_sentence(text), options.acronyms))
 
+    if of_paragraph is not None:
+        found = cleaned(words)
+        if _is_long_enough(found):
+            whole = Clause(0, len(words), ())
+            certainty = _certainty(of_paragraph, whole, marks, words, options)
+            yield replace(_statement(found, True, certainty, whole, sentence, report), whole_paragraph=True)
+        return
     divided = divide(words, marks)
     plain = [plain_words(_NOTE_BEHIND.sub("", words[clause.start : clause.end])) for clause in divided.clauses]
     plain_tail = plain_words(words[divided.tail :])
@@ -281,6 +346,8 @@ def _statement(
         document=document.title,
         page=block.page,
         headings=block.headings,
+        label=report.labels[sentence.block],
+        references=references_in(block.text),
         paragraph_id=block.paragraph_id,
         chapter=block.chapter,
         cycle=report.identity.cycle,
