@@ -1,6 +1,9 @@
 """``climassay confidence extract`` as a user meets it."""
 
+import csv
 import json
+import zipfile
+from xml.etree import ElementTree
 
 import pytest
 
@@ -54,6 +57,39 @@ def test_json_of_everything_with_other_settings(command, tmp_path):
     ]
     assert found["statements"][3]["before"] == ["Nobody has seen how fast it goes."]
     assert found["skipped"] == []
+
+
+def test_tables_and_workbooks_by_suffix(command, tmp_path):
+    code, out, _ = command(tmp_path / "report.md", "-o", tmp_path / "s.csv")
+    assert code == 0
+    with (tmp_path / "s.csv").open(encoding="utf-8", newline="") as file:
+        names, *rows = csv.reader(file)
+    assert len(set(names)) == len(names)
+    assert [row[names.index("tag")] for row in rows] == ["high", "low", "high"]
+    assert command(tmp_path / "report.md", "-o", tmp_path / "s.xlsx")[0] == 0
+    with zipfile.ZipFile(tmp_path / "s.xlsx") as book:
+        sheet = ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml"))
+    first = [cell.findtext("{*}v") or cell.findtext("{*}is/{*}t") for cell in sheet.find(".//{*}row[2]")]
+    assert first[names.index("text")] == "Seas will rise."
+    assert first[names.index("end")] == "32"
+
+
+def test_other_terms_are_rows_of_their_own(command, tmp_path):
+    text = "Seas will very likely rise by 1 m (0.5 to 2 m, very likely range) (robust evidence, high agreement).\n"
+    (tmp_path / "t.md").write_text(text, encoding="utf-8")
+    code, out, _ = command(tmp_path / "t.md", "--terms", tmp_path / "t.jsonl", "--json")
+    assert code == 0
+    rows = json.loads(out)["terms"]
+    assert [(one["kind"], one["term"], one["names_range"]) for one in rows] == [
+        ("likelihood", "very likely", False),
+        ("likelihood", "very likely", True),
+        ("agreement", "high", False),
+        ("evidence", "robust", False),
+    ]
+    assert [text[one["start"] : one["end"]] for one in rows[:2]] == ["very likely"] * 2
+    written = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert written == rows
+    assert "very likely" in command(tmp_path / "t.md")[1]
 
 
 def test_review_page(command, tmp_path):

@@ -120,6 +120,11 @@ def normalised(text: str) -> str:
     return _NORMAL.sub(" ", text.lower()).strip()
 
 
+def explains_terms(sentence: str) -> bool:
+    """Whether a sentence explains the calibrated vocabulary, or a legend, so that its terms state nothing."""
+    return _EXPLAINS.search(sentence) is not None
+
+
 def split_report_sentences(text: str) -> list[str]:
     """The sentences of a paragraph, with the marks, references and section marks that stand behind their full stop."""
     masked = list(text)
@@ -245,7 +250,7 @@ def _statements_of_sentence(
 ) -> Iterator[Statement]:
     """Statements of one sentence, without context and with all its parts; none where no part is wanted."""
     words = sentence.words
-    marks = [] if _EXPLAINS.search(words) else find_tags(words)
+    marks = [] if explains_terms(words) else find_tags(words)
     levelled = any(mark.levels and not mark.attributive for mark in marks)
     if not levelled and not options.untagged and of_paragraph is None:
         return
