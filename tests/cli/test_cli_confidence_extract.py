@@ -60,8 +60,7 @@ def test_json_of_everything_with_other_settings(command, tmp_path):
 
 
 def test_tables_and_workbooks_by_suffix(command, tmp_path):
-    code, out, _ = command(tmp_path / "report.md", "-o", tmp_path / "s.csv")
-    assert code == 0
+    assert command(tmp_path / "report.md", "-o", tmp_path / "s.csv")[0] == 0
     with (tmp_path / "s.csv").open(encoding="utf-8", newline="") as file:
         names, *rows = csv.reader(file)
     assert len(set(names)) == len(names)

@@ -68,14 +68,14 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     columns = _columns(rows)
-    writer.writerow(map(safe_cell, columns))
+    writer.writerow([safe_cell(name) for name in columns])
     writer.writerows([safe_cell(_cell(row.get(name))) for name in columns] for row in rows)
     return out.getvalue()
 
 
 def _workbook(rows: Sequence[Mapping[str, Any]]) -> bytes:
     columns = _columns(rows)
-    lines = [columns, *([row.get(name) for name in columns] for row in rows)]
+    lines: list[list[Any]] = [list(columns), *([row.get(name) for name in columns] for row in rows)]
     sheet = "".join(f"<row>{''.join(map(_xml_cell, line))}</row>" for line in lines)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:

@@ -10,6 +10,7 @@ from climassay.confidence.extraction.clause_completion import goes_on, stand_alo
 from climassay.confidence.extraction.clauses import Clause, divide
 from climassay.confidence.extraction.cleaning import clean_sentence, plain_words
 from climassay.confidence.extraction.clutter import bracketed_spans, is_reference, paragraph_label, references_in
+from climassay.confidence.extraction.languages import check_language
 from climassay.confidence.extraction.options import ExtractOptions
 from climassay.confidence.extraction.reports import ReportIdentity, identify
 from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
@@ -31,6 +32,7 @@ _PART_OF_IT = re.compile(r"(?:but|and|in|on|for|of|that|with)\b", re.IGNORECASE)
 _BEHIND_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
 _RARE = 4
 """Tags behind full stops at the ends of paragraphs for each one within, where they are those of paragraphs."""
+_TRANSLATION = re.compile(r"\bconfian(?:ce|za)\b", re.IGNORECASE)
 _SAYS_THAT = re.compile(r"[\s*_,]*(?:\([^()]{0,80}\)\s*)?(?:that\b|[:–—])", re.IGNORECASE)
 _NOTE_BEHIND = re.compile(r"(?<=\))[,;]?\s?\d{1,2}\s*$")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -75,6 +77,9 @@ def extract(documents: Iterable[Document], options: ExtractOptions | None = None
         Statements with a level of confidence; all sentences where ``options.untagged``. Ids depend on the document and
         the settings alone. ``duplicate_of`` names the first statement of the same report, else of any, that has the
         same words and level.
+
+    Raises:
+        InputError: A document is in a language whose calibrated words are not known.
     """
     settings = options or ExtractOptions()
     statements: list[Statement] = []
@@ -141,6 +146,7 @@ def split_report_sentences(text: str) -> list[str]:
 
 
 def _statements_of(document: Document, options: ExtractOptions) -> Iterator[Statement]:
+    check_language(document.title, (block.text for block in document.blocks))
     identity = identify(document, options.report, options.cycle)
     acronyms = AcronymList.of(block.text for block in document.blocks) if options.acronyms != "none" else AcronymList()
     report = _Report(document, identity, acronyms, tuple(_labels(document)), _tags_paragraphs(document, options))
@@ -294,9 +300,14 @@ def _statements_of_sentence(
 
 
 def _is_clear(clause: Clause, words: str) -> bool:
-    """Whether a mark tells what it is about: it stands before "that" or a colon, or behind all words of its clause."""
+    """Whether a mark tells what it is about: it stands before "that" or a colon, or behind all words of its clause.
+
+    The rules of division are English: nothing is clear in French and Spanish.
+    """
     if not clause.marks:
         return True
+    if _TRANSLATION.search(words):
+        return False
     after = words[clause.marks[-1].whole[1] : clause.end]
     return bool(_SAYS_THAT.match(after)) if clause.opened else not _WORD.search(after)
 

@@ -67,17 +67,12 @@ def term_table(terms: Sequence[CertaintyTerm]) -> Table:
     """How often each term stands in each report."""
     counts = Counter((one.kind, one.term, one.report) for one in terms)
     reports = list(dict.fromkeys(one.report for one in terms))
-    rows = [
-        [
-            kind,
-            term,
-            *(str(counts[kind, term, one]) for one in reports),
-            str(sum(counts[kind, term, r] for r in reports)),
-        ]
-        for kind in get_args(TermKind)
-        for term in _TERMS[kind]
-        if any(counts[kind, term, one] for one in reports)
-    ]
+    rows = []
+    for kind in get_args(TermKind):
+        for term in _TERMS[kind]:
+            numbers = [counts[kind, term, one] for one in reports]
+            if any(numbers):
+                rows.append([kind, term, *map(str, numbers), str(sum(numbers))])
     ranges = sum(one.names_range for one in terms)
     note = f"{ranges} of the terms of likelihood name a range (“very likely range”)." if ranges else ""
     return Table.of(f"{len(terms)} other terms", ["kind", "term", *reports, "all reports"], rows, note=note, left=2)
