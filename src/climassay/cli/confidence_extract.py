@@ -52,7 +52,9 @@ class RangeChoice(StrEnum):
 def extract(
     reports: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="REPORT...", help="PDF, HTML, Markdown, text, EPUB or tables of paragraphs; folders."),
+        typer.Argument(
+            metavar="REPORT...", help="PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs; folders."
+        ),
     ] = None,
     output: Annotated[
         Path | None,
