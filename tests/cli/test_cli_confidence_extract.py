@@ -44,6 +44,18 @@ def test_statements_go_to_a_file_that_is_read_back(command, tmp_path):
     assert {(one.cycle, one.working_group) for one in found} == {("AR5", "WG2")}
 
 
+def test_files_of_earlier_versions_are_read(command, tmp_path):
+    command(tmp_path / "report.md", "-o", tmp_path / "s.jsonl")
+    one = json.loads((tmp_path / "s.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    new = ("sentence", "start", "end", "sure", "whole_paragraph", "label", "references")
+    old = {name: value for name, value in one.items() if name not in new}
+    lines = [{**old, "original": "Seas will rise (high confidence),"}, old]
+    (tmp_path / "old.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    with_words, with_text = read_statements(tmp_path / "old.jsonl")
+    assert with_words.original == with_words.sentence == "Seas will rise (high confidence),"
+    assert with_text.original == with_text.text == "Seas will rise."
+
+
 def test_json_of_everything_with_other_settings(command, tmp_path):
     options = ("--untagged", "--acronyms", "none", "--ranges", "lower", "--context", "1", "--json")
     code, out, _ = command(tmp_path / "report.md", *options)

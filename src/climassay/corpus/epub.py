@@ -64,7 +64,11 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
 
 
 def check_unpacked(unpacked: int, packed: int, source: str, options: ReadOptions) -> None:
-    """Refuse what would fill the memory; the zip module reads no more of an entry than its header announces."""
+    """Refuse what would fill the memory; the zip module reads no more of an entry than its header announces.
+
+    Raises:
+        DocumentError: It unpacks to more than is allowed, or grows as no book does.
+    """
     if unpacked > options.max_bytes:
         raise DocumentError(f"{source} unpacks to more than the limit of {options.max_bytes >> 20} MB.")
     if unpacked > UNSUSPECTED and unpacked > MOST_GROWTH * packed:
