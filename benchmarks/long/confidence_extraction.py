@@ -5,6 +5,8 @@
 2. ClimateX: how many of its statements of the three AR6 working groups are found (by shared words), with which level.
 3. The summaries for policymakers of SR15 and of WG1 in AR6: statements from the PDF beside those from the web's
    paragraphs of the same text; and the hand-judged samples, 50 statements and 50 places of each PDF.
+4. Divided sentences: how many of their parts are shown as sure, and how many of those are right, by the readings in
+   ``confidence_divisions.tsv`` (a hash of each text that was read, and the verdict).
 
     python benchmarks/long/confidence_extraction.py [--data ../shared/data] [--json] [--draw FOLDER]
 
@@ -15,6 +17,7 @@ and verdicts, without the reports' words) are ``tests/confidence/extraction/judg
 import argparse
 import csv
 import gzip
+import hashlib
 import json
 import random
 import re
@@ -34,6 +37,7 @@ PARAGRAPHS = "ipcc_ar6_paragraphs.jsonl.gz"
 CLIMATEX = "climatex_train.tsv"
 SUMMARIES = {"ipcc_sr15_spm.pdf": "sr15", "ipcc_ar6_wg1_spm.pdf": "wg1"}
 JUDGED = Path(__file__).parents[2] / "tests" / "confidence" / "extraction" / "judged.tsv"
+DIVISIONS = Path(__file__).with_name("confidence_divisions.tsv")
 SAMPLE = 50
 SEED = 9
 OVERLAP = 0.8
@@ -239,7 +243,7 @@ def summaries_agreement(data: Path, statements: Sequence[Statement]) -> dict:
     for name, report in SUMMARIES.items():
         group = report.upper()
         web = [one for one in statements if one.working_group == group and one.chapter == "SPM"]
-        pdf = extract(read(data / "pdf" / name).documents, ExtractOptions(acronyms="none"))
+        pdf = extract(read(data / "pdf" / name).documents, ExtractOptions(acronyms="none", paragraph_tags="never"))
         pairs = matched(pdf, web)
         found[name] = {
             "pdf": len(pdf),
@@ -288,7 +292,7 @@ def draw(data: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in SUMMARIES:
         generator = random.Random(SEED)
-        statements = extract(read(data / "pdf" / name).documents)
+        statements = extract(read(data / "pdf" / name).documents, ExtractOptions(paragraph_tags="never"))
         drawn = sorted(generator.sample(statements, SAMPLE), key=lambda one: one.id)
         lines = [f"{one.id}\tp{one.page}\t{one.tag}\t{one.text}\n    <<< {one.original}\n" for one in drawn]
         (folder / f"{name}.statements.txt").write_text("\n".join(lines), encoding="utf-8")
@@ -322,6 +326,28 @@ def judged() -> dict:
     return result
 
 
+# 4. ---------------------------------------------------------------------------------------------------------------
+
+
+def divisions_agreement(statements: Sequence[Statement]) -> dict:
+    """Parts of divided sentences that are sure, and those of them that were read and are right, by report."""
+    with DIVISIONS.open(encoding="utf-8") as file:
+        verdicts = {row["text_sha256"]: row["verdict"] for row in csv.DictReader(file, delimiter="\t")}
+    counts: dict[str, Counter] = defaultdict(Counter)
+    for one in statements:
+        if one.parts > 1 and one.tag is not None:
+            verdict = verdicts.get(hashlib.sha256(normalised(one.text).encode()).hexdigest()[:12])
+            kind = one.chapter if one.chapter in ("SPM", "TS", "LongerReport") else "chapters"
+            counts[f"{one.report} {kind}"].update(
+                parts=1, sure=one.sure, read=one.sure and verdict in ("right", "wrong")
+            )
+            counts[f"{one.report} {kind}"]["right"] += one.sure and verdict == "right"
+    return {
+        name: {"sure": share(one["sure"], one["parts"]), "right": share(one["right"], one["read"])}
+        for name, one in sorted(counts.items())
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
@@ -334,13 +360,16 @@ def main() -> None:
     with gzip.open(given.data / PARAGRAPHS, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     # Others leave acronyms as they are.
-    statements = extract(read(given.data / PARAGRAPHS).documents, ExtractOptions(acronyms="none"))
+    statements = extract(
+        read(given.data / PARAGRAPHS).documents, ExtractOptions(acronyms="none", paragraph_tags="never")
+    )
     result = {
         "statements": len(statements),
         "repeated": sum(one.duplicate_of is not None for one in statements),
         "paragraphs": paragraphs_agreement(rows, statements),
         "climatex": climatex_agreement(given.data / CLIMATEX, rows, statements),
         "summaries": summaries_agreement(given.data, statements),
+        "divisions": divisions_agreement(statements),
         "judged": judged() if JUDGED.exists() else {},
     }
     json.dump(result, sys.stdout, indent=None if given.json else 1, ensure_ascii=False)

@@ -1,6 +1,9 @@
 """``climassay confidence extract`` as a user meets it."""
 
+import csv
 import json
+import zipfile
+from xml.etree import ElementTree
 
 import pytest
 
@@ -41,6 +44,18 @@ def test_statements_go_to_a_file_that_is_read_back(command, tmp_path):
     assert {(one.cycle, one.working_group) for one in found} == {("AR5", "WG2")}
 
 
+def test_files_of_earlier_versions_are_read(command, tmp_path):
+    command(tmp_path / "report.md", "-o", tmp_path / "s.jsonl")
+    one = json.loads((tmp_path / "s.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    new = ("sentence", "start", "end", "sure", "whole_paragraph", "label", "references")
+    old = {name: value for name, value in one.items() if name not in new}
+    lines = [{**old, "original": "Seas will rise (high confidence),"}, old]
+    (tmp_path / "old.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    with_words, with_text = read_statements(tmp_path / "old.jsonl")
+    assert with_words.original == with_words.sentence == "Seas will rise (high confidence),"
+    assert with_text.original == with_text.text == "Seas will rise."
+
+
 def test_json_of_everything_with_other_settings(command, tmp_path):
     options = ("--untagged", "--acronyms", "none", "--ranges", "lower", "--context", "1", "--json")
     code, out, _ = command(tmp_path / "report.md", *options)
@@ -54,6 +69,38 @@ def test_json_of_everything_with_other_settings(command, tmp_path):
     ]
     assert found["statements"][3]["before"] == ["Nobody has seen how fast it goes."]
     assert found["skipped"] == []
+
+
+def test_tables_and_workbooks_by_suffix(command, tmp_path):
+    assert command(tmp_path / "report.md", "-o", tmp_path / "s.csv")[0] == 0
+    with (tmp_path / "s.csv").open(encoding="utf-8", newline="") as file:
+        names, *rows = csv.reader(file)
+    assert len(set(names)) == len(names)
+    assert [row[names.index("tag")] for row in rows] == ["high", "low", "high"]
+    assert command(tmp_path / "report.md", "-o", tmp_path / "s.xlsx")[0] == 0
+    with zipfile.ZipFile(tmp_path / "s.xlsx") as book:
+        sheet = ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml"))
+    first = [cell.findtext("{*}v") or cell.findtext("{*}is/{*}t") for cell in sheet.find(".//{*}row[2]")]
+    assert first[names.index("text")] == "Seas will rise."
+    assert first[names.index("end")] == "32"
+
+
+def test_other_terms_are_rows_of_their_own(command, tmp_path):
+    text = "Seas will very likely rise by 1 m (0.5 to 2 m, very likely range) (robust evidence, high agreement).\n"
+    (tmp_path / "t.md").write_text(text, encoding="utf-8")
+    code, out, _ = command(tmp_path / "t.md", "--terms", tmp_path / "t.jsonl", "--json")
+    assert code == 0
+    rows = json.loads(out)["terms"]
+    assert [(one["kind"], one["term"], one["names_range"]) for one in rows] == [
+        ("likelihood", "very likely", False),
+        ("likelihood", "very likely", True),
+        ("agreement", "high", False),
+        ("evidence", "robust", False),
+    ]
+    assert [text[one["start"] : one["end"]] for one in rows[:2]] == ["very likely"] * 2
+    written = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert written == rows
+    assert "very likely" in command(tmp_path / "t.md")[1]
 
 
 def test_review_page(command, tmp_path):

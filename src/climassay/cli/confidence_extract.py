@@ -20,7 +20,7 @@ from climassay.cli.output import (
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
-    from climassay.confidence.extraction import ExtractOptions
+    from climassay.confidence.extraction import CertaintyTerm, ExtractOptions
     from climassay.confidence.statement import Statement
     from climassay.corpus.documents import Document, Skipped
     from climassay.corpus.options import TableColumns
@@ -34,6 +34,14 @@ class AcronymChoice(StrEnum):
     none = "none"
 
 
+class ParagraphChoice(StrEnum):
+    """Whether tags behind a paragraph's last full stop hold for all its sentences."""
+
+    found = "found"
+    always = "always"
+    never = "never"
+
+
 class RangeChoice(StrEnum):
     """Which end of a range is the level."""
 
@@ -44,10 +52,13 @@ class RangeChoice(StrEnum):
 def extract(
     reports: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="REPORT...", help="PDF, HTML, Markdown, text, EPUB or tables of paragraphs; folders."),
+        typer.Argument(
+            metavar="REPORT...", help="PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs; folders."
+        ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the statements as JSON lines, for the other commands.")
+        Path | None,
+        typer.Option("--output", "-o", help="Write the statements (.jsonl for other commands, .csv, .xlsx)."),
     ] = None,
     collection: Annotated[
         list[str] | None, typer.Option(help="Take the documents of a collection (may be given several times).")
@@ -66,19 +77,32 @@ def extract(
     ranges: Annotated[
         RangeChoice, typer.Option(help='Level of "medium to high confidence": the upper or the lower end.')
     ] = RangeChoice.UPPER,
+    paragraph_tags: Annotated[
+        ParagraphChoice,
+        typer.Option(
+            help="Tags behind a paragraph's last full stop: for the whole paragraph where a report means it so."
+        ),
+    ] = ParagraphChoice.found,
     untagged: Annotated[bool, typer.Option("--untagged", help="Give sentences without a level too.")] = False,
     context: Annotated[int, typer.Option(help="Sentences kept before and after, in the same section.")] = 5,
+    terms: Annotated[
+        Path | None,
+        typer.Option(help="Write terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl)."),
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page to review the statements.")] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Extract statements with their level of confidence, likelihood, evidence and agreement, and their context."""
     from climassay.cli.corpus import table_columns
-    from climassay.confidence.extraction import ExtractOptions
+    from climassay.confidence.extraction import ExtractOptions, extract_terms
     from climassay.confidence.extraction.review_page import review_page
     from climassay.confidence.statement_files import write_statements
+    from climassay.reporting.row_files import write_rows
 
-    options = ExtractOptions(acronyms.value, context, untagged, ranges.value, report, cycle)
+    options = ExtractOptions(
+        acronyms.value, context, untagged, ranges.value, paragraph_tags.value, report=report, cycle=cycle
+    )
     if not reports and not collection:
         raise InputError("Nothing to read: name the files of reports, or --collection.")
     skipped: list[Skipped] = []
@@ -90,14 +114,17 @@ def extract(
         reason = f": {skipped[0].source}: {skipped[0].reason}" if skipped else "."
         raise InputError(f"Nothing was read{reason}")
     statements = _extracted(documents, options, as_json)
+    other_terms = extract_terms(documents, report)
     if output is not None:
         write_statements(statements, output)
+    if terms is not None:
+        write_rows(terms, [asdict(one) for one in other_terms])
     if html is not None:
-        write_text(html, review_page(statements))
+        write_text(html, review_page(statements, other_terms))
     if as_json:
-        print_json({"statements": [asdict(one) for one in statements], "skipped": [asdict(one) for one in skipped]})
+        print_json({"statements": statements, "terms": other_terms, "skipped": skipped})
     else:
-        _show(statements, skipped, output, html)
+        _show(statements, other_terms, skipped, {"Statements": output, "Terms": terms, "Review page": html})
 
 
 def _extracted(documents: "Sequence[Document]", options: "ExtractOptions", quiet: bool) -> "list[Statement]":
@@ -142,17 +169,23 @@ def _from_collections(names: "Sequence[str]", workspace: Path | None) -> "list[D
 
 
 def _show(
-    statements: "Sequence[Statement]", skipped: "Sequence[Skipped]", output: Path | None, html: Path | None
+    statements: "Sequence[Statement]",
+    terms: "Sequence[CertaintyTerm]",
+    skipped: "Sequence[Skipped]",
+    written: dict[str, Path | None],
 ) -> None:
     from climassay.confidence.extraction.summary import summary_table
+    from climassay.confidence.extraction.terms import term_table
     from climassay.reporting.terminal import as_rich
 
     stdout_console().print(as_rich(summary_table(statements)))
+    if terms:
+        stdout_console().print(as_rich(term_table(terms)))
     for one in skipped:
         stderr_console().print(f"Not read: {one.source}: {one.reason}", highlight=False)
-    for said, path in (("Statements", output), ("Review page", html)):
+    for said, path in written.items():
         if path is not None:
             stderr_console().print(f"{said}: {path}", highlight=False)
-    if output is None and html is None:
+    if not any(written.values()):
         hint = "Keep the statements with -o statements.jsonl, or look at them with --html review.html."
         stderr_console().print(hint, highlight=False)

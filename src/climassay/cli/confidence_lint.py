@@ -23,7 +23,8 @@ class Form(StrEnum):
 
 def lint(
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Drafts: Markdown, plain text, HTML or PDF.", show_default=False)
+        list[Path] | None,
+        typer.Argument(help="Drafts: Markdown, plain text, HTML, Word (.docx) or PDF.", show_default=False),
     ] = None,
     rules: Annotated[
         str,
@@ -44,8 +45,8 @@ def lint(
 
     It names findings without a term of confidence or likelihood, words outside the calibrated vocabulary, likelihood
     and confidence that do not go together, tags that contradict themselves or their evidence. A comment
-    <!-- climassay: ignore RULE --> silences a rule in its paragraph. Word files are not read: save them as Markdown,
-    HTML or PDF.
+    <!-- climassay: ignore RULE --> silences a rule in its paragraph. Of Word files (.docx) places are
+    paragraphs.
 
     Exit code: 0 nothing found, 1 something found, 2 a file or an option cannot be used.
     """

@@ -89,6 +89,30 @@ _TAGGED = re.compile(
     rf"\d{{0,2}}(?P<gap>{_GAP}){_CONFIDENCE}(?:\d{{1,2}}(?!\d|[.%]\d|\s*%))?",
     re.IGNORECASE,
 )
+
+
+def _translated(prefix: str, very: str, low: str, medium: str, high: str) -> str:
+    """Pattern of a level in French or Spanish, in groups of the same names as :func:`_level_words`."""
+    return (
+        rf"(?:(?P<{prefix}very>{very})\s+)?"
+        rf"(?:(?P<{prefix}low>{low})|(?P<{prefix}medium>{medium})|(?P<{prefix}high>{high}))"
+    )
+
+
+_FRENCH = (r"très", r"faible", r"moyen(?:ne)?", r"élevée?")
+_SPANISH = (r"muy", r"baj[oa]", r"medi[oa]", r"alt[oa]")
+_IN_TRANSLATION = tuple(
+    re.compile(
+        rf"\b(?:{before}\s+)?{noun}\s+(?:{_translated('a', *words)}\s+(?:{link})\s+)?"
+        rf"{_translated('b', *words)}\b(?P<gap>)",
+        re.IGNORECASE,
+    )
+    for before, noun, link, words in (
+        (r"(?:degré|niveau)\s+de", "confiance", "à|ou", _FRENCH),
+        (r"(?:nivel|grado)\s+de", "confianza", "a|o", _SPANISH),
+    )
+)
+"""Levels in the IPCC's own French and Spanish: "confiance élevée", "nivel de confianza muy alto"."""
 _EVIDENCE = re.compile(
     rf"{_WORD_START}(?:(?:low|limited|medium|robust|high)(?:\s*(?:to|or|–|-)\s*))?"
     rf"(?P<word>{_broken('limited')}|{_broken('low')}|insufficient|{_broken('medium')}|{_broken('robust')}|{_HIGH})"
@@ -116,7 +140,24 @@ _LIKELIHOOD_OF_GROUP: dict[str, Likelihood] = {
     "certain": "virtually certain",
     "exceptional": "exceptionally unlikely",
 }
-_WORDS_OF_MARKS = ("confidence", "evidence", "agreement", "likely", "certain")
+_TRANSLATED_LIKELIHOODS: dict[Likelihood, re.Pattern[str]] = {
+    term: re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
+    for term, words in cast(
+        "dict[Likelihood, str]",
+        {
+            "exceptionally unlikely": r"(?:exceptionnellement|excepcionalmente)\s+improbables?",
+            "extremely unlikely": r"(?:extrêmement|extremadamente|sumamente)\s+improbables?",
+            "very unlikely": r"(?:très|muy)\s+(?:improbables?|peu\s+probables?|poco\s+probables?)",
+            "more likely than not": r"plus\s+probables?\s+qu[’']improbables?"
+            r"|más\s+probables?\s+que\s+(?:no|improbables?)",
+            "very likely": r"(?:très|muy)\s+probables?",
+            "extremely likely": r"(?:extrêmement|extremadamente|sumamente)\s+probables?",
+            "virtually certain": r"(?:quasiment|pratiquement|virtualmente|prácticamente)\s+(?:certain|segur)[a-z]*",
+        },
+    ).items()
+}
+"""Terms in French and Spanish; "probable" alone is left out, for it is English too."""
+_WORDS_OF_MARKS = ("confidence", "confiance", "confianza", "evidence", "agreement", "likely", "certain")
 _LEFT_OUT = dict.fromkeys(map(ord, "-\u00ad\u2010\ufffe"))
 _OPEN, _CLOSE = "([{", ")]}"
 _LONGEST_BRACKETS = 700
@@ -139,7 +180,7 @@ def find_tags(text: str) -> list[TagMark]:
     if not _worth_reading(text):
         return []
     brackets = _brackets(text)
-    phrases = list(_TAGGED.finditer(text))
+    phrases = [phrase for pattern in (_TAGGED, *_IN_TRANSLATION) for phrase in pattern.finditer(text)]
     marks: list[TagMark] = []
     taken: list[tuple[int, int]] = []
     by_bracket: dict[tuple[int, int], list[re.Match[str]]] = {}
@@ -160,6 +201,8 @@ def find_tags(text: str) -> list[TagMark]:
 def find_likelihoods(text: str) -> list[LikelihoodTerm]:
     """All terms of likelihood in a text, in order; comparisons ("more likely in winter") are none."""
     found = []
+    for term, pattern in _TRANSLATED_LIKELIHOODS.items():
+        found += [LikelihoodTerm(*match.span(), term) for match in pattern.finditer(text)]
     for match in _LIKELIHOOD.finditer(text):
         group = match.lastgroup or "plain"
         if group == "comparative":
@@ -168,7 +211,7 @@ def find_likelihoods(text: str) -> list[LikelihoodTerm]:
         found.append(
             LikelihoodTerm(match.start(), match.end(), _LIKELIHOOD_OF_GROUP.get(group, cast("Likelihood", words)))
         )
-    return found
+    return sorted(found)
 
 
 def _worth_reading(text: str) -> bool:
@@ -264,7 +307,7 @@ def _in_brackets(text: str, bracket: tuple[int, int], phrases: list[re.Match[str
 
 def _scope(part: str) -> str:
     rest = part
-    for pattern in (_TAGGED, _EVIDENCE, _AGREEMENT):
+    for pattern in (_TAGGED, *_IN_TRANSLATION, _EVIDENCE, _AGREEMENT):
         rest = pattern.sub(" ", rest)
     rest = " ".join(rest.split())
     while (stripped := _NOT_SCOPE.sub("", rest)) != rest:

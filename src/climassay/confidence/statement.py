@@ -1,4 +1,8 @@
-"""A statement of an assessment report, with the certainty that its authors gave it."""
+"""A statement of an assessment report, with the certainty that its authors gave it.
+
+The record keeps the sentence as the report has it. What a level speaks about is a span of that sentence, and the
+divided statement is a view of the span: where the division is not sure, the view is the whole sentence.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -11,7 +15,11 @@ from climassay.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement; where a sentence carries several tags, there is one statement for each."""
+    """One statement; where a sentence carries several tags, there is one statement for each.
+
+    Where it is not sure which words a tag speaks about (``sure`` is False), ``text`` is the whole sentence, and all
+    such statements of it but that of the lowest level name that one in ``duplicate_of``: the sentence counts once.
+    """
 
     id: str
     """Stable: the same document and settings give the same ids."""
@@ -28,8 +36,19 @@ class Statement:
     """Terms of likelihood used in the statement or in its brackets, in order."""
     evidence: Evidence | None = None
     agreement: Agreement | None = None
-    original: str = ""
-    """The words as they stand in the report, tags and references included."""
+    sentence: str = ""
+    """The whole sentence as it stands in the report, tags and references included."""
+    start: int = 0
+    end: int = 0
+    """``sentence[start:end]`` are the words that the tag was found to speak about, with the tag."""
+    sure: bool = True
+    """Whether rules can vouch for the division of the sentence among its tags."""
+    whole_paragraph: bool = False
+    """Whether the tag stands behind the last full stop of a paragraph, for all its sentences without one."""
+    label: str | None = None
+    """The report's number of the paragraph or of the last numbered one above it, for example ``A.1.3``."""
+    references: tuple[str, ...] = ()
+    """What the paragraph refers to in curly brackets, for example ``3.2.1`` and ``Figure SPM.1``."""
     page: int | None = None
     """Page in the file on which it begins, from 1."""
     headings: tuple[str, ...] = ()
@@ -49,7 +68,13 @@ class Statement:
     working_group: str | None = None
     """``WG1``, ``WG2``, ``WG3``, ``SYR`` or a special report (``SR15`` ...), where the report tells."""
     duplicate_of: str | None = None
-    """Id of an earlier statement of the same words and tag; both are kept, one is counted."""
+    """Id of the statement that is counted in place of this one: an earlier one of the same words and tag, or the one
+    of the lowest tag of a sentence whose division is not sure. All are kept."""
+
+    @property
+    def original(self) -> str:
+        """The words that the tag was found to speak about, as they stand in the report."""
+        return self.sentence[self.start : self.end]
 
     @property
     def context(self) -> str:
@@ -61,6 +86,11 @@ class Statement:
         """Its headings, joined by `` > ``."""
         return " > ".join(self.headings)
 
+    @property
+    def group(self) -> str:
+        """What is resampled together: the numbered section of a summary (``A.1``), else the headings."""
+        return ".".join(self.label.split(".")[:2]) if self.label else self.section
+
 
 def statement_row(statement: Statement) -> dict[str, Any]:
     """A statement as JSON can write it."""
@@ -68,12 +98,18 @@ def statement_row(statement: Statement) -> dict[str, Any]:
 
 
 def statement_from_row(row: Mapping[str, Any]) -> Statement:
-    """The statement that :func:`statement_row` wrote.
+    """The statement that :func:`statement_row` wrote, now or before sentences were kept.
+
+    A row without a sentence has the report's words of the statement alone, or only its text; these stand in its place.
 
     Raises:
         InputError: A field is missing or unknown.
     """
-    lists = {name: tuple(row.get(name) or ()) for name in ("likelihood", "headings", "before", "after")}
+    if "sentence" not in row:
+        words = row.get("original") or row.get("text")
+        kept = {name: value for name, value in row.items() if name != "original"}
+        row = {**kept, "sentence": words, "start": 0, "end": len(words) if isinstance(words, str) else 0}
+    lists = {name: tuple(row.get(name) or ()) for name in ("likelihood", "references", "headings", "before", "after")}
     try:
         statement = Statement(**{**row, **lists})
         check_types(statement)

@@ -1,4 +1,4 @@
-"""Statements as files: JSON lines, one statement a line, lossless."""
+"""Statements as files: JSON lines, one statement a line, lossless; CSV and workbooks for reading."""
 
 import json
 from collections.abc import Iterable
@@ -8,10 +8,15 @@ from climassay.confidence.statement import Statement, statement_from_row, statem
 from climassay.errors import InputError
 from climassay.folder_files import cannot_write
 from climassay.given_files import parse_json, read_text
+from climassay.reporting.row_files import write_rows
 
 
 def write_statements(statements: Iterable[Statement], path: Path) -> int:
     """Write statements, through a temporary file so that a reader never sees half of it.
+
+    Args:
+        statements: Written one by one.
+        path: ``.csv`` and ``.xlsx`` make a table and a workbook, which are not read back; all else is JSON lines.
 
     Returns:
         How many.
@@ -19,6 +24,10 @@ def write_statements(statements: Iterable[Statement], path: Path) -> int:
     Raises:
         InputError: The file cannot be written.
     """
+    if path.suffix.lower() in (".csv", ".xlsx"):
+        rows = [statement_row(one) for one in statements]
+        write_rows(path, rows)
+        return len(rows)
     part = path.with_name(path.name + ".part")
     count = 0
     try:

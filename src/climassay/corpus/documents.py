@@ -41,7 +41,7 @@ class Document:
     edition: str | None = None
     licence: str | None = None
     media: str = "text"
-    """pdf, html, markdown, text, epub or table."""
+    """pdf, html, markdown, text, epub, docx or table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as book:
-            _check_unpacked(sum(entry.file_size for entry in book.infolist()), len(data), source, options)
+            check_unpacked(sum(entry.file_size for entry in book.infolist()), len(data), source, options)
             package = _package(book, source)
             locked = _encrypted(book, source)
             if locked & set(package.pages):
@@ -63,8 +63,12 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
     return ReadResult(source, (document,), tuple(skipped))
 
 
-def _check_unpacked(unpacked: int, packed: int, source: str, options: ReadOptions) -> None:
-    """Refuse what would fill the memory; the zip module reads no more of an entry than its header announces."""
+def check_unpacked(unpacked: int, packed: int, source: str, options: ReadOptions) -> None:
+    """Refuse what would fill the memory; the zip module reads no more of an entry than its header announces.
+
+    Raises:
+        DocumentError: It unpacks to more than is allowed, or grows as no book does.
+    """
     if unpacked > options.max_bytes:
         raise DocumentError(f"{source} unpacks to more than the limit of {options.max_bytes >> 20} MB.")
     if unpacked > UNSUSPECTED and unpacked > MOST_GROWTH * packed:
@@ -73,13 +77,18 @@ def _check_unpacked(unpacked: int, packed: int, source: str, options: ReadOption
         )
 
 
-def _xml(book: zipfile.ZipFile, name: str, source: str) -> ET.Element:
+def read_xml(book: zipfile.ZipFile, name: str, source: str, kind: str = "an EPUB") -> ET.Element:
+    """An XML part of a zip, which must not define entities.
+
+    Raises:
+        DocumentError: It is not there, not well-formed, or defines entities.
+    """
     try:
         content = book.read(name)
         _refuse_entities(content, name, source)
         return ET.fromstring(content)
     except (KeyError, ET.ParseError, expat.ExpatError, LookupError, RecursionError):
-        raise DocumentError(f"{source} is not an EPUB file (no readable {name} in it).") from None
+        raise DocumentError(f"{source} is not {kind} file (no readable {name} in it).") from None
 
 
 def _refuse_entities(content: bytes, name: str, source: str) -> None:
@@ -95,10 +104,10 @@ def _refuse_entities(content: bytes, name: str, source: str) -> None:
 
 def _package(book: zipfile.ZipFile, source: str) -> _Package:
     """Pages in reading order, and the Dublin Core fields."""
-    rootfile = _xml(book, _CONTAINER, source).find(".//{*}rootfile")
+    rootfile = read_xml(book, _CONTAINER, source).find(".//{*}rootfile")
     if rootfile is None or not (path := rootfile.get("full-path")):
         raise DocumentError(f"{source} is not an EPUB file (its container names no package).")
-    package = _xml(book, path, source)
+    package = read_xml(book, path, source)
     folder = posixpath.dirname(path)
     items = {
         item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
@@ -119,7 +128,7 @@ def _encrypted(book: zipfile.ZipFile, source: str) -> set[str]:
     """Names of encrypted files (fonts are often obfuscated, which does no harm)."""
     if _ENCRYPTION not in book.namelist():
         return set()
-    references = _xml(book, _ENCRYPTION, source).findall(".//{*}CipherReference")
+    references = read_xml(book, _ENCRYPTION, source).findall(".//{*}CipherReference")
     return {unquote(reference.get("URI", "")) for reference in references}
 
 

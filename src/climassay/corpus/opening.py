@@ -18,6 +18,7 @@ KINDS: dict[str, str] = {
     ".txt": "text",
     ".text": "text",
     ".epub": "epub",
+    ".docx": "docx",
     ".csv": "csv",
     ".tsv": "tsv",
     ".tab": "tsv",

@@ -23,7 +23,8 @@ def read(
     """Read one file.
 
     Args:
-        path: PDF, HTML, Markdown, plain text, EPUB, or a table (CSV, TSV, JSON, JSONL, Parquet); gzip of any of these.
+        path: PDF, HTML, Markdown, plain text, EPUB, Word (.docx), or a table (CSV, TSV, JSON, JSONL, Parquet);
+            gzip of any of these.
         options: Columns of tables, and what to put in place of what the file says of itself.
         source: Name by which its people know the file, where it lies here under another one; documents and sentences
             name it so.
@@ -83,6 +84,10 @@ def _dispatch(opened: Opened, options: ReadOptions, on_page: PageCallback | None
             from climassay.corpus.epub import read_epub
 
             return read_epub(data, source, options)
+        case "docx":
+            from climassay.corpus.docx import read_docx
+
+            document = read_docx(data, source, options)
         case "html":
             from climassay.corpus.html import read_html
 

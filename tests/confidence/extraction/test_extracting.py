@@ -29,6 +29,7 @@ def told(*paragraphs, **options):
     return [(one.tag, one.text) for one in statements(*paragraphs, **options)]
 
 
+UNDIVIDED = "the whole sentence, because its division is not sure"
 # One sentence each, hand-worked: what the levels are and which words they are about.
 SENTENCES = {
     "brackets": ("Seas rise (high confidence).", [("high", "Seas rise.")]),
@@ -71,7 +72,7 @@ SENTENCES = {
         "Several changes are expected, including hotter days in cities (high confidence), and more storms at sea "
         "(low confidence).",
         [("high", "Several changes are expected, including hotter days in cities."),
-         ("low", "Several changes are expected, including more storms at sea.")],
+         ("low", UNDIVIDED)],
     ),
     "adding": (
         "Reefs will decline by 80% at 1.5°C (high confidence) with larger losses at 2°C (very high confidence).",
@@ -100,7 +101,7 @@ SENTENCES = {
     ),
     "numbers": (
         "The range is between 2°C (high confidence) and 5°C (medium confidence).",
-        [("high", "The range is between 2°C."), ("medium", "The range is between 2°C and 5°C.")],
+        [("high", UNDIVIDED), ("medium", UNDIVIDED)],
     ),
     "attributive": ("Low-confidence storylines are told.", []),
     "explanation": (
@@ -114,7 +115,60 @@ SENTENCES = {
 @pytest.mark.parametrize("name", SENTENCES)
 def test_levels_and_their_words(name):
     sentence, expected = SENTENCES[name]
-    assert told(sentence) == expected
+    assert [(one.tag, one.text if one.sure else UNDIVIDED) for one in statements(sentence)] == expected
+
+
+# Sentences that no rule divides rightly: all of their parts are marked, or those whose numbers are given.
+UNSURE = {
+    "neither, nor": ("Neither floods (low confidence) nor hail (medium confidence) show trends.", None),
+    "respectively": (
+        "Oxygen (medium confidence) and carbon (low confidence) are projected to fall by 3–4% and 9–14% respectively.",
+        None,
+    ),
+    "shared head noun": (
+        "Maladaptation is also minimized by planning that accounts for time (high confidence) and a wide range of "
+        "potentially adverse consequences (medium confidence).",
+        {1},
+    ),
+    "part of an object": (
+        "Global warming has led to widespread shrinking of ice, with mass loss of glaciers (high confidence) and "
+        "Arctic sea ice extent and thickness (very high confidence).",
+        {1},
+    ),
+    "adjective that may be a verb": (
+        "Ocean acidification (medium confidence) and reduced sea ice extent (low confidence) as well as other human "
+        "activities (medium confidence) have the potential to harm ecosystems.",
+        {1},
+    ),
+    "verb missing": ("Seas have risen (high confidence), but there is low confidence in the rate of change.", {1}),
+    "shared end": (
+        "Climate change has increased rain (medium confidence), winds (low confidence), and floods (high confidence) "
+        "associated with cyclones, which has increased losses (high confidence).",
+        None,
+    ),
+    "half of a noun": (
+        "Changes are irreversible in some mountain (medium confidence) and Arctic ecosystems (high confidence).",
+        {0},
+    ),
+    "page break": ("AMOC will not collapse abruptly before 2100 (medium confidence), but if it (low confidence).", {1}),
+}
+
+
+@pytest.mark.parametrize("name", UNSURE)
+def test_a_division_that_is_not_sure_is_marked_and_the_sentence_counts_once(name):
+    sentence, unsure = UNSURE[name]
+    found = statements(sentence)
+    assert {one.part for one in found if not one.sure} == (set(range(len(found))) if unsure is None else unsure)
+    doubtful = [one for one in found if not one.sure]
+    assert len({one.text for one in doubtful}) == 1
+    assert find_tags(doubtful[0].text) == []
+    counted = [one for one in doubtful if one.duplicate_of is None]
+    assert [one.tag for one in counted] == [min((one.tag for one in doubtful), key=TAGS.index)]
+
+
+def test_what_stands_in_no_clause_of_its_own_is_never_a_statement_that_is_sure():
+    for text in ("We (high confidence).", "Seas rise (high confidence), and with low confidence."):
+        assert all(len(one.text.split()) > 1 for one in statements(text) if one.sure)
 
 
 def test_references_section_marks_and_footnotes_go():
@@ -125,7 +179,14 @@ def test_references_section_marks_and_footnotes_go():
     )
     (one,) = statements(text)
     assert one.text == "Ice ago shrank in the NAO (NAO) by 3 [2 to 4] m between 1901 and 1990 (1901–1990)."
-    assert one.original == text
+    assert (one.sentence, one.original) == (text, text)
+
+
+def test_the_sentence_is_kept_with_the_span_of_each_tag():
+    first, second = statements("Seas will rise (high confidence), but ice on land may stay (low confidence). {1.2}")
+    assert first.sentence == second.sentence
+    assert first.original == "Seas will rise (high confidence)"
+    assert second.original.startswith(", but ice on land may stay (low confidence)")
 
 
 def test_fields_of_a_statement():
@@ -155,7 +216,8 @@ def test_fields_of_a_statement():
         likelihood=("very likely",),
         evidence="robust",
         agreement="medium",
-        original="Seas very likely rise (high confidence; robust evidence, medium agreement).",
+        sentence="Seas very likely rise (high confidence; robust evidence, medium agreement).",
+        end=75,
         page=4,
         headings=("A", "B"),
         paragraph_id="p1",
@@ -163,6 +225,34 @@ def test_fields_of_a_statement():
         cycle="AR6",
         working_group="WG1",
     )
+
+
+PARAGRAPH = "Ice will melt. Seas will rise for long. Reefs will die soon. (high confidence) {3.2.1, Figure SPM.1}"
+
+
+def test_a_level_behind_the_last_full_stop_holds_for_the_paragraph_where_the_report_means_it_so():
+    found = statements("A.1.2 Clouds will change (low confidence).", PARAGRAPH)
+    assert [(one.tag, one.whole_paragraph, one.label) for one in found] == [
+        ("low", False, "A.1.2"),
+        ("high", True, "A.1.2"),
+        ("high", True, "A.1.2"),
+    ]
+    assert {one.references for one in found[1:]} == {("3.2.1", "Figure SPM.1")}
+    assert {one.group for one in found} == {"A.1"}
+    assert [one.text for one in found if one.whole_paragraph] == ["Seas will rise for long.", "Reefs will die soon."]
+    (last,) = statements(PARAGRAPH, paragraph_tags="never")
+    assert (last.text, last.whole_paragraph) == ("Reefs will die soon.", False)
+
+
+def test_a_level_behind_every_full_stop_is_that_of_its_sentence():
+    text = "Ice will melt away. (low confidence) Seas will rise for long. Reefs will die soon. (high confidence)"
+    assert [one.whole_paragraph for one in statements(text)] == [False, False]
+    assert [one.tag for one in statements(text, paragraph_tags="always")] == ["low", "high", "high"]
+
+
+def test_links_of_web_pages_are_references():
+    (one,) = statements("Seas will rise (high confidence). Expand Figure SPM.2 Links to longer report 3.1, Table 3.1")
+    assert (one.text, one.references) == ("Seas will rise.", ("3.1", "Table 3.1"))
 
 
 def test_context_stays_in_its_section_and_has_no_levels():
@@ -290,6 +380,7 @@ def test_the_statements_of_a_sentence_cover_its_clauses(clauses):
     assert {one.parts for one in found} == {len(clauses)}
     for (words, _), one in zip(clauses, found, strict=True):
         assert words in one.text.lower()
+        assert one.sentence == text
     assert re.sub(r"\s", "", "".join(one.original for one in found)) == re.sub(r"\s", "", text)
 
 

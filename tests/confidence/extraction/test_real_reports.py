@@ -21,7 +21,7 @@ SUMMARY = DATA / "pdf" / "ipcc_sr15_spm.pdf"
 def summary():
     if not SUMMARY.exists():
         pytest.skip("the shared PDF files are not here")
-    return extract(read(SUMMARY).documents)
+    return extract(read(SUMMARY).documents, ExtractOptions(paragraph_tags="never"))
 
 
 def test_the_summary_of_sr15(summary):
@@ -54,7 +54,9 @@ def test_levels_of_paragraphs_agree_with_the_list_that_comes_with_them():
     theirs: Counter[tuple] = Counter()
     for number, row in enumerate(rows):
         block = Block(row["text"], paragraph_id=row["para_id"])
-        for one in extract([Document(f"d{number}", "t", "s", (block,))], ExtractOptions(acronyms="none")):
+        for one in extract(
+            [Document(f"d{number}", "t", "s", (block,))], ExtractOptions(acronyms="none", paragraph_tags="never")
+        ):
             ours[number, one.tag] += 1
         theirs.update((number, tag) for tag in row["confidence_tags"])
     shared = (ours & theirs).total()

@@ -146,7 +146,7 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("name", "content", "says"),
         [
-            ("a.docx", b"PK", "save it as Markdown"),
+            ("a.odt", b"PK", "save it as"),
             ("a.csv", b"a,b", "cannot be checked"),
             ("a.xyz", b"text", "no known kind"),
             ("a.md", b"", "empty"),

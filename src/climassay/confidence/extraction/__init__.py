@@ -3,11 +3,14 @@
 from climassay.confidence.extraction.collections import documents_of_collection
 from climassay.confidence.extraction.extracting import extract, mark_duplicates, normalised, split_report_sentences
 from climassay.confidence.extraction.options import ExtractOptions
+from climassay.confidence.extraction.terms import CertaintyTerm, extract_terms
 
 __all__ = [
+    "CertaintyTerm",
     "ExtractOptions",
     "documents_of_collection",
     "extract",
+    "extract_terms",
     "mark_duplicates",
     "normalised",
     "split_report_sentences",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from climassay.confidence.extraction.standing import has_verb
+from climassay.confidence.extraction.clause_completion import has_verb
 from climassay.confidence.marks import TagMark
 
 
@@ -45,7 +45,7 @@ _BOUNDARY = re.compile(
     r"[;,:]\s+(?:(?:and|but|while|whereas|although|though|with)\s+)?|\s(?=(?:and|but|while|whereas)\s)"
 )
 _ANOTHER_FOLLOWS = re.compile(r"\s*(?:[,;]\s*(?=[^\W\d_])|(?:and|but|while|whereas|or)\s)")
-_GLUED_NOTE = re.compile(r"[,;]?\d{1,2}(?=[\s,;.]|$)")
+_NOTE_BEHIND = re.compile(r"[,;]?\d{1,2}(?=[\s,;.]|$)|[,;]?\s\d{1,2}(?=\s*[,;]|\s+(?:and|or|but|while|with)\b)")
 _FEW_WORDS = 2
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _ANOTHER_CLAUSE = re.compile(r"[,;:]\s*(?:and|but|while|whereas|although|though|with)\b", re.IGNORECASE)
@@ -132,9 +132,9 @@ def _own_clause_before(sentence: str, unit: tuple[TagMark, ...]) -> int:
 
 
 def _behind(sentence: str, unit: tuple[TagMark, ...]) -> int:
-    """Where a mark ends, with the number of a footnote that is glued to its bracket."""
+    """Where a mark ends, with the number of a footnote behind its bracket."""
     end = unit[0].whole[1]
-    note = _GLUED_NOTE.match(sentence, end) if unit[0].in_brackets else None
+    note = _NOTE_BEHIND.match(sentence, end) if unit[0].in_brackets else None
     return note.end() if note else end
 
 

@@ -27,6 +27,7 @@ _MENDING = (
         rf"(?:^\s*{_LEADS_TO}|(?<=[,;:]\s))(?:and\s+|but\s+|with\s+)?{_ADVERBS}\s*{_MARK}{_LEVELS_WORD}\s+(?:that|{_ABOUT})\s+",
         "",
     ),
+    (rf",?\s*\b(?:avec|con)(?:\s+(?:une?|una))?\s*{_MARK}(?=\W|$)", ""),
     (rf"\bwith{_ADVERBS}\s*{_MARK}{_LEVELS_WORD}\s+(?:in|of|about|regarding)\s+", "for "),
     (rf",?\s*\b(?:with|at|by){_ADVERBS}\s*{_MARK}{_LEVELS_WORD}(?=\W|$)", ""),
     (

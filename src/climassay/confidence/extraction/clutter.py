@@ -53,8 +53,14 @@ _NOTES = (
     (_NOTE_AFTER_SEMICOLON, _BEFORE_NOTE_AFTER_SEMICOLON),
 )
 _RETURN_ARROW = re.compile(r"\s?↩")
+_LABEL_OF_PARAGRAPH = re.compile(r"\s*([A-F](?:\.\d{1,2}){1,3})\.?\s+(?=[A-Z])")
+_LINKS = re.compile(
+    r"(?:\bExpand\s+)?(?:\b(?:Figure|Table|Box|Cross-[\w-]+\s+Box)\s+[\w.]+,?\s+)*"
+    r"\bLinks\s+to\s+(?:longer\s+report|chapters?|sections?)\b.*$"
+)
+"""What web pages of reports put behind a paragraph in place of its references."""
 _NUMBER_OF_PARAGRAPH = re.compile(
-    r"^\s*(?:[A-F](?:\.\d{1,2}){1,4}\.?|(?:TS|ES|SPM)[.-][A-Z]?[\d.]+|\d{1,2}(?:\.\d{1,2}){2,4}|[•▪◦–—*-]|\(?(?:[ivx]{1,4}|[a-h]|\d{1,2})\))\s+"
+    r"^\s*(?:[A-F](?:\.\d{1,2}){1,4}\.?|(?:TS|ES|SPM)[.-][A-Z]?[\d.]+|\d{1,2}(?:\.\d{1,2}){2,4}|\d{1,3}(?=\s+[A-Z][a-z]*\s)|[•▪◦–—*-]|\(?(?:[ivx]{1,4}|[a-h]|\d{1,2})\))\s+"
 )
 
 
@@ -68,13 +74,29 @@ def clutter_spans(text: str) -> list[Span]:
     if number:
         spans.append(Span(*number.span()))
     spans += _notes(text)
+    spans += [Span(*match.span()) for match in _LINKS.finditer(text)]
     spans += [Span(*match.span()) for match in _NARRATIVE_YEAR.finditer(text)]
     return _apart(spans)
 
 
 def bracketed_spans(text: str) -> list[Span]:
     """Spans of the brackets that hold nothing but references and section marks; a sentence does not end in them."""
-    return _apart([span for span in _whole_brackets(text) if text[span.start] in "([{"])
+    links = [Span(*match.span()) for match in _LINKS.finditer(text)]
+    return _apart([*links, *(span for span in _whole_brackets(text) if text[span.start] in "([{")])
+
+
+def references_in(text: str) -> tuple[str, ...]:
+    """What a paragraph refers to: the parts of its curly brackets, else of a web page's links in their place."""
+    parts = [match.group().strip("{} ") for match in _BRACES.finditer(text)]
+    parts = parts or [match.group().split("Links to", 1)[1].split(None, 2)[-1] for match in _LINKS.finditer(text)]
+    found = (part.strip(" .") for words in parts for part in re.split(r"[;,]", words))
+    return tuple(dict.fromkeys(part for part in found if part))
+
+
+def paragraph_label(text: str) -> str | None:
+    """The number that a paragraph of a summary begins with, for example ``A.1.3``."""
+    match = _LABEL_OF_PARAGRAPH.match(text)
+    return match[1] if match else None
 
 
 def is_reference(words: str) -> bool:

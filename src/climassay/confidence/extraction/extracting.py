@@ -6,15 +6,16 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from climassay.confidence.extraction.acronyms import AcronymList
+from climassay.confidence.extraction.clause_completion import goes_on, stand_alone
 from climassay.confidence.extraction.clauses import Clause, divide
 from climassay.confidence.extraction.cleaning import clean_sentence, plain_words
-from climassay.confidence.extraction.clutter import bracketed_spans, is_reference
+from climassay.confidence.extraction.clutter import bracketed_spans, is_reference, paragraph_label, references_in
+from climassay.confidence.extraction.languages import check_language
 from climassay.confidence.extraction.options import ExtractOptions
 from climassay.confidence.extraction.reports import ReportIdentity, identify
-from climassay.confidence.extraction.standing import goes_on, stand_alone
 from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
 from climassay.confidence.statement import Statement
-from climassay.confidence.vocabulary import Tag
+from climassay.confidence.vocabulary import Tag, score
 from climassay.corpus.documents import Block, Document
 from climassay.corpus.sentences import sentence_spans
 
@@ -23,10 +24,17 @@ SHORTEST_UNTAGGED = 4
 LONGEST_SCOPE = 14
 _EXPLAINS = re.compile(
     r"\btypeset\s+in\s+italics\b|\bqualifiers\b|\bcalibrated\s+(?:uncertainty\s+)?(?:language|terms?)\b"
-    r"|\b(?:dark|light)\s+shad(?:e|ing)\b"
+    r"|\bundetectable\s+risk\s+level\b|\b(?:dark|light)\s+shad(?:e|ing)\b"
     r"|\blevels?\s+of\s+confidence\s+(?:is|are)\s+(?:expressed|given)\b|\b(?:one|two|three|four)\s+dots?\b",
     re.IGNORECASE,
 )
+_PART_OF_IT = re.compile(r"(?:but|and|in|on|for|of|that|with)\b", re.IGNORECASE)
+_BEHIND_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
+_RARE = 4
+"""Tags behind full stops at the ends of paragraphs for each one within, where they are those of paragraphs."""
+_TRANSLATION = re.compile(r"\bconfian(?:ce|za)\b", re.IGNORECASE)
+_SAYS_THAT = re.compile(r"[\s*_,]*(?:\([^()]{0,80}\)\s*)?(?:that\b|[:–—])", re.IGNORECASE)
+_NOTE_BEHIND = re.compile(r"(?<=\))[,;]?\s?\d{1,2}\s*$")
 _WORD = re.compile(r"[^\W\d_]+")
 _NORMAL = re.compile(r"[^a-z0-9]+")
 
@@ -48,6 +56,10 @@ class _Report:
     document: Document
     identity: ReportIdentity
     acronyms: AcronymList
+    labels: tuple[str | None, ...]
+    """The number of each block, or of the last numbered one above it in its chapter."""
+    paragraph_tags: bool
+    """Whether tags behind a paragraph's last full stop hold for the paragraph."""
 
 
 def extract(documents: Iterable[Document], options: ExtractOptions | None = None) -> list[Statement]:
@@ -65,6 +77,9 @@ def extract(documents: Iterable[Document], options: ExtractOptions | None = None
         Statements with a level of confidence; all sentences where ``options.untagged``. Ids depend on the document and
         the settings alone. ``duplicate_of`` names the first statement of the same report, else of any, that has the
         same words and level.
+
+    Raises:
+        InputError: A document is in a language whose calibrated words are not known.
     """
     settings = options or ExtractOptions()
     statements: list[Statement] = []
@@ -76,12 +91,23 @@ def extract(documents: Iterable[Document], options: ExtractOptions | None = None
 def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
     """Statements with ``duplicate_of`` set: same words, without case and punctuation, and same level.
 
-    The first of the same report is named where there is one, else the first of all.
+    The first of the same report is named where there is one, else the first of all. Of a sentence whose division is not
+    sure, the statement of the lowest level is counted: as a whole, it is no surer than the least sure of its parts.
     """
+    lowest: dict[str, Statement] = {}
+    for one in statements:
+        if one.parts > 1 and not one.sure and one.tag is not None:
+            other = lowest.setdefault(_sentence_id(one), one)
+            if other.tag is not None and score(one.tag) < score(other.tag):
+                lowest[_sentence_id(one)] = one
     first: dict[tuple[str, Tag | None], str] = {}
     first_of_report: dict[tuple[str, Tag | None, str], str] = {}
     marked = []
     for statement in statements:
+        counted = lowest.get(_sentence_id(statement), statement)
+        if not statement.sure and counted.id != statement.id:
+            marked.append(replace(statement, duplicate_of=counted.id))
+            continue
         key = (normalised(statement.text), statement.tag)
         near = first_of_report.setdefault((*key, statement.report), statement.id)
         far = first.setdefault(key, statement.id)
@@ -90,9 +116,18 @@ def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
     return marked
 
 
+def _sentence_id(statement: Statement) -> str:
+    return statement.id.rsplit(".", 1)[0]
+
+
 def normalised(text: str) -> str:
     """Letters and digits of a text in lower case, single spaces between words."""
     return _NORMAL.sub(" ", text.lower()).strip()
+
+
+def explains_terms(sentence: str) -> bool:
+    """Whether a sentence explains the calibrated vocabulary, or a legend, so that its terms state nothing."""
+    return _EXPLAINS.search(sentence) is not None
 
 
 def split_report_sentences(text: str) -> list[str]:
@@ -111,12 +146,61 @@ def split_report_sentences(text: str) -> list[str]:
 
 
 def _statements_of(document: Document, options: ExtractOptions) -> Iterator[Statement]:
+    check_language(document.title, (block.text for block in document.blocks))
     identity = identify(document, options.report, options.cycle)
     acronyms = AcronymList.of(block.text for block in document.blocks) if options.acronyms != "none" else AcronymList()
-    report = _Report(document, identity, acronyms)
+    report = _Report(document, identity, acronyms, tuple(_labels(document)), _tags_paragraphs(document, options))
     numbered = enumerate(document.blocks)
     for _, section in groupby(numbered, key=lambda entry: (entry[1].chapter, entry[1].headings)):
         yield from _statements_of_section(list(section), report, options)
+
+
+def _labels(document: Document) -> Iterator[str | None]:
+    for _, blocks in groupby(document.blocks, key=lambda block: block.chapter):
+        label = None
+        for block in blocks:
+            label = paragraph_label(block.text) or label
+            yield label
+
+
+def _tags_paragraphs(document: Document, options: ExtractOptions) -> bool:
+    """Whether the document means paragraphs by tags behind their last full stop: within them such tags are rare."""
+    if options.paragraph_tags != "found":
+        return options.paragraph_tags == "always"
+    ends = within = 0
+    for block in document.blocks:
+        *before, last = split_report_sentences(block.text) or [""]
+        within += sum(_tag_behind(words) is not None for words in before)
+        ends += bool(before) and _tag_behind(last) is not None
+    return ends > 0 and within * _RARE <= ends
+
+
+def _tag_behind(words: str) -> TagMark | None:
+    """The only tag of a sentence, where it stands alone behind the full stop."""
+    if _BEHIND_STOP.search(words) is None:
+        return None
+    marks = [mark for mark in find_tags(words) if mark.levels]
+    if len(marks) != 1 or not marks[0].in_brackets or marks[0].scope:
+        return None
+    start, end = marks[0].whole
+    alone = words[:start].rstrip(' ”’"').endswith((".", "!", "?")) and not clean_sentence(words[end:])
+    return marks[0] if alone else None
+
+
+def _tags_of_paragraphs(sentences: Sequence[_Sentence]) -> dict[int, TagMark]:
+    """By place, the tag of the paragraph for its last sentence and those before it that follow no other tag."""
+    found: dict[int, TagMark] = {}
+    for place, sentence in enumerate(sentences):
+        ends = place + 1 == len(sentences) or sentences[place + 1].block != sentence.block
+        mark = _tag_behind(sentence.words) if ends and sentence.number else None
+        if mark is None:
+            continue
+        first = place
+        while sentences[first].number and not any(one.levels for one in find_tags(sentences[first - 1].words)):
+            first -= 1
+        if first < place:
+            found |= dict.fromkeys(range(first, place + 1), mark)
+    return found
 
 
 def _statements_of_section(
@@ -127,6 +211,7 @@ def _statements_of_section(
         for place, block in blocks
         for number, words in enumerate(split_report_sentences(block.text))
     ]
+    of_paragraph = _tags_of_paragraphs(sentences) if report.paragraph_tags else {}
     cleaned: dict[int, str] = {}
 
     def clean(place: int) -> str:
@@ -137,7 +222,7 @@ def _statements_of_section(
         return cleaned[place]
 
     for place, sentence in enumerate(sentences):
-        found = list(_statements_of_sentence(sentence, report, options))
+        found = list(_statements_of_sentence(sentence, report, options, of_paragraph.get(place)))
         # Parts are numbered with those that are not wanted, so that a statement has one id with and without them.
         wanted = [part for part, one in enumerate(found) if one.tag is not None or options.untagged]
         if not wanted:
@@ -166,33 +251,65 @@ def _context(places: range, clean: Callable[[int], str], most: int) -> tuple[str
     return tuple(found)
 
 
-def _statements_of_sentence(sentence: _Sentence, report: _Report, options: ExtractOptions) -> Iterator[Statement]:
+def _statements_of_sentence(
+    sentence: _Sentence, report: _Report, options: ExtractOptions, of_paragraph: TagMark | None
+) -> Iterator[Statement]:
     """Statements of one sentence, without context and with all its parts; none where no part is wanted."""
     words = sentence.words
-    marks = [] if _EXPLAINS.search(words) else find_tags(words)
+    marks = [] if explains_terms(words) else find_tags(words)
     levelled = any(mark.levels and not mark.attributive for mark in marks)
-    if not levelled and not options.untagged:
+    if not levelled and not options.untagged and of_paragraph is None:
+        return
+
+    def cleaned(text: str) -> str:
+        return clean_sentence(report.acronyms.expand(clean_sentence(text), options.acronyms))
+
+    if of_paragraph is not None:
+        found = cleaned(words)
+        if _is_long_enough(found):
+            whole = Clause(0, len(words), ())
+            certainty = _certainty(of_paragraph, whole, marks, words, options)
+            yield replace(_statement(found, True, certainty, whole, sentence, report), whole_paragraph=True)
         return
     divided = divide(words, marks)
-    tail = words[divided.tail :]
-    plain = [plain_words(words[clause.start : clause.end]) for clause in divided.clauses]
-    plain_tail = plain_words(tail)
-    texts = stand_alone(plain, plain_tail, [clause.opened for clause in divided.clauses])
-    for number, (clause, text) in enumerate(zip(divided.clauses, texts, strict=True)):
-        last = number == len(texts) - 1
-        original = words[clause.start : len(words) if last else clause.end].strip()
+    plain = [plain_words(_NOTE_BEHIND.sub("", words[clause.start : clause.end])) for clause in divided.clauses]
+    plain_tail = plain_words(words[divided.tail :])
+    has_rest = levelled and bool(plain_tail) and not goes_on(plain_tail)
+    completed = stand_alone(plain, plain_tail, [clause.opened for clause in divided.clauses])
+    completed = [
+        one._replace(sure=one.sure and (len(plain) == 1 or _is_clear(clause, words)))
+        for clause, one in zip(divided.clauses, completed, strict=True)
+    ]
+    clauses = list(divided.clauses)
+    if has_rest and _is_long_enough(plain_tail):
+        clauses.append(Clause(divided.tail, len(words), ()))
+        completed.append(stand_alone([*plain, plain_tail])[-1])
+    elif not has_rest:
+        clauses[-1] = replace(clauses[-1], end=len(words))
+    for clause, (text, complete) in zip(clauses, completed, strict=True):
         for mark in clause.marks or (None,):
-            scoped = _with_scope(text, mark)
-            found = clean_sentence(report.acronyms.expand(clean_sentence(scoped), options.acronyms))
+            # "(high confidence in the sign; low confidence in the numbers)" is about parts of what the words say.
+            partial = len(clause.marks) > 1 and mark is not None and _PART_OF_IT.match(mark.scope)
+            sure = complete and not partial
+            if not sure and not _has_level(mark) and levelled:
+                continue  # the sentence stands there once, with its level
+            found = cleaned(_with_scope(text, mark) if sure or len(clauses) == 1 else words)
             if found and (_has_level(mark) or _is_long_enough(found)):
-                yield _statement(found, original, _certainty(mark, clause, marks, words, options), sentence, report)
-    if levelled and plain_tail and not goes_on(plain_tail):
-        rest = clean_sentence(
-            report.acronyms.expand(clean_sentence(stand_alone([*plain, plain_tail])[-1]), options.acronyms)
-        )
-        if _is_long_enough(plain_tail) and rest:
-            clause = Clause(divided.tail, len(words), ())
-            yield _statement(rest, tail.strip(), _certainty(None, clause, marks, words, options), sentence, report)
+                certainty = _certainty(mark, clause, marks, words, options)
+                yield _statement(found, sure, certainty, clause, sentence, report)
+
+
+def _is_clear(clause: Clause, words: str) -> bool:
+    """Whether a mark tells what it is about: it stands before "that" or a colon, or behind all words of its clause.
+
+    The rules of division are English: nothing is clear in French and Spanish.
+    """
+    if not clause.marks:
+        return True
+    if _TRANSLATION.search(words):
+        return False
+    after = words[clause.marks[-1].whole[1] : clause.end]
+    return bool(_SAYS_THAT.match(after)) if clause.opened else not _WORD.search(after)
 
 
 def _has_level(mark: TagMark | None) -> bool:
@@ -227,17 +344,26 @@ def _certainty(
     return Statement("", "", tag, "", "", "", likelihood=terms, evidence=evidence, agreement=agreement)
 
 
-def _statement(text: str, original: str, certainty: Statement, sentence: _Sentence, report: _Report) -> Statement:
+def _statement(
+    text: str, sure: bool, certainty: Statement, clause: Clause, sentence: _Sentence, report: _Report
+) -> Statement:
+    span = sentence.words[clause.start : clause.end]
+    start = clause.start + len(span) - len(span.lstrip())
     document, block = report.document, report.document.blocks[sentence.block]
     return replace(
         certainty,
         text=text,
-        original=original,
+        sentence=sentence.words,
+        start=start,
+        end=start + len(span.strip()),
+        sure=sure,
         report=report.identity.name or document.report or document.title,
         document_id=document.id,
         document=document.title,
         page=block.page,
         headings=block.headings,
+        label=report.labels[sentence.block],
+        references=references_in(block.text),
         paragraph_id=block.paragraph_id,
         chapter=block.chapter,
         cycle=report.identity.cycle,

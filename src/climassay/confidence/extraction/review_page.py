@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
+from climassay.confidence.extraction.terms import CertaintyTerm
 from climassay.confidence.statement import Statement
 from climassay.confidence.vocabulary import TAGS
 from climassay.reporting import render_page
 
 
-def review_page(statements: Sequence[Statement]) -> str:
+def review_page(statements: Sequence[Statement], terms: Sequence[CertaintyTerm] = ()) -> str:
     """Every statement with its level, page, the report's own words, and the sentences before and after.
 
     Returns:
@@ -26,5 +27,8 @@ def review_page(statements: Sequence[Statement]) -> str:
         groups=groups,
         total=len(statements),
         levels=[(tag, counts[tag]) for tag in (*TAGS, None) if counts[tag]],
+        terms=Counter(
+            f"{one.term} {one.kind}" if one.kind != "likelihood" else one.term for one in terms
+        ).most_common(),
         shares={tag: place / (len(TAGS) - 1) for place, tag in enumerate(TAGS)},
     )

@@ -26,5 +26,8 @@ def summary_table(statements: Sequence[Statement]) -> Table:
         f"{len(statements)} statements",
         headings,
         rows,
-        note="Repeated: statements of the same words and level as an earlier one; they are in no other column.",
+        note=(
+            "Repeated: statements of the same words and level as an earlier one, and further levels of sentences whose "
+            "division is not sure; they are in no other column."
+        ),
     )

@@ -10,7 +10,7 @@ from climassay.errors import DocumentError, InputError
 
 MAKERS = {"markdown": markdown_draft, "text": plain_draft, "html": html_draft}
 """What makes a draft of a text, by the kind of text."""
-_WORD = (".docx", ".doc", ".odt", ".rtf")
+_NOT_READ = (".doc", ".odt", ".rtf")
 
 
 def draft_of(text: str, kind: str = "markdown", name: str = "text") -> Draft:
@@ -30,7 +30,7 @@ def draft_of(text: str, kind: str = "markdown", name: str = "text") -> Draft:
 
 
 def read_draft(path: Path) -> Draft:
-    """Read a file: Markdown, plain text and HTML on their own text, PDF by its pages and paragraphs.
+    """Read a file: Markdown, plain text and HTML on their own text, PDF and Word files by their pages and paragraphs.
 
     Raises:
         InputError: The file is missing, of a kind that is not checked, damaged, or has no text.
@@ -39,16 +39,18 @@ def read_draft(path: Path) -> Draft:
     from climassay.corpus.options import ReadOptions
     from climassay.corpus.text import decode
 
-    if path.suffix.lower() in _WORD:
-        raise InputError(f"{path} is a word processor's file, which is not read: save it as Markdown, HTML or PDF.")
+    if path.suffix.lower() in _NOT_READ:
+        raise InputError(
+            f"{path} is a word processor's file, which is not read: save it as .docx, Markdown, HTML or PDF."
+        )
     if path.is_dir():
         raise InputError(f"{path} is a folder: name the files in it.")
     kind = kind_of(path) if path.exists() else None
-    if kind is not None and kind not in (*MAKERS, "pdf"):
-        raise InputError(f"{path} cannot be checked: give Markdown, plain text, HTML or PDF.")
+    if kind is not None and kind not in (*MAKERS, "pdf", "docx"):
+        raise InputError(f"{path} cannot be checked: give Markdown, plain text, HTML, Word (.docx) or PDF.")
     try:
         source, kind, data = open_file(path, ReadOptions().max_bytes, None)
-        if kind == "pdf":
+        if kind in ("pdf", "docx"):
             return _paged(path)
         draft = draft_of(decode(data, source), kind, str(path))
     except DocumentError as error:

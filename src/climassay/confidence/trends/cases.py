@@ -86,8 +86,8 @@ def _column(statement: Statement, kind: ColumnKind) -> str:
 
 
 def _section(statement: Statement) -> tuple[str, str]:
-    """A section; where there are no headings, the paragraph, else the statement by itself."""
-    return statement.document_id, statement.section or statement.paragraph_id or statement.id
+    """A numbered section or one with headings; where there is neither, the paragraph, else the statement by itself."""
+    return statement.document_id, statement.group or statement.paragraph_id or statement.id
 
 
 def _order(column: str) -> tuple[int, str]:

@@ -89,7 +89,7 @@ def deviation_table(analysis: TrendAnalysis) -> Table:
         f"p: two-sided, corrected for the {len(found)} topics looked at (Holm). High or low says how a topic's "
         "statements compare with others of these reports, not whether their authors were right."
     )
-    headings = ["topic", "difference", "95 % interval", "unshrunken", "95 % interval", "p (Holm)"]
+    headings = ["topic", "difference", "95 % interval", "unshrunken", "its 95 % interval", "p (Holm)"]
     return Table.of("Most and least confident topics", headings, rows, note=note)
 
 
