@@ -57,6 +57,17 @@ def test_a_claim_is_debated_and_its_page_shows_verdict_levels_citations_and_who_
     assert seen.every("a", class_="cite")
 
 
+def test_a_refuted_claim_says_how_it_misleads_in_the_browser_and_on_the_page_taken_along(client_of, place, script):
+    client = client_of("annotator")
+    check = ask(client, "Climate has always changed, so the warming of today must be natural, too.")
+    transcript = ended(place, check).transcript
+    assert transcript.fallacy.probability > 0.5
+    for page in (f"/checks/{check}", f"/checks/{check}/page.html"):
+        shown = client.get(page).text
+        assert "How it misleads" in shown
+        assert transcript.fallacy.definition.replace("'", "&#39;") in shown
+
+
 def test_the_whole_way_is_the_same_on_both_databases(place_on, database_url):
     made = place_on(database_url)
     furnish(made, scripted())
