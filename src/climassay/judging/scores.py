@@ -172,29 +172,23 @@ def correlations(
         ``spearman`` and ``kendall``. Lists with equal labels throughout have no correlation and are left out; ``n`` is
         the number of lists, or of items where all form one group.
     """
-    from scipy.stats import kendalltau, spearmanr
-
     used = [(members, scores) for members, scores in rankings if np.ptp(labels[members]) > 0 and len(members) > 1]
     grouped = all(len(set(units.of_item[members].tolist())) == 1 for members, _ in used)
     result = {}
-    for name, measure, resampled in (
-        ("spearman", spearmanr, spearman_of_resamples),
-        ("kendall", kendalltau, kendall_of_resamples),
-    ):
+    for name, measure in (("spearman", spearman_of_resamples), ("kendall", kendall_of_resamples)):
+        once = [measure(scores, labels[members], np.arange(len(members))[None])[0] for members, scores in used]
         # A ranking that puts all items on one place goes with nothing: 0, as for a judge who says nothing.
-        values = np.array(
-            [float(measure(scores, labels[members]).statistic) if np.ptp(scores) else 0.0 for members, scores in used]
-        )
+        values = np.nan_to_num(np.array(once))
         if grouped:
             result[name] = units.group_mean(values, np.array([units.of_item[members[0]] for members, _ in used], int))
         else:
-            result[name] = _over_items(values, resampled, used, labels)
+            result[name] = _over_items(values, measure, used, labels)
     return result
 
 
 def _over_items(
     values: FloatArray,
-    resampled: Callable[[FloatArray, FloatArray, IntArray], FloatArray],
+    measure: Callable[[FloatArray, FloatArray, IntArray], FloatArray],
     rankings: Sequence[tuple[IntArray, FloatArray]],
     labels: FloatArray,
     resamples: int = 500,
@@ -206,7 +200,7 @@ def _over_items(
     for (members, scores), places in zip(rankings, zip(*drawn, strict=True), strict=True):
         chosen, truth = np.array(places), labels[members]
         differ = np.ptp(truth[chosen], axis=1) > 0
-        found.append(np.where(differ, np.nan_to_num(resampled(scores, truth, chosen)), np.nan))
+        found.append(np.where(differ, np.nan_to_num(measure(scores, truth, chosen)), np.nan))
     table = np.array(found)
     means = np.nanmean(table[:, ~np.isnan(table).all(axis=0)], axis=0)
     return Units._figure(float(values.mean()), means, sum(len(members) for members, _ in rankings))

@@ -27,7 +27,7 @@ class Correlation:
 
 
 def spearman_of_resamples(first: FloatArray, second: FloatArray, chosen: NDArray[np.int64]) -> FloatArray:
-    """Spearman's rho of each resample of two lists, all at once.
+    """Spearman's rho of each resample of two lists, all at once; ties get mean ranks.
 
     Args:
         first: Shape [n].
@@ -37,27 +37,37 @@ def spearman_of_resamples(first: FloatArray, second: FloatArray, chosen: NDArray
     Returns:
         Shape [resamples]; NaN where one of the lists is constant in a resample.
     """
-    from scipy.stats import rankdata
-
+    counts = _counts(chosen)
     # The ranks of n items have the mean (n + 1) / 2, with ties and without.
-    ranks = [rankdata(values[chosen], axis=1) - (chosen.shape[1] + 1) / 2 for values in (first, second)]
-    covariance, *spreads = ((a * b).sum(axis=1) for a, b in ((ranks[0], ranks[1]), *zip(ranks, ranks, strict=True)))
-    return _ratio(covariance, *spreads)
+    a, b = (_ranks(values, counts) - (len(first) + 1) / 2 for values in (first, second))
+    return _ratio(*((counts * product).sum(axis=1) for product in (a * b, a * a, b * b)))
 
 
 def kendall_of_resamples(first: FloatArray, second: FloatArray, chosen: NDArray[np.int64]) -> FloatArray:
     """Kendall's tau-b of each resample of two lists, all at once; arguments as in :func:`spearman_of_resamples`."""
-    from scipy.stats import rankdata
-
-    size, ranks = len(first), [rankdata(values) for values in (first, second)]
-    counts = np.array([np.bincount(row, minlength=size) for row in chosen], dtype=np.float64)
+    counts = _counts(chosen)
+    ranks = [np.unique(values, return_inverse=True)[1] for values in (first, second)]
     sums = np.zeros((3, len(chosen)))
     # A pair of items counts as often as the product of their counts says, so that pairs are compared only once.
-    for start in range(0, size, _ITEMS_AT_ONCE):
+    for start in range(0, len(first), _ITEMS_AT_ONCE):
         here = slice(start, start + _ITEMS_AT_ONCE)
-        a, b = (np.sign(values[:, None] - values[here]) for values in ranks)
+        a, b = (np.sign(places[:, None] - places[here]) for places in ranks)
         sums += [((counts @ signs) * counts[:, here]).sum(axis=1) for signs in (a * b, a * a, b * b)]
     return _ratio(*(sums / 2))
+
+
+def _counts(chosen: NDArray[np.int64]) -> FloatArray:
+    """How often each item stands in each resample, [resamples, n]."""
+    return np.array([np.bincount(row, minlength=chosen.shape[1]) for row in chosen], dtype=np.float64)
+
+
+def _ranks(values: FloatArray, counts: FloatArray) -> FloatArray:
+    """Mean ranks of the items within each resample, [resamples, n]."""
+    different, places = np.unique(values, return_inverse=True)
+    order = np.argsort(values)
+    there = np.add.reduceat(counts[:, order], np.searchsorted(values, different, sorter=order), axis=1)
+    ranks: FloatArray = (there.cumsum(axis=1) - (there - 1) / 2)[:, places]
+    return ranks
 
 
 def _ratio(together: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:

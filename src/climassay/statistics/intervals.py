@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,12 +55,10 @@ def wilson_interval(successes: int, n: int, level: float = 0.95) -> Interval:
     References:
         Wilson, E. B. (1927), J. Am. Stat. Assoc. 22, 209-212.
     """
-    from scipy.stats import norm
-
     _check_level(level)
     if n < 1 or not 0 <= successes <= n:
         raise InputError(f"A proportion needs 0 <= successes <= n and n >= 1, got {successes} of {n}.")
-    z = float(norm.ppf((1 + level) / 2))
+    z = NormalDist().inv_cdf((1 + level) / 2)
     share = successes / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
