@@ -168,6 +168,7 @@ def fit_path(
         InputError: The link does not exist, or an ordinal model is fitted to items of one class.
     """
     from scipy.sparse import csr_array, hstack, issparse
+    from threadpoolctl import threadpool_limits
 
     if link not in LINKS:
         raise InputError(f"There is no link {link!r}; choose one of {', '.join(LINKS)}.")
@@ -176,7 +177,7 @@ def fit_path(
         ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
         parts = zip(blocks, np.split(scaling.mean, ends), np.split(scaling.factor, ends), strict=True)
         rows: Any = hstack(
-            [csr_array((block if issparse(block) else block - mean) * factor) for block, mean, factor in parts],
+            [csr_array(block if issparse(block) else block - mean) * factor for block, mean, factor in parts],
             format="csr",
         )
         axes = None
@@ -184,14 +185,16 @@ def fit_path(
         rows = (np.concatenate([np.asarray(block) for block in blocks], axis=1) - scaling.mean) * scaling.factor
         rows, axes = in_span(rows) if rows.shape[1] > rows.shape[0] else (rows, None)
     found = []
-    for regularisation in regularisations:
-        if link == "nominal":
-            weights, bias = _nominal(rows, truth, classes, regularisation, balanced)
-        else:
-            weights, bias = _ordinal(rows, truth, classes, regularisation)
-        weights = (weights if axes is None else axes @ weights) * scaling.factor[:, None]
-        shift = scaling.mean @ weights
-        found.append(LinearModel(link, weights, bias - shift if link == "nominal" else bias + shift))
+    # On products this small a second thread only waits for the first, and takes the core from other work.
+    with threadpool_limits(limits=1, user_api="blas"):
+        for regularisation in regularisations:
+            if link == "nominal":
+                weights, bias = _nominal(rows, truth, classes, regularisation, balanced)
+            else:
+                weights, bias = _ordinal(rows, truth, classes, regularisation)
+            weights = (weights if axes is None else axes @ weights) * scaling.factor[:, None]
+            shift = scaling.mean @ weights
+            found.append(LinearModel(link, weights, bias - shift if link == "nominal" else bias + shift))
     return found
 
 
