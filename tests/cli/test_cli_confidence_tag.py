@@ -187,7 +187,7 @@ def test_published_figures_stand_by_those_on_their_mix_only(monkeypatch, capsys,
         (["evaluate", "bundled"], "evaluate bundled LABELS"),
         (["train", "none.tsv", "-o", "no/folder/t"], "folder"),
     ],
-    ids=["blank", "no words", "mix", "shares", "no table", "no statements", "nothing to evaluate", "no labels", "no folder"],
+    ids=["blank", "no words", "mix", "shares", "no table", "no statements", "no file", "no labels", "no folder"],
 )
 def test_bad_input_is_one_sentence(monkeypatch, capsys, tmp_path, tagger, arguments, said) -> None:
     monkeypatch.chdir(tmp_path)
