@@ -184,9 +184,10 @@ def test_published_figures_stand_by_those_on_their_mix_only(monkeypatch, capsys,
         (["none.csv", "--text", "claim"], "no file"),
         (["none.jsonl"], "no file none.jsonl"),
         (["evaluate", "none.tsv"], "none.tsv"),
+        (["evaluate", "bundled"], "evaluate bundled LABELS"),
         (["train", "none.tsv", "-o", "no/folder/t"], "folder"),
     ],
-    ids=["blank", "no words", "mix", "shares", "no table", "no statements", "nothing to evaluate", "no folder"],
+    ids=["blank", "no words", "mix", "shares", "no table", "no statements", "no file", "no labels", "no folder"],
 )
 def test_bad_input_is_one_sentence(monkeypatch, capsys, tmp_path, tagger, arguments, said) -> None:
     monkeypatch.chdir(tmp_path)

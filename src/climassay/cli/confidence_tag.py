@@ -204,9 +204,9 @@ def evaluate(
     model_file: Annotated[
         str,
         typer.Argument(
-            metavar="[MODEL]",
-            help="A tagger's file, or bundled, for statements that it was not trained on. Left out, taggers are "
-            "cross-validated on LABELS.",
+            metavar="MODEL|LABELS",
+            help="A tagger's file, or bundled, to be tested on the LABELS that follow; or LABELS alone, on which "
+            "taggers are cross-validated.",
         ),
     ],
     labels: Annotated[
@@ -238,6 +238,8 @@ def evaluate(
         raise InputError(f"--apart is statement or document, not {apart!r}.")
     if tagger is not None:
         _hint("evaluate MODEL LABELS", "--tagger")
+    elif labels is None and (model_file == BUNDLED or Path(model_file).suffix == ".safetensors"):
+        raise InputError(f"Name the statements with known tags behind the tagger: evaluate {model_file} LABELS.")
     file, trained = (Path(model_file), tagger) if labels is None else (labels, model_file)
     table = _known(file, paragraphs, as_json)
     if trained is not None:
