@@ -198,6 +198,7 @@ def test_help_needs_no_heavy_module():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.model
 def test_real_reports(corpus, tmp_path):
     """A summary for policymakers as PDF, and the AR6 paragraphs as a gzipped table."""
     if not DATA.is_dir():

@@ -17,8 +17,9 @@ class WholeHelpGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """Write a list of commands for each heading, with the same indentation."""
-        sections = self.headings or {"Commands": tuple(self.commands)}
-        widest = max(map(len, self.commands))
+        shown = [name for name, command in self.commands.items() if not command.hidden]
+        sections = self.headings or {"Commands": tuple(shown)}
+        widest = max(map(len, shown))
         for heading, names in sections.items():
             with formatter.section(heading):
                 formatter.write_dl(

@@ -447,7 +447,7 @@ class Lesson:
         self._seed = seed
 
     def fit_evidence(self, reading: Reading, regularisation: float, places: IntArray) -> LinearModel:
-        """First step, on some of the passages."""
+        """First step, on some of the passages, places of shape [chosen]."""
         blocks = [block[places] for block in self.material.blocks(reading)]
         return fit_linear(blocks, self.evidence[places], len(EVIDENCE_LABELS), regularisation=regularisation)
 

@@ -67,7 +67,7 @@ class PairFeatures(NamedTuple):
     """Shape [pairs, 4 width]: u, v, |u - v| and u * v of the vectors of premise and statement."""
 
     def blocks(self, *, vectors: bool, places: NDArray[np.int64] | None = None) -> list[FloatArray]:
-        """The named ones, behind those of the vectors where they are wanted; of all pairs, or of some."""
+        """The named ones, behind those of the vectors where they are wanted, shape [pairs, features] each; or of some pairs."""
         return [block if places is None else block[places] for block in (self.vectors, self.named)[not vectors :]]
 
 

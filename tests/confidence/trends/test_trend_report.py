@@ -89,6 +89,7 @@ def test_documents_that_hardly_tag_are_named():
     assert "Chapter 2" not in words.replace("Chapter 17", "")
 
 
+@pytest.mark.faults
 def test_thirteen_thousand_statements_make_a_report_below_a_megabyte():
     statements = [statement(n, "ocean", tag="high" if n % 3 else "low") for n in range(13_000)]
     page = trend_report(analyse_trends(statements, topics_of(statements, [n % 4 for n in range(13_000)])), source="f")

@@ -212,7 +212,7 @@ class TrainedMasker:
         return "trained"
 
     def predict_proba(self, statements: Sequence[str]) -> list[FloatArray]:
-        """Shares of the candidates of each statement, in its order; empty where no word can be masked.
+        """Shares of each statement's candidates, in its order, shape [candidates] each; empty where none can be masked.
 
         Raises:
             MissingExtraError: It reads an encoder, and the packages for that are not installed.

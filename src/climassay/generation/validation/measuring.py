@@ -129,6 +129,11 @@ def chosen_threshold(
 ) -> tuple[Threshold | None, str | None]:
     """A threshold for a precision, or why there is none; neither where none is wanted.
 
+    Args:
+        precision: Wanted share of valid items among those kept, above 0 to 1; None wants no threshold.
+        valid: Shape [items], 0 or 1.
+        probabilities: P(valid) by a validator that did not see the item, shape [items].
+
     Raises:
         InputError: The precision is no share.
     """

@@ -233,7 +233,14 @@ def _score(labels: int, valid: IntArray, given: FloatArray, share: float) -> Rou
 
 
 def split_items(groups: IntArray, test_share: float, seed: int, split: int) -> tuple[IntArray, IntArray]:
-    """Places of training and test items: whole groups in random order, until the test share of the items is met."""
+    """Places of training and of test items: whole groups in random order, until the test share of the items is met.
+
+    Args:
+        groups: Shape [items].
+        test_share: Share of the items, above 0 and below 1.
+        seed: With ``split``, decides the order.
+        split: Number of the split.
+    """
     order = np.random.default_rng([seed, split]).permutation(np.unique(groups))
     wanted, taken, size = test_share * len(groups), [], 0
     for group in order[:-1]:
