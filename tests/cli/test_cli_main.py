@@ -43,7 +43,7 @@ def test_help_cuts_no_line_and_shows_every_command_once(path):
     for name in path:
         group = group.commands[name]
     listed = re.findall(r"^  ([a-z][a-z-]*)  ", text, re.MULTILINE)
-    assert sorted(listed) == sorted(group.commands)
+    assert sorted(listed) == sorted(name for name, command in group.commands.items() if not command.hidden)
 
 
 def test_a_process_prints_the_version_and_ends_with_the_exit_code_of_an_error():

@@ -67,7 +67,15 @@ class PairFeatures(NamedTuple):
     """Shape [pairs, 4 width]: u, v, |u - v| and u * v of the vectors of premise and statement."""
 
     def blocks(self, *, vectors: bool, places: NDArray[np.int64] | None = None) -> list[FloatArray]:
-        """The named ones, behind those of the vectors where they are wanted, shape [pairs, features] each; or of some pairs."""
+        """The named ones, behind those of the vectors where they are wanted.
+
+        Args:
+            vectors: Whether they are wanted.
+            places: Of pairs, shape [chosen]; None: all.
+
+        Returns:
+            Each of shape [pairs, features].
+        """
         return [block if places is None else block[places] for block in (self.vectors, self.named)[not vectors :]]
 
 
