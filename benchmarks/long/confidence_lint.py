@@ -50,7 +50,7 @@ def tell_tagger(draft: Draft) -> None:
     """How the bundled tagger does on a summary, and where it is certain."""
     opened = open_tagger()
     asked = list(tagged_sentences(draft))
-    table = opened.tagger.probabilities([(sentence.text, context) for sentence, _, context in asked])
+    table = opened.tagger.predict_proba([(sentence.text, context) for sentence, _, context in asked])
     levels = list(opened.tagger.levels)
     pairs = [(tag, levels[int(row.argmax())], float(row.max())) for (_, tag, _), row in zip(asked, table, strict=True)]
     certain = [pair for pair in pairs if pair[2] >= CERTAINTY]

@@ -90,7 +90,9 @@ WRITES: dict[str, WritingCommand] = {
     ),
     "checks export file": WritingCommand(f"checks export {TARGET}.jsonl -w {{w}}"),
     **_options("confidence extract", "{given}/report.md --untagged", "--output"),
-    **_options("confidence extract", "{given}/report.md --untagged --output {given}/extracted.jsonl", "--html", "--terms"),
+    **_options(
+        "confidence extract", "{given}/report.md --untagged --output {given}/extracted.jsonl", "--html", "--terms"
+    ),
     **_options("confidence lint", "{given}/report.md --exit-zero", "--html"),
     **_options("confidence topics", "{given}/planted.jsonl --topics 4 --words-only -w {w}", "--output"),
     "confidence topics --names": WritingCommand(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.learning.splits import NearDuplicates, group_folds, growing_sets, hold_out, splits_of
+from climassay.learning.splits import NearDuplicates, group_folds, hold_out, splits_of
 
 
 @given(st.lists(st.integers(0, 8), min_size=4, max_size=60), st.integers(2, 6), st.integers(0, 3), st.booleans())
@@ -57,11 +57,3 @@ def test_near_copies_are_found_across_the_blocks_in_which_vectors_are_compared()
     vectors[2050] = vectors[3]
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     assert NearDuplicates([str(place) for place in range(2100)], vectors=vectors).of(np.array([3])).tolist() == [2050]
-
-
-def test_growing_sets_contain_the_smaller_ones():
-    groups = np.repeat(np.arange(10), 3)
-    sets = [(repeat, set(items.tolist())) for _, repeat, items in growing_sets(groups, (6, 12, 99), repeats=2)]
-    assert len(sets) == 4
-    assert sets[0][1] < sets[1][1]
-    assert all(len(items) % 3 == 0 for _, items in sets)

@@ -22,7 +22,7 @@ class FixedTagger:
     def __init__(self):
         self.asked = []
 
-    def probabilities(self, items):
+    def predict_proba(self, items):
         self.asked += items
         return [[0.1, 0.2, 0.6, 0.1] for _ in items]
 
@@ -93,7 +93,7 @@ def test_what_a_tagger_cannot_do_is_said_on_the_page(client_of, tagger, monkeypa
     def fails(items):
         raise error("This cannot be tagged.")
 
-    monkeypatch.setattr(tagger, "probabilities", fails)
+    monkeypatch.setattr(tagger, "predict_proba", fails)
     answer = post(client_of("annotator"), "/confidence/statement", {"statement": "(high confidence)"})
     assert answer.status_code == status
     assert "This cannot be tagged." in answer.text

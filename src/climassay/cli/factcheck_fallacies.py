@@ -139,7 +139,7 @@ def train(
         float, typer.Option(min=0.01, max=1, help="Share of right answers from the threshold on.")
     ] = 0.8,
     limit: LimitOption = None,
-    licence: Annotated[str, typer.Option(help="Of the data, to be kept with the classifier.")] = "",
+    licence: Annotated[str, typer.Option(help="Licence of the data, to be kept with the classifier.")] = "",
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:

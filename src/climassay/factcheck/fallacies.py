@@ -92,7 +92,7 @@ GROUPS: Mapping[str, str] = {
 """The five groups that the first digits of the claims name."""
 
 PRECISION = 0.8
-"""Of held-out texts from the threshold on, the share that is right, by the low end of its 95% interval."""
+"""Share of held-out texts from the threshold on that is right, by the low end of its 95% interval."""
 
 
 FORMAT = ModelFormat("climassay-fallacies", 1, "classifier of fallacies", "climassay factcheck fallacies train")
@@ -135,7 +135,7 @@ class FoundFallacy:
     sure: bool
     """Whether the probability reaches the classifier's threshold."""
     probabilities: Mapping[str, float]
-    """Of all classes."""
+    """Probabilities of all classes."""
 
 
 def find_fallacies(

@@ -276,7 +276,7 @@ class Fallacy:
     definition: str
     probability: float
     precision: float
-    """Of held-out texts that were as likely to be shown, the share whose fallacy was named rightly."""
+    """Share of held-out texts as likely to be shown whose fallacy was named rightly."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ FORMAT = ModelFormat("climassay-verdict-head", 2, "verdict head", "climassay fac
 REGULARISATIONS = (0.1, 0.3, 1.0, 3.0)
 BALANCES = (0.0, 0.5, 1.0)
 DEPTHS = (0.5, 0.6, 0.7)
-"""Of the layers that are tried: what a passage does to a claim is most legible a little above the middle."""
+"""Depths of the layers that are tried: what a passage does to a claim is most legible a little above the middle."""
 STATE_USES: tuple[StateUse, ...] = ("contrast", "mean")
 """How states are tried."""
 _VERDICT_REGULARISATION = 1.0
@@ -282,9 +282,9 @@ class HeadChoice:
     reading: Reading
     regularisation: float
     log_loss: float
-    """Of what passages do: mean negative log-likelihood in nats. The choice is made by it."""
+    """Mean negative log-likelihood of what passages do, in nats. The choice is made by it."""
     accuracy: float
-    """Of what passages do."""
+    """Accuracy of what passages do."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

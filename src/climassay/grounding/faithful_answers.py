@@ -27,7 +27,7 @@ NAMES = (
     "least similar sentence", "mean similarity", "words covered", "foreign quantities",
     "length", "sentences", "passages",
 )  # fmt: skip
-"""Of the features of :func:`answer_features`, in order; the last three say nothing of what was written."""
+"""Names of the features of :func:`answer_features`, in order; the last three say nothing of what was written."""
 READING = 7
 """So many of them come from reading answer and passages."""
 PENALTY = 0.1

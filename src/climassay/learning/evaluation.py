@@ -37,7 +37,7 @@ class ClassScores:
     n: int
     """Items of the class."""
     precision: Estimate
-    """Of the answers that name the class, 0 where none does."""
+    """Share of the answers naming the class that are right, 0 where none names it."""
     recall: Estimate
     f1: Estimate
 
@@ -54,7 +54,7 @@ class Calibration:
     log_loss: float
     """Mean negative log-likelihood in nats; log 2 = 0.693 for always predicting one half."""
     expected_calibration_error: float
-    """Of the side predicted: confidence max(p, 1 - p) against being right, ten bins."""
+    """Calibration error of the side predicted: confidence max(p, 1 - p) against being right, ten bins."""
     curve: tuple[ReliabilityBin, ...]
 
 

@@ -31,7 +31,7 @@ class Provenance:
     """Name of the training data."""
     data_sha256: str = ""
     licence: str = ""
-    """Of the training data and of what was learned from it, in words."""
+    """Licence of the training data and of what was learned from it, in words."""
     items: int = 0
     """Items trained on."""
     groups: int = 0

@@ -184,31 +184,6 @@ def hold_out(
     return _split(taken[groups], ~taken[groups], duplicates)
 
 
-def growing_sets(
-    groups: ArrayLike, sizes: Sequence[int], *, repeats: int = 5, seed: int = 0
-) -> Iterator[tuple[int, int, IntArray]]:
-    """Training sets of a learning curve; within a repeat every set contains the smaller ones.
-
-    Args:
-        groups: Shape [items]: whole groups are drawn; single items where there is only one group.
-        sizes: Numbers of items; those above the number available are left out.
-        repeats: Draws of the order of groups.
-        seed: Decides the draws.
-
-    Yields:
-        Size, repeat, and the items (ascending): as many whole groups as fit into the size, at least one.
-    """
-    _, group = np.unique(np.asarray(groups), return_inverse=True)
-    units = group if group.max(initial=0) > 0 else np.arange(len(group))
-    counts = np.bincount(units)
-    for repeat in range(repeats):
-        order = np.random.default_rng([seed, repeat]).permutation(len(counts))
-        totals = np.cumsum(counts[order])
-        for size in (s for s in sorted(sizes) if s <= len(group)):
-            taken = order[: max(1, int(np.searchsorted(totals, size, side="right")))]
-            yield size, repeat, np.flatnonzero(np.isin(units, taken))
-
-
 def _split(test: NDArray[np.bool_], train: NDArray[np.bool_], duplicates: NearDuplicates | None) -> Split:
     inside = np.flatnonzero(test)
     outside = np.flatnonzero(train)

@@ -359,7 +359,7 @@ class Fitted:
     shares: tuple[float, ...]
 
     def probabilities(self, training: TrainingTexts, places: IntArray) -> FloatArray:
-        """Of some of the texts, shape [places, classes]."""
+        """Probabilities of some of the texts, shape [places, classes]."""
         if not self.parts:
             return np.tile(np.array(self.shares), (len(places), 1))
         sources = dict.fromkeys(source for part in self.parts for source in part.sources)

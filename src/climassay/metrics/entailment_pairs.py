@@ -112,7 +112,7 @@ class EntailmentScores:
     support_auroc: float
     """P(a supporting pair ranks above any other by P(confirms))."""
     calibration: Calibration
-    """Of P(SUPPORTS) on the pairs of the two classes."""
+    """Calibration of P(SUPPORTS) on the pairs of the two classes."""
 
 
 def supporting(probabilities: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ class SayingTagger:
         self.row = row
         self.asked = []
 
-    def probabilities(self, items):
+    def predict_proba(self, items):
         self.asked += items
         return [self.row for _ in items]
 

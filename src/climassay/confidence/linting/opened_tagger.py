@@ -25,7 +25,7 @@ class OpenedTagger:
     equal_accuracy: MeasuredAccuracy | None = None
     """The same where all levels are equally frequent, of answers for that."""
     shares: Sequence[float] | None = None
-    """Of the levels among what it was trained on, for which its probabilities are."""
+    """Shares of the levels among what it was trained on, for which its probabilities are."""
 
 
 def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | None" = None) -> OpenedTagger:

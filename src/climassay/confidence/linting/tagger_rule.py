@@ -24,8 +24,8 @@ class LevelTagger(Protocol):
     def levels(self) -> Sequence[Tag]:
         """The levels that it tells apart, lowest first."""
 
-    def probabilities(self, items: Sequence[Any]) -> Any:
-        """Of pairs of a text and its context: an array [n, levels] whose rows add up to one."""
+    def predict_proba(self, items: Sequence[Any]) -> Any:
+        """Probabilities for pairs of a text and its context: an array [n, levels] whose rows add up to one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _check(tagger: LevelTagger, known: str, certainty: float) -> Callable[[Draft
         if not asked:
             return
         levels = list(tagger.levels)
-        table = tagger.probabilities([(sentence.text, context) for sentence, _, context in asked])
+        table = tagger.predict_proba([(sentence.text, context) for sentence, _, context in asked])
         for (sentence, tag, _), row in zip(asked, table, strict=True):
             best = max(range(len(levels)), key=lambda place: float(row[place]))
             if tag in levels and levels[best] != tag and float(row[best]) >= certainty:

@@ -120,9 +120,6 @@ class Tagger(TextClassifier):
         """
         return super().predict_proba([TaggingItem.of(one).read() for one in texts], on_progress=on_progress)
 
-    probabilities = predict_proba
-    """The name by which the linter asks."""
-
     @classmethod
     def load(cls, path: Path = BUNDLED_TAGGER, format: ModelFormat = FORMAT) -> Self:
         """Read a tagger exactly as it was saved; the bundled one by default.

@@ -189,7 +189,7 @@ class WordStatistics:
     """How often words occur in a collection, and which ones a glossary lists."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Of lower-case words in the passages."""
+    """Counts of lower-case words in the passages."""
     glossary: frozenset[str] = frozenset()
     """Lower-case words."""
 

@@ -36,7 +36,7 @@ class ValidatorScores:
     """Probabilities of labelled questions against their labels."""
 
     evaluation: Evaluation
-    """Of the classes invalid and valid; intervals resample main passages."""
+    """Figures of the classes invalid and valid; intervals resample main passages."""
     kept: tuple[KeptShare, ...]
     """Everything, as a constant answer keeps it; those with P(valid) of at least one half, where there are some; and
     the likeliest :data:`KEPT_SHARES`."""

@@ -40,7 +40,7 @@ OWN = (
 TEXT_FEATURES = tuple(f"{pair}: {name}" for pair in PAIRS for name in NAMES) + OWN
 """Names of the first block of :class:`TextReader`."""
 DEPTH = 0.6
-"""Of the layer that is read by default: what a model makes of a text is most legible above its middle."""
+"""Depth of the layer that is read by default: what a model makes of a text is most legible above its middle."""
 
 
 def validation_prompt(overrides: Path | None = None) -> Prompt:

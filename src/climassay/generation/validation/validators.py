@@ -203,7 +203,7 @@ class TrainedValidator(Validator):
     """A calibrated regression on what is read of drafts: features of the text, or hidden states of a model."""
 
     model: LinearModel
-    """Of the classes invalid and valid."""
+    """Figures of the classes invalid and valid."""
     learned: Learned
     reader: Reader | None = None
     """What it reads with; not saved."""
@@ -281,7 +281,7 @@ class PromptedValidator(Validator):
     by default as the model's profile says. Fine-tuned models are asked without: for them the preference is what the
     labels taught."""
     learned: Learned | None = None
-    """Of a fine-tuned one; without it probabilities are the model's own, and all kinds are judged."""
+    """What a fine-tuned one learned; without it probabilities are the model's own, and all kinds are judged."""
     name: str = ""
 
     def __post_init__(self) -> None:

@@ -99,7 +99,7 @@ def tag_statement(
         return _page(request, place, asked, statement_error=opened, status=503)
     tagger = opened.tagger
     try:
-        row = tagger.probabilities([(asked.statement, asked.context)])[0]
+        row = tagger.predict_proba([(asked.statement, asked.context)])[0]
     except ClimassayError as error:
         status = 400 if isinstance(error, InputError) else 503
         return _page(request, place, asked, statement_error=str(error), status=status)
