@@ -27,11 +27,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from climassay.judging.asking import Questions
-from climassay.judging.candidates import CandidateMaker, MethodName, ProbeSettings
-from climassay.judging.folds import make_folds
+from climassay.judging.candidates import MethodName, ProbeSettings, candidate_of, make_folds
 from climassay.judging.items import Item, ItemColumns, read_items
-from climassay.judging.probing import Harvester
+from climassay.judging.judges import Harvester, StateTable
+from climassay.judging.prompts import Questions
 from climassay.judging.quality import quality
 from climassay.judging.scores import Units
 from climassay.learning.activation_store import ActivationStore
@@ -127,7 +126,7 @@ def probes(models: Sequence[LocalModel], file: str, aspect: str, method: MethodN
             asked = Questions(quality("text", aspect))
             harvester = Harvester(model, asked, LAYERS, ActivationStore(Path(folder)))
             settings = ProbeSettings(layers=tuple((layer,) for layer in LAYERS))
-            candidate = CandidateMaker(items, asked, model, harvester, settings).make(method)
+            candidate = candidate_of(method, items, asked, model, StateTable(harvester, items), settings)
             candidate.prepare(folds)
             odds = np.concatenate([candidate.learn(fold).judge(fold.test_pairs).log_odds for fold in folds])
         right.append((1 + np.sign(odds) * truth)[truth != 0] / 2)

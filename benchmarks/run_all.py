@@ -11,7 +11,9 @@ FOLDER = Path(__file__).parent
 
 
 def main() -> int:
-    wanted = sys.argv[1:] or sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "run_all")
+    wanted = sys.argv[1:] or sorted(
+        path.stem for path in FOLDER.glob("*.py") if path.stem not in {"run_all", "scaling_simulation"}
+    )
     failed = []
     for name in wanted:
         print(f"\n=== {name} ===", flush=True)

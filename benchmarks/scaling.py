@@ -28,12 +28,12 @@ from climassay.corpus import Collection, read, split_passages
 from climassay.corpus.documents import Block, Document
 from climassay.distributed import ClusterOptions, WorkerPool
 from climassay.distributed.cluster import Share, joined
-from climassay.distributed.jobs import Done, EncoderFrontJob, WantedEncoder
-from climassay.distributed.simulation import Measured, simulate
-from climassay.distributed.streaming import streamed
+from climassay.distributed.jobs import EncoderInfoJob, EncoderSpec, JobResult
+from climassay.distributed.pool import streamed
 from climassay.models import OptionRequest, load_model
 from climassay.models.contract import Message
 from climassay.models.encoder import load_encoder
+from scaling_simulation import Measured, simulate
 
 Timed = dict[str, list[float]]
 EMPTY_JOBS = 200
@@ -107,17 +107,17 @@ def chunks(texts: Sequence[str]) -> list[Sequence[str]]:
 
 def empty_jobs(pool: WorkerPool) -> float:
     """Seconds of a job that does nothing."""
-    wanted = WantedEncoder("local:minilm", 1)
-    jobs = [EncoderFrontJob()] * EMPTY_JOBS
-    return timed(lambda: list(pool.run(wanted, jobs[: pool._windows.first]))) / min(EMPTY_JOBS, pool._windows.first)
+    spec = EncoderSpec("local:minilm", 1)
+    jobs = [EncoderInfoJob()] * EMPTY_JOBS
+    return timed(lambda: list(pool.run(spec, jobs[: pool._windows.first]))) / min(EMPTY_JOBS, pool._windows.first)
 
 
 def dataset_seconds(pool: WorkerPool) -> float:
     """Seconds until a dataset of jobs that do nothing has come through."""
-    wanted = WantedEncoder("local:minilm", 1)
+    spec = EncoderSpec("local:minilm", 1)
 
-    def run() -> list[tuple[int, Done]]:
-        return list(streamed(pool._workers, wanted, [EncoderFrontJob()] * 8))
+    def run() -> list[tuple[int, JobResult]]:
+        return list(streamed(pool._workers, spec, [EncoderInfoJob()] * 8))
 
     return timed(run)
 

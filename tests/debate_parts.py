@@ -10,7 +10,7 @@ from climassay.corpus.documents import Hit, Passage
 from climassay.factcheck.checking import Company
 from climassay.factcheck.debate import debate
 from climassay.factcheck.exchange import Exchange
-from climassay.factcheck.steps import together
+from climassay.factcheck.scheduler import Scheduler
 
 
 class WordEncoder:
@@ -92,7 +92,7 @@ def drive_batches(steps, answer):
         return end.value, batches
 
 
-def debates(table, company, claims, at_once=None):
+def debates(table, company, claims, at_once=16):
     """Transcripts of claims debated side by side, without records."""
     exchange = Exchange(company.models, company.collections)
-    return drive_batches(together([debate(claim, table) for claim in claims], at_once), exchange.answer)[0]
+    return Scheduler([debate(claim, table) for claim in claims], exchange, at_once).run()

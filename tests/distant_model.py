@@ -62,7 +62,7 @@ class WantedDistant:
     folder: str
     own_weights: bool = False
 
-    def settled(self):
+    def resolved(self):
         return self
 
     def load(self):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from climassay.judging.asking import Questions
 from climassay.judging.items import Item
-from climassay.judging.probing import Harvester
+from climassay.judging.judges import Harvester
+from climassay.judging.prompts import Questions
 from climassay.judging.quality import quality
 from climassay.models.contract import Activations, Work
 

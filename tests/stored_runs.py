@@ -3,9 +3,9 @@
 from dataclasses import asdict, replace
 
 from climassay.claim_identity import claim_id
-from climassay.evaluation.experiment_store import save_experiment
-from climassay.evaluation.mcq import Prediction
+from climassay.evaluation.results import save_experiment
 from climassay.evaluation.scores import score_mcq
+from climassay.evaluation.tasks import Prediction
 from climassay.factcheck import as_data
 from climassay.models.contract import Completion, GenerationRequest, Message, Usage
 from climassay.records import RecordedModel
@@ -79,7 +79,7 @@ def store_mcq(records, right=(0, 1, 2, 3), *, model="local:small", questions=12,
         )
         for number, one in enumerate(asked)
     ]
-    scores = score_mcq(asked, predictions)
+    scores = score_mcq(predictions)
     config = {"questions": "primer", "n": questions, "model": model, "settings": ["default"], "fingerprint": "f" * 64}
     with records.run("evaluate mcq", config, {"orders": 0}) as run:
         if with_questions:
@@ -91,7 +91,7 @@ def store_mcq(records, right=(0, 1, 2, 3), *, model="local:small", questions=12,
 
 
 def store_factchecks(records, *, published=True):
-    """A run of ``climassay factcheck-run``: five claims, the first two with a verdict other than the published one."""
+    """A run of ``climassay factcheck run``: five claims, the first two with a verdict other than the published one."""
     done = [
         full_transcript(),
         checked("It cools.", ({"IPCC": "correct"}, "correct"), share=0.6),
@@ -102,7 +102,7 @@ def store_factchecks(records, *, published=True):
     ]  # fmt: skip
     truths = {done[0].claim.text: "correct", "It cools.": "incorrect", "It warms.": "correct", "Ice melts.": "correct"}
     config = {"scale": "climate-feedback", "file": "claims.csv", "prompts": {"verdict": "b" * 64}}
-    with records.run("factcheck-run", config, {"sampling": 0}) as run:
+    with records.run("factcheck run", config, {"sampling": 0}) as run:
         run.save_results("transcript", [as_data(one) for one in done])
         if published:
             run.save_results("published", [{"claim": claim_id(key), "verdict": label} for key, label in truths.items()])

@@ -12,7 +12,7 @@ import pytest
 
 import climassay
 from api_server import ApiServer
-from climassay import calls
+from climassay import api
 from climassay.errors import InputError
 from climassay.evaluation import BenchmarkSpec, ExperimentPlan, ModelSpec, parse_spec
 from climassay.generation import CountSpec, Recipe, WriterSpec
@@ -54,7 +54,7 @@ def test_every_public_name_is_there_and_is_completed():
     for name in climassay.__all__:
         value = getattr(climassay, name)
         assert isinstance(value, str) or value.__doc__, name
-    assert {getattr(climassay, name) for name in CALLS} == {getattr(calls, name) for name in CALLS}
+    assert {getattr(climassay, name) for name in CALLS} == {getattr(api, name) for name in CALLS}
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = climassay.nothing
 
@@ -144,7 +144,7 @@ def test_a_claim_is_debated_by_the_collections_that_are_named(books):
     transcript = climassay.check_claim("The ocean warms.", "heat", plain=True, model=model, workspace=books, force=True)
     assert [profile.name for profile in transcript.advocates] == ["heat", "model"]
     assert transcript.verdict.label
-    assert commands(books) == [("factcheck", "done")]
+    assert commands(books) == [("check", "done")]
     with pytest.raises(InputError, match="advocate"):
         climassay.check_claim("The ocean warms.", model=model, workspace=books)
 
@@ -170,7 +170,7 @@ def test_a_plan_says_the_same_as_the_arguments(books):
         limit=1, seed=3,
     )  # fmt: skip
     asked = len(model.options) + len(model.texts)
-    planned = calls.run_plan(plan, model=model, workspace=books)
+    planned = api.run_plan(plan, model=model, workspace=books)
     assert len(model.options) + len(model.texts) == asked
     scores = [(one.question, one.scores) for one in primer.experiment.outcomes]
     assert sorted(scores, key=str) == sorted(((o.question, o.scores) for o in planned.experiment.outcomes), key=str)
@@ -198,7 +198,7 @@ def test_a_recipe_takes_the_name_that_is_given(books, monkeypatch):
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         writer = WriterSpec("openai:test", base_url=server.url)
         recipe = Recipe("other", ("heat",), writer, CountSpec(cloze=1), stop=StopSpec(asked=2))
-        assert climassay.generate("mine", recipe=recipe, workspace=books) == ()
+        assert climassay.generate("mine", recipe=recipe, workspace=books).drafts == ()
         assert server.asked
     assert commands(books) == [("generate run", "done")]
 

@@ -12,8 +12,8 @@ SOURCE = Path(climassay.__file__).parent
 ARCHITECTURE = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 FLOW = (
-    ("__version__", "claim_identity", "errors", "secrecy", "spreadsheets", "extras"),
-    ("given_files", "folder_files", "workspace"),
+    ("__version__", "claim_identity", "progress", "errors", "secrecy", "spreadsheets", "extras"),
+    ("given_files", "folder_files", "registry", "workspace"),
     ("configuration", "statistics"),
     ("questions",),
     ("primer", "models"),
@@ -24,9 +24,10 @@ FLOW = (
     ("judging", "evaluation"),
     ("confidence", "factcheck", "generation"),
     ("integrations",),
-    ("calls",),
+    ("session",),
+    ("api",),
     ("demo",),
-    ("quickstart", "doctor", "web"),
+    ("quickstart", "doctor", "web", "merging"),
     ("cli",),
 )
 """Rooms from the lowest to the highest; a room imports from those before its own place only."""

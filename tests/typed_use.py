@@ -4,14 +4,19 @@ from pathlib import Path
 from typing import assert_type
 
 import climassay
-from climassay.corpus import AddReport, Collection, Hit
+from climassay.api.confidence import ExtractedStatements, LintedDrafts
+from climassay.api.publishing import Publication
+from climassay.api.scores import ScoredAnswers
+from climassay.corpus import AddReport, Collection, Hit, RetrievalReport
+from climassay.corpus.presentation import SearchResult
 from climassay.evaluation import Experiment
-from climassay.factcheck import FoundFallacy, Transcript
-from climassay.generation import Draft
+from climassay.factcheck import CheckedClaims, FoundFallacy, ScoredVerdicts, Transcript
+from climassay.generation.generated import GeneratedDataset, ScreenedDrafts
 from climassay.grounding import GroundedAnswer
-from climassay.judging import ItemRanking, PairProbe, PointProbe, TrainedProbe
+from climassay.judging import Inserted, ItemRanking, PairProbe, PointProbe, TrainedProbe
 from climassay.models import Encoder, Generator
 from climassay.questions import QuestionSet
+from climassay.tuning import TuningResult
 
 
 def use(folder: Path) -> None:
@@ -29,18 +34,32 @@ def use(folder: Path) -> None:
     assert_type(climassay.ask("Why?", "books", model=model, workspace=folder), GroundedAnswer)
     assert_type(climassay.check_claim("It warms.", ["books"], model="local:smollm2"), Transcript)
     assert_type(climassay.find_fallacies(["It has always changed."]), list[FoundFallacy])
-    assert_type(climassay.generate("silver", "books", cloze=3), tuple[Draft, ...])
+    assert_type(climassay.generate("silver", "books", cloze=3), GeneratedDataset)
+    assert_type(climassay.screen("primer"), ScreenedDrafts)
+    assert_type(climassay.publish("silver", folder / "silver"), Publication)
+    assert_type(climassay.check_claims(["It warms."], "books"), CheckedClaims)
+    assert_type(climassay.score_verdicts(folder / "v.csv", "truth", "ours"), ScoredVerdicts)
+    with climassay.Session.opened(folder, climassay.ModelOptions(no_cache=True)) as session:
+        assert_type(session, climassay.Session)
+        assert_type(climassay.search("books", "heat", workspace=session), SearchResult)
+        assert_type(climassay.evaluate_search("books", "primer", workspace=session), RetrievalReport)
     questions = climassay.read_questions(folder / "questions.jsonl")
     assert_type(questions, QuestionSet)
     result = climassay.evaluate(questions, settings=["default", "rag:books"], limit=5)
     assert_type(result, climassay.Evaluation)
     assert_type(result.experiment, Experiment)
     result.report.write(folder / "report.html")
+    assert_type(climassay.pretrain("adapted", "books"), TuningResult)
+    assert_type(climassay.finetune("tuned", "primer"), TuningResult)
+    assert_type(climassay.score_answers(folder / "answers.csv", metrics=["bleu"]), ScoredAnswers)
     item = climassay.Item("1", "A text", label=1.0)
     trained = climassay.train_judge([item], "claims", output=folder / "probe.safetensors")
     assert_type(trained, TrainedProbe)
     assert_type(trained.probe, PairProbe | PointProbe)
     assert_type(climassay.rank(["A text", item], probe=trained.probe), ItemRanking)
+    assert_type(climassay.insert(["A text"], [item], ["low", "high"], "claims"), Inserted)
+    assert_type(climassay.extract_confidence(folder / "report.pdf"), ExtractedStatements)
+    assert_type(climassay.lint_confidence(folder / "draft.md"), LintedDrafts)
     try:
         assert_type(climassay.load_tagger().predict(["The sea level rises."])[0], str)
     except climassay.ClimassayError as error:

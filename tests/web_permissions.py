@@ -50,6 +50,7 @@ READER = {
     "GET /checks/{check}/page.html",
     "GET /confidence",
     "POST /confidence",
+    "POST /confidence/file",
     "POST /confidence/statement",
     "GET /library",
     "GET /library/search",

@@ -15,6 +15,15 @@ from pathlib import Path
 import numpy as np
 
 from climassay.generation.draft import Subject, Wording
+from climassay.generation.validation.active_learning import (
+    SimulationItems,
+    SimulationSettings,
+    simulate,
+    simulation_report,
+    simulation_tables,
+    summarise,
+)
+from climassay.generation.validation.evaluation import ValidatorScores, score_validator
 from climassay.generation.validation.labels import (
     LabelledDraft,
     LabelSet,
@@ -22,7 +31,6 @@ from climassay.generation.validation.labels import (
     read_label_set,
     source_groups,
 )
-from climassay.generation.validation.measuring import ValidatorScores, score_validator
 from climassay.generation.validation.reading import (
     StateReader,
     TextReader,
@@ -30,14 +38,6 @@ from climassay.generation.validation.reading import (
     draft_vectors,
     validation_prompt,
     validation_request,
-)
-from climassay.generation.validation.simulation import (
-    SimulationItems,
-    SimulationSettings,
-    simulate,
-    simulation_report,
-    simulation_tables,
-    summarise,
 )
 from climassay.generation.validation.training import cross_validated, train_validator
 from climassay.learning import ActivationStore, harvest

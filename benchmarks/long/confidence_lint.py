@@ -2,12 +2,14 @@
 
     python benchmarks/long/confidence_lint.py --data ../shared/data
 
-Takes about three minutes on one core: two summaries as PDF, and every paragraph of AR6's reports. With
-``--readings docs/results/confidence_lint_readings.json``, verdicts on findings drawn at random, their shares are
-printed with Wilson's intervals.
+First the planted set (``tests/confidence/linting/planted.tsv``), by half: problems found where they are planted, and
+correct uses with a finding. Takes about four minutes on one core: two summaries as PDF, and every paragraph of AR6's
+reports. With ``--readings docs/results/confidence_lint_readings.json``, verdicts on findings drawn at random, their
+shares are printed with Wilson's intervals.
 """
 
 import argparse
+import csv
 import gzip
 import json
 from collections import Counter, defaultdict
@@ -20,6 +22,7 @@ from climassay.confidence.linting.opened_tagger import open_tagger
 from climassay.confidence.linting.tagger_rule import CERTAINTY, tagged_sentences, tagger_rule
 from climassay.statistics.intervals import proportion
 
+PLANTED = Path(__file__).parents[2] / "tests" / "confidence" / "linting" / "planted.tsv"
 SUMMARIES = ("ipcc_ar6_wg1_spm.pdf", "ipcc_sr15_spm.pdf")
 
 
@@ -31,6 +34,27 @@ def ar6_drafts(data: Path) -> dict[str, Draft]:
             if row["class"] == "body":
                 texts[row["report"]].append(" ".join(row["text"].split()))
     return {report: draft_of("\n\n".join(found), "text", report) for report, found in texts.items()}
+
+
+def tell_planted() -> None:
+    """Recall on planted problems, and findings in correct uses, by half."""
+    with PLANTED.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t"))
+    for half in ("tuning", "unseen"):
+        found = 0
+        wrong: Counter[str] = Counter()
+        problems, correct = (
+            [row for row in rows if (row["half"], row["verdict"]) == (half, which)] for which in ("problem", "correct")
+        )
+        for row in problems:
+            start, end = row["text"].index("[["), row["text"].index("]]") - 2
+            findings = check(draft_of(row["text"].replace("[[", "").replace("]]", ""), "text")).findings
+            found += any(
+                one.rule != "untagged-finding" and one.start_offset < end and start < one.end_offset for one in findings
+            )
+        for row in correct:
+            wrong.update({one.severity for one in check(draft_of(row["text"], "text")).findings})
+        print("planted", half, "found", proportion(found, len(problems)), "correct uses with a finding", dict(wrong))
 
 
 def recall(drafts: dict[str, Draft]) -> tuple[int, int]:
@@ -65,6 +89,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--readings", type=Path)
     chosen = parser.parse_args()
+    tell_planted()
     rules = chosen_rules("all")
     summaries = [read_draft(chosen.data / "pdf" / name) for name in SUMMARIES]
     drafts = ar6_drafts(chosen.data)

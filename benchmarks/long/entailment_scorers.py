@@ -5,7 +5,7 @@ One command; results are kept as they come, and what is there is not computed ag
     python benchmarks/long/entailment_scorers.py --data ../shared/data --output entailment.json --head head.safetensors
 
 ``--cross-encoder`` adds the fine-tuned cross-encoder (a quarter of an hour on one thread), ``--verdict-head FILE`` a
-head on hidden states that ``climassay factcheck-head train --hold-out 200`` made.
+head on hidden states that ``climassay factcheck train --hold-out 200`` made.
 """
 
 import argparse

@@ -29,8 +29,8 @@ from climassay.factcheck.evidence_mode import (
 from climassay.factcheck.scales import CLIMATE_FEVER
 from climassay.factcheck.verdict_head import (
     VERDICT_LABELS,
-    Lesson,
     TrainedHead,
+    TrainingData,
     VerdictHead,
     default_readings,
     rule_verdict,
@@ -176,7 +176,7 @@ class Experiment:
         taught = read_pairs(pairs, load_prompt(PROMPT), model=self.model, layers=self.layers, store=self.store)
         groups = near_duplicate_groups([row.text for row in self.train], self.encoder)
         owner = np.repeat(np.arange(len(self.train)), [len(row.evidence) for row in self.train])
-        lesson = Lesson(self.train, taught, groups, 5, self.options.seed)
+        lesson = TrainingData(self.train, taught, groups, 5, self.options.seed)
         labels = lesson.evidence
         layer = self.layers[len(self.layers) // 2]
         states = [part.states[:, :, part.layers.index(layer)] for part in (taught, material)]

@@ -1,6 +1,6 @@
 """Debates of the bundled model beside the constant: mediator, pool of the advocates, contradictions, "not enough".
 
-Reads transcripts of ``climassay factcheck-run --transcripts`` and the file of claims with its published verdicts,
+Reads transcripts of ``climassay factcheck run --transcripts`` and the file of claims with its published verdicts,
 and prints one Markdown table a file. The commands stand in docs/results/factcheck.md.
 
 Run: python benchmarks/long/factcheck_debates.py CLAIMS COLUMN SCALE TRANSCRIPTS...

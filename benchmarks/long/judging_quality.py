@@ -15,19 +15,18 @@ from pathlib import Path
 
 import numpy as np
 
-from climassay.judging.asking import Questions
 from climassay.judging.benchmark import JudgeScores, score_judge
 from climassay.judging.candidates import (
     METHODS,
     NEEDS_WEIGHTS,
-    CandidateMaker,
     ProbeSettings,
-    both_ways,
+    candidate_of,
+    make_folds,
     pairs_of_folds,
 )
-from climassay.judging.folds import make_folds
 from climassay.judging.items import Item, ItemColumns, read_items
-from climassay.judging.probing import Harvester
+from climassay.judging.judges import Harvester, StateTable
+from climassay.judging.prompts import Questions, both_ways
 from climassay.judging.quality import quality
 from climassay.learning.activation_store import ActivationStore
 from climassay.learning.harvest import harvest
@@ -115,8 +114,8 @@ def _measure(options, path, model, recorded, aspect, wording, size) -> None:
     for method in methods:
         probed = method in NEEDS_WEIGHTS and method != "zero-shot"
         for label, layers in PROBES.items() if probed and options.variants else [("", PROBES[""])]:
-            maker = CandidateMaker(items, questions, recorded, harvester, ProbeSettings(layers=layers))
-            candidate = maker.make(method)
+            table = StateTable(harvester, items)
+            candidate = candidate_of(method, items, questions, recorded, table, ProbeSettings(layers=layers))
             sorts = SORTS if options.variants and not label and method in ("ppairs", "pairs") else SORTS[:1]
             curve = (10, 20, 50, 100, 200) if options.variants and probed and not label else ()
             for sort in sorts:

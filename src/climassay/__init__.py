@@ -16,15 +16,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from climassay.calls import (
+    from climassay.api import (
         Evaluation,
         add_documents,
         ask,
         check_claim,
+        check_claims,
         evaluate,
+        evaluate_search,
+        extract_confidence,
         find_fallacies,
+        finetune,
         generate,
+        insert,
+        lint_confidence,
+        pretrain,
+        publish,
         rank,
+        score_answers,
+        score_verdicts,
+        screen,
+        search,
         train_judge,
     )
     from climassay.confidence.tagging import load_tagger
@@ -34,20 +46,33 @@ if TYPE_CHECKING:
     from climassay.models import load_model
     from climassay.models.encoder import load_encoder
     from climassay.questions import read_questions
+    from climassay.session import ModelOptions, Session
     from climassay.workspace import Workspace
 
 __version__ = "0.1.0.dev0"
 
 _PLACES = {
-    "calls": (
+    "api": (
         "Evaluation",
         "add_documents",
         "ask",
         "check_claim",
+        "check_claims",
         "evaluate",
+        "evaluate_search",
+        "extract_confidence",
         "find_fallacies",
+        "finetune",
         "generate",
+        "insert",
+        "lint_confidence",
+        "pretrain",
+        "publish",
         "rank",
+        "score_answers",
+        "score_verdicts",
+        "screen",
+        "search",
         "train_judge",
     ),
     "confidence.tagging": ("load_tagger",),
@@ -57,6 +82,7 @@ _PLACES = {
     "models": ("load_model",),
     "models.encoder": ("load_encoder",),
     "questions": ("read_questions",),
+    "session": ("ModelOptions", "Session"),
     "workspace": ("Workspace",),
 }
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
@@ -66,19 +92,33 @@ __all__ = [
     "Collection",
     "Evaluation",
     "Item",
+    "ModelOptions",
+    "Session",
     "Workspace",
     "__version__",
     "add_documents",
     "ask",
     "check_claim",
+    "check_claims",
     "evaluate",
+    "evaluate_search",
+    "extract_confidence",
     "find_fallacies",
+    "finetune",
     "generate",
+    "insert",
+    "lint_confidence",
     "load_encoder",
     "load_model",
     "load_tagger",
+    "pretrain",
+    "publish",
     "rank",
     "read_questions",
+    "score_answers",
+    "score_verdicts",
+    "screen",
+    "search",
     "train_judge",
 ]
 

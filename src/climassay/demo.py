@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay import primer
-from climassay.calls import add_documents, ask, check_claim
+from climassay.api import add_documents, ask, check_claim
 from climassay.folder_files import write_file
 from climassay.grounding import answer_card, written
 from climassay.models import DEFAULT_MODEL, load_model
@@ -237,7 +237,19 @@ def term_questions() -> list[dict[str, Any]]:
 
 def _retrieval(demo: _Demo, title: str) -> DemoStep:
     """A choice of words without the books, and with the passage that holds the right one."""
-    from climassay.evaluation import Sources, evaluate_mcq, mcq_report_sections, open_pool, parse_setting
+    from climassay.evaluation import (
+        BenchmarkSpec,
+        EvaluationResources,
+        ExperimentPlan,
+        ModelSpec,
+        Progress,
+        Sources,
+        mcq_report_sections,
+        open_pool,
+        parse_spec,
+        run_experiment,
+        score_mcq,
+    )
     from climassay.evaluation.scores import OVERALL
     from climassay.grounding import open_collections
     from climassay.questions import read_questions
@@ -247,17 +259,20 @@ def _retrieval(demo: _Demo, title: str) -> DemoStep:
     questions = read_questions(file)
     sources = Sources(lambda names: open_collections(demo.workspace, names), open_pool)
     names = ("default", "context")
-    settings = [parse_setting(name, sources) for name in names]
+    plan = ExperimentPlan(
+        questions.name,
+        (BenchmarkSpec(questions.name, (str(file),)),),
+        (ModelSpec(demo.model.name),),
+        tuple(map(parse_spec, names)),
+        ("mcq",),
+        scorings=("text",),
+    )
+    progress = Progress(on_answer=demo.progress("Evaluating", len(names) * len(questions.questions)))
+    resources = EvaluationResources.of_model(demo.model, sources)
     with Records(demo.workspace.records_url) as store:
-        evaluation = evaluate_mcq(
-            questions,
-            demo.model,
-            settings,
-            store,
-            scorings=("text",),
-            on_progress=demo.progress("Evaluating", len(settings) * len(questions.questions)),
-        )
-    rows = [row for row in evaluation.scores.accuracy if row.level == OVERALL]
+        done = run_experiment(plan, {questions.name: questions}, resources, store, progress=progress)
+    scores = score_mcq([one for ones in done.predictions.values() for one in ones])
+    rows = [row for row in scores.accuracy if row.level == OVERALL]
     lines = [
         f"{row.setting}: {_percent(row.accuracy.value)} right, 95% interval {_percent(row.accuracy.interval.low)} to "
         f"{_percent(row.accuracy.interval.high)}, n = {row.accuracy.n}"
@@ -269,13 +284,13 @@ def _retrieval(demo: _Demo, title: str) -> DemoStep:
         "the next three statements of the same book. Do not expect this model to know or to reason: on questions whose "
         "wrong answers are written to mislead, it is at or below chance (climassay evaluate mcq primer)."
     )
-    [section] = mcq_report_sections(evaluation.scores, title, said)
+    [section] = mcq_report_sections(scores, title, said)
     options = " ".join(f"--setting {name}" for name in (*names, f"rag:{COLLECTION}"))
     return DemoStep(
         title,
         (*lines, said),
         section.blocks,
-        {"accuracy": evaluation.scores.accuracy, "paired": evaluation.scores.paired},
+        {"accuracy": scores.accuracy, "paired": scores.paired},
         f"climassay evaluate mcq {demo.word(file.name)} {options} --scoring letter -w {demo.word()} {SERVED}",
     )
 
@@ -401,7 +416,7 @@ def _claim(demo: _Demo, title: str) -> DemoStep:
             Cases("Claims", (Case(CLAIM, (*opinions, ("Verdict", label)), reason, page.name),)),
         ),
         {"claim": CLAIM, "verdict": verdict.label},
-        f'climassay factcheck "{CLAIM}" -c {COLLECTION} --adversary {CONTRARIAN} -w {demo.word()} {SERVED}',
+        f'climassay check "{CLAIM}" -c {COLLECTION} --adversary {CONTRARIAN} -w {demo.word()} {SERVED}',
     )
 
 

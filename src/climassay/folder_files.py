@@ -4,6 +4,7 @@ import contextlib
 import errno
 import glob
 import os
+import stat
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -32,18 +33,54 @@ def write_file(place: Path, data: bytes) -> None:
             place.write_bytes(data)
             return
         target = Path(os.path.realpath(place))
-        target.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(target.parent)
         beside = target.with_name(f".{target.name}.{os.getpid()}.new")
         _sweep(target)
         try:
             beside.write_bytes(data)
-            beside.replace(target)
+            put(beside, target)
         except BaseException:
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise cannot_write(place, error) from error
+
+
+_usual_mask: int | None = None
+
+
+def keep_to_oneself() -> None:
+    """Have what this process writes from now on readable by its user alone: databases, collections, uploads.
+
+    Files that :func:`write_file` and :func:`put` bring into folders that others may enter are as they usually are.
+    """
+    global _usual_mask
+    if os.name == "posix" and _usual_mask is None:
+        _usual_mask = os.umask(0o077)
+
+
+def put(part: Path, place: Path) -> None:
+    """Put a file that is whole in its place; who may read it is as it was there, or as is usual in that folder."""
+    mask = _mask_at(place.parent)
+    if mask is not None:
+        part.chmod(stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o666 & ~mask)
+    part.replace(place)
+
+
+def _mask_at(folder: Path) -> int | None:
+    """What the user's own mask leaves out of a file in a folder that others may enter; None elsewhere."""
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    return _usual_mask if there.stat().st_mode & 0o077 else None
+
+
+def _make_folder(folder: Path) -> None:
+    mask = _mask_at(folder)
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    if mask is not None:
+        for one in made:
+            one.chmod(0o777 & ~mask)
 
 
 def _sweep(target: Path) -> None:

@@ -1,5 +1,6 @@
 """Where climassay keeps what it makes: the workspace (a project's data) and the cache (what can be made again)."""
 
+import contextlib
 import os
 import stat
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Workspace:
         try:
             # Questions, labels, password hashes and unpublished documents are not for everybody on a shared machine.
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(path)
         except OSError as error:
             raise InputError(
                 f"The workspace {path} cannot be created ({error.strerror}): choose another folder."
@@ -88,6 +90,41 @@ class Workspace:
     def adapters(self) -> Path:
         """Folder of the trained adapters, a folder each."""
         return self.root / "adapters"
+
+
+_PARTS = ("records.sqlite*", "collections", "adapters", "uploads", "activations", "validators")
+"""What a workspace holds, as patterns of names."""
+
+
+def _make_private(root: Path) -> None:
+    """Take from everybody else what they may do with a workspace that was made without us, and with what is in it.
+
+    Where the folder holds more than a workspace, as a project's own does, only the workspace's parts are made private.
+    """
+    if os.name != "posix":
+        return
+    parts = {part for name in _PARTS for part in root.glob(name)}
+    own = not any(child not in parts for child in root.iterdir())
+    ours = [root] if own else parts if (root / "records.sqlite").exists() else []
+    for part in ours:
+        if not _is_private(part):
+            for folder, _, files in os.walk(part):
+                for path in [Path(folder), *(Path(folder) / name for name in files)]:
+                    _close(path)
+            _close(part)
+
+
+def _is_private(path: Path) -> bool:
+    found = path.lstat()
+    # What belongs to others is theirs to open and close; a link is as open as what it leads to.
+    return not found.st_mode & 0o077 or found.st_uid != os.geteuid() or stat.S_ISLNK(found.st_mode)
+
+
+def _close(path: Path) -> None:
+    # Files come and go beside us: of SQLite's journals, and of other commands.
+    with contextlib.suppress(OSError):
+        if not _is_private(path):
+            path.chmod(stat.S_IMODE(path.stat().st_mode) & 0o700)
 
 
 def cache_folder() -> Path:

@@ -12,7 +12,7 @@ from factcheck_transcripts import full_transcript
 @pytest.fixture
 def climassay(monkeypatch, capsys, tmp_path):
     def run(*arguments):
-        return run_command(monkeypatch, capsys, "checks", *arguments, "--workspace", tmp_path / "here")
+        return run_command(monkeypatch, capsys, "factcheck", "kept", *arguments, "--workspace", tmp_path / "here")
 
     return run
 

@@ -119,6 +119,6 @@ def test_retraining_with_the_bundled_encoder(tmp_path, monkeypatch, capsys):
     assert code == 0, err
     found = json.loads(out)
     assert (found["labels"], found["invalid"], found["judged"]) == (14, 5, 6)
-    code, out, _ = run_command(monkeypatch, capsys, "validator", "show", found["validator"], "--json")
+    code, out, _ = run_command(monkeypatch, capsys, "generate", "validate", "show", found["validator"], "--json")
     assert code == 0
     assert json.loads(out)["items"] == 14

@@ -18,7 +18,7 @@ def tagger(tmp_path_factory):
     """Reads words only, so that no encoder is loaded."""
     path = tmp_path_factory.mktemp("tagger") / "t.safetensors"
     specs, source = (ClassifierSpec("words", (PartSpec(("words",)),)),), Provenance(data="planted", licence="CC0")
-    train_tagger(planted(), specs=specs, folds=4, resamples=20, provenance=source).tagger.save(path)
+    train_tagger(planted(), specs=specs, folds=4, resamples=20, provenance=source).classifier.save(path)
     return path
 
 
@@ -157,6 +157,13 @@ def test_train_and_evaluate(monkeypatch, capsys, tmp_path, tagger) -> None:
     assert code == 2
     assert "evaluate MODEL LABELS" in err
     assert "was trained on c.tsv" in err
+    more = tmp_path / "more.tsv"
+    new = file.read_text().splitlines()[1].replace("\tThe record", "\tAnother record")
+    more.write_text(f"{file.read_text()}{new}\n", encoding="utf-8")
+    code, out, _ = run_command(monkeypatch, capsys, "confidence", "tag", "evaluate", output, more, "--json")
+    assert code == 0
+    assert json.loads(out)["statements"] == 1
+    assert json.loads(out)["left_out"] > 50
 
 
 def test_published_figures_stand_by_those_on_their_mix_only(monkeypatch, capsys, tmp_path, tagger) -> None:

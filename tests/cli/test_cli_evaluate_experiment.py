@@ -9,7 +9,7 @@ import pytest
 
 from climassay.corpus import Collection, Document
 from climassay.corpus.documents import Block
-from climassay.evaluation.experiment_store import COMMAND, save_experiment
+from climassay.evaluation.results import COMMANDS, save_experiment
 from climassay.models.encoder import load_encoder
 from climassay.primer import book_path, gold_questions
 from climassay.records import Records
@@ -27,10 +27,10 @@ def place(tmp_path_factory):
     runs = []
     with Records(Workspace.open(root).records_url) as store:
         for seed in (0, 1):
-            with store.run(COMMAND, {}) as run:
+            with store.run(COMMANDS[0], {}) as run:
                 save_experiment(run, experiment(SKILLS, questions=questions_of(24, 12, 12), seed=seed))
                 runs.append(run.id)
-        with store.run("evaluate mcq", {}) as other:
+        with store.run("ask", {}) as other:
             pass
     return root, *runs, other.id
 
@@ -111,7 +111,7 @@ def test_the_json_document_has_every_number(place, command):
         (["table", "{mcq}"], "not of climassay evaluate run"),
         (["table", "{run}", "-t", "totals"], "no table 'totals': it has mcq-cloze"),
         (["table", "{run}", "--published", "gpt-5"], "no model gpt-5"),
-        (["table", "{run}", "--metric", "rouge"], "no metric rouge"),
+        (["table", "{run}", "--metric", "rouge"], "no metric 'rouge'"),
         (
             ["report", "{run}", "--html", "page.html", "--against", "nowhere"],
             "neither a file or folder nor a collection",

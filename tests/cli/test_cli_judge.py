@@ -222,6 +222,35 @@ def test_compare_without_a_probe(climassay, method):
     assert "P(A) = " in out
 
 
+def test_evaluate_scores_a_judge_on_items_that_it_does_not_know(climassay, table, probe, tmp_path):
+    arguments = (table, *COLUMNS, "--seed", 1, "--json")
+    code, out, err = climassay("evaluate", "zero-shot", *arguments, "--aspect", "relevance")
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["n_items"], found["n_pairs"], found["left_out"], found["failed"]) == (15, 15, 0, 0)
+    assert found["baselines"]["longer"]["accuracy_differing"]["value"] == 1.0
+    code, out, err = climassay("evaluate", probe, *arguments)
+    assert (code, out) == (2, "")
+    assert "was trained on every item" in err
+    known = json.loads(climassay("evaluate", probe, *arguments, "--include-trained")[1])
+    assert (known["quality"], known["n_items"], known["layers"]) == ("relevance", 15, [[]])
+    more = tmp_path / "more.jsonl"
+    new = [json.loads(line) for line in table.read_text().splitlines()[:3]]
+    rows = [{**row, "summary": f"{row['summary']} And more.", "article_id": "new"} for row in new]
+    more.write_text(table.read_text() + "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    fresh = json.loads(climassay("evaluate", probe, more, *COLUMNS, "--label", "relevance", "--json")[1])
+    assert (fresh["left_out"], fresh["n_items"], fresh["n_groups"]) == (15, 3, 1)
+    assert "Agreement with the experts" in climassay("evaluate", "pairs", table, *COLUMNS, "--aspect", "relevance")[1]
+
+
+def test_apply_ranks_as_rank_does_and_writes_lines(climassay, table, probe, tmp_path):
+    file = tmp_path / "ranked.jsonl"
+    code, out, err = climassay("apply", probe, table, *COLUMNS, "-o", file, "--json")
+    assert code == 0, err
+    rows = json.loads(climassay("rank", table, *COLUMNS, "--probe", probe, "--json")[1])["items"]
+    assert json.loads(out)["items"] == rows == [json.loads(line) for line in file.read_text().splitlines()]
+
+
 @pytest.mark.parametrize("sort", ["exact", "greedy", "strengths"])
 def test_rank_orders_every_group(climassay, table, probe, sort, tmp_path):
     code, out, err = climassay(
@@ -326,7 +355,7 @@ def test_a_probe_brings_the_number_format_that_it_reads(climassay, table, probe,
 def test_other_mistakes(climassay, table, probe, tmp_path, model):
     other = save_tiny(tmp_path / "other", seed=1)
     for arguments, sentence, using in (
-        (("rank", table, *COLUMNS, "--probe", probe), "cannot read activations of", f"local:{other}"),
+        (("rank", table, *COLUMNS, "--probe", probe), "was trained on the model", f"local:{other}"),
         (("rank", table, *COLUMNS, "--probe", tmp_path / "none"), "There is no probe", model),
         (("rank", table, *COLUMNS, "--probe", probe, "--method", "pairs"), "either --probe or --method", model),
         (("rank", table, *COLUMNS, "--aspect", "relevance", "--method", "ppairs"), "without a probe", model),

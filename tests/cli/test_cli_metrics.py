@@ -23,15 +23,15 @@ def answers(tmp_path):
 
 
 def test_score_prints_means_and_writes_every_answer(monkeypatch, capsys, tmp_path, answers):
-    means, each = tmp_path / "means.csv", tmp_path / "each.csv"
+    means, each = tmp_path / "means.json", tmp_path / "each.csv"
     code, out, _ = run_command(
-        monkeypatch, capsys, "metrics", "score", answers, "-m", "bleu_char", "--csv", means, "--output", each
+        monkeypatch, capsys, "metrics", "score", answers, "-m", "bleu_char", "--output", means, "--output", each
     )
     assert code == 0
     assert "BLEU (characters)" in out
-    (row,) = csv.DictReader(means.open(newline=""))
-    assert float(row["mean"]) == pytest.approx(sum(case.bleu for case in CASES[5:]) / 5, abs=0.001)
-    assert row["n"] == "5"
+    mean = json.loads(means.read_text())["means"]["bleu_char"]
+    assert mean["value"] == pytest.approx(sum(case.bleu for case in CASES[5:]) / 5, abs=0.001)
+    assert mean["n"] == 5
     assert [float(one["bleu_char"]) for one in csv.DictReader(each.open(newline=""))] == pytest.approx(
         [case.bleu for case in CASES[5:]], abs=0.0005
     )

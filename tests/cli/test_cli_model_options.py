@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from api_server import ApiServer, Behaviour
-from climassay.calls.opening import opened_model
+from climassay.api.opening import opened_model
 from climassay.errors import InputError
 from climassay.generation import Draft, Origin, SourcePassage, Wording, write_drafts
 from climassay.models import load_model
@@ -44,10 +44,10 @@ def files(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "words",
     [
-        ("validator", "apply", "prompted:openai:m", "{}/questions.jsonl"),
-        ("masker", "apply", "prompted:openai:m", "{}/statements.jsonl", "-o", "{}/masked.jsonl"),
-        ("masker", "apply", "prompted", "{}/statements.jsonl", "-o", "{}/masked.jsonl", "-m", "openai:m"),
-        ("masker", "evaluate", "prompted:openai:m", "{}/cloze.jsonl"),
+        ("generate", "validate", "apply", "prompted:openai:m", "{}/questions.jsonl"),
+        ("generate", "mask", "apply", "prompted:openai:m", "{}/statements.jsonl", "-o", "{}/masked.jsonl"),
+        ("generate", "mask", "apply", "prompted", "{}/statements.jsonl", "-o", "{}/masked.jsonl", "-m", "openai:m"),
+        ("generate", "mask", "evaluate", "prompted:openai:m", "{}/cloze.jsonl"),
         ("metrics", "entailment", "evaluate", "supports:openai:m", "{}/pairs.jsonl"),
         ("generate", "screen", "{}/questions.jsonl", "--entailment", "prompted:openai:m"),
     ],
@@ -74,7 +74,9 @@ def test_options_of_a_server_do_not_hinder_a_local_model_beside_it(files, monkey
     with ApiServer() as server:
         both = "freeform=prompted:openai:m,mcq=prompted:local:smollm2"
         options = ("--base-url", server.url, "--reasoning-effort", "low", "--dtype", "float32", "-w", files / "work")
-        code, _, err = run_command(monkeypatch, capsys, "validator", "apply", both, files / "questions.jsonl", *options)
+        code, _, err = run_command(
+            monkeypatch, capsys, "generate", "validate", "apply", both, files / "questions.jsonl", *options
+        )
     assert code == 0, err
     assert server.asked
 
@@ -83,7 +85,7 @@ def test_options_of_a_server_do_not_hinder_a_local_model_beside_it(files, monkey
     "words",
     [
         ("evaluate", "mcq", "{}/questions.jsonl", "-m", "openai:m", "--scoring", "letter"),
-        ("factcheck", f"{CLAIM} [[hang x1]]", "-m", "openai:m", "--plain", "--no-screen", *QUICK),
+        ("check", f"{CLAIM} [[hang x1]]", "-m", "openai:m", "--plain", "--no-screen", *QUICK),
     ],
     ids=["evaluate mcq", "factcheck"],
 )
@@ -108,7 +110,7 @@ def test_the_options_of_a_server_go_to_those_of_a_debates_models_that_it_serves(
     debate = tmp_path / "debate.toml"
     advocates = f'[[advocate]]\nname = "Book"\ncollections = ["book"]\nmodel = "{local}"\n'
     debate.write_text(f'model = "openai:m"\n{advocates}', encoding="utf-8")
-    debating = ("factcheck", CLAIM, "--config", debate, "--no-screen", *QUICK, "-w", workspace, "--json")
+    debating = ("check", CLAIM, "--config", debate, "--no-screen", *QUICK, "-w", workspace, "--json")
     with ApiServer() as server:
         options = ("--base-url", server.url, "--reasoning-effort", "low", "--dtype", "float32")
         code, out, err = run_command(monkeypatch, capsys, *debating, *options)
@@ -122,7 +124,7 @@ def test_the_options_of_a_server_go_to_those_of_a_debates_models_that_it_serves(
 def test_nothing_is_made_where_no_model_is_loaded(files, monkeypatch, capsys):
     monkeypatch.chdir(files)
     before = sorted(files.iterdir())
-    code, _, err = run_command(monkeypatch, capsys, "masker", "evaluate", "statistics", "cloze.jsonl")
+    code, _, err = run_command(monkeypatch, capsys, "generate", "mask", "evaluate", "statistics", "cloze.jsonl")
     assert code == 0, err
     assert sorted(files.iterdir()) == before
 

@@ -21,7 +21,7 @@ def write_silver(folder: Path) -> Path:
 
 def test_drafts_become_a_dataset_with_tasks_on_its_test_split(monkeypatch, capsys, tmp_path):
     out = tmp_path / "out"
-    code, text, _ = run_command(monkeypatch, capsys, "publish", write_silver(tmp_path), "-o", out, "--json")
+    code, text, _ = run_command(monkeypatch, capsys, "generate", "publish", write_silver(tmp_path), "-o", out, "--json")
     assert code == 0
     told = json.loads(text)
     assert told["name"] == told["dataset"]["name"] == "silver"
@@ -41,7 +41,7 @@ def test_drafts_become_a_dataset_with_tasks_on_its_test_split(monkeypatch, capsy
 
 def test_one_card_names_the_questions_and_the_prompts(monkeypatch, capsys, tmp_path):
     out = tmp_path / "out"
-    code, _, _ = run_command(monkeypatch, capsys, "publish", write_sample(tmp_path), "-o", out, "--inspect")
+    code, _, _ = run_command(monkeypatch, capsys, "generate", "publish", write_sample(tmp_path), "-o", out, "--inspect")
     assert code == 0
     card = (out / "README.md").read_text()
     configs = {one["config_name"]: one for one in yaml.safe_load(card.split("---\n")[1])["configs"]}
@@ -68,22 +68,35 @@ def test_steps_in_any_order_give_the_same_folder(monkeypatch, capsys, tmp_path):
         "again": [[], []],
     }.items():
         for options in runs:
-            code, _, err = run_command(monkeypatch, capsys, "publish", file, "-o", tmp_path / name, *options)
+            code, _, err = run_command(
+                monkeypatch, capsys, "generate", "publish", file, "-o", tmp_path / name, *options
+            )
             assert code == 0, err
     assert contents(tmp_path / "later") == contents(tmp_path / "at once") == contents(tmp_path / "again")
 
 
 def test_a_published_folder_is_published_again(monkeypatch, capsys, tmp_path):
-    run_command(monkeypatch, capsys, "publish", write_silver(tmp_path), "-o", tmp_path / "one", "--data-only")
+    run_command(
+        monkeypatch, capsys, "generate", "publish", write_silver(tmp_path), "-o", tmp_path / "one", "--data-only"
+    )
     code, _, _ = run_command(
-        monkeypatch, capsys, "publish", tmp_path / "one", "-o", tmp_path / "two", "--data-only", "--name", "silver"
+        monkeypatch,
+        capsys,
+        "generate",
+        "publish",
+        tmp_path / "one",
+        "-o",
+        tmp_path / "two",
+        "--data-only",
+        "--name",
+        "silver",
     )
     assert code == 0
     assert read_dataset(tmp_path / "one") == read_dataset(tmp_path / "two")
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
-    run_command(monkeypatch, capsys, "publish", "primer", "-o", tmp_path / "three", "--data-only")
+    run_command(monkeypatch, capsys, "generate", "publish", "primer", "-o", tmp_path / "three", "--data-only")
     code, text, _ = run_command(
-        monkeypatch, capsys, "publish", tmp_path / "three", "-o", tmp_path / "four", "--data-only", "--json"
+        monkeypatch, capsys, "generate", "publish", tmp_path / "three", "-o", tmp_path / "four", "--data-only", "--json"
     )
     assert code == 0
     assert sum(json.loads(text)["dataset"]["counts"]["mcq"].values()) == 60
@@ -102,7 +115,7 @@ def test_a_published_folder_is_published_again(monkeypatch, capsys, tmp_path):
 )
 def test_what_cannot_be_done_is_said_before_anything_is_written(monkeypatch, capsys, tmp_path, options, word):
     file = write_silver(tmp_path)
-    code, _, err = run_command(monkeypatch, capsys, "publish", file, "-o", tmp_path / "out", *options)
+    code, _, err = run_command(monkeypatch, capsys, "generate", "publish", file, "-o", tmp_path / "out", *options)
     assert code == 2
     assert word in err
     assert err.count("\n") == 1
@@ -111,8 +124,8 @@ def test_what_cannot_be_done_is_said_before_anything_is_written(monkeypatch, cap
 
 def test_tasks_are_not_left_behind_by_other_data(monkeypatch, capsys, tmp_path):
     file, out = write_silver(tmp_path), tmp_path / "out"
-    run_command(monkeypatch, capsys, "publish", file, "-o", out)
-    code, _, err = run_command(monkeypatch, capsys, "publish", file, "-o", out, "--data-only")
+    run_command(monkeypatch, capsys, "generate", "publish", file, "-o", out)
+    code, _, err = run_command(monkeypatch, capsys, "generate", "publish", file, "-o", out, "--data-only")
     assert code == 2
     assert "leave behind" in err
 
@@ -120,7 +133,9 @@ def test_tasks_are_not_left_behind_by_other_data(monkeypatch, capsys, tmp_path):
 def test_rows_that_cannot_be_used_are_told(monkeypatch, capsys, tmp_path):
     file = tmp_path / "some.csv"
     file.write_text("Question,Answer\nWhat warms?,Carbon dioxide.\nWhat cools?,\n")
-    code, text, err = run_command(monkeypatch, capsys, "publish", file, "-o", tmp_path / "out", "--data-only")
+    code, text, err = run_command(
+        monkeypatch, capsys, "generate", "publish", file, "-o", tmp_path / "out", "--data-only"
+    )
     assert code == 0
     assert "1 rows left out, the first: row 2" in err
     assert "1 freeform" in text
@@ -132,7 +147,16 @@ def test_push(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(HfApi, "create_repo", lambda self, name, **rest: f"https://hub/{name}")
     monkeypatch.setattr(HfApi, "upload_folder", lambda self, **rest: sent.append(sorted(contents(tmp_path / "out"))))
     code, text, _ = run_command(
-        monkeypatch, capsys, "publish", write_silver(tmp_path), "-o", tmp_path / "out", "--push", "me/silver", "--json"
+        monkeypatch,
+        capsys,
+        "generate",
+        "publish",
+        write_silver(tmp_path),
+        "-o",
+        tmp_path / "out",
+        "--push",
+        "me/silver",
+        "--json",
     )
     assert code == 0
     assert json.loads(text)["pushed"] == "https://hub/me/silver"

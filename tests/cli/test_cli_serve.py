@@ -98,3 +98,39 @@ def test_a_fresh_workspace_is_served_at_once_with_a_link(tmp_path):
         server.send_signal(signal.SIGINT)
         server.wait(PATIENCE)
     assert (tmp_path / "records.sqlite").is_file()
+
+
+def begin(folder, *options):
+    """A server in a process of its own."""
+    command = [*START, "serve", "--json", *options, "-w", str(folder)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def told_by(server):
+    """What it prints once it listens."""
+    text = ""
+    for line in server.stdout:
+        text += line
+        if line.startswith("}"):
+            break
+    return json.loads(text)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL], ids=["ended", "killed"])
+def test_a_server_that_is_restarted_on_its_port_takes_over_when_the_first_has_ended(tmp_path, end):
+    first = begin(tmp_path, "--port", "0")
+    second = None
+    try:
+        address = told_by(first)["address"]
+        second = begin(tmp_path, "--port", address.rpartition(":")[2])
+        assert second.stderr.readline().startswith(f"This workspace is served at {address} already; waiting")
+        first.send_signal(end)
+        assert told_by(second)["address"] == address
+        with urllib.request.urlopen(f"{address}/sign-in") as answer:
+            assert answer.status == 200
+    finally:
+        for server in filter(None, (first, second)):
+            server.kill()
+            server.communicate()

@@ -42,7 +42,19 @@ def labels(tmp_path):
 def test_train_show_and_apply(tmp_path, monkeypatch, capsys, labels):
     file, html = tmp_path / "validator", tmp_path / "report.html"
     code, out, err = run_command(
-        monkeypatch, capsys, "validator", "train", labels, "-o", file, "--precision", 0.9, "--html", html, "--json"
+        monkeypatch,
+        capsys,
+        "generate",
+        "validate",
+        "train",
+        labels,
+        "-o",
+        file,
+        "--precision",
+        0.9,
+        "--html",
+        html,
+        "--json",
     )
     assert code == 0, err
     data = json.loads(out)
@@ -53,25 +65,25 @@ def test_train_show_and_apply(tmp_path, monkeypatch, capsys, labels):
     assert "Do the probabilities mean what they say?" in page
     assert "Why questions were rejected" in page
 
-    code, out, _ = run_command(monkeypatch, capsys, "validator", "show", file, "--json")
+    code, out, _ = run_command(monkeypatch, capsys, "generate", "validate", "show", file, "--json")
     shown = json.loads(out)
     assert code == 0
     assert (shown["kind"], shown["trained_on"], shown["threshold"]) == ("features", 36, data["threshold"])
 
     given, decided = tmp_path / "new.jsonl", tmp_path / "decided.jsonl"
     write_drafts(given, drafts(6, labelled=False))
-    code, out, err = run_command(monkeypatch, capsys, "validator", "apply", file, given, "-o", decided)
+    code, out, err = run_command(monkeypatch, capsys, "generate", "validate", "apply", file, given, "-o", decided)
     assert code == 0, err
     assert "Decisions of validator" in out
     accepted = [draft.decisions[-1].accepted for draft in read_drafts(decided)]
     assert accepted == [False, True, True, False, True, True]
 
-    code, _, err = run_command(monkeypatch, capsys, "validator", "evaluate", file, labels)
+    code, _, err = run_command(monkeypatch, capsys, "generate", "validate", "evaluate", file, labels)
     assert code == 2
     assert "was trained on all questions" in " ".join(err.split())
     others = tmp_path / "others.jsonl"
     write_drafts(others, drafts(48, labelled=True))
-    code, out, err = run_command(monkeypatch, capsys, "validator", "evaluate", file, others, "--json")
+    code, out, err = run_command(monkeypatch, capsys, "generate", "validate", "evaluate", file, others, "--json")
     assert code == 0, err
     measured = json.loads(out)
     assert (measured["trained_on"], measured["evaluation"]["n"]) == (36, 12)
@@ -81,7 +93,7 @@ def test_train_show_and_apply(tmp_path, monkeypatch, capsys, labels):
 def test_simulate(tmp_path, monkeypatch, capsys, labels):
     html = tmp_path / "simulation.html"
     code, out, err = run_command(
-        monkeypatch, capsys, "validator", "simulate", labels, "--splits", 2, "--start", 6, "--batch", 10,
+        monkeypatch, capsys, "generate", "validate", "simulate", labels, "--splits", 2, "--start", 6, "--batch", 10,
         "--strategies", "random,margin", "--html", html,
     )  # fmt: skip
     assert code == 0, err
@@ -104,7 +116,8 @@ def test_the_science_reaches_the_prompts(tmp_path, monkeypatch, capsys, field, l
         code, _, err = run_command(
             monkeypatch,
             capsys,
-            "validator",
+            "generate",
+            "validate",
             "apply",
             "prompted:openai:judge",
             given,
@@ -128,7 +141,7 @@ def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, capsys, f
     monkeypatch.setattr("climassay.generation.validation.fine_tuning.fine_tune", refused)
     options = () if field is None else ("--field", field)
     arguments = ("-o", tmp_path / "state.json", "--method", "api", "-m", "openai:small", *options)
-    code, _, err = run_command(monkeypatch, capsys, "validator", "train", labels, *arguments)
+    code, _, err = run_command(monkeypatch, capsys, "generate", "validate", "train", labels, *arguments)
     assert code == ModelError.exit_code
     assert "takes no files" in err
     [lines] = [upload.splitlines() for upload in uploads]
@@ -150,7 +163,7 @@ def test_the_science_reaches_what_is_trained_on(tmp_path, monkeypatch, capsys, f
 def test_bad_input_is_one_sentence(tmp_path, monkeypatch, capsys, labels, arguments, words):
     monkeypatch.chdir(tmp_path)
     given = [labels if argument == "LABELS" else argument for argument in arguments]
-    code, _, err = run_command(monkeypatch, capsys, "validator", *given)
+    code, _, err = run_command(monkeypatch, capsys, "generate", "validate", *given)
     assert code == 2
     assert words in " ".join(err.split())
     assert "Traceback" not in err

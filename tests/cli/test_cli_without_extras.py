@@ -46,7 +46,7 @@ NEED_LOCAL = {
     "add": ["corpus", "add", "new", "heat.md"],
     "search": ["corpus", "search", "heat", "excess heat"],
     "ask": ["ask", "How much heat?", "-c", "heat"],
-    "factcheck": ["factcheck", "The ocean warms.", "-c", "heat"],
+    "factcheck": ["check", "The ocean warms.", "-c", "heat"],
     "generate": ["generate", "run", "recipe.toml"],
     "evaluate": ["evaluate", "mcq", "primer"],
     "rank": ["judge", "rank", "items.csv", "--text", "text", "--aspect", "fluency"],

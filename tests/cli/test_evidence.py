@@ -1,4 +1,4 @@
-"""``climassay factcheck-evidence`` and ``factcheck-head train`` as they are typed, on a small random model."""
+"""``climassay factcheck evidence`` and ``factcheck train`` as they are typed, on a small random model."""
 
 import json
 
@@ -58,13 +58,13 @@ def head(tmp_path_factory):
 
 
 def train(climassay, file, head, *more):
-    return climassay("factcheck-head", "train", file, "-o", head, "--layer", "2", "--encoder", "none", *more)
+    return climassay("factcheck", "train", file, "-o", head, "--layer", "2", "--encoder", "none", *more)
 
 
 def test_prompts_are_scored_and_asked_once(climassay, file, tmp_path):
     html, csv, rows = tmp_path / "report.html", tmp_path / "scores.csv", tmp_path / "rows.jsonl"
     files = ("--html", html, "--csv", csv, "--predictions", rows)
-    code, out, err = climassay("factcheck-evidence", file, "--limit", 8, "--json", *files)
+    code, out, err = climassay("factcheck", "evidence", file, "--limit", 8, "--json", *files)
     assert code == 0, err
     data = json.loads(out)
     assert (data["claims"], data["left_out"], data["failed"]) == (8, CLAIMS - 8, 0)
@@ -74,14 +74,14 @@ def test_prompts_are_scored_and_asked_once(climassay, file, tmp_path):
     assert [json.loads(line) for line in rows.read_text().splitlines()] == data["predictions"]
     assert "accuracy" in csv.read_text().lower()
     assert "claims.jsonl" in html.read_text()
-    again = json.loads(climassay("factcheck-evidence", file, "--limit", 8, "--json")[1])
+    again = json.loads(climassay("factcheck", "evidence", file, "--limit", 8, "--json")[1])
     assert again["predictions"] == data["predictions"]
-    raw = json.loads(climassay("factcheck-evidence", file, "--limit", 8, "--json", "--no-calibrate")[1])
+    raw = json.loads(climassay("factcheck", "evidence", file, "--limit", 8, "--json", "--no-calibrate")[1])
     assert raw["predictions"] != data["predictions"]
 
 
 def test_tables_on_the_screen(climassay, file):
-    code, out, err = climassay("factcheck-evidence", file, "--limit", 6)
+    code, out, err = climassay("factcheck", "evidence", file, "--limit", 6)
     assert code == 0
     assert "constant" in out
     assert f"{CLAIMS - 6} claims of claims.jsonl were left out" in err
@@ -90,10 +90,10 @@ def test_tables_on_the_screen(climassay, file):
 def test_claims_without_verdicts_are_listed(climassay, tmp_path):
     file = tmp_path / "plain.csv"
     file.write_text("claim,evidence_1,evidence_2\nIce melts.,Warm ice melts.,\nIce stays.,,\n")
-    code, out, _ = climassay("factcheck-evidence", file)
+    code, out, _ = climassay("factcheck", "evidence", file)
     assert code == 0
     assert "Ice melts." in out
-    code, _, err = climassay("factcheck-evidence", file, "--csv", tmp_path / "scores.csv")
+    code, _, err = climassay("factcheck", "evidence", file, "--csv", tmp_path / "scores.csv")
     assert code == 2
     assert "no published verdicts" in err
 
@@ -106,17 +106,17 @@ def test_head_is_trained_scored_on_held_out_claims_and_used(climassay, file, hea
     assert data["held_out"]["n"] == 6
     assert data["choices"][0]["log_loss"] <= data["choices"][-1]["log_loss"]
     assert VerdictHead.load(head).provenance.groups == CLAIMS - 6
-    used = json.loads(climassay("factcheck-evidence", file, "--head", head, "--json")[1])
+    used = json.loads(climassay("factcheck", "evidence", file, "--head", head, "--json")[1])
     assert (used["claims"], used["left_out"]) == (6, CLAIMS - 6)
     assert used["scores"]["accuracy"]["value"] == data["held_out"]["accuracy"]["value"]
-    scored = json.loads(climassay("factcheck-head", "evaluate", head, file, "--json")[1])
+    scored = json.loads(climassay("factcheck", "evaluate", head, file, "--json")[1])
     assert scored["scores"] == data["held_out"]
     assert scored["predictions"] == used["predictions"]
-    everything = json.loads(climassay("factcheck-evidence", file, "--head", head, "--include-trained", "--json")[1])
+    everything = json.loads(climassay("factcheck", "evidence", file, "--head", head, "--include-trained", "--json")[1])
     assert everything["claims"] == CLAIMS
     # It brings the number format that it was trained on.
     monkeypatch.setenv("CLIMASSAY_DTYPE", "bfloat16")
-    assert json.loads(climassay("factcheck-evidence", file, "--head", head, "--json")[1])["scores"] == used["scores"]
+    assert json.loads(climassay("factcheck", "evidence", file, "--head", head, "--json")[1])["scores"] == used["scores"]
 
 
 def test_training_on_the_screen(climassay, file, tmp_path):
@@ -132,16 +132,16 @@ def test_a_head_gives_verdicts_on_claims_without_labels(climassay, file, head, t
         assert train(climassay, file, head, "--hold-out", 6)[0] == 0
     items, rows = tmp_path / "plain.csv", tmp_path / "rows.jsonl"
     items.write_text("claim,evidence_1\nIce melts.,Warm ice melts.\nIce stays.,\n", encoding="utf-8")
-    code, out, err = climassay("factcheck-head", "apply", head, items, "-o", rows, "--json")
+    code, out, err = climassay("factcheck", "apply", head, items, "-o", rows, "--json")
     assert code == 0, err
     data = json.loads(out)
     assert [json.loads(line) for line in rows.read_text().splitlines()] == data["predictions"]
     assert data["predictions"][1]["verdict"] == "NOT_ENOUGH_INFO"
-    assert "Ice melts." in climassay("factcheck-head", "apply", head, items)[1]
-    code, out, _ = climassay("factcheck-head", "evaluate", head, file)
+    assert "Ice melts." in climassay("factcheck", "apply", head, items)[1]
+    code, out, _ = climassay("factcheck", "evaluate", head, file)
     assert code == 0
     assert "macro-F1" in out
-    code, _, err = climassay("factcheck-head", "evaluate", head, items)
+    code, _, err = climassay("factcheck", "evaluate", head, items)
     assert code == 2
     assert "no published verdicts" in err
 
@@ -149,7 +149,7 @@ def test_a_head_gives_verdicts_on_claims_without_labels(climassay, file, head, t
 def test_head_trained_on_everything_has_nothing_to_be_scored_on(climassay, file, tmp_path):
     own = tmp_path / "head.safetensors"
     assert train(climassay, file, own)[0] == 0
-    code, _, err = climassay("factcheck-evidence", file, "--head", own)
+    code, _, err = climassay("factcheck", "evidence", file, "--head", own)
     assert code == 2
     assert "--include-trained" in err
 
@@ -158,7 +158,7 @@ def test_head_of_another_model_is_refused(climassay, monkeypatch, capsys, file, 
     if not head.exists():
         assert train(climassay, file, head, "--hold-out", 6)[0] == 0
     other = f"local:{save_tiny(tmp_path, seed=5)}"
-    arguments = ("factcheck-evidence", file, "--head", head, "--model", other, "--workspace", places[1])
+    arguments = ("factcheck", "evidence", file, "--head", head, "--model", other, "--workspace", places[1])
     code, _, err = run_command(monkeypatch, capsys, *arguments)
     assert code == 2
     assert "was trained on the model" in err
@@ -176,7 +176,7 @@ def test_head_of_another_model_is_refused(climassay, monkeypatch, capsys, file, 
 )
 def test_wrong_arguments_of_evidence(climassay, file, head, arguments, message):
     given = [str(head) if argument == "HEAD" else argument for argument in arguments]
-    code, _, err = climassay("factcheck-evidence", file, *given)
+    code, _, err = climassay("factcheck", "evidence", file, *given)
     assert code == 2
     assert message in err
     assert "Traceback" not in err
@@ -194,7 +194,7 @@ def test_wrong_arguments_of_evidence(climassay, file, head, arguments, message):
 )
 def test_wrong_arguments_of_training(climassay, monkeypatch, file, tmp_path, arguments, message):
     monkeypatch.chdir(tmp_path)
-    code, _, err = climassay("factcheck-head", "train", file, *arguments)
+    code, _, err = climassay("factcheck", "train", file, *arguments)
     assert code == 2
     assert message in err
     assert "Traceback" not in err

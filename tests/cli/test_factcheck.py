@@ -36,7 +36,7 @@ def test_from_a_claim_to_a_verdict_a_page_and_a_review_and_from_the_records_the_
 ):
     page, review = tmp_path / "new" / "page.html", tmp_path / "review.json"
     command = [
-        "factcheck",
+        "check",
         CLAIM,
         "-c",
         "book",
@@ -86,14 +86,14 @@ def test_from_a_claim_to_a_verdict_a_page_and_a_review_and_from_the_records_the_
 
 def test_what_is_no_claim_about_the_climate_is_told_so_without_asking_a_model(climassay, workspace, model):
     before = stored(workspace, "answers")
-    code, out, err = climassay("factcheck", "Is it going to get warmer?", "-c", "book", "--model", model, *QUICK)
+    code, out, err = climassay("check", "Is it going to get warmer?", "-c", "book", "--model", model, *QUICK)
     assert code == 0, err
     assert "Result: Nothing that can be checked" in out
     assert stored(workspace, "answers") == before
 
 
 def test_a_plain_advocate_needs_no_collection(climassay, model, tmp_path):
-    code, out, err = climassay("factcheck", CLAIM, "--plain", "--model", model, *QUICK, "--wording", "brief", "--json",
+    code, out, err = climassay("check", CLAIM, "--plain", "--model", model, *QUICK, "--wording", "brief", "--json",
                                "--workspace", tmp_path)  # fmt: skip
     assert code == 0, err
     told = json.loads(out)
@@ -105,7 +105,7 @@ def test_init_writes_a_file_that_the_command_reads_and_never_overwrites(climassa
     monkeypatch.chdir(tmp_path)
     code, out, _ = climassay("factcheck", "init")
     assert code == 0
-    assert out == "debate.toml written: edit it, then run climassay factcheck CLAIM --config debate.toml\n"
+    assert out == "debate.toml written: edit it, then run climassay check CLAIM --config debate.toml\n"
     settings = load_settings(tmp_path / "debate.toml")
     assert [advocate.name for advocate in settings.advocates] == ["IPCC", "abstracts"]
 
@@ -124,7 +124,7 @@ def test_the_command_follows_its_file_and_flags_go_before_it(climassay, model, t
     text = file.read_text(encoding="utf-8").replace('"local:smollm2"', json.dumps(model))
     text = text.replace('"ipcc"', '"book"').replace('"abstracts"]', '"book"]').replace('"accuracy"', '"binary"')
     file.write_text(text, encoding="utf-8")
-    code, out, err = climassay("factcheck", CLAIM, "--config", file, *QUICK, "--scale", "climate-fever", "--json")
+    code, out, err = climassay("check", CLAIM, "--config", file, *QUICK, "--scale", "climate-fever", "--json")
     assert code == 0, err
     told = json.loads(out)
     assert [(one["name"], one["weight"]) for one in told["advocates"]] == [("IPCC", 1.0), ("abstracts", 0.4)]
@@ -138,7 +138,7 @@ def test_a_failed_debate_is_one_sentence_and_no_success(climassay, tmp_path):
     short = tmp_path / "short"
     short.mkdir()
     save_tiny(short)
-    code, out, err = climassay("factcheck", CLAIM, "-c", "book", *QUICK, "--model", f"local:{short}")
+    code, out, err = climassay("check", CLAIM, "-c", "book", *QUICK, "--model", f"local:{short}")
     assert code == 2
     assert "book, round 1: no opinion (" in out
     assert err.splitlines()[-1].startswith("climassay: There is no verdict, because a model call failed: ")
@@ -173,7 +173,7 @@ def test_bad_input_is_one_sentence(name, climassay, model, workspace, tmp_path, 
     arguments, sentence = BAD[name]
     chosen = [] if "--model" in arguments else ["--model", model]
     before = stored(workspace, "runs")
-    code, out, err = climassay("factcheck", *arguments, *chosen)
+    code, out, err = climassay("check", *arguments, *chosen)
     assert_refused(code, out, err, sentence)
     assert stored(workspace, "runs") - before <= (name == "no head")
 
@@ -200,5 +200,5 @@ def test_a_bad_entry_of_the_file_is_one_sentence(name, climassay, tmp_path):
     text, sentence = ENTRIES[name]
     file = tmp_path / "debate.toml"
     file.write_text(text, encoding="utf-8")
-    code, out, err = climassay("factcheck", CLAIM, "--config", file)
+    code, out, err = climassay("check", CLAIM, "--config", file)
     assert_refused(code, out, err, sentence)

@@ -1,4 +1,4 @@
-"""``climassay factcheck-run``: claims of a file, scored, reported, interrupted and gone on with."""
+"""``climassay factcheck run``: claims of a file, scored, reported, interrupted and gone on with."""
 
 import csv
 import json
@@ -50,7 +50,7 @@ def write_claims(path: Path, rows, names=("claim", "verdict")) -> Path:
 
 def command(file: Path, workspace: Path, model: str, *options) -> list[str]:
     chosen = [*QUICK, "--wording", "brief", "--model", model, "--workspace", workspace, *options]
-    return ["factcheck-run", *map(str, [file, "-c", "book", *chosen])]
+    return ["factcheck", "run", *map(str, [file, "-c", "book", *chosen])]
 
 
 @pytest.fixture
@@ -207,7 +207,9 @@ def test_bad_input_is_one_sentence_before_anything_is_asked(name, climassay, wor
     Path("debate.toml").write_text("colour = 1\n", encoding="utf-8")
     arguments, sentence = BAD[name]
     before = stored(workspace, "answers"), stored(workspace, "runs")
-    code, out, err = climassay("factcheck-run", *arguments, "--model", model, "--workspace", workspace, "--no-estimate")
+    code, out, err = climassay(
+        "factcheck", "run", *arguments, "--model", model, "--workspace", workspace, "--no-estimate"
+    )
     assert (code, out) == (2, "")
     assert err.startswith("climassay: ")
     assert sentence in err

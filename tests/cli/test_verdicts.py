@@ -1,4 +1,4 @@
-"""``climassay verdicts score`` as a user meets it."""
+"""``climassay factcheck score`` as a user meets it."""
 
 import csv
 import gzip
@@ -25,7 +25,7 @@ def score(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
 
     def run(*arguments):
-        return run_command(monkeypatch, capsys, "verdicts", "score", *arguments)
+        return run_command(monkeypatch, capsys, "factcheck", "score", *arguments)
 
     return run
 
@@ -89,8 +89,8 @@ def test_every_form_of_file_reads_the_same(score, table, tmp_path):
 
 
 def test_files_that_are_written(score, table, tmp_path):
-    written = {name: tmp_path / "out" / f"scores.{name}" for name in ("csv", "markdown", "html")}
-    options = [part for name, path in written.items() for part in (f"--{name}", path)]
+    written = {name: tmp_path / "out" / f"scores.{name}" for name in ("csv", "md", "html")}
+    options = [part for path in written.values() for part in ("--output", path)]
     assert score(table, *COLUMNS, "--classes", 2, *options)[0] == 0
     rows = list(csv.DictReader(written["csv"].open(encoding="utf-8")))
     assert [row["figure"] for row in rows[:4]] == ["accuracy", "macro precision", "macro recall", "macro F1"]
@@ -100,7 +100,7 @@ def test_files_that_are_written(score, table, tmp_path):
         "each claim once",
         "each claim once, without NEI",
     }
-    assert "| truth | incorrect | correct |" in written["markdown"].read_text(encoding="utf-8")
+    assert "| truth | incorrect | correct |" in written["md"].read_text(encoding="utf-8")
     page = written["html"].read_text(encoding="utf-8")
     assert "Verdicts of model in claims.csv" in page
     assert "Confusion matrix" in page

@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from climassay.errors import InputError
 
 sys.path.insert(0, str(Path(__file__).parent))
 from adding_driver import CHUNK, NAME, PARAGRAPHS, document
+from random_passages import RandomEncoder, random_document, random_words
 
 pytestmark = pytest.mark.process
 
@@ -98,3 +100,39 @@ def test_three_processes_add_overlapping_documents_at_once(tmp_path):
     found = collection.search("glaciers", k=1000, mode="bm25")
     assert len(found) == DOCUMENTS * PARAGRAPHS
     assert collection.add(document(number) for number in range(DOCUMENTS)).passages == 0
+
+
+def test_small_additions_and_compactions_that_are_killed_are_finished_by_the_next(tmp_path):
+    chance = random.Random(25)
+    folder = tmp_path / "collections"
+    begun = Collection.create(folder, "c", RandomEncoder())
+    documents = [random_document(number, 100, words=30) for number in range(5)]
+    begun.add(documents)
+    driver, added = DRIVER.with_name("compacting_driver.py"), 1000
+    for _ in range(2 * KILLS):
+        process = subprocess.Popen(
+            [sys.executable, str(driver), str(folder), str(added)], stdout=subprocess.PIPE, text=True
+        )
+        last = ""
+        for _ in range(chance.randint(1, 4)):
+            last = process.stdout.readline()
+        threading.Timer(chance.random() / 5, process.kill).start()
+        last = [last, *process.stdout][-1]
+        assert process.wait() == -signal.SIGKILL
+        what, number = last.split()
+        there = {item.id for item in Collection.open(folder, "c", RandomEncoder()).documents()}
+        done = range(1000, int(number) + (what == "compact"))
+        assert there >= {item.id for item in documents} | {f"d{one}" for one in done}
+        added = int(number)
+    collection = Collection.open(folder, "c", RandomEncoder())
+    collection.add([random_document(number, 1, words=30) for number in range(1000, added + 1)])
+    collection.compact()
+    assert len(collection._table.list_versions()) == 1
+    undisturbed = Collection.create(tmp_path / "other", "c", RandomEncoder())
+    undisturbed.add([*documents, *(random_document(number, 1, words=30) for number in range(1000, added + 1))])
+    undisturbed.compact()
+    for mode in ("dense", "bm25", "hybrid"):
+        query = random_words(25, 6)
+        assert collection.search(query, mode=mode) == undisturbed.search(query, mode=mode)
+    sizes = [sum(path.stat().st_size for path in one.rglob("*")) for one in (folder / "c.lance", tmp_path / "other")]
+    assert sizes[0] <= 1.1 * sizes[1]

@@ -281,3 +281,14 @@ def test_a_document_is_found_although_many_others_are_nearer(shelf, mode):
 
 def test_a_document_that_is_not_there_has_no_hits(shelf):
     assert shelf.search("albedo", document="none' OR '1'='1") == []
+
+
+def test_the_index_is_looked_at_once_for_each_version_of_a_collection(shelf):
+    looked = []
+    searcher = Searcher(shelf._table, shelf.settings.width, index_words=lambda: looked.append(shelf.version))
+    for _ in range(3):
+        searcher.search(["albedo of a cloud", "ice"], lambda: shelf.encoder, k=3)
+    assert len(looked) == 1
+    shelf.add([lines("A late cloud.")])
+    assert ids(searcher.search(["late"], lambda: shelf.encoder, k=1, mode="bm25")[0]) == ["d-0"]
+    assert len(looked) == 2

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from climassay.distributed.cluster import ClusterOptions, Share, divide, joined
-from climassay.distributed.jobs import ModelFrontJob, WantedEncoder, WantedModel
-from climassay.distributed.pool import shares
-from climassay.distributed.worker import Worker
+from climassay.distributed.jobs import EncoderSpec, ModelInfoJob, ModelSpec
+from climassay.distributed.pool import Worker
+from climassay.distributed.remote import shares
 from climassay.errors import InputError, MissingExtraError, ModelError
 from command_line import run_command
 from tiny_models import save_tiny
@@ -146,20 +146,20 @@ def test_jobs_are_a_quarter_of_a_share_at_most():
 
 
 def test_what_is_wanted_is_equal_by_its_content():
-    assert {WantedModel("local:smollm2"): 1}[WantedModel("local:smollm2")] == 1
-    assert WantedModel("local:smollm2") != WantedModel("local:smollm2", dtype="bfloat16")
-    assert WantedEncoder("local:minilm", 2) != WantedEncoder("local:minilm", 1)
+    assert {ModelSpec("local:smollm2"): 1}[ModelSpec("local:smollm2")] == 1
+    assert ModelSpec("local:smollm2") != ModelSpec("local:smollm2", dtype="bfloat16")
+    assert EncoderSpec("local:minilm", 2) != EncoderSpec("local:minilm", 1)
 
 
 def test_a_worker_holds_one_model_whoever_names_its_number_format(tmp_path, monkeypatch):
     for here, elsewhere in (("bfloat16", "float32"), ("float32", "bfloat16")):
         monkeypatch.setenv("CLIMASSAY_DTYPE", here)
         worker = Worker(1)
-        wanted = WantedModel(f"local:{save_tiny(tmp_path / here)}", device="cpu")
-        first = worker.do(wanted, ModelFrontJob())
+        spec = ModelSpec(f"local:{save_tiny(tmp_path / here)}", device="cpu")
+        first = worker.do(spec, ModelInfoJob())
         assert first.result.dtype == here
-        again = worker.do(replace(wanted, dtype=here), ModelFrontJob())
+        again = worker.do(replace(spec, dtype=here), ModelInfoJob())
         assert again.fingerprint == first.fingerprint
         assert len(worker._loaded) == 1
         # What a node with another processor has chosen is computed here too.
-        assert worker.do(replace(wanted, dtype=elsewhere), ModelFrontJob()).fingerprint != first.fingerprint
+        assert worker.do(replace(spec, dtype=elsewhere), ModelInfoJob()).fingerprint != first.fingerprint

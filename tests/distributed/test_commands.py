@@ -79,8 +79,8 @@ COMMANDS = {
         "--layer 1 --regularisation 1 --model {model}",
         stored_activations,
     ),
-    "factcheck-run": Work(
-        f"factcheck-run {{given}}/claims.csv {DEBATE} --transcripts {{out}}/debates.jsonl --model {{model}}", answers
+    "factcheck run": Work(
+        f"factcheck run {{given}}/claims.csv {DEBATE} --transcripts {{out}}/debates.jsonl --model {{model}}", answers
     ),
 }
 RECIPE = """
@@ -142,7 +142,7 @@ class SharedPool:
         self.pool, self.address, self.asked = pool, address, 0
         run = pool.run
 
-        pool.run = lambda wanted, jobs: run(wanted, map(self._noted, jobs))
+        pool.run = lambda spec, jobs: run(spec, map(self._noted, jobs))
 
     def _noted(self, job):
         asked = getattr(job, "requests", getattr(job, "texts", ()))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.distributed.costs import (
+from work_costs import (
     Assumptions,
     Machine,
     comparisons,

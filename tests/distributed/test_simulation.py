@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.distributed.simulation import Measured, simulate
+from scaling_simulation import Measured, simulate
 
 EVEN = Measured(job=2.0, variation=0.0, driver=0.0)
 

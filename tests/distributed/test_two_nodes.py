@@ -20,7 +20,7 @@ import pytest
 from climassay.corpus.collection import Collection, open_or_create
 from climassay.corpus.documents import Block, Document
 from climassay.distributed import ClusterOptions, DistributedModel, Windows, open_pool
-from climassay.distributed.jobs import ModelFrontJob
+from climassay.distributed.jobs import ModelInfoJob
 from climassay.errors import ModelError
 from climassay.learning.activation_store import ActivationStore
 from climassay.learning.harvest import harvest
@@ -56,8 +56,8 @@ def tiny(tmp_path_factory):
 
 @pytest.fixture
 def distant(pool, tmp_path):
-    wanted = WantedDistant(str(tmp_path))
-    return DistributedModel(pool, wanted, "local:distant", pool.front(wanted, ModelFrontJob()))
+    spec = WantedDistant(str(tmp_path))
+    return DistributedModel(pool, spec, "local:distant", pool.info(spec, ModelInfoJob()))
 
 
 def chats(*texts):
@@ -215,8 +215,8 @@ def test_a_model_that_no_worker_finds_is_told_in_one_sentence(pool, tiny, tmp_pa
         pool.load_model("local:/nowhere/at-all")
     with pytest.raises(ModelError, match="has no layer 99"):
         pool.load_model(f"local:{tiny}").harvest([OptionRequest((Message("user", "Why?"),), ("a", "b"))], layers=(99,))
-    wanted = WantedDistant(str(tmp_path), own_weights=True)
-    model = DistributedModel(pool, wanted, "local:distant", pool.front(wanted, ModelFrontJob()))
+    spec = WantedDistant(str(tmp_path), own_weights=True)
+    model = DistributedModel(pool, spec, "local:distant", pool.info(spec, ModelInfoJob()))
     texts = [f"[wait] {number}" for number in range(8)]
     gate = opened_when(tmp_path, lambda: len(asked(tmp_path)[1]) == 2)
     with pytest.raises(ModelError, match="Two workers have different weights"):

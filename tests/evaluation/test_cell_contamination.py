@@ -2,7 +2,7 @@
 
 import pytest
 
-from climassay.evaluation.cell_contamination import ShownText, question_text, shown_text
+from climassay.evaluation.contamination import ShownText, question_text, shown_text
 from climassay.evaluation.settings import Prepared
 from climassay.questions import Question
 

@@ -14,7 +14,7 @@ from climassay.evaluation.comparing import (
     rank_agreement,
 )
 from climassay.evaluation.published import GENERATOR
-from climassay.evaluation.study_tables import agreement_table, favour_table, means_table
+from climassay.evaluation.tables import agreement_table, favour_table, means_table
 from experiments import experiment, questions_of
 
 GOLD, SILVER = published_means("gold"), published_means("silver")

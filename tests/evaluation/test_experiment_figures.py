@@ -2,9 +2,15 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.evaluation.experiment_calibration import calibrate_experiment, calibration_figures, calibration_table
-from climassay.evaluation.experiment_figures import level_figures, setting_figures, source_figure
-from climassay.evaluation.experiment_scores import score_experiment
+from climassay.evaluation.figures import (
+    calibrate_experiment,
+    calibration_figures,
+    calibration_table,
+    level_figures,
+    setting_figures,
+    source_figure,
+)
+from climassay.evaluation.scores import score_experiment
 from climassay.reporting import Report, Section
 from experiments import experiment, question, questions_of
 

@@ -18,6 +18,7 @@ from climassay.evaluation.experiment_file import (
     parse_plan,
 )
 from climassay.evaluation.settings import SettingSpec, Training
+from climassay.questions import KINDS
 
 SMALL = """
 benchmarks = ["primer"]
@@ -36,7 +37,7 @@ def test_a_small_file_is_an_experiment_with_defaults():
     assert plan.name == "x"
     assert [one.shown for one in plan.models] == ["smollm2"]
     assert [one.label for one in plan.settings] == ["default", "rag:books"]
-    assert plan.tasks == ("mcq", "freeform", "cloze")
+    assert plan.tasks == KINDS
     assert plan.metrics.entailment == "bundled"
 
 

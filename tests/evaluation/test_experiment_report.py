@@ -2,11 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.evaluation.cell_contamination import ShownText
-from climassay.evaluation.contamination import contamination
-from climassay.evaluation.experiment_report import answer_tables, experiment_report, is_wrong
-from climassay.evaluation.outcome import Cell
+from climassay.evaluation.contamination import ShownText, contamination
 from climassay.evaluation.published import published_scores
+from climassay.evaluation.report import answer_tables, experiment_report, is_wrong
+from climassay.evaluation.results import Cell
 from experiments import experiment, outcome, question, questions_of
 
 
@@ -38,7 +37,7 @@ def test_the_page_has_every_part(given):
 
 
 def test_the_summary_names_the_best_cell_with_its_interval(given):
-    from climassay.evaluation.experiment_scores import score_experiment
+    from climassay.evaluation.scores import score_experiment
 
     scores = score_experiment(given)
     best = max(

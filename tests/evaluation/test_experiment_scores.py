@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from climassay.errors import InputError
-from climassay.evaluation.experiment_scores import score_experiment
-from climassay.evaluation.outcome import Cell, Experiment
+from climassay.evaluation.results import Cell, Experiment
+from climassay.evaluation.scores import score_experiment
 from climassay.statistics import holm, mcnemar, wilson_interval
 from experiments import experiment, outcome, question, record
 
@@ -111,7 +111,7 @@ def test_holm_is_over_all_tests_of_a_family():
 def test_the_metrics_tested_can_be_chosen():
     scores = score_experiment(experiment(), tested=["bleu_char"])
     assert {test.metric for test in scores.tests} == {"bleu_char"}
-    with pytest.raises(InputError, match="no metric rouge"):
+    with pytest.raises(InputError, match="no metric 'rouge'"):
         score_experiment(experiment(), tested=["rouge"])
 
 

@@ -3,10 +3,10 @@ import io
 
 import pytest
 
-from climassay.evaluation.experiment_scores import CellCounts, ExperimentScores, Score, score_experiment
-from climassay.evaluation.experiment_tables import experiment_tables, score_rows, shown_estimate
-from climassay.evaluation.outcome import Cell
 from climassay.evaluation.published import QUESTIONS, published_scores
+from climassay.evaluation.results import Cell
+from climassay.evaluation.scores import CellCounts, ExperimentScores, Score, score_experiment
+from climassay.evaluation.tables import experiment_tables, score_rows, shown_estimate
 from climassay.reporting import as_csv
 from climassay.statistics import Estimate, Interval
 from experiments import experiment, questions_of

@@ -3,20 +3,21 @@
 import json
 import tomllib
 from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from climassay.errors import InputError, ModelError
-from climassay.evaluation.answer_scores import AnswerScorer
 from climassay.evaluation.examples import ExamplePool
 from climassay.evaluation.experiment_file import BenchmarkSpec, parse_plan
-from climassay.evaluation.experiment_report import experiment_report
-from climassay.evaluation.experiment_scores import score_experiment
-from climassay.evaluation.experiment_store import load_experiment
-from climassay.evaluation.matrix import Adapter, Bench, answers_wanted, read_benchmark, run_experiment
+from climassay.evaluation.report import experiment_report
+from climassay.evaluation.results import load_experiment
+from climassay.evaluation.runner import Adapter, EvaluationResources, answers_wanted, read_benchmark, run_experiment
+from climassay.evaluation.scores import score_experiment
 from climassay.evaluation.settings import Sources
+from climassay.metrics import Scorer
 from climassay.questions import Question, QuestionSet
 from climassay.records import Records
 from scripted_model import ScriptedModel
@@ -96,8 +97,8 @@ class Lab:
         return model
 
     def bench(self):
-        scorer = AnswerScorer(Letters(), "local:minilm", Same(), judge=self.judge)
-        return Bench(
+        scorer = Scorer(Letters(), "local:minilm", Same(), judge=self.judge)
+        return EvaluationResources(
             self.open_model,
             Sources(lambda names: None, lambda name: POOL),
             lambda model, spec: self.adapter(model, spec) if self.adapter else None,
@@ -117,9 +118,8 @@ def no_bert(monkeypatch):
         def __init__(self, count):
             self.f1 = (0.5,) * count
 
-    monkeypatch.setattr(
-        "climassay.evaluation.answer_scores.bert_score", lambda references, answers, encoder: Scores(len(answers))
-    )
+    module = import_module("climassay.metrics.bert_score")  # the package's attribute of that name is the function
+    monkeypatch.setattr(module, "bert_score", lambda references, answers, encoder: Scores(len(answers)))
 
 
 def plan(more=""):
@@ -318,7 +318,10 @@ def test_a_model_without_log_probabilities_is_told_before_anything_is_asked(stor
     bench = lab.bench()
     with pytest.raises(ModelError, match='scoring = "letter"'), nullcontext():
         run_experiment(
-            plan(), SETS, Bench(lambda spec, adapter: Talker(), bench.sources, bench.adapter, bench.scorer), store
+            plan(),
+            SETS,
+            EvaluationResources(lambda spec, adapter: Talker(), bench.sources, bench.adapter, bench.scorer),
+            store,
         )
 
 

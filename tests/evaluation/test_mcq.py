@@ -11,11 +11,10 @@ from climassay.evaluation import (
     TaskPrompts,
     ask_mcq,
     option_orders,
-    parse_letter,
     score_mcq,
 )
 from climassay.models.contract import Completion, OptionScores
-from climassay.questions import Question
+from climassay.questions import TYPES, Question
 
 DEFAULT = Setting("default", lambda questions, _: [Prepared() for _ in questions])
 
@@ -114,7 +113,7 @@ def test_rotations_put_every_option_everywhere_once():
     ],
 )
 def test_letters_are_read_and_articles_are_not(text, position):
-    assert parse_letter(text, 4) == position
+    assert TYPES["mcq"].choice(text, 4) == position
 
 
 @pytest.mark.parametrize("scoring", ["likelihood", "letter"])
@@ -130,7 +129,6 @@ def test_failures_and_unparsed_are_counted_and_wrong():
     questions = [question(n, correct=1) for n in range(10)]
     model = Oracle(questions, {"q0", "q1", "q2"}, failing={"q9"})
     scores = score_mcq(
-        questions,
         ask_mcq(questions, model, [DEFAULT], TaskPrompts.load(), scorings=["likelihood", "letter"]),
     )
     overall = [row for row in scores.accuracy if row.level == "overall"]
@@ -154,7 +152,7 @@ def test_levels_and_paired_test():
             return super()._position(messages)
 
     model = Reader(questions, weak._known)
-    scores = score_mcq(questions, ask_mcq(questions, model, [DEFAULT, strong], TaskPrompts.load()))
+    scores = score_mcq(ask_mcq(questions, model, [DEFAULT, strong], TaskPrompts.load()))
     by_key = {(row.setting, row.level): row for row in scores.accuracy}
     assert by_key["default", "base"].accuracy.n == 8
     assert by_key["default", "reasoning"].accuracy.n == 4
@@ -170,7 +168,7 @@ def test_levels_and_paired_test():
 def test_position_bias_is_seen():
     questions = [question(n, correct=n % 4) for n in range(8)]
     biased = Oracle(questions, known=set())
-    scores = score_mcq(questions, ask_mcq(questions, biased, [DEFAULT], TaskPrompts.load(), orders=4))
+    scores = score_mcq(ask_mcq(questions, biased, [DEFAULT], TaskPrompts.load(), orders=4))
     (row,) = scores.position
     assert row.picked == (1.0, 0.0, 0.0, 0.0)
     assert row.right == (1.0, 0.0, 0.0, 0.0)
@@ -178,7 +176,7 @@ def test_position_bias_is_seen():
     assert row.p_value < 0.001
     assert row.recall_spread == pytest.approx(math.sqrt(3) / 4)
     fair = Oracle(questions, {q.id for q in questions})
-    (row,) = score_mcq(questions, ask_mcq(questions, fair, [DEFAULT], TaskPrompts.load(), orders=4)).position
+    (row,) = score_mcq(ask_mcq(questions, fair, [DEFAULT], TaskPrompts.load(), orders=4)).position
     assert row.consistent == 1.0
     assert row.averaged.value == 1.0
     assert row.recall_spread == 0.0
@@ -201,7 +199,7 @@ def test_averaging_over_orders_takes_a_constant_position_bias_out():
             ]
 
     model = Biased(questions, {q.id for q in questions})
-    scores = score_mcq(questions, ask_mcq(questions, model, [DEFAULT], TaskPrompts.load(), orders=4))
+    scores = score_mcq(ask_mcq(questions, model, [DEFAULT], TaskPrompts.load(), orders=4))
     (row,) = scores.position
     assert row.picked[1] == 1.0
     assert row.averaged.value == 1.0
@@ -213,7 +211,7 @@ def test_interval_speaks_of_questions_not_of_permutations():
     model = Oracle(questions, {f"q{n}" for n in range(10)})
     (row,) = [
         row
-        for row in score_mcq(questions, ask_mcq(questions, model, [DEFAULT], TaskPrompts.load(), orders=4)).accuracy
+        for row in score_mcq(ask_mcq(questions, model, [DEFAULT], TaskPrompts.load(), orders=4)).accuracy
         if row.level == "overall"
     ]
     assert row.accuracy.n == 20

@@ -5,7 +5,7 @@ CODE = """
 import sys
 from climassay import evaluation
 early = sorted({"sqlalchemy", "torch", "lancedb", "rich"} & set(sys.modules))
-import climassay.evaluation.experiment_report, climassay.evaluation.contamination
+import climassay.evaluation.report, climassay.evaluation.contamination
 missing = [name for name in evaluation.__all__ if getattr(evaluation, name, None) is None]
 modules = [name for name in evaluation.__all__ if type(getattr(evaluation, name)).__name__ == "module"]
 heavy = sorted({"torch", "transformers", "lancedb", "onnxruntime", "sklearn", "rich"} & set(sys.modules))

@@ -5,14 +5,15 @@ from dataclasses import replace
 import pytest
 
 from climassay.errors import InputError
-from climassay.evaluation.run_comparison import (
+from climassay.evaluation.comparing import (
     compare_runs,
     comparison_figure,
     comparison_table,
     comparison_test_table,
     metrics_in,
 )
-from climassay.evaluation.stored_mcq import mcq_experiment_of, mcq_scores_of
+from climassay.evaluation.results import experiment_of
+from climassay.evaluation.scores import score_mcq
 from climassay.records import Records
 from climassay.records.queries import run_details
 from experiments import experiment, question
@@ -70,14 +71,15 @@ def test_a_metric_that_is_no_share_is_tested_by_sign_flips():
     found = compare_runs(runs, "phrase_similarity")
     assert all(test.first_only is None for test in found.tests)
     assert all(0 < test.p_value <= test.p_holm <= 1 for test in found.tests)
-    with pytest.raises(InputError, match="There is no metric beauty"):
+    with pytest.raises(InputError, match="There is no metric 'beauty'"):
         compare_runs(runs, "beauty")
 
 
 def test_a_stored_evaluation_has_the_tables_and_answers_that_it_had(tmp_path):
     with Records(f"sqlite:///{tmp_path}/records.sqlite") as records:
         details = run_details(records.database, store_mcq(records, right=(0, 2, 5)))
-    scores, found = mcq_scores_of(details), mcq_experiment_of(details)
+    found = experiment_of(details)
+    scores = score_mcq([one for ones in found.predictions.values() for one in ones])
     overall = scores.accuracy[-1]
     assert (overall.level, overall.accuracy.value, overall.accuracy.n) == ("overall", 3 / 12, 12)
     assert [one.question for one in found.outcomes if one.scores["accuracy"]] == ["mcq-0", "mcq-2", "mcq-5"]

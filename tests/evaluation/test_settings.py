@@ -7,7 +7,7 @@ import pytest
 from climassay.corpus.documents import Hit, Passage
 from climassay.errors import InputError
 from climassay.evaluation import ExamplePool, Prepared, Sources, make_setting, open_pool, parse_setting, parse_spec
-from climassay.evaluation.long_context import ROOM
+from climassay.evaluation.settings import ROOM
 from climassay.questions import Question
 
 

@@ -4,14 +4,8 @@ import pytest
 
 from climassay.errors import ModelError
 from climassay.evaluation import ExamplePool, Sources, TaskPrompts, parse_setting
-from climassay.evaluation.written import (
-    ask_written,
-    cloze_answer,
-    cloze_violations,
-    freeform_answer,
-    freeform_violations,
-)
-from climassay.questions import Question
+from climassay.evaluation.tasks import ask_written
+from climassay.questions import TYPES, Question
 from scripted_model import ScriptedModel
 
 FREEFORM = Question("f1", "freeform", "Why does ice melt?", "Because it is warm.")
@@ -80,7 +74,7 @@ def test_a_failed_call_is_an_answer_with_its_error():
     ],
 )
 def test_a_cloze_answer_is_its_first_line_without_wrapping(text, kept):
-    assert cloze_answer(text) == kept
+    assert TYPES["cloze"].answer(text) == kept
 
 
 @pytest.mark.parametrize(
@@ -88,10 +82,20 @@ def test_a_cloze_answer_is_its_first_line_without_wrapping(text, kept):
     [("ice", ()), ("ice-albedo", ()), ("sea ice", ("more than one word",)), ("", ("empty",))],
 )
 def test_cloze_takes_one_word(text, broken):
-    assert cloze_violations(text) == broken
+    assert TYPES["cloze"].violations(text, 1) == broken
 
 
-def test_freeform_takes_two_sentences_and_knows_abbreviations():
-    assert freeform_violations("It warms by e.g. 1.5 °C. It melts.") == ()
-    assert freeform_violations("") == ("empty",)
-    assert freeform_answer("A b.\n c.\n\nd.") == "A b. c."
+@pytest.mark.parametrize(
+    ("said", "broken"),
+    [
+        ("It warms by e.g. 1.5 °C. It melts.", ()),
+        ("It warms. It melts. It flows.", ("more than two sentences",)),
+    ],
+)
+def test_freeform_takes_two_sentences_and_knows_abbreviations(said, broken):
+    assert ask(FREEFORM, lambda prompt, schema: said)[0].violations == broken
+
+
+def test_a_freeform_answer_is_its_first_paragraph():
+    assert TYPES["freeform"].violations("", 0) == ("empty",)
+    assert TYPES["freeform"].answer("A b.\n c.\n\nd.") == "A b. c."

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.cli.factcheck_options import DebateOptions, SplitChoice
+from climassay.cli.factcheck import DebateOptions
 from climassay.errors import InputError
 from climassay.factcheck.commented_settings import COMMENTED
 from climassay.factcheck.configuration import (
@@ -214,9 +214,7 @@ def test_flags_override_the_file_and_leave_the_rest(tmp_path):
                     '[[advocate]]\nname = "IPCC"\ncollections = ["ipcc"]\nweight = 0.9\npassages = 7\n')  # fmt: skip
     as_written = DebateOptions(config=path).settings()
     assert as_written == load_settings(path)
-    flags = DebateOptions(
-        config=path, rounds=1, split=SplitChoice.rules, passages=2, verdict_first=True, calibrated=False
-    )
+    flags = DebateOptions(config=path, rounds=1, split="rules", passages=2, verdict_first=True, calibrated=False)
     assert flags.settings() == replace(
         as_written, rounds=1, split="rules", verdict_first=True, calibrated=False,
         advocates=(replace(as_written.advocates[0], passages=2),),

@@ -61,10 +61,10 @@ def test_what_can_be_learned_is_learned_and_held_against_the_constant(trained, t
     constant = trained.tried[0].evaluation
     assert constant.accuracy.value < 0.2 < 0.8 < trained.chosen.evaluation.accuracy.value
     assert trained.chosen.evaluation.n == 8 * len(FALLACIES)
-    assert trained.threshold.precision.interval.low >= 0.8
+    assert threshold_of(trained.classifier).precision.interval.low >= 0.8
     trained.classifier.save(tmp_path / "f.safetensors")
     again = load_fallacies(tmp_path / "f.safetensors").with_models(WordEncoder())
-    assert threshold_of(again) == trained.threshold
+    assert threshold_of(again) == threshold_of(trained.classifier)
     [found] = find_fallacies([f"{SIGNS['misrepresentation']} w1 w5"], classifier=again)
     assert (found.name, found.meaning) == ("misrepresentation", FALLACIES["misrepresentation"])
     assert sum(found.probabilities.values()) == pytest.approx(1)

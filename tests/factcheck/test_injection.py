@@ -139,7 +139,7 @@ def test_verdicts_are_those_of_the_scale_and_citations_those_of_retrieved_passag
 @pytest.mark.parametrize("name", ["fake-citation", "fake-passage", "fake-advocate"])
 def test_citations_of_passages_that_were_not_retrieved_are_removed_and_counted(name, folder):
     transcript = debate(INJECTIONS[name], "words", folder).transcript
-    removed = {"fake-citation": 5}.get(name, 1)
+    removed = {"fake-citation": 6}.get(name, 1)
     assert [one.removed_citations for one in transcript.rounds[0].opinions] == [removed, removed]
     assert transcript.verdict.removed_citations == removed
     assert "[99]" not in " ".join(sentence.text for sentence in transcript.verdict.explanation)

@@ -43,6 +43,16 @@ def done(store, text="It warms.", label="correct", by=None):
     return check
 
 
+def test_a_verdict_that_was_reached_is_kept_whoever_failed_meanwhile(store):
+    check = begun(store)
+    store.fail(check, "The other server could not load the model.")
+    store.finish(check, full_transcript(), run="r1")
+    store.fail(check, "Too late.")
+    store.stop(check)
+    kept = store.get(check).about
+    assert (kept.state, kept.label, kept.error) == ("done", "incorrect", None)
+
+
 def test_a_check_is_kept_from_asking_to_the_verdict(store):
     check = store.begin(make_claim("It warms.", source="Ann", date="2024"), SETTINGS, set_up="two", by="bob")
     waiting = store.get(check)

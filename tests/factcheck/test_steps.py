@@ -1,4 +1,4 @@
-"""Debates as coroutines: results in order, whoever is faster, and never more under way than wanted."""
+"""Debates as coroutines: results in order, whoever is faster."""
 
 import pytest
 from hypothesis import given
@@ -11,18 +11,12 @@ from debate_parts import drive
 SIZES = st.lists(st.integers(0, 3), max_size=4)
 
 
-def asking(name, sizes, log=None, under_way=None):
+def asking(name, sizes):
     """A step that asks so many things at a time, and returns all that it was told."""
-    if under_way is not None:
-        under_way.append(under_way[-1] + 1)
     told = []
     for turn, size in enumerate(sizes):
         asks = tuple(AskHead(name, (str(turn), str(place))) for place in range(size))
         told += yield asks
-    if under_way is not None:
-        under_way.append(under_way[-1] - 1)
-    if log is not None:
-        log.append(name)
     return told
 
 
@@ -34,30 +28,11 @@ def echo(ask):
     return (ask.claim, *ask.evidence)
 
 
-@given(st.lists(SIZES, max_size=6), st.none() | st.integers(1, 4))
-def test_every_step_gets_its_own_answers_and_results_stand_in_order(plans, at_once):
+@given(st.lists(SIZES, max_size=6))
+def test_every_step_gets_its_own_answers_and_results_stand_in_order(plans):
     steps = [asking(f"step {place}", sizes) for place, sizes in enumerate(plans)]
-    found, _ = drive(together(steps, at_once), echo)
+    found, _ = drive(together(steps), echo)
     assert found == [expected(f"step {place}", sizes) for place, sizes in enumerate(plans)]
-
-
-@given(st.lists(SIZES, max_size=8), st.integers(1, 4))
-def test_never_more_steps_under_way_than_wanted(plans, at_once):
-    under_way = [0]
-    steps = [asking(str(place), sizes, under_way=under_way) for place, sizes in enumerate(plans)]
-    drive(together(steps, at_once), echo)
-    assert max(under_way) <= at_once
-
-
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=10), st.integers(1, 4))
-def test_a_place_that_becomes_free_is_taken_before_anything_is_asked(lengths, at_once):
-    steps = [asking(str(place), [1] * length) for place, length in enumerate(lengths)]
-    _, batches = drive(together(steps, at_once), echo)
-    begun = set()
-    for batch in batches:
-        begun |= {ask.claim for ask in batch}
-        assert len(batch) == at_once or len(begun) == len(lengths)
-    assert sum(map(len, batches)) == sum(lengths)
 
 
 @given(st.lists(SIZES, min_size=1, max_size=6))
@@ -70,28 +45,18 @@ def test_what_is_asked_at_the_same_time_is_asked_in_one_go(plans):
         assert [sum(ask.claim == str(place) for ask in batch) for place in range(len(plans))] == wanted
 
 
-@given(st.lists(st.lists(SIZES, max_size=3), max_size=4), st.none() | st.integers(1, 3))
-def test_steps_may_be_made_of_steps(groups, at_once):
+@given(st.lists(st.lists(SIZES, max_size=3), max_size=4))
+def test_steps_may_be_made_of_steps(groups):
     def group(number, plans):
         first = yield from together([asking(f"{number}.{place}", sizes) for place, sizes in enumerate(plans)])
         second = yield from asking(f"{number}.after", [1])
         return [*first, second]
 
-    found, _ = drive(together([group(number, plans) for number, plans in enumerate(groups)], at_once), echo)
+    found, _ = drive(together([group(number, plans) for number, plans in enumerate(groups)]), echo)
     assert found == [
         [*(expected(f"{number}.{place}", sizes) for place, sizes in enumerate(plans)), expected(f"{number}.after", [1])]
         for number, plans in enumerate(groups)
     ]
-
-
-def test_results_are_told_once_each_as_they_come():
-    told, ended = [], []
-    plans = {"long": [1, 1, 1], "short": [1], "silent": [], "middle": [1, 1]}
-    steps = [asking(name, sizes, ended) for name, sizes in plans.items()]
-    found, _ = drive(together(steps, on_result=told.append), echo)
-    assert ended == ["silent", "short", "middle", "long"]
-    assert told == [expected(name, plans[name]) for name in ended]
-    assert found == [expected(name, sizes) for name, sizes in plans.items()]
 
 
 def test_nothing_to_do_is_done_at_once():

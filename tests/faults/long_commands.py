@@ -44,7 +44,7 @@ class LongCommand:
 
 
 _TRAIN_PROBE = f"judge train {{given}}/items.jsonl -o {{given}}/probe.safetensors {JUDGED} --layer 1 --model {{model}}"
-_TRAIN_VALIDATOR = "validator train {given}/labels.jsonl -o {given}/validator"
+_TRAIN_VALIDATOR = "generate validate train {given}/labels.jsonl -o {given}/validator"
 
 COMMANDS = {
     "corpus add": LongCommand("corpus add books primer:aerosols_clouds primer:contrarian_pamphlet -w {w} --json"),
@@ -63,6 +63,11 @@ COMMANDS = {
         f"judge train {{given}}/items.jsonl -o {{out}}/probe.safetensors {JUDGED} --layer 1 --model {{model}} "
         "-w {w} --json"
     ),
+    "judge evaluate": LongCommand(f"judge evaluate pairs {{given}}/few.jsonl {JUDGED} {ASKING} -w {{w}} --json"),
+    "judge apply": LongCommand(
+        f"judge apply pairs {{given}}/few.jsonl --group group --quality 'is long' {ASKING} -o {{out}}/ranking.jsonl "
+        "-w {w} --json"
+    ),
     "judge rank": LongCommand(
         f"judge rank {{given}}/few.jsonl --group group --quality 'is long' {ASKING} --csv {{out}}/ranking.csv "
         "-w {w} --json"
@@ -76,20 +81,18 @@ COMMANDS = {
         "--limit-items 4 --model {model} -w {w} --json",
         before=_TRAIN_PROBE,
     ),
-    "factcheck check": LongCommand(
-        f"factcheck {CLAIM} {DEBATE} --force {ASKING} --html {{out}}/page.html -w {{w}} --json"
-    ),
+    "check": LongCommand(f"factcheck {CLAIM} {DEBATE} --force {ASKING} --html {{out}}/page.html -w {{w}} --json"),
     "factcheck fallacies train": LongCommand(
         "factcheck fallacies train {given}/fallacies.csv -o {out}/f.safetensors --folds 2 --json"
     ),
-    "factcheck-run": LongCommand(
-        f"factcheck-run {{given}}/claims.csv {DEBATE} {ASKING} --transcripts {{out}}/debates.jsonl -w {{w}} --json"
+    "factcheck run": LongCommand(
+        f"factcheck run {{given}}/claims.csv {DEBATE} {ASKING} --transcripts {{out}}/debates.jsonl -w {{w}} --json"
     ),
-    "factcheck-evidence": LongCommand(
-        f"factcheck-evidence {{given}}/evidence.jsonl --predictions {{out}}/rows.jsonl {ASKING} -w {{w}} --json"
+    "factcheck evidence": LongCommand(
+        f"factcheck evidence {{given}}/evidence.jsonl --predictions {{out}}/rows.jsonl {ASKING} -w {{w}} --json"
     ),
-    "factcheck-head train": LongCommand(
-        "factcheck-head train {given}/evidence.jsonl -o {out}/head.safetensors --layer 2 --encoder none "
+    "factcheck train": LongCommand(
+        "factcheck train {given}/evidence.jsonl -o {out}/head.safetensors --layer 2 --encoder none "
         "--model {model} -w {w} --json"
     ),
     "tune finetune": LongCommand(
@@ -100,16 +103,27 @@ COMMANDS = {
         "tune pretrain book --validation notes --model {model} --rank 2 --lr 1e-2 --dtype float32 --output read "
         "--max-length 64 --epochs 3 -w {w} --json"
     ),
-    "validator train": LongCommand("validator train {given}/labels.jsonl -o {out}/validator.safetensors --json"),
-    "validator apply": LongCommand(
-        "validator apply {given}/validator {given}/drafts.jsonl -o {out}/decided.jsonl --json", before=_TRAIN_VALIDATOR
+    "generate validate train": LongCommand(
+        "generate validate train {given}/labels.jsonl -o {out}/validator.safetensors --json"
     ),
-    "validator simulate": LongCommand(
-        "validator simulate {given}/labels.jsonl --splits 2 --start 6 --batch 10 --strategies random,margin --json"
+    "generate validate apply": LongCommand(
+        "generate validate apply {given}/validator {given}/drafts.jsonl -o {out}/decided.jsonl --json",
+        before=_TRAIN_VALIDATOR,
     ),
-    "masker train": LongCommand("masker train {given}/cloze.jsonl -o {out}/masker.safetensors --no-vectors --json"),
-    "masker apply": LongCommand("masker apply statistics {given}/unmasked.jsonl -o {out}/masked.jsonl --json"),
+    "generate validate simulate": LongCommand(
+        "generate validate simulate {given}/labels.jsonl --splits 2 --start 6 --batch 10 --json "
+        "--strategies random,margin"
+    ),
+    "generate mask train": LongCommand(
+        "generate mask train {given}/cloze.jsonl -o {out}/masker.safetensors --no-vectors --json"
+    ),
+    "generate mask apply": LongCommand(
+        "generate mask apply statistics {given}/unmasked.jsonl -o {out}/masked.jsonl --json"
+    ),
     "confidence extract": LongCommand("confidence extract {given}/report.md --untagged -o {out}/s.jsonl --json"),
+    "confidence compare": LongCommand(
+        "confidence compare {given}/report.md {given}/report.md -o {out}/changes.jsonl --json"
+    ),
     "confidence tag train": LongCommand(
         "confidence tag train {given}/climatex.tsv -o {out}/t.safetensors --method words --folds 3 --json"
     ),
@@ -133,7 +147,7 @@ COMMANDS = {
     "metrics entailment train": LongCommand(
         "metrics entailment train {given}/pairs.jsonl -o {out}/head.safetensors --hold-out 3 --folds 3 --json"
     ),
-    "publish": LongCommand("publish {given}/sample.jsonl --name x -o {out}/published -w {w} --json"),
+    "generate publish": LongCommand("generate publish {given}/sample.jsonl --name x -o {out}/published -w {w} --json"),
     "annotate retrain": LongCommand("annotate retrain silver --folds 2 --json -w {w}"),
 }
 """By name. Long commands that are missing here are killed by the tests that ``faults.commands.KILLED`` names only."""

@@ -102,6 +102,7 @@ def _corpus() -> list[Reader]:
     return [
         Reader("pdf", "a.pdf", "bytes", samples.pdf, _document),
         Reader("epub", "a.epub", "zip", samples.epub, _document),
+        Reader("docx", "a.docx", "zip", samples.docx, _document),
         Reader("html", "a.html", "bytes", samples.html, _document),
         Reader("markdown", "a.md", "bytes", samples.markdown, _document),
         Reader("text", "a.txt", "bytes", lambda: samples.markdown().replace(b"#", b"\x0c"), _document),

@@ -109,6 +109,18 @@ def pdf() -> bytes:
     return build_pdf([column(words, 72, 720, 220), column(words, 72, 700, 400)], title="A report")
 
 
+def docx(*lines: str) -> bytes:
+    word = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    written = lines or ("The sea warms.", "It rises (high confidence).")
+    said = "".join(f"<w:p><w:r><w:t>{line}</w:t></w:r></w:p>" for line in written)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("[Content_Types].xml", "<Types/>")
+        file.writestr("word/document.xml", f'<w:document xmlns:w="{word}"><w:body>{said}</w:body></w:document>')
+        file.writestr("word/styles.xml", f'<w:styles xmlns:w="{word}"/>')
+    return out.getvalue()
+
+
 def epub() -> bytes:
     package = (
         '<package xmlns="http://www.idpf.org/2007/opf"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/">'

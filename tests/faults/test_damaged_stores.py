@@ -219,7 +219,7 @@ def test_a_database_that_is_another_file_is_refused_and_kept(tmp_path, monkeypat
     file = tmp_path / "records.sqlite"
     file.write_bytes(b"Dear diary, today I put a text where a database belongs. " * 50)
     before = file.read_bytes()
-    for arguments in (("records", "runs"), ("generate", "list"), ("users", "list"), ("checks", "list")):
+    for arguments in (("records", "runs"), ("generate", "list"), ("users", "list"), ("factcheck", "kept", "list")):
         code, out, err = run_command(monkeypatch, capsys, *arguments, "-w", tmp_path, "--json")
         assert (code, out) == (2, "")
         assert "is corrupt" in err

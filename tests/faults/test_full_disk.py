@@ -94,6 +94,7 @@ def given(tmp_path_factory, server):
     long_commands.write_inputs(folder, server.url)
     (folder / "answers.jsonl").write_bytes(samples.jsonl(samples.ANSWERS * 40))
     (folder / "verdicts.csv").write_bytes(b"truth,said\n" + b"accurate,inaccurate\ncorrect,correct\n" * 200)
+    (folder / "a.docx").write_bytes(samples.docx())
     statements = planted()
     write_statements(statements, folder / "planted.jsonl")
     write_topics(topics_of(statements, [n % 2 for n in range(len(statements))]), folder / "topics.json")

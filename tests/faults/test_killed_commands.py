@@ -23,7 +23,7 @@ from killed_process import START
 
 FULL = os.environ.get("CLIMASSAY_FAULTS") == "full"
 HERE = Path(__file__).parent
-NAMES = ("evaluate run", "factcheck-evidence", "generate screen", "judge rank")
+NAMES = ("evaluate run", "factcheck evidence", "generate screen", "judge rank")
 KILLED_HERE = NAMES if FULL else NAMES[:1]
 POINTS = (2, 5, 9) if FULL else (None,)
 """Answers after which the command is killed; None: drawn by the seed."""
@@ -93,7 +93,17 @@ def test_a_killed_publication_is_finished_by_the_next(tmp_path, monkeypatch, cap
     row = samples.QUESTIONS[0]
     rows = [row | {"id": f"q{n}", "question": f"What scatters light number {n}?"} for n in range(30)]
     (tmp_path / "questions.jsonl").write_bytes(samples.jsonl(rows))
-    command = ("publish", tmp_path / "questions.jsonl", "--data-only", "--name", "x", "--json", "-w", tmp_path / "w")
+    command = (
+        "generate",
+        "publish",
+        tmp_path / "questions.jsonl",
+        "--data-only",
+        "--name",
+        "x",
+        "--json",
+        "-w",
+        tmp_path / "w",
+    )
     code, _, err = run_command(monkeypatch, capsys, *command, "--output", tmp_path / "whole")
     assert code == 0, err
     expected = {path.relative_to(tmp_path / "whole"): path.read_bytes() for path in files_of(tmp_path / "whole")}

@@ -106,7 +106,7 @@ def test_a_server_that_never_answers_rightly_ends_every_command_in_words(lie, tm
         model = ("--model", "openai:test", "--base-url", server.url, "-w", tmp_path, "--json")
         for command in (
             ("evaluate", "mcq", questions, "--scoring", "letter"),
-            ("factcheck-evidence", claims),
+            ("factcheck", "evidence", claims),
             ("judge", "compare", f"A clear text. [[{lie}]]", "B unclear."),
         ):
             code, out, err = run_command(monkeypatch, capsys, *command, *model)

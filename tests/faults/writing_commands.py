@@ -48,6 +48,11 @@ def _options(command: str, arguments: str, *names: str, before: str = "") -> dic
     return {f"{command} {name}": WritingCommand(f"{command} {arguments} {name} {TARGET}", before) for name in names}
 
 
+def _saved(command: str, arguments: str, before: str = "") -> dict[str, WritingCommand]:
+    """One command with the option that saves its result as the file's ending says."""
+    return {f"{command} --output": WritingCommand(f"{command} {arguments} --output {TARGET}.html", before)}
+
+
 _QUALITY = f"{{given}}/few.jsonl --group group --quality 'is long' {ASKING} -w {{w}}"
 _EXPERIMENT = "evaluate run {given}/experiment.toml -w {w} --json"
 _VERDICTS = "{given}/verdicts.csv --truth truth --predicted said"
@@ -55,45 +60,47 @@ _TRAINED = "--layer 1 --model {model} -w {w}"
 _PROBE = f"{{given}}/items.jsonl {JUDGED} {_TRAINED}"
 
 WRITES: dict[str, WritingCommand] = {
-    **_options("ask", f"'Why does it warm?' -c book --threshold -1 {ASKING} -w {{w}}", "--html"),
-    "publish --output": WritingCommand(
-        f"publish {{given}}/sample.jsonl --data-only --output {TARGET}", folder=True, again="--force"
+    **_saved("ask", f"'Why does it warm?' -c book --threshold -1 {ASKING} -w {{w}}"),
+    "generate publish --output": WritingCommand(
+        f"generate publish {{given}}/sample.jsonl --data-only --output {TARGET}", folder=True, again="--force"
     ),
-    "factcheck check file": WritingCommand(f"factcheck init {TARGET}", new=True),
-    **_options("factcheck check", f"{CLAIM} {DEBATE} --force {ASKING} -w {{w}}", "--html"),
+    "factcheck init file": WritingCommand(f"factcheck init {TARGET}", new=True),
+    **_saved("check", f"{CLAIM} {DEBATE} --force {ASKING} -w {{w}}"),
     **_options("factcheck fallacies train", "{given}/fallacies.csv --folds 2", "--output"),
     **_options(
-        "factcheck check",
+        "check",
         f"{CLAIM} {DEBATE} --force {ASKING} -w {{w}} --url https://example.org/1 --publisher Us",
         "--claim-review",
     ),
-    **_options(
-        "factcheck-run", f"{{given}}/claims.csv {DEBATE} {ASKING} -w {{w}}", "--html", "--transcripts", "--markdown"
+    **_saved("factcheck run", f"{{given}}/claims.csv {DEBATE} {ASKING} -w {{w}}"),
+    **_options("factcheck run", f"{{given}}/claims.csv {DEBATE} {ASKING} -w {{w}}", "--transcripts"),
+    "factcheck run --pages": WritingCommand(
+        f"factcheck run {{given}}/claims.csv {DEBATE} {ASKING} -w {{w}} --pages {TARGET}", folder=True
     ),
-    "factcheck-run --pages": WritingCommand(
-        f"factcheck-run {{given}}/claims.csv {DEBATE} {ASKING} -w {{w}} --pages {TARGET}", folder=True
-    ),
-    **_options("factcheck-evidence", f"{{given}}/evidence.jsonl {ASKING} -w {{w}}", "--predictions", "--csv", "--html"),
+    **_options("factcheck evidence", f"{{given}}/evidence.jsonl {ASKING} -w {{w}}", "--predictions"),
+    **_saved("factcheck evidence", f"{{given}}/evidence.jsonl {ASKING} -w {{w}}"),
     **_options(
-        "factcheck-head train", f"{{given}}/evidence.jsonl --encoder none {_TRAINED.replace('1', '2', 1)}", "--output"
+        "factcheck train", f"{{given}}/evidence.jsonl --encoder none {_TRAINED.replace('1', '2', 1)}", "--output"
     ),
     **_options(
-        "factcheck-head apply",
+        "factcheck apply",
         "{given}/head.safetensors {given}/evidence.jsonl --model {model} -w {w}",
         "--output",
-        before="factcheck-head train {given}/evidence.jsonl --encoder none --layer 2 --model {model} -w {w}"
+        before="factcheck train {given}/evidence.jsonl --encoder none --layer 2 --model {model} -w {w}"
         " -o {given}/head.safetensors",
     ),
     **_options("annotate export", "silver -w {w} --format jsonl", "--output"),
     "annotate export folder --output": WritingCommand(
         f"annotate export silver -w {{w}} --format label-studio --output {TARGET}", folder=True
     ),
-    "checks export file": WritingCommand(f"checks export {TARGET}.jsonl -w {{w}}"),
+    "factcheck kept export file": WritingCommand(f"factcheck kept export {TARGET}.jsonl -w {{w}}"),
     **_options("confidence extract", "{given}/report.md --untagged", "--output"),
     **_options(
         "confidence extract", "{given}/report.md --untagged --output {given}/extracted.jsonl", "--html", "--terms"
     ),
     **_options("confidence lint", "{given}/report.md --exit-zero", "--html"),
+    **_options("confidence compare", "{given}/report.md {given}/report.md", "--output"),
+    "confidence lint --output": WritingCommand(f"confidence lint {{given}}/a.docx --exit-zero --output {TARGET}.docx"),
     **_options("confidence topics", "{given}/planted.jsonl --topics 4 --words-only -w {w}", "--output"),
     "confidence topics --names": WritingCommand(
         "confidence topics {given}/planted.jsonl --topics 4 --words-only -w {w} -o {given}/t.json "
@@ -122,8 +129,8 @@ WRITES: dict[str, WritingCommand] = {
     **_options("evaluate report", "{run} -w {w}", "--html", before=_EXPERIMENT),
     **_options("generate screen", "{given}/drafts.jsonl", "--output"),
     "generate init file": WritingCommand(f"generate init {TARGET}", new=True),
-    **_options("generate run", "{given}/recipe.toml -w {w}", "--html"),
-    **_options("generate stats", "silver -w {w}", "--html"),
+    **_saved("generate run", "{given}/recipe.toml -w {w}"),
+    **_saved("generate stats", "silver -w {w}"),
     **_options("generate export", "silver -w {w}", "--output"),
     **_options(
         "judge benchmark",
@@ -136,40 +143,41 @@ WRITES: dict[str, WritingCommand] = {
     **_options("judge train", _PROBE, "--output"),
     **_options("judge train", f"{_PROBE} --output {{given}}/probe.safetensors", "--html"),
     **_options("judge rank", f"{_QUALITY}", "--csv", "--html"),
+    **_options("judge apply", f"pairs {_QUALITY}", "--output"),
     **_options(
         "judge insert",
         "{given}/new.jsonl --anchors {given}/few.jsonl --kind claims --method pairs --label score "
         f"--levels 0,1,2 --samples 2 {ASKING} -w {{w}}",
         "--csv",
     ),
-    **_options("metrics score", "{given}/answers.jsonl --metric bleu_char", "--csv", "--output"),
-    **_options("metrics calibrate-window", "", "--csv", "--html"),
+    **_saved("metrics score", "{given}/answers.jsonl --metric bleu_char"),
+    **_saved("metrics calibrate-window", ""),
     **_options("metrics entailment evaluate", "bundled {given}/pairs.jsonl", "--html"),
     **_options("metrics entailment apply", "bundled {given}/pairs.jsonl", "--output"),
     **_options("metrics entailment train", "{given}/pairs.jsonl --hold-out 3 --folds 3", "--output"),
-    **_options("masker train", "{given}/cloze.jsonl --no-vectors", "--output"),
-    **_options("masker apply", "statistics {given}/unmasked.jsonl", "--output"),
+    **_options("generate mask train", "{given}/cloze.jsonl --no-vectors", "--output"),
+    **_options("generate mask apply", "statistics {given}/unmasked.jsonl", "--output"),
     "prompts export folder": WritingCommand(f"prompts export {TARGET}", folder=True),
-    **_options("validator train", "{given}/labels.jsonl", "--output"),
-    **_options("validator train", "{given}/labels.jsonl --output {given}/validator", "--html"),
+    **_options("generate validate train", "{given}/labels.jsonl", "--output"),
+    **_options("generate validate train", "{given}/labels.jsonl --output {given}/validator", "--html"),
     **_options(
-        "validator apply",
+        "generate validate apply",
         "{given}/validator {given}/drafts.jsonl",
         "--output",
-        before="validator train {given}/labels.jsonl -o {given}/validator",
+        before="generate validate train {given}/labels.jsonl -o {given}/validator",
     ),
     **_options(
-        "validator simulate",
+        "generate validate simulate",
         "{given}/labels.jsonl --splits 2 --start 6 --batch 10 --strategies random",
         "--html",
     ),
-    **_options("verdicts score", _VERDICTS, "--csv", "--markdown", "--html"),
+    **_saved("factcheck score", _VERDICTS),
 }
 """By command and option."""
 
 SMALL = (
-    "verdicts score --csv", "verdicts score --html", "metrics score --output", "generate screen --output",
-    "confidence extract --output", "publish --output", "prompts export folder", "generate init file",
+    "factcheck score --output", "metrics score --output", "generate screen --output",
+    "confidence extract --output", "generate publish --output", "prompts export folder", "generate init file",
     "evaluate init file",
 )  # fmt: skip
 """What ``make test-faults`` tries; ``make faults`` tries all."""
@@ -178,20 +186,23 @@ ELSEWHERE = {
     "demo --output": "minutes of work, and the same writer as every other page",
     "tune pretrain --output": "a name in the workspace",
     "tune finetune --output": "a name in the workspace",
-    "factcheck check --config": "is read",
-    "factcheck-run --config": "is read",
-    "factcheck check claim": "is no file",
+    "check --config": "is read",
+    "factcheck run --config": "is read",
 }
 """What looks as if it named a file to write and is not tried, and why."""
 
 
 def offered() -> set[str]:
-    """Every option, and every argument, that says what to write, by its command, for example ``ask --html``."""
+    """Every option, and every argument, that says what to write, by its command, for example ``publish --output``.
+
+    The option that saves a result as the file's ending says has one writer for all commands: a few stand for all.
+    """
     found = set()
     for command, made in walk():
         for option in made.params:
             said = (getattr(option, "help", None) or "").lower()
             named = option.name in {"output", "html"} or "write" in said
-            if named and not getattr(option, "is_flag", False):
-                found.add(f"{command} {max(option.opts, key=len)}")
+            saves = {"--output", "--markdown"} <= set(option.opts)
+            if named and not saves and not getattr(option, "is_flag", False):
+                found.add(f"{command} {option.opts[0]}")
     return found

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from climassay.corpus import Block, Collection, Document
-from climassay.grounding import CollectionGroup
+from climassay.grounding import CollectionGroup, open_collections
 from climassay.workspace import Workspace
 
 WORDS = ("ice", "ocean", "heat", "glacier", "melt", "bread", "oven", "yeast", "sea", "rise")
@@ -81,3 +81,22 @@ def test_cosines_of_different_encoders_count_from_their_thresholds(workspace, mo
     group = CollectionGroup((high, low))
     assert found(group, "ocean heat") == ["The ocean takes up heat."]
     assert len(found(group, "ocean heat", min_cosine=0.0)) == 2
+
+
+def test_a_text_is_encoded_once_however_often_it_is_looked_for(workspace):
+    class Counting(WordEncoder):
+        encoded = ()
+
+        def encode(self, texts, *, role="passage", on_progress=None):
+            self.encoded += tuple(texts)
+            return super().encode(texts, role=role)
+
+    encoder = Counting()
+    for name, texts in (("climate", CLIMATE), ("baking", BAKING)):
+        collection(workspace, name, texts, encoder)
+    encoder.encoded = ()
+    group = open_collections(workspace, ["climate", "baking"], encoder=encoder)
+    for _ in range(3):
+        group.search_many(["ice", "bread"], k=2)
+        group.encoder.encode([*CLIMATE, "ice"])
+    assert sorted(encoder.encoded) == sorted(["ice", "bread", *CLIMATE, "ice"])  # as a query and as a passage

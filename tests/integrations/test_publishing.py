@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.evaluation import parse_letter
 from climassay.integrations import open_benchmark, publish_benchmark
 from climassay.integrations.inspect_files import letter_pattern
 from climassay.integrations.rows import as_json_lines, question_row, read_prompt_rows
-from climassay.questions import read_questions
+from climassay.questions import TYPES, read_questions
 from command_line import run_command
 from published_sample import sample, write_sample
 
@@ -191,17 +190,21 @@ def test_the_data_card_names_a_data_set_for_every_kind(tmp_path):
 
 def test_command(monkeypatch, capsys, tmp_path):
     file, out = write_sample(tmp_path), tmp_path / "out"
-    code, text, err = run_command(monkeypatch, capsys, "publish", file, "--output", out, "--lm-eval", "--json")
+    code, text, err = run_command(
+        monkeypatch, capsys, "generate", "publish", file, "--output", out, "--lm-eval", "--json"
+    )
     assert code == 0
     told = json.loads(text)
     assert told["parts"] == ["lm-eval"]
     assert told["counts"] == {"mcq": 6, "freeform": 3, "cloze": 3}
-    code, text, err = run_command(monkeypatch, capsys, "publish", file, "--output", out, "--name", "other")
+    code, text, err = run_command(monkeypatch, capsys, "generate", "publish", file, "--output", out, "--name", "other")
     assert code == 2
     assert err.startswith("climassay: ")
     assert "--force" in err
     assert err.count("\n") == 1
-    code, text, err = run_command(monkeypatch, capsys, "publish", file, "--output", out, "--name", "other", "--force")
+    code, text, err = run_command(
+        monkeypatch, capsys, "generate", "publish", file, "--output", out, "--name", "other", "--force"
+    )
     assert code == 0
     assert "for inspect and lm-eval" in text
     assert "removed" in err
@@ -234,6 +237,6 @@ PIECES = [
 def test_the_pattern_for_the_hub_finds_the_letters_that_we_find(text):
     found = re.search(letter_pattern(4), text, re.IGNORECASE)
     letters = [group for group in found.groups() if group] if found else []
-    ours = parse_letter(text, 4)
+    ours = TYPES["mcq"].choice(text, 4)
     assert letters == ([] if ours is None else [letters[0]])
     assert ours is None or letters[0].lower() == "abcd"[ours]

@@ -3,7 +3,7 @@
 import pytest
 
 from climassay.evaluation import Prepared, Setting, TaskPrompts, ask_mcq
-from climassay.evaluation.written import ask_written
+from climassay.evaluation.tasks import ask_written
 from climassay.integrations import publish_benchmark
 from climassay.integrations.rows import as_json_lines, question_row
 from climassay.models.bundled import bundled_path

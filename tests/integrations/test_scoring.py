@@ -2,11 +2,9 @@
 
 import pytest
 
-from climassay.evaluation import Prepared
-from climassay.evaluation.answer_scores import AnswerScorer
-from climassay.evaluation.written import Written, cloze_answer, freeform_answer
 from climassay.integrations.scoring import JUDGED, SCORES, answer_of, score_answer
-from climassay.metrics import sentence_encoder
+from climassay.metrics import Scorer, sentence_encoder
+from climassay.metrics.registry import Answered
 from published_sample import sample
 
 
@@ -49,9 +47,9 @@ ANSWERS = {
 def test_scores_are_those_of_an_experiment(kind, form, judge):
     question = first(kind)
     text = ANSWERS[form].format(answer=question.answer)
-    scorer = AnswerScorer(sentence_encoder(), "local:minilm", judge)
-    taken = freeform_answer(text) if kind == "freeform" else cloze_answer(text)
-    (expected,) = scorer.score(kind, [question], [Written(question.id, taken, Prepared())])
+    scorer = Scorer(sentence_encoder(), "local:minilm", judge)
+    taken = question.type.answer(text)
+    (expected,) = scorer.score(kind, [Answered(question.question, question.answer, taken)])
     given = score_answer(question, text)
     assert given == pytest.approx(expected)
     assert answer_of(question, text) == taken

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.judging.insertion import insert, insert_many
+from climassay.judging.insertion import insert_many
 
 
 def logit(p):
@@ -23,6 +23,12 @@ def scale(size, anchors=1):
 def preferring(probabilities, anchors=1):
     """A new item that beats each anchor of a label with that label's probability."""
     return lambda chosen: np.array([logit(probabilities[a // anchors]) for a in chosen.tolist()])
+
+
+def insert(ask_anchors, labels, anchors, **options):
+    """One new item, numbered behind the anchors."""
+    item = 1 + max((anchor for known in anchors.values() for anchor in known), default=0)
+    return insert_many(lambda pairs: ask_anchors(pairs[:, 1]), [item], labels, anchors, **options)[0]
 
 
 def as_printed(probabilities):

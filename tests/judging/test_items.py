@@ -1,9 +1,12 @@
+"""Items and the tables they come in, and the qualities they are judged by."""
+
 import json
 
 import pytest
 
 from climassay.errors import InputError
 from climassay.judging.items import ItemColumns, clean_text, parse_levels, read_items
+from climassay.judging.quality import quality
 
 ROWS = [
     {"article": "<p>Ice &amp; snow</p><p>melt.</p>", "n": "S0", "group": "A1", "text": "Ice  melts.", "score": 2.5},
@@ -119,3 +122,11 @@ def test_labels_may_be_optional(tmp_path) -> None:
 
 def test_only_markup_is_cleaned() -> None:
     assert clean_text("a <b>bold</b> claim: 3 < 4 and 5 > 2 &gt; 1") == "a bold claim: 3 < 4 and 5 > 2 > 1"
+
+
+@pytest.mark.parametrize(
+    ("noun", "plural"),
+    [("summary", "summaries"), ("essay", "essays"), ("abstract", "abstracts"), ("speech", "speeches")],
+)
+def test_nouns_have_their_plural(noun, plural):
+    assert quality("text", "fluency", noun=noun).noun_plural == plural

@@ -1,22 +1,45 @@
+"""Probes find what was planted, on items they have not seen, and are kept in files."""
+
+import dataclasses
+import json
 import warnings
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from scipy.optimize import minimize
 from scipy.special import expit
 
 from climassay.errors import InputError
-from climassay.judging.probe import Contrast, log_length_differences, three_way
+from climassay.judging.candidates import pairs_within
+from climassay.judging.probe import (
+    Contrast,
+    PairProbe,
+    PointProbe,
+    ProbeProvenance,
+    check_compatible,
+    load_probe,
+    log_length_differences,
+    save_probe,
+    three_way,
+)
 from climassay.judging.probe_fitting import (
     fit_contrast,
     fit_pointwise,
     fit_principal,
-    within_group_pairs,
 )
 from climassay.learning import pairwise
 from climassay.learning.pairwise import average_orders, both_orders, item_folds, pair_weights, reduce_rows
 
 WIDTH = 40
+
+
+def within_groups(groups, keep=None):
+    """All unordered pairs of items of one group, of those kept."""
+    members = np.arange(len(groups)) if keep is None else np.flatnonzero(keep)
+    return pairs_within(np.asarray(groups).tolist(), members, None, np.random.default_rng(0))
 
 
 def _ordered(n):
@@ -143,7 +166,7 @@ def test_every_way_with_ties_learns_the_quality_and_a_band(ties):
     outcomes = np.sign(coarse[pairs[:, 0]] - coarse[pairs[:, 1]])
     assert _right(odds, pairs, coarse) > 0.9
     assert fit.probe.tie_band > 0
-    assert np.mean(fit.probe.three_way(odds) == outcomes) > np.mean(three_way(odds, 0.0) == outcomes)
+    assert np.mean(three_way(odds, fit.probe.tie_band) == outcomes) > np.mean(three_way(odds, 0.0) == outcomes)
 
 
 def test_ties_differ_in_what_they_train_on():
@@ -241,10 +264,12 @@ def test_pointwise_recovers_planted_scores_within_groups_and_ignores_group_effec
     quality, direction = rng.normal(size=120), rng.normal(size=WIDTH)
     states = quality[:, None] * direction + rng.normal(size=(120, WIDTH)) + 10 * rng.normal(size=(20, WIDTH))[groups]
     train, test = groups < 14, groups >= 14
-    fit = fit_pointwise(states.astype(np.float32), np.where(train, quality, np.nan), groups=groups)
-    pairs = within_group_pairs(groups, test)
+    fit = fit_pointwise(
+        states.astype(np.float32), np.where(train, quality, np.nan), groups=groups, pairs=within_groups(groups, train)
+    )
+    pairs = within_groups(groups, test)
     scores = fit.probe.scores(states.astype(np.float32))
-    assert _right(fit.probe.log_odds(scores, pairs), pairs, quality) > 0.9
+    assert _right(scores[pairs[:, 0]] - scores[pairs[:, 1]], pairs, quality) > 0.9
     assert fit.probe.provenance.items == 84
     assert fit.probe.provenance.pairs == 14 * 15
 
@@ -254,9 +279,10 @@ def test_pointwise_length_regressed_out():
     labels, states = rng.normal(size=20), rng.normal(size=(20, WIDTH))
     lengths = np.exp(labels + rng.normal(size=20)) * 50
     states[:, 0] += np.log(lengths)
-    probe = fit_pointwise(states.astype(np.float32), labels, groups=np.zeros(20), lengths=lengths).probe
-    pairs = within_group_pairs(np.zeros(20))
-    odds = probe.log_odds(probe.scores(states.astype(np.float32), lengths), pairs)
+    pairs = within_groups(np.zeros(20))
+    probe = fit_pointwise(states.astype(np.float32), labels, groups=np.zeros(20), pairs=pairs, lengths=lengths).probe
+    scores = probe.scores(states.astype(np.float32), lengths)
+    odds = scores[pairs[:, 0]] - scores[pairs[:, 1]]
     assert abs(float(odds @ log_length_differences(lengths, pairs))) < 1e-6 * np.linalg.norm(odds)
 
 
@@ -311,9 +337,16 @@ def test_scale_improves_log_loss_on_new_items():
     states = rng.normal(size=(300, 150)).astype(np.float32)
     labels = states @ direction + rng.gumbel(size=300)
     train = groups < 30
-    fit = fit_pointwise(states, np.where(train, labels, np.nan), groups=groups, regularisation=1000.0)
-    pairs = within_group_pairs(groups, ~train)
-    odds = fit.probe.log_odds(fit.probe.scores(states), pairs)
+    fit = fit_pointwise(
+        states,
+        np.where(train, labels, np.nan),
+        groups=groups,
+        pairs=within_groups(groups, train),
+        regularisation=1000.0,
+    )
+    pairs = within_groups(groups, ~train)
+    scores = fit.probe.scores(states)
+    odds = scores[pairs[:, 0]] - scores[pairs[:, 1]]
     margin = odds * np.sign(labels[pairs[:, 0]] - labels[pairs[:, 1]])
     assert fit.probe.scale < 0.5
     assert np.logaddexp(0, -margin).mean() < np.logaddexp(0, -margin / fit.probe.scale).mean() - 0.1
@@ -378,3 +411,136 @@ def test_one_sided_answers_and_states_that_are_not_finite_are_refused():
         probe.log_odds(contrast)
     with pytest.raises(InputError, match="40 features"):
         probe.log_odds(Contrast(contrast.plus[:, :3], contrast.minus[:, :3]))
+
+
+SOURCE = ProbeProvenance(
+    method="supervised",
+    items=100,
+    pairs=9_900,
+    regularisation=0.1,
+    quality="coherence",
+    model="local:smollm2",
+    fingerprint="a" * 64,
+    layers=(12, -1),
+    dtype="float32",
+    template="contrast_quality",
+    template_sha256="b" * 64,
+)
+
+
+def _pair_probe(slope=True):
+    rng = np.random.default_rng(0)
+    return PairProbe(
+        weights=rng.normal(size=6),
+        mean_plus=rng.normal(size=6),
+        mean_minus=rng.normal(size=6),
+        scale=1 / 3,
+        length_slope=rng.normal(size=6) if slope else None,
+        tie_band=0.1 + 0.2,
+        provenance=SOURCE,
+    )
+
+
+def _point_probe():
+    rng = np.random.default_rng(1)
+    return PointProbe(rng.normal(size=6), rng.normal(size=6), 2 / 7, None, 0.0, SOURCE)
+
+
+@pytest.mark.parametrize(
+    "probe", [_pair_probe(), _pair_probe(slope=False), _point_probe()], ids=["pair", "pair-no-length", "point"]
+)
+def test_round_trip_is_exact(tmp_path, probe):
+    save_probe(probe, tmp_path / "probe.safetensors")
+    again = load_probe(tmp_path / "probe.safetensors")
+    assert type(again) is type(probe)
+    for field in dataclasses.fields(probe):
+        before, after = getattr(probe, field.name), getattr(again, field.name)
+        assert np.array_equal(before, after) if isinstance(before, np.ndarray) else before == after
+    assert [path.name for path in tmp_path.iterdir()] == ["probe.safetensors"]
+
+
+def test_loaded_probe_says_the_same(tmp_path):
+    probe = _pair_probe()
+    save_probe(probe, tmp_path / "p.safetensors")
+    states = np.random.default_rng(2).normal(size=(2, 5, 6)).astype(np.float32)
+    contrast = Contrast(states[0], states[1])
+    lengths = np.linspace(-1, 1, 5)
+    assert np.array_equal(
+        load_probe(tmp_path / "p.safetensors").log_odds(contrast, lengths), probe.log_odds(contrast, lengths)
+    )
+
+
+@pytest.mark.parametrize("kept", [0, 4, 40, 500], ids=["empty", "length-only", "half-header", "half"])
+def test_damaged_file_is_refused_in_one_sentence(tmp_path, kept):
+    path = tmp_path / "probe.safetensors"
+    save_probe(_pair_probe(), path)
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(InputError, match=r"probe\.safetensors is damaged"):
+        load_probe(path)
+
+
+def test_missing_foreign_and_newer_files_are_refused(tmp_path):
+    with pytest.raises(InputError, match="There is no probe"):
+        load_probe(tmp_path / "none.safetensors")
+    save_file({"weight": np.zeros(3)}, tmp_path / "foreign.safetensors", {"format": "pt"})
+    with pytest.raises(InputError, match="no probe of climassay"):
+        load_probe(tmp_path / "foreign.safetensors")
+    path = tmp_path / "newer.safetensors"
+    save_probe(_pair_probe(), path)
+    _change_header(path, version=99)
+    with pytest.raises(InputError, match="version 99"):
+        load_probe(path)
+
+
+def _change_header(path, **changes):
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        header = file.metadata()
+    save_file(load_file(path), path, header | {key: json.dumps(value) for key, value in changes.items()})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"probe": "point"}, {"probe": ["pair"]}, {"scale": "much"}, {"provenance": {"layers": [1]}}, {"tie_band": -1}],
+    ids=["kind", "kind-type", "scale", "provenance", "band"],
+)
+def test_header_that_contradicts_itself_is_refused(tmp_path, changes):
+    path = tmp_path / "probe.safetensors"
+    save_probe(_pair_probe(), path)
+    _change_header(path, **changes)
+    with pytest.raises(InputError, match="damaged"):
+        load_probe(path)
+
+
+def test_arrays_of_other_shapes_or_not_finite_are_refused(tmp_path):
+    path = tmp_path / "probe.safetensors"
+    for bad in (np.zeros(5), np.full(6, np.nan)):
+        save_probe(dataclasses.replace(_pair_probe(), mean_plus=bad), path)
+        with pytest.raises(InputError, match="mean_plus"):
+            load_probe(path)
+
+
+def test_nowhere_to_write_is_refused(tmp_path):
+    with pytest.raises(InputError, match="cannot be written"):
+        save_probe(_pair_probe(), Path(__file__) / "p.safetensors")
+
+
+def _model(fingerprint, name="local:other"):
+    return SimpleNamespace(fingerprint=fingerprint * 64, name=name)
+
+
+def test_other_model_is_refused_and_both_are_named():
+    with pytest.raises(InputError, match=r"local:smollm2 \(a{12}\).*local:other \(c{12}\)"):
+        check_compatible(_pair_probe(), _model("c"), (12, -1))
+
+
+def test_same_model_passes_and_other_layers_do_not():
+    check_compatible(_pair_probe(), _model("a"), (12, -1))
+    with pytest.raises(InputError, match="12, -1"):
+        check_compatible(_pair_probe(), _model("a"), (-1,))
+
+
+def test_probe_of_unknown_origin_fits_any_model():
+    probe = dataclasses.replace(_point_probe(), provenance=ProbeProvenance(method="pointwise", items=10, pairs=45))
+    check_compatible(probe, _model("c"), (-1,))

@@ -1,24 +1,34 @@
-from dataclasses import replace
+"""Tables, figures and reports, of what has just been found and of what the records keep of it."""
+
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
-from climassay.judging.candidates import ProbeSettings
+from climassay.judging.benchmark import score_judge
+from climassay.judging.candidates import Learned, ProbeSettings, make_folds
 from climassay.judging.causal import Ablation, Control
+from climassay.judging.experiment import JudgeResult, judge_results_of, result_row
+from climassay.judging.items import Item
+from climassay.judging.judges import Cost
+from climassay.judging.preferences import Judgements
+from climassay.judging.quality import quality
 from climassay.judging.ranking import rank_items
-from climassay.judging.report import (
+from climassay.judging.report import judge_sections, picture_blocks, ranking_report, training_report
+from climassay.judging.report_tables import (
     ablation_table,
     evidence_table,
-    ranking_report,
     ranking_table,
     shortened,
-    training_report,
+    stored_label_table,
+    stored_ranking_table,
 )
-from climassay.judging.report_plots import picture_blocks, reliability_plot
 from climassay.judging.scores import Figure
 from climassay.judging.training import Picture, train_probe
-from climassay.learning.evaluation import calibration
-from climassay.reporting import ScatterPlot
+from climassay.learning.evaluation import calibration, reliability_plot
+from climassay.records import Records
+from climassay.records.queries import run_details
+from climassay.reporting import DotPlot, LinePlot, ScatterPlot, Table
 from planted_model import harvester, items
 
 
@@ -55,13 +65,13 @@ def test_the_evidence_table_sets_the_probe_beside_length(trained):
 
 def test_a_ranking_shows_places_and_shortened_texts():
     ranking = rank_items(items(groups=2), ByLabel())
-    table = ranking_table(ranking, quality="depth", words=2)
+    table = ranking_table(ranking.to_rows(), quality="depth", words=2)
     assert [column.label for column in table.columns][:4] == ["group", "place", "item", "text"]
     assert [row[1] for row in table.rows] == ["1", "2", "3", "4"] * 2
     assert all(len(row[3].split()) <= 3 for row in table.rows)
     page = ranking_report(ranking, quality="depth", judge="by label", file="x.csv").to_html()
     assert "x.csv by depth" in page
-    one = ranking_table(rank_items(items(groups=1), ByLabel()), quality="depth")
+    one = ranking_table(rank_items(items(groups=1), ByLabel()).to_rows(), quality="depth")
     assert one.columns[0].label == "place"
 
 
@@ -108,3 +118,72 @@ def test_the_ablation_table_names_what_is_missing():
 def test_a_short_text_stays_whole():
     assert shortened("one two", 2) == "one two"
     assert shortened("one two three", 2) == "one two ..."
+
+
+class Noisy:
+    """Knows the labels, with noise, and gives probabilities."""
+
+    def __init__(self, items):
+        self.labels = np.array([item.label for item in items])
+
+    def prepare(self, folds):
+        """Nothing to do."""
+
+    def learn(self, fold, train_pairs=None):
+        def judge(pairs):
+            noise = np.random.default_rng(0).normal(0, 1, len(pairs))
+            return Judgements(self.labels[pairs[:, 0]] - self.labels[pairs[:, 1]] + noise, np.zeros(len(pairs), bool))
+
+        return Learned(judge, tie_band=0.1, layers=(2, -1), regularisation=0.5)
+
+
+@pytest.fixture(scope="module")
+def results():
+    drawn = np.random.default_rng(1)
+    items = [
+        Item(f"{group}/{place}", "word " * int(drawn.integers(3, 30)), "", f"g{group}", float(drawn.integers(1, 5)))
+        for group in range(10)
+        for place in range(4)
+    ]
+    folds = make_folds(items, train_items=16, folds=3, seed=1)
+    found = []
+    for wording in (1, 2):
+        asked = quality("text", "relevance", wording=wording)
+        scores = score_judge(items, folds, Noisy(items), method="probe", quality=asked.name, sizes=(8,))
+        found.append(JudgeResult(asked, scores, Cost(3, 400, 800, 12, 5)))
+    return found
+
+
+@pytest.fixture
+def details(tmp_path, results):
+    with Records(f"sqlite:///{tmp_path}/records.sqlite") as records:
+        config = {"model": "local:small", "qualities": [asdict(one.quality) for one in results]}
+        with records.run("judge benchmark", config) as run:
+            run.save_results("judges", [result_row(one) for one in results])
+        yield run_details(records.database, run.id)
+
+
+def test_a_stored_benchmark_has_the_tables_and_figures_of_the_fresh_one(details, results):
+    again = judge_results_of(details)
+    assert judge_sections(again) == judge_sections(results)
+    assert {type(block) for section in judge_sections(again) for block in section.blocks} >= {DotPlot, LinePlot, Table}
+    assert [one.quality for one in again] == [one.quality for one in results]
+
+
+def test_rankings_and_labels_keep_their_whole_texts(tmp_path):
+    ranked = [
+        {"group": group, "place": 1, "item": "a", "text": "long " * 60, "label": label, "strength": 0.5}
+        for group, label in (("g", 2.0), ("h", None))
+    ]
+    given = [{"item": "b", "text": "Text.", "label": "accurate", "comparisons": 3,
+              "path": [{"label": "misleading", "preference": 0.75}]}]  # fmt: skip
+    with Records(f"sqlite:///{tmp_path}/records.sqlite") as records:
+        with records.run("judge rank", {"quality": "relevance"}) as run:
+            run.save_results("ranking", ranked)
+            run.save_results("labels", given)
+        details = run_details(records.database, run.id)
+    table = stored_ranking_table(details)
+    assert table.title == "Ranking by relevance"
+    assert table.rows[0] == ("g", "1", "a", "long " * 60, "2", "+0.50")
+    assert table.rows[1][4] == "-"
+    assert stored_label_table(details).rows == (("b", "Text.", "accurate", "misleading 0.75", "3"),)

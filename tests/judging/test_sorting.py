@@ -1,3 +1,5 @@
+"""Sorting by comparisons: what each method asks, and the order and strengths it gives."""
+
 import math
 
 import numpy as np
@@ -6,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.judging.comparisons import Comparisons
-from climassay.judging.sorting import sort_groups, sort_items
+from climassay.judging.preferences import Comparisons
+from climassay.judging.sorting import fitted_strengths, sort_groups, sort_items
 
 METHODS = ("greedy", "exact", "beam", "all-pairs")
 
@@ -136,14 +138,6 @@ def test_seed_fixes_the_result_and_none_keeps_the_given_order():
     assert sort_items(9, asking(even), seed=1).order == sort_items(9, asking(even), seed=1).order != tuple(range(9))
 
 
-def test_progress_counts_what_was_asked():
-    _, log_odds = noisy(20, 0)
-    told = []
-    ranking = sort_items(20, asking(log_odds), on_progress=told.append)
-    assert told == sorted(told)
-    assert (len(told), told[-1]) == (ranking.batches, ranking.comparisons)
-
-
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -217,3 +211,55 @@ def test_groups_sorted_at_once_are_sorted_as_each_alone_in_as_few_batches_as_one
         assert all_at_once.comparisons == one.comparisons
         assert (all_at_once.strengths is None) == (one.strengths is None)
         assert all_at_once.strengths is None or all_at_once.strengths == pytest.approx(one.strengths)
+
+
+def noisy_comparisons(n: int, seed: int, noise: float):
+    generator = np.random.default_rng(seed)
+    truth = generator.normal(0, 2, n)
+    errors = generator.normal(0, noise, (n, n))
+    odds = truth[:, None] - truth[None] + np.triu(errors, 1) - np.triu(errors, 1).T
+    return truth, lambda pairs: odds[pairs[:, 0], pairs[:, 1]]
+
+
+def kendall(truth, order) -> float:
+    from scipy.stats import kendalltau
+
+    place = np.empty(len(order))
+    place[list(order)] = -np.arange(len(order))
+    return float(kendalltau(truth, place).statistic)
+
+
+def test_a_chain_by_hand() -> None:
+    # 0 beats 1 by 2 nats and 1 beats 2 by 1: strengths 5/3, -1/3, -4/3.
+    pairs = np.array([[0, 1], [2, 1]])
+    assert fitted_strengths(3, pairs, np.array([2.0, -1.0])) == pytest.approx([5 / 3, -1 / 3, -4 / 3], abs=0.03)
+
+
+@given(st.integers(2, 12), st.integers(0, 1000))
+def test_with_all_pairs_strengths_are_in_the_order_of_mean_log_odds(n: int, seed: int) -> None:
+    _, ask = noisy_comparisons(n, seed, 1.0)
+    pairs = np.stack(np.triu_indices(n, k=1), axis=1)
+    odds = ask(pairs)
+    means = np.zeros(n)
+    np.add.at(means, pairs[:, 0], odds)
+    np.add.at(means, pairs[:, 1], -odds)
+    strengths = fitted_strengths(n, pairs, odds)
+    assert strengths == pytest.approx(means / n, rel=0.02, abs=1e-6)
+    assert sort_items(n, ask, method="strengths").order == tuple(np.argsort(-means, kind="stable"))
+
+
+def test_fitting_orders_noisy_items_better_than_merging_for_the_same_comparisons() -> None:
+    gains = []
+    for seed in range(10):
+        truth, ask = noisy_comparisons(60, seed, 1.5)
+        merged, fitted = (sort_items(60, ask, method=method) for method in ("greedy", "fitted"))
+        assert fitted.comparisons == merged.comparisons
+        gains.append(kendall(truth, fitted.order) - kendall(truth, merged.order))
+    assert np.mean(gains) > 0.05
+    assert min(gains) > -0.02
+
+
+def test_an_item_without_comparisons_and_no_items_at_all() -> None:
+    assert fitted_strengths(3, np.array([[0, 1]]), np.array([1.0]))[2] == 0
+    assert fitted_strengths(0, np.zeros((0, 2), dtype=np.int64), np.zeros(0)).shape == (0,)
+    assert sort_items(1, lambda pairs: np.zeros(len(pairs)), method="strengths").order == (0,)

@@ -7,8 +7,16 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.learning.calibration import reweighted
+from climassay.learning.features import FeatureModels
 from climassay.learning.model_file import Provenance
-from climassay.learning.text_classifier import BOTH, CONSTANT, WORDS, TextClassifier, train_text_classifier
+from climassay.learning.text_classifier import (
+    BOTH,
+    CONSTANT,
+    WORDS,
+    TextClassifier,
+    TrainingTexts,
+    train_text_classifier,
+)
 from climassay.models.contract import Encoder
 
 TOPICS = {"sea": "waves tides salt shore depth", "air": "wind cloud storm gust haze", "ice": "snow frost glacier floe"}
@@ -48,10 +56,11 @@ def labelled(count=120):
 def trained():
     texts, labels = labelled()
     assert isinstance(WordEncoder(), Encoder)
-    return train_text_classifier(
-        texts, labels, list(TOPICS), groups=range(len(texts)), encoder=WordEncoder(), specs=(CONSTANT, WORDS, BOTH),
-        folds=4, resamples=200, provenance=Provenance(data="topics"),
+    training = TrainingTexts(
+        texts, labels, list(TOPICS), groups=range(len(texts)), models=FeatureModels(WordEncoder())
     )  # fmt: skip
+    specs, source = (CONSTANT, WORDS, BOTH), Provenance(data="topics")
+    return train_text_classifier(training, specs=specs, folds=4, resamples=200, provenance=source)
 
 
 def test_what_can_be_learned_is_learned_and_the_constant_stands_beside_it(trained):
@@ -81,7 +90,9 @@ def test_another_encoder_is_refused(trained):
 def test_random_labels_are_not_learnable():
     texts, labels = labelled(90)
     shuffled = np.random.default_rng(3).permutation(labels).tolist()
-    found = train_text_classifier(texts, shuffled, list(TOPICS), groups=range(90), specs=(WORDS,), resamples=200)
+    found = train_text_classifier(
+        TrainingTexts(texts, shuffled, list(TOPICS), groups=range(90)), specs=(WORDS,), resamples=200
+    )
     assert found.chosen.evaluation.accuracy.interval.low < 1 / 3
 
 
@@ -91,7 +102,7 @@ def test_copies_do_not_leak_into_the_test():
     texts = [f"zebra{place} yak{place}" for place in range(60)] * 2
     labels = generator.choice(["a", "b"], 60).tolist() * 2
     seen_twice = replace(WORDS, least=1)
-    found = train_text_classifier(texts, labels, ("a", "b"), specs=(seen_twice,), resamples=100)
+    found = train_text_classifier(TrainingTexts(texts, labels, ("a", "b")), specs=(seen_twice,), resamples=100)
     assert found.chosen.evaluation.groups == 60
     assert found.chosen.evaluation.accuracy.value < 0.65
 

@@ -347,6 +347,27 @@ def test_ctrl_c_cancels_what_is_under_way_and_leaves_the_client_usable(server, m
     until(lambda: server.in_flight == 0)  # The hanging requests were given up.
 
 
+def test_the_call_of_one_thread_is_cancelled_and_that_of_another_goes_on(server, model):
+    ended, told = [], threading.Event()
+
+    def ask():
+        try:
+            model.generate([request("answered"), request("[[hang]]")], on_result=lambda *_: told.set())
+        except KeyboardInterrupt:
+            ended.append("cancelled")
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    reached(told)
+    model.cancel([threading.get_ident()])
+    assert model.generate([request("[[say still there]]")])[0].text == "still there"
+    assert server.in_flight == 1
+    model.cancel([thread.ident])
+    thread.join()
+    assert ended == ["cancelled"]
+    until(lambda: server.in_flight == 0)
+
+
 def test_a_parameter_that_the_model_does_not_know_is_left_out_from_then_on():
     with ApiServer(Behaviour(refused=("max_tokens", "seed", "temperature"))) as server:
         client = OpenAIModel("test", base_url=server.url, concurrency=1)

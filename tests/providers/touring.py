@@ -119,7 +119,7 @@ def _asked_mcq(file: str, *more: str) -> tuple[str, ...]:
 
 
 def _checked(claim: str) -> tuple[str, ...]:
-    return ("factcheck", claim, "-c", "book", "--plain", "--force", "--scale", "climate-feedback")
+    return ("check", claim, "-c", "book", "--plain", "--force", "--scale", "climate-feedback")
 
 
 COMMANDS = {

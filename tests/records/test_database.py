@@ -7,7 +7,7 @@ import pytest
 from climassay.errors import RecordsError
 from climassay.records import RecordedModel, Records
 from climassay.records.database import Database
-from climassay.records.queries import iterate_answers, list_runs, usage_by_model
+from climassay.records.queries import iterate_answers, list_runs
 from writing_process import Shout, ask, write_at_once
 
 
@@ -74,22 +74,8 @@ def test_a_database_of_a_newer_climassay_is_refused(tmp_path):
     with sqlite3.connect(path) as other:
         other.execute("UPDATE meta SET value = '999' WHERE name = 'schema_version'")
     other.close()
-    with pytest.raises(RecordsError, match=r"has schema version 999, .* reads version 2: update climassay\.$"):
+    with pytest.raises(RecordsError, match=r"has schema version 999, .* reads version \d+: update climassay\.$"):
         Records(url_of(path))
-
-
-def test_a_database_of_an_earlier_climassay_gets_what_is_new_and_keeps_its_answers(tmp_path):
-    path = tmp_path / "r.sqlite"
-    fill(url_of(path), 3)
-    with sqlite3.connect(path) as other:
-        other.execute("ALTER TABLE answers DROP COLUMN reasoning_tokens")
-        other.execute("UPDATE meta SET value = '1' WHERE name = 'schema_version'")
-    other.close()
-    for _ in range(2):
-        with Records(url_of(path)) as store:
-            (usage,) = usage_by_model(store.database)
-            assert (usage.answers, usage.reasoning_tokens) == (3, 0)
-    fill(url_of(path), 4)
 
 
 @pytest.mark.parametrize(

@@ -61,18 +61,6 @@ def test_a_newer_schema_is_refused(postgres_url):
         store.database.write(lambda connection: connection.exec_driver_sql(statement.format(SCHEMA_VERSION)))
 
 
-def test_an_earlier_schema_gets_what_is_new(postgres_url):
-    with Records(postgres_url) as store:
-        drop = "ALTER TABLE climassay.answers DROP COLUMN reasoning_tokens"
-        earlier = "UPDATE climassay.meta SET value = '1' WHERE name = 'schema_version'"
-        for statement in (drop, earlier):
-            store.database.write(lambda connection, one=statement: connection.exec_driver_sql(one))
-    for _ in range(2):
-        with Records(postgres_url) as store:
-            assert all(use.reasoning_tokens == 0 for use in usage_by_model(store.database))
-            assert store.database.stored_version() == SCHEMA_VERSION
-
-
 def test_a_server_that_is_not_there_is_one_sentence(postgres_url):
     with pytest.raises(RecordsError, match="does not work") as caught:
         Records(postgres_url.replace("host=", "host=/nowhere"))

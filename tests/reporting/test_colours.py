@@ -1,67 +1,70 @@
-"""Contrast of text and ground in pages and reports, after WCAG 2.2 (success criterion 1.4.3: at least 4.5)."""
+"""Colours keep their meaning, and five levels can be told apart, by readers who see no red and green too."""
 
+import itertools
 import re
 from importlib.resources import files
 
+import numpy as np
 import pytest
 
-STYLE, COLOURS, PAGE = (
-    files("climassay.reporting").joinpath(f"templates/{name}.css.j2").read_text(encoding="utf-8")
-    for name in ("style", "colours", "factcheck")
-)
+from climassay.reporting import Axis, Cloud, Dot, DotPlot, Label, Report, ScatterPlot, Section
+from climassay.reporting.drawing import as_svg
 
-
-def colours(css, dark):
-    """Colours by name; in the dark those that are not set anew stay."""
-    screen = css.split("@media print")[0]
-    found = {}
-    for place in re.finditer(r"(@media \(prefers-color-scheme: dark\) \{ )?:root \{(.*?)\}", screen, re.DOTALL):
-        if dark or not place[1]:
-            found |= dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", place[2]))
-    return found
-
-
-THEMES = {
-    name: colours(COLOURS + STYLE, dark) | colours(PAGE, dark) for name, dark in (("light", False), ("dark", True))
+SIGHT = {
+    "all colours": np.eye(3),
+    "no red": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "no green": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
 }
+"""Machado, Oliveira and Fernandes 2009, severity 1, on linear light."""
 
 
-def channels(colour):
-    return [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+def levels(theme):
+    """The five colours from --least over --mid to --most of a theme, as linear light."""
+    css = (files("climassay.reporting") / "templates" / "colours.css.j2").read_text()
+    light, dark = css.split("prefers-color-scheme: dark")
+    found = re.findall(r"--(least|mid|most): #(\w{6})", light if theme == "light" else dark)
+    least, mid, most = (np.array([int(colour[n : n + 2], 16) for n in (0, 2, 4)]) for _, colour in found)
+    mixed = np.array([least, (least + mid) / 2, mid, (mid + most) / 2, most]) / 255
+    return np.where(mixed <= 0.04045, mixed / 12.92, ((mixed + 0.055) / 1.055) ** 2.4)
 
 
-def luminance(rgb):
-    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in rgb]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+def lab(light):
+    """CIELAB of linear sRGB, shape [colours, 3]."""
+    to_xyz = np.array([[0.4124, 0.2126, 0.0193], [0.3576, 0.7152, 0.1192], [0.1805, 0.0722, 0.9505]])
+    xyz = np.clip(light, 0, 1) @ to_xyz
+    part = np.cbrt(np.maximum(xyz / [0.9505, 1, 1.089], 0.008856))
+    return np.stack([116 * part[:, 1] - 16, 500 * (part[:, 0] - part[:, 1]), 200 * (part[:, 1] - part[:, 2])], axis=1)
 
 
-def contrast(first, second):
-    dark, light = sorted((luminance(first), luminance(second)))
-    return (light + 0.05) / (dark + 0.05)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("sight", SIGHT)
+def test_any_two_levels_differ(theme, sight):
+    colours = lab(levels(theme) @ np.array(SIGHT[sight]).T)
+    apart = np.linalg.norm(colours[:, None] - colours[None], axis=2)[np.triu_indices(5, 1)]
+    # A difference of 2.3 is just noticed; small dots need several times as much.
+    assert apart.min() > 12
 
 
-def test_black_on_white_has_the_highest_contrast():
-    assert contrast(channels("#000000"), channels("#ffffff")) == pytest.approx(21)
-
-
-@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize(
-    ("text", "ground"),
-    [
-        *[(text, ground) for text in ("ink", "soft", "g0", "warn") for ground in ("paper", "card")],
-        ("ink", "mark"),
-        *[("on-tone", tone) for tone in ("wrong", "middle", "right", "outside")],
-    ],
-    ids=lambda name: name,
+    ("groups", "tones"), [(("clear", "not"), {"g0", "g1"}), (("not",), {"g1"}), (("clear",), {"g0"})]
 )
-def test_text_can_be_read_on_its_ground(theme, text, ground):
-    known = THEMES[theme]
-    assert contrast(channels(known[text]), channels(known[ground])) >= 4.5
+def test_a_group_keeps_its_colour_where_others_are_empty(groups, tones):
+    dots = tuple(Dot(f"Topic {group}", group, 0.1, 0.0, 0.2) for group in groups)
+    plot = DotPlot("Differences", dots, scale=Axis.over("score", [0, 0.2]), order=("clear", "not"))
+    page = Report("R", "lead", (Section("S", (plot,)),)).to_html()
+    assert set(re.findall(r'class="dot (g\d)"', page)) == tones
+    # The legend names the groups that are there, in their colours, and no other.
+    assert re.findall(r"</svg>(\w+)</li>", page) == list(groups)
+    assert set(re.findall(r'class="dot (g\d)"', as_svg(plot))) == tones
 
 
-@pytest.mark.parametrize("theme", THEMES)
-def test_numbers_can_be_read_in_the_darkest_cell_of_a_heat_map(theme):
-    known = THEMES[theme]
-    tone, card = channels(known["g0"]), channels(known["card"])
-    cell = [0.45 * over + 0.55 * under for over, under in zip(tone, card, strict=True)]
-    assert contrast(channels(known["ink"]), cell) >= 4.5
+def test_labels_do_not_cover_each_other_and_stay_within_the_map():
+    axis = Axis("", 0.0, 1.0, ())
+    labels = (*tuple(Label(0.5, 0.5, f"A long name, {n}") for n in range(5)), Label(1.0, 0.0, "At the corner"))
+    plot = ScatterPlot("Map", (Cloud("a", ((0.5, 0.5),), 0.5),), axis, axis, small=True, labels=labels)
+    placed = plot.placed_labels(60, 544, 10, 376)
+    assert [one.text for one in placed] == [*(f"A long name, {n}" for n in range(3)), "At the corner"]
+    ys = sorted(one.y for one in placed[:3])
+    assert all(second - first >= 14 for first, second in itertools.pairwise(ys))
+    assert placed[-1].x < 544
+    assert as_svg(plot).count('class="place"') == 4

@@ -7,15 +7,18 @@ import zipfile
 
 import pyarrow
 import pyarrow.parquet
+import pypdfium2.raw as pdfium
 import pytest
 
 from climassay.configuration import load_toml
 from climassay.corpus.apart import read_apart
 from climassay.corpus.options import MEBIBYTE, ReadOptions
+from climassay.corpus.pdf import MOST_TEXTS
 from climassay.corpus.reading import read
 from climassay.errors import InputError
 from climassay.questions import parquet
 from climassay.questions.rows import parse_rows, read_bytes
+from pdf_building import Text, build_pdf
 
 pytestmark = pytest.mark.faults
 
@@ -44,6 +47,19 @@ def epub(package=PACKAGE, page="<p>The sea warms.</p>", name="page.xhtml", encod
     return out.getvalue()
 
 
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def word(body="<w:p><w:r><w:t>The sea warms.</w:t></w:r></w:p>", prologue="", styles="") -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(
+            "word/document.xml", f'{prologue}<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>'
+        )
+        file.writestr("word/styles.xml", styles or f'<w:styles xmlns:w="{WORD}"/>')
+    return out.getvalue()
+
+
 def table(texts: pyarrow.Array) -> bytes:
     out = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table({"text": texts}), out, compression="zstd")
@@ -67,6 +83,12 @@ DOCUMENTS = {
     "outside-16.epub": lambda: epub(OUTSIDE.replace('"1.0"', '"1.0" encoding="utf-16"'), encoding="utf-16"),
     "names.epub": lambda: epub(PACKAGE.replace("page.xhtml", "../../../../etc/passwd")),
     "deep.epub": lambda: epub(page="<div>" * 100_000 + "The sea warms."),
+    "bomb.docx": lambda: word("<w:p><w:r><w:t>" + "x" * 40 * MEBIBYTE + "</w:t></w:r></w:p>"),
+    "laughs.docx": lambda: word("<w:p><w:r><w:t>&e8;</w:t></w:r></w:p>", f"<!DOCTYPE x [{ENTITIES}]>"),
+    "laughs-styles.docx": lambda: word(styles=f"<!DOCTYPE x [{ENTITIES}]><x>&e8;</x>"),
+    "outside.docx": lambda: word(
+        "<w:p><w:r><w:t>&e;</w:t></w:r></w:p>", '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'
+    ),
     "deep.html": lambda: b"<div>" * 100_000 + b"The sea warms.",
     "deep-closed.html": lambda: b"<DIV/><span class=x>" * 50_000 + b"The sea warms." + b"</span>" * 50_000,
     "deep.json": lambda: b"[" * 200_000,
@@ -93,6 +115,13 @@ def test_a_document_that_is_an_attack_is_refused_in_one_sentence(name, folder):
     assert len(reasons) in (1, 2)
     assert all(name in reason and "\n" not in reason and reason.endswith(".") for reason in reasons)
     assert "root:" not in " ".join(reasons)
+
+
+def test_paragraphs_that_lie_within_each_other_are_walked_through_once(folder):
+    said = "<w:r><w:t>The sea warms.</w:t></w:r>"
+    (folder / "deep.docx").write_bytes(word("<w:p>" * 20_000 + said + "</w:p>" * 20_000))
+    (document,) = read(folder / "deep.docx").documents
+    assert [block.text for block in document.blocks] == ["The sea warms."]
 
 
 def test_an_upload_that_needs_too_much_memory_ends_its_reader_and_nothing_else(folder):
@@ -185,3 +214,33 @@ def test_settings_are_nested_within_bounds(folder):
     (folder / "deep.toml").write_text("a = " + "[" * 100_000)
     with pytest.raises(InputError, match="is not valid TOML"):
         load_toml(folder / "deep.toml")
+
+
+def test_a_page_of_hundreds_of_thousands_of_lines_is_refused_before_any_is_read(tmp_path, monkeypatch):
+    """As uploads and on the command line: what is on a page is counted first, and its text is never asked for."""
+
+    def never(_page):
+        raise AssertionError("The text of the page was asked for.")
+
+    lines = [Text(72, 700 - number % 600, "x") for number in range(MOST_TEXTS + 1)]
+    file = tmp_path / "crowded.pdf"
+    file.write_bytes(build_pdf([lines]))
+    load = pdfium.FPDFText_LoadPage
+    monkeypatch.setattr(pdfium, "FPDFText_LoadPage", never)
+    result = read(file)
+    assert not result.documents
+    assert "crowded.pdf" in result.skipped[0].reason
+    assert "page 1" in result.skipped[0].reason
+    monkeypatch.setattr(pdfium, "FPDFText_LoadPage", load)
+    usual = [Text(72, 700 - 12 * number, "The sea level rises, and the ice melts away.") for number in range(40)]
+    file.write_bytes(build_pdf([lines, usual]))
+    result = read(file)
+    assert "ice melts" in result.documents[0].blocks[0].text
+    assert "page 1" in result.skipped[0].reason
+
+
+def test_a_page_of_too_many_characters_is_left_out_however_they_are_set(tmp_path, monkeypatch):
+    monkeypatch.setattr("climassay.corpus.pdf.MOST_CHARACTERS", 100)
+    file = tmp_path / "long.pdf"
+    file.write_bytes(build_pdf([[Text(72, 700, "The sea level rises. " * 6)]]))
+    assert "page 1" in read(file).skipped[0].reason

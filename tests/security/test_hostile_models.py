@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from climassay.errors import ClimassayError
-from climassay.metrics.entailment_classifier import load_classifier
+from climassay.metrics.entailment_loading import load_classifier
 from climassay.metrics.token_encoder import TokenEncoder
 from climassay.models.encoder import load_encoder
 from climassay.models.kept_vectors import kept_vectors

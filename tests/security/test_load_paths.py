@@ -15,10 +15,11 @@ FETCHING_MODULES = {"urllib.request", "requests", "httpx", "http.client", "ftpli
 FETCHING_FILES = {"doctor/servers.py": "asks the server that the user names, and only with --online"}
 IMPORTING_FILES = {
     "confidence/topics/clustering.py": "gives its own constants, to say which package is missing",
+    "registry.py": "gives its own constants; beyond them only entry points of installed packages are loaded",
     "web/application.py": "gives its own constants, the areas of the application",
 }
 MESSAGING_FILES = {
-    "distributed/streaming.py": "jobs and answers between the processes of one Ray cluster, which trust each other "
+    "distributed/pool.py": "jobs and answers between the processes of one Ray cluster, which trust each other "
     "by Ray's own design; nothing of it is read from a file (docs/security.md)",
 }
 MODEL_CLASSES = ("AutoModel", "AutoModelForCausalLM", "AutoModelForSequenceClassification")

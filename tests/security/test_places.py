@@ -4,6 +4,8 @@ import csv
 import io
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -13,6 +15,7 @@ from climassay.reporting.tables import Column
 from climassay.spreadsheets import safe_cell
 from climassay.workspace import Workspace
 from command_line import run_command
+from killed_process import START
 
 posix = pytest.mark.skipif(os.name != "posix", reason="rights and links of files are those of POSIX")
 
@@ -35,16 +38,92 @@ def test_links_that_lead_out_of_a_folder_are_not_followed(tmp_path):
     assert [file.name for file in find_files([tmp_path / "shelf"])] == ["inside.txt", "seas.txt"]
 
 
-@posix
-def test_a_new_workspace_is_for_its_owner_and_a_known_one_stays_as_it_is(tmp_path):
-    def rights(folder):
-        return stat.S_IMODE(folder.stat().st_mode)
+def rights(path):
+    return stat.S_IMODE(path.stat().st_mode)
 
+
+def open_to_others(folder):
+    return {path.name for path in (folder, *folder.rglob("*")) if rights(path) & 0o077}
+
+
+@posix
+def test_a_workspace_is_for_its_owner_however_its_folder_came_about(tmp_path):
     assert rights(Workspace.open(tmp_path / "new" / "workspace").root) == 0o700
-    shared = tmp_path / "shared"
-    shared.mkdir()
-    shared.chmod(0o775)
-    assert rights(Workspace.open(shared).root) == 0o775
+    made = tmp_path / "made"
+    (made / "collections" / "primer").mkdir(parents=True)
+    for file in ("records.sqlite", "records.sqlite-wal", "collections/primer/data"):
+        (made / file).write_bytes(b"")
+        (made / file).chmod(0o664)
+    for folder in (made, made / "collections", made / "collections" / "primer"):
+        folder.chmod(0o775)
+    Workspace.open(made)
+    assert not open_to_others(made)
+    assert rights(made / "records.sqlite") == 0o600
+    assert rights(made / "collections" / "primer") == 0o700
+
+
+@posix
+def test_what_else_lies_in_the_folder_of_a_workspace_stays_as_it_is(tmp_path):
+    project = tmp_path / "project"
+    (project / "paper").mkdir(parents=True)
+    for file in ("records.sqlite", "paper/draft.tex"):
+        (project / file).write_text("")
+        (project / file).chmod(0o644)
+    (tmp_path / "elsewhere").write_text("")
+    (tmp_path / "elsewhere").chmod(0o644)
+    (project / "adapters").symlink_to(tmp_path / "elsewhere")
+    for folder in (project, project / "paper"):
+        folder.chmod(0o755)
+    Workspace.open(project)
+    assert rights(project / "records.sqlite") == 0o600
+    assert [rights(path) for path in (project, project / "paper", project / "paper" / "draft.tex")] == [
+        0o755, 0o755, 0o644,
+    ]  # fmt: skip
+    assert rights(tmp_path / "elsewhere") == 0o644
+
+
+@posix
+@pytest.mark.faults
+def test_commands_write_workspaces_for_their_user_and_reports_for_whom_they_are_meant(tmp_path):
+    """With a umask that leaves all open, in a folder that was open before: as somebody's first command runs."""
+    workspace, reports = tmp_path / "workspace", tmp_path / "reports"
+    for folder in (workspace, reports):
+        folder.mkdir()
+        folder.chmod(0o755)
+    (tmp_path / "seas.txt").write_text("The sea warms, and its level rises from year to year.")
+    kept = reports / "kept.csv"
+    kept.write_text("")
+    kept.chmod(0o640)
+    for command in (
+        ["corpus", "add", "seas", tmp_path / "seas.txt"],
+        ["users", "add", "ada", "--role", "admin"],
+        ["records", "export", reports / "records.jsonl"],
+        ["records", "export", kept],
+    ):
+        given = [*START, *map(str, command), "--workspace", str(workspace)]
+        done = subprocess.run(given, capture_output=True, text=True, umask=0o022, check=False)
+        assert done.returncode == 0, done.stderr
+    assert list((workspace / "collections").rglob("*"))
+    assert not open_to_others(workspace)
+    assert rights(reports / "records.jsonl") == 0o644
+    assert rights(kept) == 0o640
+
+
+@posix
+@pytest.mark.faults
+def test_a_report_in_a_folder_of_its_own_is_as_open_as_the_folder_around_it(tmp_path):
+    write = (
+        "from pathlib import Path; from climassay.folder_files import keep_to_oneself, write_file; keep_to_oneself();"
+        " [write_file(Path(name) / 'new' / 'report.html', b'x') for name in ('open', 'closed')]"
+    )
+    for name, mode in (("open", 0o755), ("closed", 0o700)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(mode)
+    subprocess.run([sys.executable, "-c", write], cwd=tmp_path, umask=0o022, check=True)
+    found = {
+        name: [rights(tmp_path / name / part) for part in ("new", "new/report.html")] for name in ("open", "closed")
+    }
+    assert found == {"open": [0o755, 0o644], "closed": [0o700, 0o600]}
 
 
 NAMES = ["../outside", "/etc/passwd", "a/b", "a\\b", "..", ".hidden", "a\nb", "a" * 300, ""]

@@ -1,4 +1,5 @@
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -7,6 +8,9 @@ from climassay.records import Records
 from climassay.web.accounts import (
     ATTEMPTS,
     ATTEMPTS_BY_ADDRESS,
+    ATTEMPTS_BY_DEVICE,
+    ATTEMPTS_WITHOUT_DELAY,
+    LONGEST_DELAY,
     WINDOW_SECONDS,
     AccountStore,
     TooManyAttempts,
@@ -90,15 +94,76 @@ def test_who_has_no_password_or_is_shut_out_does_not_get_in(accounts):
     assert accounts.check_password("ada", GOOD, "here") is None
 
 
-def test_attempts_are_limited_by_name(accounts, clock):
+def test_attempts_are_limited_by_name_and_address(accounts, clock):
     accounts.add("ada")
     accounts.set_password("ada", GOOD)
-    for number in range(ATTEMPTS):
-        assert accounts.check_password("ada", "wrong", f"address {number}") is None
+    for _ in range(ATTEMPTS):
+        assert accounts.check_password("ada", "wrong", "here") is None
     with pytest.raises(TooManyAttempts, match="15 minutes"):
-        accounts.check_password("ada", GOOD, "another address")
+        accounts.check_password("ada", GOOD, "here")
     clock.now += WINDOW_SECONDS + 1
-    assert accounts.check_password("ada", GOOD, "another address") is not None
+    assert accounts.check_password("ada", GOOD, "here") is not None
+
+
+def test_strangers_lock_nobody_out(accounts):
+    """However many guess from wherever: the owner gets in from elsewhere, after a wait that stays short."""
+    accounts.add("ada")
+    accounts.set_password("ada", GOOD)
+    assert accounts.delay("ada") == 0
+    for number in range(300):
+        with suppress(TooManyAttempts):
+            accounts.check_password("ada", "wrong", f"203.0.113.{number % 50}")
+    assert 1 <= accounts.delay(" ADA ") <= LONGEST_DELAY
+    assert accounts.delay("nobody") == 0
+    assert accounts.check_password("ada", GOOD, "elsewhere").name == "ada"
+
+
+def test_the_wait_grows_with_the_guesses_and_is_the_same_for_names_that_nobody_has(accounts, clock):
+    accounts.add("ada")
+    accounts.set_password("ada", GOOD)
+    waits = {}
+    for name in ("ada", "nobody"):
+        waits[name] = []
+        for number in range(ATTEMPTS_WITHOUT_DELAY + 6):
+            waits[name].append(accounts.delay(name))
+            accounts.check_password(name, "wrong", f"{name} {number}")
+    assert waits["ada"] == waits["nobody"]
+    assert waits["ada"][:ATTEMPTS_WITHOUT_DELAY] == [0] * ATTEMPTS_WITHOUT_DELAY
+    assert sorted(waits["ada"]) == waits["ada"]
+    assert waits["ada"][-1] == LONGEST_DELAY
+    clock.now += WINDOW_SECONDS + 1
+    assert accounts.delay("ada") == 0
+
+
+def test_a_browser_that_was_signed_in_before_is_not_held_up_by_strangers(accounts):
+    accounts.add("ada")
+    accounts.set_password("ada", GOOD)
+    device = accounts.device("ada")
+    for _ in range(ATTEMPTS_BY_ADDRESS + 5):
+        with suppress(TooManyAttempts):
+            accounts.check_password("ada", "wrong", "one network")
+    with pytest.raises(TooManyAttempts):
+        accounts.check_password("ada", GOOD, "one network")
+    assert accounts.delay("ada", device) == 0
+    assert accounts.check_password("ada", GOOD, "one network", device).name == "ada"
+
+
+def test_what_a_browser_keeps_lets_nobody_guess_for_ever_and_ends_with_the_password(accounts):
+    accounts.add("ada")
+    accounts.add("eve")
+    for name in ("ada", "eve"):
+        accounts.set_password(name, GOOD)
+    device = accounts.device("ada")
+    for _ in range(ATTEMPTS_BY_DEVICE):
+        assert accounts.check_password("ada", "wrong", "stolen", device) is None
+    with pytest.raises(TooManyAttempts):
+        accounts.check_password("ada", GOOD, "stolen", device)
+    accounts.set_password("ada", GOOD + " again")
+    for invented in (device, accounts.device("eve"), "x.y", ".", "nonce.", "\ud83d.\ud83d"):
+        for _ in range(ATTEMPTS):
+            accounts.check_password("ada", "wrong", f"with {invented!r}", invented)
+        with pytest.raises(TooManyAttempts):
+            accounts.check_password("ada", GOOD + " again", f"with {invented!r}", invented)
 
 
 def test_attempts_are_limited_by_address_whatever_the_names(accounts):

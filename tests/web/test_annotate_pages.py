@@ -8,6 +8,7 @@ import pytest
 
 from annotated_dataset import DATASET, FREEZING, draft, fill, source
 from climassay.generation import Decision, Wording
+from climassay.generation.annotation.reader import AnnotationReader
 from web_parts import post
 
 HOME = f"/annotate/{DATASET}"
@@ -291,3 +292,30 @@ def test_what_is_not_there_is_not_found(queue, client_of):
         answer = admin.get(path)
         assert answer.status_code == 404, path
         assert "There is no" in text_of(answer) or "has no item" in text_of(answer)
+
+
+def test_agreement_is_computed_once_until_a_label_comes_or_goes(place, client_of, monkeypatch):
+    queue = conflicting(place)
+    computed = []
+    for name in ("agreement", "annotators"):
+        method = getattr(AnnotationReader, name)
+        monkeypatch.setattr(
+            AnnotationReader, name, lambda self, dataset, n=name, m=method: (computed.append(n), m(self, dataset))[1]
+        )
+    reader = client_of("adjudicator")
+
+    def look():
+        computed.clear()
+        assert reader.get(f"{HOME}/agreement").status_code == 200
+        return list(computed)
+
+    assert look() == ["agreement", "annotators"]
+    assert look() == []
+    queue.label(DATASET, "q3", "ann", accepted=True, key="ann3")
+    assert look() == ["agreement", "annotators"]
+    queue.undo(DATASET, "ann")
+    assert look() == ["agreement", "annotators"]
+    queue.skip(DATASET, "q3", "bob")
+    assert look() == ["agreement", "annotators"]
+    queue.unskip(DATASET, "bob")
+    assert look() == []  # It is what it was before the item was skipped.

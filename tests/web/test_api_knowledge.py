@@ -302,7 +302,8 @@ def stop_check(server):
 def ask_again(server):
     stopped = other_check(server, "Ice melts in the Sun.")
     checks_of(server.place).stop(stopped)
-    begun = server.post(f"/checks/{stopped}/again", role="annotator", status=202)
+    server.post(f"/checks/{stopped}/again", role="annotator", status=403)
+    begun = server.post(f"/checks/{stopped}/again", role="adjudicator", status=202)
     assert server.ended(begun["job"]["id"])["state"] == "done"
     assert server.get(f"/checks/{stopped}")["state"] == "done"
 

@@ -7,8 +7,8 @@ import pytest
 from annotated_dataset import DATASET
 from api_parts import about, calls_into, serving
 from climassay.evaluation import load_experiment
-from climassay.evaluation.run_comparison import compare_runs
-from climassay.evaluation.stored_mcq import mcq_experiment_of
+from climassay.evaluation.comparing import compare_runs
+from climassay.evaluation.results import experiment_of
 from climassay.records.queries import list_runs as stored_runs
 from climassay.records.queries import run_details
 from stored_runs import ask
@@ -62,7 +62,7 @@ def compare(server):
     runs = [server.content.run, server.content.other_run]
     seen = server.get("/runs/compare", run=runs, metric="accuracy")
     records = server.place.records
-    experiments = [load_experiment(records, runs[0]), mcq_experiment_of(run_details(records.database, runs[1]))]
+    experiments = [load_experiment(records, runs[0]), experiment_of(run_details(records.database, runs[1]))]
     known = compare_runs(experiments, "accuracy")
     assert [(one["run"], one["score"]["value"]) for one in seen["scores"]] == [
         (one.run, one.estimate.value) for one in known.scores

@@ -268,8 +268,10 @@ def test_a_check_is_stopped_by_who_asked_and_goes_on_without_asking_again(client
     assert len(model.options) == len(set(model.options))
 
 
-def test_a_run_that_was_stopped_is_interrupted_and_no_failure(client_of, place, gate):
+def test_a_run_that_was_stopped_is_interrupted_and_no_failure(client_of, place, gate, monkeypatch):
     from climassay.records.queries import list_runs
+
+    monkeypatch.setattr("climassay.web.jobs.QUIET_SECONDS", 0.0)  # a quick debate could end before it looks
 
     client = client_of("annotator")
     check = ask(client)

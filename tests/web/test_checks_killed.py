@@ -62,6 +62,7 @@ def test_a_debate_that_was_killed_goes_on_and_only_what_is_missing_is_asked(serv
     )  # fmt: skip
     assert driver.returncode == -9, driver.stderr
     place = server("killed")
+    place.jobs.take_over()
     script = share(place, scripted())
     [about] = checks_of(place).list().checks
     assert (about.state, about.claim.text) == ("waiting", SUN)

@@ -33,7 +33,7 @@ def test_a_draft_is_checked_and_a_statement_estimated(running_server, visit, sho
     page = visit("annotator")
     page.goto("/")
     with arriving(page):
-        page.get_by_role("link", name="State certainty").first.click()
+        page.get_by_role("link", name="Confidence language").first.click()
     page.get_by_label("The draft").fill(DRAFT)
     with arriving(page):
         page.get_by_role("button", name="Check the text").click()

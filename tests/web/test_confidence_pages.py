@@ -9,6 +9,7 @@ from climassay.confidence.linting.opened_tagger import OpenedTagger
 from climassay.confidence.linting.tagger_rule import MeasuredAccuracy
 from climassay.errors import InputError, ModelError
 from climassay.web.confidence.texts import LONGEST_STATEMENT, LONGEST_TEXT, TAGGER
+from faults.samples import docx
 from web_parts import csrf_of, post
 
 DRAFT = "Glaciers melt (moderate confidence).\n\nRain will very likely increase (low confidence)."
@@ -54,10 +55,42 @@ def test_a_text_shows_its_findings_at_their_places(client_of, no_tagger):
         assert f'id="finding-{number}"' in page
 
 
+def test_a_word_file_shows_its_findings_by_paragraph(client_of, no_tagger):
+    client = client_of("annotator")
+    body = docx("Glaciers melt (moderate confidence).", "Rain falls.")
+    page = post(client, "/confidence/file", files={"file": ("draft.docx", body)}).text
+    assert "Paragraph 1, column 16" in page
+    assert "<mark>moderate confidence</mark>" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "status", "words"),
+    [
+        ("draft.doc", b"x", 400, "Choose a Word file"),
+        ("draft.docx", b"no zip", 400, "not a readable Word file"),
+        ("draft.docx", b"", 400, "draft.docx"),
+        ("draft.docx", b"x" * (5 * 1024 * 1024 + 1), 413, "more than 5 MB"),
+        ("draft.docx", docx("Rain falls. " * 20_000), 413, "send it in parts"),
+    ],
+    ids=["another kind", "damaged", "empty", "large", "long"],
+)
+def test_a_word_file_that_cannot_be_checked_is_told_in_a_sentence(client_of, no_tagger, name, content, status, words):
+    answer = post(client_of("annotator"), "/confidence/file", files={"file": (name, content)})
+    assert answer.status_code == status
+    assert words in html.unescape(answer.text)
+
+
 def test_a_text_without_findings_says_so(client_of, no_tagger):
     page = post(client_of("annotator"), "/confidence", {"text": "Glaciers melt (high confidence)."}).text
     assert "0 findings" in page
-    assert "No word departs" in page
+    assert "good-news" in page
+
+
+def test_a_text_without_an_assessment_gets_no_all_clear(client_of, no_tagger):
+    page = post(client_of("annotator"), "/confidence", {"text": "Whisk the eggs. Bake the cake for an hour."}).text
+    assert "nothing to check" in page
+    assert "Not looked at: " in page
+    assert "good-news" not in page
 
 
 def test_the_shown_text_is_the_sent_text(client_of, no_tagger):
@@ -208,5 +241,5 @@ class TestOpenForReading:
 
     def test_anybody_may_check_a_text(self, client_of, no_tagger):
         client = client_of()
-        assert "State certainty" in client.get("/confidence").text
+        assert "Confidence language" in client.get("/confidence").text
         assert "2 findings" in post(client, "/confidence", {"text": DRAFT}).text

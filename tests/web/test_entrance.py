@@ -38,7 +38,7 @@ def test_signing_in_leads_to_where_one_wanted_to_go(client_of, place):
     form = {"name": "ada", "password": GOOD, "next": "/account?x=1"}
     wrong = post(ada, "/sign-in", {**form, "password": "wrong"})
     assert wrong.status_code == 401
-    assert "do not go together" in wrong.text
+    assert "Wrong name or password" in wrong.text
     assert post(ada, "/sign-in", form).headers["location"] == "/account?x=1"
     assert ada.get("/account").status_code == 200
     post(ada, "/sign-out")

@@ -2,10 +2,12 @@ import json
 import threading
 
 import pytest
+import sqlalchemy as sa
 
 from climassay.errors import InputError
+from climassay.web.job_tables import jobs
 from climassay.web.jobs import JobReport, Stopped
-from patience import job_at_its_end, reached
+from patience import PATIENCE, job_at_its_end, reached, until
 from web_parts import application_over, post
 
 
@@ -92,15 +94,71 @@ def test_what_a_kill_has_cut_goes_on_at_the_next_start(place_on, database_url):
     job = first.jobs.submit("count", "Count", {"to": 4})
     # The state that a SIGKILL leaves: taken, two events told, nobody there any more.
     assert first.jobs._take("corpus").id == job
-    report = JobReport(first.database, job, threading.Event(), threading.Condition())
+    report = JobReport(first.database, job, threading.Event(), threading.Condition(), first.jobs._owner)
     for number in range(2):
         report.event("number", {"n": number})
     assert first.jobs.get(job).state == "running"
     second = place_on(database_url)
     second.jobs.register("count", counting, "corpus")
+    second.jobs.take_over()
     second.jobs.start(second)
     assert job_at_its_end(second.jobs, job).state == "done"
     assert [event.body["n"] for event in second.jobs.events(job)] == [0, 1, 2, 3]
+
+
+class Patient:
+    """Work that waits until it may end; ``report`` is what it was given."""
+
+    def __init__(self, place):
+        self.begun, self.may_end, self.report = threading.Event(), threading.Event(), None
+        place.jobs.register("patient", self, "corpus")
+        place.jobs.start(place)
+
+    def __call__(self, place, payload, report):
+        self.report = report
+        self.begun.set()
+        reached(self.may_end)
+        return {"done": True}
+
+
+def test_a_running_job_is_not_queued_again_while_its_server_lives(place_on, database_url, monkeypatch):
+    first, second = place_on(database_url), place_on(database_url)
+    monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_SECONDS", 0.02)
+    work = Patient(first)
+    job = first.jobs.submit("patient", "x", {})
+    reached(work.begun)
+    seen = seen_at(first, job)
+    other = Patient(second)  # which looks after the jobs of others from now on
+    until(lambda: seen_at(first, job) > seen)
+    assert first.jobs.get(job).state == "running"
+    assert not other.begun.is_set()
+    work.may_end.set()
+    assert job_at_its_end(first.jobs, job).result == {"done": True}
+    other.may_end.set()
+
+
+def seen_at(place, job):
+    with place.database.read() as connection:
+        return connection.execute(sa.select(jobs.c.seen_at).where(jobs.c.id == job)).scalar_one()
+
+
+def test_the_job_of_a_server_that_is_silent_is_done_by_another_and_its_end_counts(place_on, database_url, monkeypatch):
+    first, second = place_on(database_url), place_on(database_url)
+    work = Patient(first)
+    job = first.jobs.submit("patient", "x", {})
+    reached(work.begun)
+    monkeypatch.setattr("climassay.web.jobs.LEASE_SECONDS", -PATIENCE)  # as if the first were silent
+    for step in ("_give_sign", "_queue_again"):
+        monkeypatch.setattr(first.jobs, step, lambda *_: None)
+    other = Patient(second)
+    reached(other.begun)
+    assert (work.report.lost, other.report.lost) == (True, False)
+    with pytest.raises(Stopped):
+        work.report.event("number", {"n": 1})
+    work.may_end.set()
+    other.may_end.set()
+    assert job_at_its_end(second.jobs, job).state == "done"
+    assert [event.kind for event in second.jobs.events(job)] == []
 
 
 def test_a_server_that_ends_queues_its_work_again(place_on):

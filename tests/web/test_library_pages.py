@@ -8,7 +8,8 @@ import re
 import pytest
 
 from climassay.corpus import Collection, list_collections, remove_collection
-from library_parts import CLOUD, GLACIER, OCEAN, add_book, teach
+from climassay.models.vector_memory import VectorMemory
+from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, add_book, teach
 from web_routes import Site, turned_away
 
 MARKED = re.compile(r"<mark>(.*?)</mark>")
@@ -345,3 +346,20 @@ def test_two_servers_on_one_workspace_see_each_other(place, reader):
 def test_what_no_form_sends_is_no_accident(admin, query):
     for path in ("/library/oceans", "/library/search", "/library/oceans/search.json"):
         assert admin.get(f"{path}?{query}").status_code in (200, 400)
+
+
+def test_a_search_of_several_collections_encodes_its_words_once(place, reader):
+    class Counting(TellingEncoder):
+        queries = 0
+
+        def encode(self, texts, *, role="passage", on_progress=None):
+            self.queries += role == "query"
+            return super().encode(texts, role=role, on_progress=on_progress)
+
+    encoder = Counting()
+    known = teach(place, VectorMemory(encoder))
+    for name in ("seas", "ice", "sky"):
+        add_book(place, name)
+    for _ in range(2):
+        assert hits(reader.get("/library/search?q=a+glacier+that+melts"))
+    assert (known.wrapped, encoder.queries) == (encoder, 1)

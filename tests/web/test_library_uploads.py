@@ -13,6 +13,7 @@ from climassay.errors import InputError
 from climassay.web.failures import TooLarge
 from climassay.web.library.names import LONGEST_NAME, allowed_suffix, is_web_address, shown_name, told_address
 from climassay.web.library.uploads import ABANDONED_SECONDS, MOST_FILES, SentFile, receive, sweep
+from faults.samples import docx
 from library_parts import OCEAN, pdf_of
 
 PAGE = f"<!doctype html><title>Seas</title><p>{OCEAN}</p>".encode()
@@ -97,6 +98,7 @@ def test_addresses_lead_to_the_web():
     [
         ("a.pdf", pdf_of(OCEAN)),
         ("a.epub", book()),
+        ("a.docx", docx()),
         ("a.html", PAGE),
         ("a.htm", b"<div>" + OCEAN.encode() + b"</div>"),
         ("a.md", b"# Seas\n\n" + OCEAN.encode()),
@@ -104,7 +106,7 @@ def test_addresses_lead_to_the_web():
         ("a.csv", b"text\n" + OCEAN.encode()),
         ("a.jsonl", b'\n{"text": "x"}\n'),
     ],
-    ids=["pdf", "epub", "html", "fragment", "markdown", "utf-16", "csv", "jsonl"],
+    ids=["pdf", "epub", "docx", "html", "fragment", "markdown", "utf-16", "csv", "jsonl"],
 )
 def test_what_is_what_it_claims_is_kept_under_a_name_of_ours(tmp_path, name, content):
     upload = receive(tmp_path, sent((name, content)), 10**6)
@@ -123,6 +125,7 @@ def test_what_is_what_it_claims_is_kept_under_a_name_of_ours(tmp_path, name, con
         ("a.pdf", b"MZ\x90\0" * 50, "a.pdf is not a PDF file"),
         ("a.epub", other_zip(), "a.epub is not an EPUB book"),
         ("a.epub", pdf_of(OCEAN), "a.epub is not an EPUB book"),
+        ("a.docx", pdf_of(OCEAN), "a.docx is not a Word file"),
         ("a.html", OCEAN.encode(), "a.html is not a web page"),
         ("a.html", pdf_of(OCEAN), "a.html is not a web page"),
         ("a.txt", pdf_of(OCEAN), "a.txt is not a text file"),

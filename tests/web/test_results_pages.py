@@ -8,6 +8,7 @@ from xml.dom import minidom
 
 import pytest
 
+from climassay.evaluation.comparing import compare_runs
 from climassay.reporting import Report, Section, Table
 from climassay.reporting.stored_reports import report_data
 from experiments import experiment, question
@@ -191,7 +192,7 @@ def test_ids_of_questions_may_hold_anything(reader, place):
 def test_a_single_evaluation_has_tables_and_questions(reader, place):
     run = store_mcq(place.records)
     page = page_of(reader, f"/results/{run}")
-    assert "Accuracy by level (%)" in page.text
+    assert "Multiple choice and cloze, primer" in page.text
     assert "12 questions one by one" in page.text
     rows = page_of(reader, f"/results/{run}/questions/mcq-5").rows("Answers")
     assert rows == [["local:small", "default, letter", "wrong c) option C of question 5", "0"]]
@@ -290,10 +291,10 @@ def test_results_that_nobody_foresaw_are_shown_as_they_are(reader, place):
 
 def test_damaged_results_of_a_known_command_are_shown_as_they_are(reader, place):
     with place.records.run("evaluate mcq", {}) as run:
-        run.save_results("accuracy", [{"setting": "default"}, {"setting": "rag"}])
+        run.save_results("predictions", [{"setting": "default"}, {"setting": "rag"}])
     page = page_of(reader, f"/results/{run.id}")
     assert "cannot be shown in their usual form" in page.text
-    assert page.rows_below("accuracy") == [["default"], ["rag"]]
+    assert page.rows_below("predictions") == [["default"], ["rag"]]
 
 
 def test_an_interrupted_run_shows_its_error(reader, place):
@@ -358,3 +359,23 @@ def test_nobody_reads_what_is_not_open(client_of, place):
 @pytest.mark.parametrize("address", ["", "/questions", "/claims", "/run.json", "/answers.jsonl", "/tables/1.csv"])
 def test_a_run_that_is_not_there_is_missing(reader, address):
     assert "There is no run rnone" in page_of(reader, f"/results/rnone{address}", 404).text
+
+
+def test_a_comparison_is_computed_once_whoever_looks_at_it(reader, place, monkeypatch):
+    computed = []
+
+    def counting(experiments, metric, **options):
+        computed.append((metric, options["level"]))
+        return compare_runs(experiments, metric, **options)
+
+    monkeypatch.setattr("climassay.web.results.comparisons.compare_runs", counting)
+    first, second = (store_mcq(place.records, right=range(number), model=f"local:{number}") for number in (3, 11))
+    address = f"/results/compare?runs={first}&runs={second}"
+    page = page_of(reader, address)
+    assert page_of(reader, address).text == page.text
+    for link in page.links:
+        if "/tables/" in link or "/figures/" in link:
+            assert reader.get(link).status_code == 200
+    assert computed == [("accuracy", "overall")]
+    page_of(reader, f"{address}&level=base")
+    assert computed == [("accuracy", "overall"), ("accuracy", "base")]

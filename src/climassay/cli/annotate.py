@@ -10,26 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from climassay.cli.learning_options import EncoderOption, FoldsOption, SeedOption
-from climassay.cli.output import (
-    JsonOption,
-    WorkspaceOption,
-    print_json,
-    progress_bar,
-    stderr_console,
-    stdout_console,
-)
+from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, done, emit, opened_session
 from climassay.cli.validator import open_reader
 from climassay.errors import InputError
 from climassay.given_files import parse_json, read_text
 
 if TYPE_CHECKING:
     from climassay.generation.annotation import Agreement, AnnotationFile, AnnotationStore
-    from climassay.records import Records
     from climassay.reporting import Table
+    from climassay.session import Session
     from climassay.statistics import Estimate
-    from climassay.workspace import Workspace
 
-app = typer.Typer(no_args_is_help=True, help="What experts say about generated questions.")
+app = typer.Typer(no_args_is_help=True, help="Collect what experts say about generated questions.")
 
 
 class Format(StrEnum):
@@ -57,28 +49,27 @@ class Method(StrEnum):
 
 
 DatasetArgument = Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")]
-FormatOption = Annotated[Format | None, typer.Option("--format", help="By default told from the file's ending.")]
+FormatOption = Annotated[
+    Format | None, typer.Option("--format", help="Format of the labels; by default by the ending.")
+]
 UsersOption = Annotated[
-    Path | None, typer.Option(help="For argilla: a JSON object from annotators to the ids of users there.")
+    Path | None, typer.Option(help="JSON object for argilla, from annotators to the ids of users there.")
 ]
 
 
 @contextmanager
-def _opened(workspace: Path | None) -> "Iterator[tuple[Workspace, Records, AnnotationStore]]":
+def _opened(workspace: Path | None, as_json: bool = False) -> "Iterator[tuple[Session, AnnotationStore]]":
     from climassay.generation.annotation import AnnotationStore
-    from climassay.records import Records
-    from climassay.workspace import Workspace
 
-    place = Workspace.open(workspace)
-    with Records(place.records_url) as records:
-        yield place, records, AnnotationStore(records)
+    with opened_session(workspace, as_json=as_json) as session:
+        yield session, AnnotationStore(session.records)
 
 
 @app.command(name="open")
 def open_queue(
     dataset: DatasetArgument,
     overlap: Annotated[int | None, typer.Option(help="Labels that an item needs, by different people.")] = None,
-    order: Annotated[Order | None, typer.Option(help="Which items come first.")] = None,
+    order: Annotated[Order | None, typer.Option(help="Items that come first.")] = None,
     include_rejected: Annotated[
         bool | None,
         typer.Option(
@@ -87,11 +78,11 @@ def open_queue(
     ] = None,
     hide_confidence: Annotated[
         bool | None,
-        typer.Option("--hide-confidence/--show-confidence", help="Whether annotators see the validator's confidence."),
+        typer.Option("--hide-confidence/--show-confidence", help="Hide the validator's confidence from annotators."),
     ] = None,
-    lease_minutes: Annotated[float | None, typer.Option(help="How long an item is kept for who got it.")] = None,
+    lease_minutes: Annotated[float | None, typer.Option(help="Minutes that an item is kept for an annotator.")] = None,
     retrain_every: Annotated[int | None, typer.Option(help="Settled items after which training is offered.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the order.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the order.")] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -106,16 +97,13 @@ def open_queue(
         "seed": seed,
     }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    with _opened(workspace) as (_, _, store):
+    with _opened(workspace) as (_, store):
         settings = replace(store.settings(dataset), **changes)
         store.configure(dataset, settings)
         progress = store.progress(dataset)
-    if as_json:
-        print_json({"dataset": dataset, "settings": settings, "items": progress.items, "open": progress.left_for_me})
-        return
+    data = {"dataset": dataset, "settings": settings, "items": progress.items, "open": progress.left_for_me}
     text = f"{dataset}: {progress.left_for_me} of {progress.items} items wait for {settings.overlap} label(s) each."
-    stdout_console().print(text, highlight=False)
-    stderr_console().print("Annotate in the browser: climassay serve", highlight=False)
+    done(data, text, notes=["Annotate in the browser: climassay serve"], as_json=as_json)
 
 
 @app.command()
@@ -123,18 +111,16 @@ def status(
     dataset: DatasetArgument,
     annotator: Annotated[str | None, typer.Option(help="Say too how far this annotator has come.")] = None,
     workspace: WorkspaceOption = None,
+    output: FilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """How far a dataset has come, and what each annotator did."""
-    from climassay.reporting import Table, as_rich
+    """Show how far a dataset has come, and what each annotator did."""
+    from climassay.reporting import Table
+    from climassay.reporting.results import Shown
 
-    with _opened(workspace) as (_, _, store):
+    with _opened(workspace) as (_, store):
         progress, people = store.progress(dataset, annotator), store.annotators(dataset)
         new, validator = store.new_labels(dataset), store.validator(dataset)
-    if as_json:
-        facts = {**asdict(progress), "new_labels": new, "validator": validator, "annotators": people}
-        print_json({"dataset": dataset, **facts})
-        return
     rows = [
         ("items", str(progress.items)),
         ("settled", str(progress.settled)),
@@ -148,7 +134,7 @@ def status(
             (f"skipped by {annotator}", str(progress.skipped)),
             (f"left for {annotator}", str(progress.left_for_me)),
         ]
-    stdout_console().print(as_rich(Table.of(dataset, ("", ""), rows, left=2)))
+    tables = [Table.of(dataset, ("", ""), rows, left=2)]
     columns = ("annotator", "labels", "accepted", "confirmed", "median seconds", "edits", "skips", "adjudications")
     cells = [
         (
@@ -162,7 +148,9 @@ def status(
         for one in people
     ]
     if cells:
-        stdout_console().print(as_rich(Table.of("Annotators", columns, cells)))
+        tables.append(Table.of("Annotators", columns, cells))
+    facts = {**asdict(progress), "new_labels": new, "validator": validator, "annotators": people}
+    emit(Shown({"dataset": dataset, **facts}, tables, [asdict(one) for one in people]), as_json, output)
 
 
 def _shown(estimate: "Estimate | None") -> str:
@@ -173,19 +161,21 @@ def _shown(estimate: "Estimate | None") -> str:
 
 
 @app.command()
-def agreement(dataset: DatasetArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """How far annotators agree on what is valid: Cohen's and Fleiss' kappa, Krippendorff's alpha."""
-    from climassay.reporting import as_rich
+def agreement(
+    dataset: DatasetArgument,
+    workspace: WorkspaceOption = None,
+    output: FilesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how far annotators agree on what is valid: Cohen's and Fleiss' kappa, Krippendorff's alpha."""
+    from climassay.reporting.results import Shown
 
-    with _opened(workspace) as (_, _, store):
+    with _opened(workspace) as (_, store):
         store.progress(dataset)
         found = store.agreement(dataset)
-    if as_json:
-        print_json({"dataset": dataset, **asdict(found)})
-        return
-    if not found.items:
-        stderr_console().print("No item has labels of two annotators yet.", highlight=False)
-    stdout_console().print(as_rich(_agreement_table(found)))
+    none = () if found.items else ("No item has labels of two annotators yet.",)
+    shown = Shown({"dataset": dataset, **asdict(found)}, (_agreement_table(found),), noted=none)
+    emit(shown, as_json, output)
 
 
 def _agreement_table(found: "Agreement") -> "Table":
@@ -203,21 +193,19 @@ def _agreement_table(found: "Agreement") -> "Table":
 @app.command()
 def export(
     dataset: DatasetArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File (jsonl, csv), or folder of the other tools.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File (jsonl, csv, xlsx), or folder of other tools.")],
     kind: FormatOption = None,
     users: UsersOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write what experts said: everything (jsonl), or current labels for a spreadsheet, Label Studio or Argilla."""
-    chosen = kind or _told(output)
-    with _opened(workspace) as (_, _, store):
+    chosen = kind or (Format.csv if output.suffix.lower() == ".xlsx" else _told(output))
+    with _opened(workspace) as (_, store):
         store.progress(dataset)
         count = _write(store, dataset, output, chosen, _users(users))
-    if as_json:
-        print_json({"dataset": dataset, "output": output, "format": chosen.value, "labels": count})
-    else:
-        stdout_console().print(f"Wrote {count} labels to {output}", highlight=False)
+    data = {"dataset": dataset, "output": output, "format": chosen.value, "labels": count}
+    done(data, f"Wrote {count} labels to {output}", as_json=as_json)
 
 
 def _write(store: "AnnotationStore", dataset: str, output: Path, kind: Format, users: dict[str, str]) -> int:
@@ -243,7 +231,7 @@ def _write(store: "AnnotationStore", dataset: str, output: Path, kind: Format, u
 @app.command(name="import")
 def import_labels(
     dataset: DatasetArgument,
-    file: Annotated[Path, typer.Argument(help="What export wrote, or a tool's own export (JSON).")],
+    file: Annotated[Path, typer.Argument(help="File that export wrote, or a tool's own export (JSON).")],
     kind: FormatOption = None,
     users: UsersOption = None,
     workspace: WorkspaceOption = None,
@@ -251,19 +239,15 @@ def import_labels(
 ) -> None:
     """Take in labels from a file; taking them in again changes nothing."""
     chosen = kind or _told(file)
-    with _opened(workspace) as (_, _, store):
+    with _opened(workspace) as (_, store):
         store.progress(dataset)
         found = _read(store, dataset, file, chosen, _users(users))
         taken = store.add_all(dataset, found.labels, found.skips)
     refused = [*found.unreadable, *taken.refused]
-    if as_json:
-        counts = {"stored": taken.stored, "known": taken.known, "withdrawn": taken.withdrawn}
-        print_json({"dataset": dataset, "format": chosen.value, **counts, "refused": refused})
-        return
+    counts = {"stored": taken.stored, "known": taken.known, "withdrawn": taken.withdrawn}
     words = f"{taken.stored} labels stored, {taken.known} known before, {taken.withdrawn} withdrawn."
-    stdout_console().print(words, highlight=False)
-    for sentence in refused:
-        stderr_console().print(sentence, highlight=False)
+    data = {"dataset": dataset, "format": chosen.value, **counts, "refused": refused}
+    done(data, words, notes=refused, as_json=as_json)
 
 
 def _read(store: "AnnotationStore", dataset: str, file: Path, kind: Format, users: dict[str, str]) -> "AnnotationFile":
@@ -305,8 +289,8 @@ def _users(file: Path | None) -> dict[str, str]:
 @app.command()
 def retrain(
     dataset: DatasetArgument,
-    method: Annotated[Method, typer.Option(help="What the validator reads.")] = Method.features,
-    model: Annotated[str, typer.Option("--model", "-m", help="Of a probe, a local: model.")] = "local:smollm2",
+    method: Annotated[Method, typer.Option(help="Kind of validator, by what it reads.")] = Method.features,
+    model: Annotated[str, typer.Option("--model", "-m", help="Local model of a probe.")] = "local:smollm2",
     encoder: EncoderOption = "local:minilm",
     precision: Annotated[
         float | None, typer.Option(help="Wanted share of valid questions among those kept, for example 0.95.")
@@ -319,21 +303,17 @@ def retrain(
     """Train a validator on the settled labels, judge what waits, and put the least certain items first."""
     from climassay.generation import annotation
 
-    with _opened(workspace) as (place, records, _), progress_bar(as_json) as bars:
-        task = bars.add_task("Reading labels", total=None)
+    with _opened(workspace, as_json) as (session, _), session.progress.task("Reading labels") as task:
 
-        def tell(done: int, total: int, message: str) -> None:
-            bars.update(task, completed=done, total=total, description=message)
+        def tell(finished: int, total: int, message: str) -> None:
+            task.update(completed=finished, total=total, description=message)
 
         options: dict[str, Any] = {"precision": precision, "folds": folds, "seed": seed, "progress": tell}
         reader = open_reader(method.value, model=model, encoder=encoder)
-        found = annotation.retrain(records, place, dataset, reader=reader, **options)
+        found = annotation.retrain(session.records, session.workspace, dataset, reader=reader, **options)
     figures = found.cross_validated
-    if as_json:
-        print_json({"dataset": dataset, **asdict(found)})
-        return
     words = (
         f"{found.validator}: {found.labels} labels, {found.invalid} invalid; AUROC {figures['auroc']:.3f} "
         f"({figures['auroc_low']:.3f} to {figures['auroc_high']:.3f}). {found.judged} items judged and put in order."
     )
-    stdout_console().print(words, highlight=False)
+    done({"dataset": dataset, **asdict(found)}, words, as_json=as_json)

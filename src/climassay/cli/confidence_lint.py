@@ -36,6 +36,9 @@ def lint(
     ] = None,
     certainty: Annotated[float, typer.Option(help="Least probability of the tagger's level.")] = 0.7,
     html: Annotated[Path | None, typer.Option("--html", help="Also write a page with findings in the text.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Of one Word file: a copy with the findings as comments.")
+    ] = None,
     as_json: JsonOption = False,
     form: Annotated[Form, typer.Option("--format", help="How findings are printed.")] = Form.TEXT,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 in spite of findings.")] = False,
@@ -59,6 +62,8 @@ def lint(
         raise InputError("Name at least one file to check.")
     if as_json and form is not Form.TEXT:
         raise InputError("Choose --json or --format, not both.")
+    if output is not None and (len(files) != 1 or {files[0].suffix.lower(), output.suffix.lower()} != {".docx"}):
+        raise InputError("Comments are written into a copy of one Word file: lint draft.docx -o commented.docx.")
     chosen = chosen_rules(rules)
     accuracy = ""
     if tagger is not None:
@@ -70,6 +75,10 @@ def lint(
         from climassay.confidence.linting.page import write_lint_page
 
         write_lint_page(results, html, accuracy)
+    if output is not None:
+        from climassay.confidence.linting.word_comments import write_comments
+
+        write_comments(files[0], results[0], output)
     _print(results, form, as_json)
     if any(checked.findings for checked in results) and not exit_zero:
         raise typer.Exit(1)
@@ -95,15 +104,21 @@ def _print(results: "list[Checked]", form: Form, as_json: bool) -> None:
         for checked in results:
             for line in lines(checked):
                 typer.echo(line)
-        if form is Form.TEXT:
-            typer.echo(_summary(results), err=True)
+        typer.echo(_summary(results), err=True)
 
 
 def _summary(results: "list[Checked]") -> str:
+    """What was found, and for each file without findings, what that is worth."""
     found, words = sum(len(one.findings) for one in results), sum(one.draft.words for one in results)
     silenced = sum(one.silenced for one in results)
     said = f"{found:,} finding{'' if found == 1 else 's'} in {words:,} words"
-    return f"{said}, {silenced:,} silenced by comments." if silenced else f"{said}."
+    lines = [f"{said}, {silenced:,} silenced by comments." if silenced else f"{said}."]
+    for one in results:
+        if not one.findings or not one.examined.is_english:
+            lines.append(f"{one.draft.name}: {one.conclusion}")
+        lines.append(f"{one.draft.name}: {one.examined.looked_at}")
+    limits = dict.fromkeys(limit for one in results for limit in one.examined.not_looked_at)
+    return "\n".join([*lines, f"Not looked at: {'; '.join(limits)}."])
 
 
 def _tell_rules(as_json: bool) -> None:

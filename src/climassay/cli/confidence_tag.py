@@ -1,7 +1,7 @@
 """``climassay confidence tag``: the level of confidence that a statement would carry in an IPCC report."""
 
-import json
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,26 +10,34 @@ import typer
 
 from climassay.cli.learning_options import (
     FoldsOption,
+    LinesOption,
     OutputOption,
     SeedOption,
+    StatesModelOption,
+    activation_store,
+    card,
     check_model_path,
     comparison_table,
+    counting,
+    load_weights,
+    note,
+    show,
+    text_rows,
+    write_lines,
 )
-from climassay.cli.option_groups import WholeHelpGroup
-from climassay.cli.output import JsonOption, print_json, progress_bar, stderr_console, stdout_console, write_text
+from climassay.cli.option_groups import DefaultCommandGroup
+from climassay.cli.output import JsonOption, print_json, progress_bar
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
 
     from climassay.confidence.tagging import LabelledTable, Taggable, Tagger
     from climassay.learning import ClassifierSpec, Evaluation
-    from climassay.learning.text_classifier import TrainingTexts, TriedClassifier
-    from climassay.models.contract import Generator
-    from climassay.reporting import Table
+    from climassay.learning.text_classifier import TrainingTexts
 
     _Scores = list[tuple[str, dict[str, Evaluation]]]
 
@@ -42,22 +50,14 @@ _MIXES = {
 }
 
 
-class _TagGroup(WholeHelpGroup):
-    """Takes what is no command's name for a statement or a file to be tagged by the bundled tagger."""
+class _TagGroup(DefaultCommandGroup):
+    default, first = "apply", (BUNDLED,)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put ``apply bundled`` before arguments that name no command."""
-        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
-            if args[0] == "statement":
-                _hint("apply MODEL STATEMENT", "statement")
-                args = args[1:]
-            model, rest = BUNDLED, list(args)
-            for at, one in enumerate(args):
-                if one == "--tagger" and at + 1 < len(args):
-                    model, rest = args[at + 1], [*args[:at], *args[at + 2 :]]
-                elif one.startswith("--tagger="):
-                    model, rest = one.removeprefix("--tagger="), [*args[:at], *args[at + 1 :]]
-            args = ["apply", model, *rest]
+        """Take ``statement`` before a text, as it was written earlier, for nothing."""
+        if args[:1] == ["statement"]:
+            _earlier("apply MODEL STATEMENT", "statement")
+            args = args[1:]
         return super().parse_args(ctx, args)
 
 
@@ -80,14 +80,11 @@ ColumnOption = Annotated[
     typer.Option("--text", help="Column of a table that holds the statements; files of extract need none."),
 ]
 ContextColumnOption = Annotated[str | None, typer.Option(help="Column that holds their contexts.")]
-LabelledArgument = Annotated[
-    Path,
-    typer.Argument(metavar="LABELS", help="ClimateX's table (.tsv) or JSON lines of climassay confidence extract."),
-]
+_LABELLED = "ClimateX's table (.tsv) or JSON lines of climassay confidence extract."
+LabelledArgument = Annotated[Path, typer.Argument(metavar="LABELS", help=_LABELLED)]
 ParagraphsOption = Annotated[
     Path | None, typer.Option(help="Paragraphs of the reports, to recover the context of ClimateX's statements.")
 ]
-StatesModelOption = Annotated[str, typer.Option("--model", "-m", help="Local model whose states are read.")]
 LayerOption = Annotated[int, typer.Option(help="Layer whose hidden states are read (-1: last).")]
 MethodOption = Annotated[
     list[str] | None,
@@ -97,7 +94,7 @@ MethodOption = Annotated[
         "[default: all that read no model]",
     ),
 ]
-LinesOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write what was tagged as JSON lines.")]
+EarlierOption = Annotated[str | None, typer.Option("--tagger", hidden=True)]
 
 
 @app.command()
@@ -115,55 +112,52 @@ def apply(
         ),
     ] = "natural",
     output: LinesOption = None,
+    tagger: EarlierOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """How confident would the IPCC sound about this? One statement, or every row of a table."""
     from climassay.learning import reweighted
+    from climassay.reporting import Table
 
-    loaded = _loaded(model)
+    loaded = _loaded(tagger or model)
     asked = loaded.for_mix(_shares(mix, len(loaded.levels))) if mix != "natural" else loaded
     statements, known = _taggable(text, context, column, context_column)
-    with progress_bar(as_json or len(statements) < 50) as progress:
-        task = progress.add_task("Tagging", total=len(statements) * max(1, len(loaded.sources)))
-        natural = loaded.for_mix(None).predict_proba(
-            statements, on_progress=lambda count: progress.advance(task, count)
-        )
+    total = len(statements) * max(1, len(loaded.sources))
+    with counting("Tagging", total, quiet=as_json or len(statements) < 50) as advance:
+        natural = loaded.for_mix(None).predict_proba(statements, on_progress=advance)
     equal = reweighted(natural, loaded.shares)
     found = natural if asked.mix is None else reweighted(natural, loaded.shares, asked.mix)
+
+    def answer(row: "NDArray[np.float64]") -> dict[str, Any]:
+        chances = dict(zip(loaded.levels, row.tolist(), strict=True))
+        return {"tag": loaded.levels[int(row.argmax())], "probabilities": chances}
+
     rows = [
-        {**one, **_answer(loaded, row), "equal_shares": _answer(loaded, even)}
-        for one, row, even in zip(known, found, equal, strict=True)
+        {**one, **answer(row), "equal_shares": answer(even)} for one, row, even in zip(known, found, equal, strict=True)
     ]
-    if output is not None:
-        _write_lines(output, rows)
+    write_lines(output, rows)
     if as_json:
         print_json({"tagger": _card(loaded), "mix": mix, "statements": rows})
         return
-    from climassay.reporting import Table, as_rich
-
-    console = stdout_console()
     shown = [
         (row["statement"], row["tag"], row["equal_shares"]["tag"], *map("{:.0%}".format, row["probabilities"].values()))
         for row in rows
     ]
     headings = ("statement", f"tag, {mix} mix", "tag, equal shares", *loaded.levels)
-    console.print(as_rich(Table.of("", headings, shown, left=3)))
-    figures = loaded.provenance.measured
+    figures, trust = loaded.provenance.measured, ""
     if "equal_accuracy" in figures:
         natural_range, equal_range = (
             f"{figures[name]:.0%} [{figures[f'{name}_low']:.0%}, {figures[f'{name}_high']:.0%}]"
             for name in ("accuracy", "equal_accuracy")
         )
-        console.print(
+        trust = (
             f"Measured on {figures['n']:.0f} statements not seen in training. Natural mix, right for text of reports "
             f"where most is stated with {loaded.levels[loaded.shares.index(max(loaded.shares))]} confidence: "
             f"{natural_range} of answers are the authors' (always that level: {max(loaded.shares):.0%}). Equal shares, "
             f"right for single statements and to find rare levels: {equal_range} where all levels are equally frequent "
-            f"(chance: {1 / len(loaded.levels):.0%}). A hint, no assessment.",
-            highlight=False,
+            f"(chance: {1 / len(loaded.levels):.0%}). A hint, no assessment."
         )
-    if output is not None:
-        console.print(f"Written to {output}.", highlight=False)
+    show([Table.of("", headings, shown, left=3)], trust, f"Written to {output}." if output else "")
 
 
 @app.command()
@@ -179,7 +173,7 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train a tagger; what it reads is chosen by log loss in a cross-validation that shares no section."""
-    from climassay.confidence.tagging import train_tagger
+    from climassay.confidence.tagging import on_mixes, train_tagger
     from climassay.learning import Provenance
 
     check_model_path(output)
@@ -189,14 +183,16 @@ def train(
         trained = train_tagger(
             table.items, training, specs=specs, folds=folds, seed=seed, provenance=data, on_fit=on_fit
         )
-    made, chosen, tried = trained.tagger, trained.chosen, trained.tried
+    made, chosen = trained.classifier, trained.chosen.spec.name
     made.save(output)
-    scores = _scores(training, tried, seed)
+    scores = [
+        (one.spec.name, on_mixes(training.truth, one.probabilities, training.groups, seed=seed))
+        for one in trained.tried
+    ]
     if as_json:
-        print_json({"tagger": output, "chosen": chosen.spec.name, "card": _card(made), "tried": _as_data(scores)})
+        print_json({"tagger": output, "chosen": chosen, "card": _card(made), "tried": _as_data(scores)})
         return
-    _show(scores)
-    stdout_console().print(f"Chosen: {chosen.spec.name}; written to {output}.", highlight=False)
+    _show(scores, f"Chosen: {chosen}; written to {output}.")
 
 
 @app.command()
@@ -209,66 +205,76 @@ def evaluate(
             "taggers are cross-validated.",
         ),
     ],
-    labels: Annotated[
-        Path | None,
-        typer.Argument(metavar="LABELS", help="ClimateX's table (.tsv) or JSON lines of climassay confidence extract."),
-    ] = None,
+    labels: Annotated[Path | None, typer.Argument(metavar="LABELS", help=_LABELLED)] = None,
     paragraphs: ParagraphsOption = None,
     method: MethodOption = None,
     model: StatesModelOption = "local:smollm2",
     layer: LayerOption = 20,
-    tagger: Annotated[str | None, typer.Option(hidden=True)] = None,
+    tagger: EarlierOption = None,
     apart: Annotated[
-        str, typer.Option(help="What training and test do not share: statement or document.")
+        str,
+        typer.Option("--split-by", "--apart", help="What training and test do not share: statement or document."),
     ] = "statement",
     folds: FoldsOption = 5,
     seed: SeedOption = 0,
     predictions: Annotated[
         Path | None,
-        typer.Option(help="Write the best tagger's held-out probabilities as JSON lines, for confidence report."),
+        typer.Option(help="Write the best tagger's held-out probabilities (.jsonl, .csv), for confidence report."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Score taggers on statements with known tags: one that is trained already, or by cross-validation."""
     import numpy as np
 
-    from climassay.learning.text_classifier import compare_classifiers
+    from climassay.confidence.tagging import LEVELS, on_mixes
+    from climassay.learning.text_classifier import class_places, compare_classifiers
 
     if apart not in ("statement", "document"):
-        raise InputError(f"--apart is statement or document, not {apart!r}.")
+        raise InputError(f"--split-by is statement or document, not {apart!r}.")
     if tagger is not None:
-        _hint("evaluate MODEL LABELS", "--tagger")
+        _earlier("evaluate MODEL LABELS", "--tagger")
     elif labels is None and (model_file == BUNDLED or Path(model_file).suffix == ".safetensors"):
         raise InputError(f"Name the statements with known tags behind the tagger: evaluate {model_file} LABELS.")
     file, trained = (Path(model_file), tagger) if labels is None else (labels, model_file)
     table = _known(file, paragraphs, as_json)
+    items, left_out = table.items, 0
+    scores: _Scores
     if trained is not None:
-        scores, best = _tested(trained, table, seed)
+        loaded = _loaded(trained).for_mix(None)
+        if loaded.levels != LEVELS:
+            raise InputError(f"{trained} gives other levels than {', '.join(LEVELS)}.")
+        items = tuple(one for one in table.items if not loaded.provenance.knows(one.item.text))
+        left_out = len(table.items) - len(items)
+        if not items or loaded.provenance.data_sha256 == table.sha256:
+            raise InputError(f"{trained} was trained on {table.name}: test it on other statements, or leave MODEL out.")
+        best = loaded.predict_proba([one.item for one in items])
+        truth, sections = class_places([one.tag for one in items], LEVELS), [one.section for one in items]
+        scores = [(Path(trained).name, on_mixes(truth, best, sections, shares=loaded.shares, seed=seed))]
     else:
-        documents = np.unique([one.document for one in table.items], return_inverse=True)[1]
+        documents = np.unique([one.document for one in items], return_inverse=True)[1]
         specs = _specs(method)
         with _training(table, specs, as_json, model, layer) as (training, on_fit):
             tried = compare_classifiers(
                 specs, training, apart=documents if apart == "document" else None, folds=folds, seed=seed, on_fit=on_fit
             )
-        scores = _scores(training, tried, seed)
+        scores = [
+            (one.spec.name, on_mixes(training.truth, one.probabilities, training.groups, seed=seed)) for one in tried
+        ]
         best = min(tried, key=lambda one: one.evaluation.log_loss.value).probabilities
-    if predictions is not None:
-        from climassay.confidence.tagging import LEVELS
-
-        rows = (
-            {
-                "id": one.id or str(number), "statement": one.item.text, "authors": one.tag,
-                "tag": LEVELS[int(row.argmax())], "probabilities": dict(zip(LEVELS, row.tolist(), strict=True)),
-            }
-            for number, (one, row) in enumerate(zip(table.items, best, strict=True), start=1)
-        )  # fmt: skip
-        _write_lines(predictions, rows)
+    rows = (
+        {
+            "id": one.id or str(number), "statement": one.item.text, "authors": one.tag,
+            "tag": LEVELS[int(row.argmax())], "probabilities": dict(zip(LEVELS, row.tolist(), strict=True)),
+        }
+        for number, (one, row) in enumerate(zip(items, best, strict=True), start=1)
+    )  # fmt: skip
+    write_lines(predictions, rows)
     if as_json:
-        print_json({"file": file, "statements": len(table.items), "notes": table.notes, "apart": apart,
-                    "scores": _as_data(scores)})  # fmt: skip
+        data = {"file": file, "statements": len(items), "left_out": left_out, "notes": table.notes, "apart": apart}
+        print_json({**data, "scores": _as_data(scores)})
         return
     _show(scores)
+    note(f"{left_out} statements are left out: the tagger was trained on them." if left_out else "")
 
 
 class ProbeChoice(StrEnum):
@@ -301,18 +307,12 @@ def insert(
     as_json: JsonOption = False,
 ) -> None:
     """Tag by comparison: a probe on a model's states puts each statement among some of known level (PPairS)."""
-    from contextlib import closing
-
     from climassay.confidence.tagging.insertion import balanced_sample, train_insertion
-    from climassay.learning import ActivationStore
-    from climassay.models import OpenWeights
-    from climassay.reporting import Table, as_rich
-    from climassay.workspace import cache_folder
+    from climassay.reporting import Table
 
     statements, known = _taggable(text, context, column, context_column)
     table = _known(labelled, paragraphs, as_json)
-    with closing(_model(model)) as loaded, progress_bar(as_json) as progress:
-        assert isinstance(loaded, OpenWeights)
+    with closing(load_weights(model)) as loaded, progress_bar(as_json) as progress:
         comparing = progress.add_task("Comparing", total=None)
         tagger = train_insertion(
             balanced_sample(table.items, count, seed=seed),
@@ -320,15 +320,14 @@ def insert(
             method=probe.value,
             layers=(layer,),
             context=sentences,
-            store=ActivationStore(cache_folder() / "activations"),
+            store=activation_store(),
             seed=seed,
             on_progress=lambda done: progress.advance(comparing, done),
         )
         inserting = progress.add_task("Inserting", total=len(statements))
         found = tagger.predict(statements, on_progress=lambda done: progress.advance(inserting, done))
     rows = [{**one, "tag": tag} for one, tag in zip(known, found, strict=True)]
-    if output is not None:
-        _write_lines(output, rows)
+    write_lines(output, rows)
     pairs, longer = tagger.trained.accuracy, tagger.trained.longer
     if as_json:
         evidence = {
@@ -337,40 +336,22 @@ def insert(
         }  # fmt: skip
         print_json({"probe": evidence, "statements": rows})
         return
-    console = stdout_console()
-    console.print(as_rich(Table.of("", ("statement", "tag"), [(row["statement"], row["tag"]) for row in rows], left=2)))
-    console.print(
+    show(
+        [Table.of("", ("statement", "tag"), [(row["statement"], row["tag"]) for row in rows], left=2)],
         f"Of {pairs.n} pairs of held-out statements of different levels the probe ordered {pairs.value:.0%} "
         f"[{pairs.low:.0%}, {pairs.high:.0%}] as their authors did; "
         f"that the longer one is the more confident is right for {longer.value:.0%}.",
-        highlight=False,
     )
 
 
-def _hint(today: str, before: str) -> None:
-    stderr_console().print(f"{before} is now: climassay confidence tag {today}", highlight=False)
+def _earlier(today: str, before: str) -> None:
+    note(f"{before} is now: climassay confidence tag {today}")
 
 
 def _loaded(model: str) -> "Tagger":
     from climassay.confidence.tagging import BUNDLED_TAGGER, load_tagger
 
     return load_tagger(BUNDLED_TAGGER if model == BUNDLED else Path(model))
-
-
-def _model(name: str) -> "Generator":
-    """A model whose hidden states can be read.
-
-    Raises:
-        InputError: It shows none.
-        ModelError: It cannot be loaded.
-    """
-    from climassay.models import OpenWeights, load_model
-
-    model = load_model(name)
-    if not isinstance(model, OpenWeights):
-        model.close()
-        raise InputError(f"The states of {name} cannot be read: give a local: model.")
-    return model
 
 
 def _shares(mix: str, levels: int) -> tuple[float, ...]:
@@ -399,7 +380,6 @@ def _taggable(
         InputError: There is none, or a file cannot be read.
     """
     from climassay.confidence.statement_files import read_statements
-    from climassay.questions.rows import parse_rows, read_bytes
 
     file = Path(text)
     if column is None and context_column is None:
@@ -421,20 +401,9 @@ def _taggable(
             return list(read), [{"id": one.id, "statement": one.text, "authors": one.tag} for one in read]
     if column is None:
         raise InputError(f"{file} is a file: name the column of its statements with --text COLUMN.")
-    statements: list[Taggable] = []
-    known: list[dict[str, Any]] = []
-    for number, values in enumerate(parse_rows(file, read_bytes(file)), start=1):
-        missing = next((name for name in (column, context_column) if name is not None and name not in values), None)
-        if missing is not None:
-            raise InputError(f"Row {number} of {file} has no column {missing!r}.")
-        said = str(values[column] or "")
-        if not any(map(str.isalpha, said)):
-            raise InputError(f"Row {number} of {file} has no statement in the column {column!r}.")
-        statements.append((said, str(values[context_column] or "") if context_column else ""))
-        known.append({"id": values["id"], "statement": said} if "id" in values else {"statement": said})
-    if not statements:
-        raise InputError(f"{file} has no rows.")
-    return statements, known
+    rows = text_rows(file, column, context_column)
+    known = [{**({"id": row["id"]} if "id" in row else {}), "statement": said} for said, row in rows]
+    return [(said, str(row[context_column] or "") if context_column else "") for said, row in rows], known
 
 
 def _known(file: Path, paragraphs: Path | None, quiet: bool) -> "LabelledTable":
@@ -442,9 +411,7 @@ def _known(file: Path, paragraphs: Path | None, quiet: bool) -> "LabelledTable":
     from climassay.confidence.tagging import read_labelled
 
     table = read_labelled(file, paragraphs)
-    if not quiet:
-        for note in table.notes:
-            stderr_console().print(note, highlight=False)
+    note(*(() if quiet else table.notes))
     return table
 
 
@@ -457,7 +424,7 @@ def _training(
     from climassay.learning.features import FeatureModels, needs_model
     from climassay.models.encoder import load_encoder
 
-    model = _model(name) if any(needs_model(spec.sources) for spec in specs) else None
+    model = load_weights(name) if any(needs_model(spec.sources) for spec in specs) else None
     with progress_bar(quiet) as progress:
         reading = progress.add_task("Reading statements", total=None)
         fitting = progress.add_task("Trying taggers", total=len(specs))
@@ -468,69 +435,24 @@ def _training(
         yield training, lambda: progress.advance(fitting)
 
 
-def _scores(training: "TrainingTexts", tried: "Sequence[TriedClassifier]", seed: int) -> "_Scores":
-    """Figures of each tagger by mix."""
-    from climassay.confidence.tagging import on_mixes
-
-    return [
-        (one.spec.name, on_mixes(training.truth, one.probabilities, training.groups, seed=seed)) for one in tried
-    ]  # fmt: skip
-
-
-def _tested(model: str, table: "LabelledTable", seed: int) -> "tuple[_Scores, NDArray[np.float64]]":
-    """Figures by mix of a trained tagger, and what it gives for levels as frequent as in its training."""
-    from climassay.confidence.tagging import LEVELS, on_mixes
-    from climassay.learning.text_classifier import class_places
-
-    loaded = _loaded(model).for_mix(None)
-    if loaded.levels != LEVELS:
-        raise InputError(f"{model} gives other levels than {', '.join(LEVELS)}.")
-    if loaded.provenance.data_sha256 == table.sha256:
-        raise InputError(f"{model} was trained on {table.name}: test it on other statements, or leave MODEL out.")
-    found = loaded.predict_proba([one.item for one in table.items])
-    truth = class_places([one.tag for one in table.items], LEVELS)
-    sections = [one.section for one in table.items]
-    return [(Path(model).name, on_mixes(truth, found, sections, shares=loaded.shares, seed=seed))], found
-
-
-def _answer(loaded: "Tagger", row: "NDArray[np.float64]") -> dict[str, Any]:
-    return {
-        "tag": loaded.levels[int(row.argmax())],
-        "probabilities": dict(zip(loaded.levels, row.tolist(), strict=True)),
-    }
-
-
-def _write_lines(path: Path, rows: "Iterable[dict[str, Any]]") -> None:
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-
-
 def _card(loaded: "Tagger") -> dict[str, Any]:
-    return {
-        **loaded.provenance.facts(),
-        "shares": loaded.shares,
-        "sources": loaded.sources,
-        "levels": loaded.levels,
-    }
+    facts = {"shares": loaded.shares, "sources": loaded.sources, "levels": loaded.levels}
+    return {**card(loaded.provenance), **facts}
 
 
 def _as_data(scores: "_Scores") -> list[dict[str, Any]]:
     return [{"tagger": name, **{mix: one.to_dict() for mix, one in mixes.items()}} for name, mixes in scores]
 
 
-def _show(scores: "_Scores") -> None:
-    from dataclasses import replace
-
+def _show(scores: "_Scores", *sentences: str) -> None:
     from climassay.confidence.tagging import LEVELS, PUBLISHED
-    from climassay.reporting import as_rich
 
-    console = stdout_console()
+    tables = []
     for mix, words in _MIXES.items():
-        if mix not in scores[0][1]:
-            continue
-        table: Table = comparison_table([(name, mixes[mix]) for name, mixes in scores], words)
-        if mix == "climatex":
+        if mix in scores[0][1]:
+            tables.append(comparison_table([(name, mixes[mix]) for name, mixes in scores], words))
+        if mix == "climatex" and mix in scores[0][1]:
             published = tuple((f"published: {name}", f"{value:.3f}", "", "", "") for name, value in PUBLISHED.items())
-            table = replace(table, rows=table.rows + published)
-        console.print(as_rich(table))
-    if "equal" not in scores[0][1]:
-        console.print(f"Other mixes need statements of each level: {', '.join(LEVELS)}.", highlight=False)
+            tables[-1] = replace(tables[-1], rows=tables[-1].rows + published)
+    missing = "" if "equal" in scores[0][1] else f"Other mixes need statements of each level: {', '.join(LEVELS)}."
+    show(tables, missing, *sentences)

@@ -86,7 +86,14 @@ def topics(
 ) -> None:
     """Group statements into named topics: BERTopic over statements with their context, joined to as many as wanted."""
     from climassay.confidence.statement_files import read_statements
-    from climassay.confidence.topics import TopicSettings, fit_topics, read_names, write_names, write_topics
+    from climassay.confidence.topics import (
+        TopicSettings,
+        context_sentences,
+        fit_topics,
+        read_names,
+        write_names,
+        write_topics,
+    )
     from climassay.models.encoder import load_encoder
 
     earlier = read_names(names) if names else ()
@@ -94,8 +101,7 @@ def topics(
     settings = TopicSettings(wanted, seed, least, outliers.value, join.value)
     encoder = load_encoder()
     with progress_bar(as_json) as progress:
-        counted = sum(one.duplicate_of is None and (place_untagged or one.tag is not None) for one in read)
-        task = progress.add_task("vectors", total=counted)
+        task = progress.add_task("sentences", total=len(context_sentences(read, place_untagged=place_untagged)))
         fitted = fit_topics(
             read,
             encoder,
@@ -296,7 +302,7 @@ def _show_report(
         print_json({"run": run, **trend_data(analysis)})
         return
     console = stdout_console()
-    for name in ("scores", "deviations", "untagged", "tagger"):
+    for name in ("scores", "deviations", "changes", "untagged", "tagger"):
         if name in found:
             console.print(as_rich(found[name]))
     for sentence in summary(analysis):

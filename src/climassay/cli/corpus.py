@@ -1,29 +1,15 @@
 """``climassay corpus``: collections of documents, and what is found in them."""
 
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields
-from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import JsonOption, WorkspaceOption, print_json, progress_bar, stdout_console
+from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, done, emit, opened_session
 from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
-
-    from climassay.corpus.collection_adding import AddProgress
-    from climassay.corpus.documents import Document, Skipped
-    from climassay.corpus.options import ReadOptions
-    from climassay.workspace import Workspace
-
-PRIMER = "primer"
-PRIMER_PREFIX = f"{PRIMER}:"
 
 app = typer.Typer(no_args_is_help=True, help="Make collections of documents, search them, and measure the search.")
 
@@ -48,7 +34,7 @@ def add(
             "--column",
             "-c",
             metavar="FIELD=COLUMN",
-            help="What a column of a table holds: text, document (may be given several times), title, report, chapter, "
+            help="Content of a column of a table: text, document (may be given several times), title, report, chapter, "
             "headings, paragraph_id, page, url, date, edition or licence.",
         ),
     ] = None,
@@ -76,12 +62,10 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Add documents to a collection; it is made when it is not there. Run again, it goes on where it stopped."""
-    from climassay.corpus.collection import open_or_create
-    from climassay.corpus.collection_store import check_name
-    from climassay.corpus.presentation import added_lines
-    from climassay.corpus.reading import ReadOptions
+    from climassay import api
+    from climassay.corpus import ReadOptions
 
-    options = ReadOptions(
+    reading = ReadOptions(
         columns=table_columns(columns or []),
         title=title,
         report=report,
@@ -92,49 +76,35 @@ def add(
         captions=captions,
         references=references,
     )
-    check_name(name)
-    skipped: list[Skipped] = []
-    documents = _documents([_source(file) for file in files], options, skipped)
-    first = next(documents, None)
-    if first is None:
-        # Before anything is made: a mistyped file name leaves no empty collection behind.
-        _refuse_unread(name, skipped, as_json)
-        return
-    with where.opened(quiet=as_json) as pool, progress_bar(quiet=as_json) as progress:
-        collection = open_or_create(
-            _workspace(workspace),
+    with opened_session(workspace, as_json=as_json, where=where) as session:
+        found = api.add_documents(
             name,
+            files,
+            workspace=session,
             encoder=encoder,
             passage_size=passage_size,
             passage_overlap=passage_overlap,
-            **({} if pool is None else {"load": pool.load_encoder}),
+            reading=reading,
+            replace_older=replace,
         )
-        show = _Progress(progress, name)
-        report_of_add = collection.add(chain([first], documents), replace=replace, on_progress=show)
-    skipped += report_of_add.skipped
-    if as_json:
-        print_json({"collection": collection.summary(), **asdict(report_of_add), "skipped": skipped})
-    else:
-        _print_lines(added_lines(name, report_of_add, skipped))
-    if not (report_of_add.added or report_of_add.already_there):
+    emit(found, as_json)
+    if not (found.added or found.already_there):
         raise InputError(f"None of the documents has any text, so nothing was added to {name}.")
 
 
 @app.command("list")
-def list_(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+def list_(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
     """List the collections; damaged ones are named on stderr, and the exit code is 2."""
     from climassay.corpus.collection import survey_collections
     from climassay.corpus.presentation import collections_table
-    from climassay.reporting.terminal import as_rich
+    from climassay.reporting.results import Shown
+    from climassay.workspace import Workspace
 
-    place = _workspace(workspace)
+    place = Workspace.open(workspace)
     summaries, damaged = survey_collections(place)
-    if as_json:
-        print_json(summaries)
-    elif summaries:
-        stdout_console().print(as_rich(collections_table(summaries)))
-    elif not damaged:
-        typer.echo(f"No collections yet in {place.root}: make one with `climassay corpus add NAME FILES`.", err=True)
+    none = f"No collections yet in {place.root}: make one with `climassay corpus add NAME FILES`."
+    tables = (collections_table(summaries),) if summaries else ()
+    emit(Shown(summaries, tables, noted=() if summaries or damaged else (none,)), as_json, output)
     for error in damaged[:-1]:
         typer.echo(f"climassay: {error}", err=True)
     if damaged:
@@ -154,25 +124,16 @@ def search(
     everything: Annotated[bool, typer.Option("--all", help="Apply no threshold.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print whole passages.")] = False,
     workspace: WorkspaceOption = None,
+    output: FilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find passages."""
-    from climassay.corpus.collection import Collection
-    from climassay.corpus.presentation import hit_lines
+    from climassay import api
 
-    collection = Collection.open(_workspace(workspace), name)
-    threshold = None if everything else collection.relevance_threshold if min_cosine is None else min_cosine
-    hits = collection.search(query, k=k, mode=_mode(mode), min_cosine=threshold)
-    if as_json:
-        found = [asdict(hit) | {"citation": hit.passage.citation} for hit in hits]
-        print_json({"collection": name, "query": query, "mode": mode, "min_cosine": threshold, "hits": found})
-    elif not hits:
-        limit = (
-            "" if threshold is None else f" (nothing reaches a cosine of {threshold:g}; --all shows what is nearest)"
-        )
-        typer.echo(f"Nothing relevant in {name}{limit}.", err=True)
-    else:
-        _print_lines(hit_lines(hits, full))
+    threshold: Any = None if everything else "measured" if min_cosine is None else min_cosine
+    with opened_session(workspace, as_json=as_json) as session:
+        found = api.search(name, query, k=k, mode=mode, threshold=threshold, full=full, workspace=session)
+    emit(found, as_json, output)
 
 
 @app.command()
@@ -180,26 +141,36 @@ def show(
     name: NameArgument,
     passage_id: Annotated[str | None, typer.Argument(metavar="[PASSAGE]", help="Id of a passage.")] = None,
     workspace: WorkspaceOption = None,
+    output: FilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show a collection's documents and settings, or one passage in full."""
     from climassay.corpus.collection import Collection
     from climassay.corpus.presentation import documents_table, passage_lines
-    from climassay.reporting.terminal import as_rich
+    from climassay.reporting.results import Shown
+    from climassay.workspace import Workspace
 
-    collection = Collection.open(_workspace(workspace), name)
+    collection = Collection.open(Workspace.open(workspace), name)
     if passage_id is not None:
         passage = collection.passage(passage_id)
-        if as_json:
-            print_json(asdict(passage) | {"citation": passage.citation})
-        else:
-            _print_lines(passage_lines(passage))
-        return
-    documents, settings = collection.documents(), collection.settings
-    if as_json:
-        print_json({"name": name, "settings": settings, "documents": documents})
-        return
-    stdout_console().print(as_rich(documents_table(name, settings, documents)))
+        shown = Shown(asdict(passage) | {"citation": passage.citation}, said=tuple(passage_lines(passage)))
+    else:
+        documents, settings = collection.documents(), collection.settings
+        data = {"name": name, "settings": settings, "documents": documents}
+        shown = Shown(data, (documents_table(name, settings, documents),), [asdict(one) for one in documents])
+    emit(shown, as_json, output)
+
+
+@app.command("compact")
+def compact_collection(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Join the files of small additions and remove old versions; searches find the same as before."""
+    from climassay.corpus.collection import Collection
+    from climassay.workspace import Workspace
+
+    joined = Collection.open(Workspace.open(workspace), name).compact()
+    before, after = joined.bytes_before / 1e6, joined.bytes_after / 1e6
+    said = f"Compacted {name}: {after:,.1f} MB, {before:,.1f} MB before."
+    done({"collection": name, **asdict(joined)}, said, as_json=as_json)
 
 
 @app.command()
@@ -214,23 +185,21 @@ def remove(
 ) -> None:
     """Remove a document from a collection, or the whole collection."""
     from climassay.corpus.collection import Collection, remove_collection
+    from climassay.workspace import Workspace
 
-    place = _workspace(workspace)
+    place = Workspace.open(workspace)
     collection = Collection.open(place, name)
     if document is not None:
         gone = collection.remove(document)
-        if as_json:
-            print_json({"collection": name, "removed": gone})
-        else:
-            for stored in gone:
-                typer.echo(f"Removed {stored.title} ({stored.id}, {stored.passages:,} passages) from {name}.")
+        said = [f"Removed {one.title} ({one.id}, {one.passages:,} passages) from {name}." for one in gone]
+        done({"collection": name, "removed": gone}, *said, as_json=as_json)
         return
     if as_json and not yes:
         raise InputError(f"Removing the whole collection {name} with --json needs --yes.")
     if not yes:
         typer.confirm(f"Remove the collection {name} with its {len(collection):,} passages?", abort=True, err=True)
     remove_collection(place, name)
-    print_json({"removed": name}) if as_json else typer.echo(f"Removed the collection {name}.")
+    done({"removed": name}, f"Removed the collection {name}.", as_json=as_json)
 
 
 @app.command()
@@ -247,83 +216,15 @@ def evaluate(
         list[str] | None, typer.Option("--mode", "-m", help="hybrid, dense, bm25, rrf [default: all].")
     ] = None,
     workspace: WorkspaceOption = None,
+    output: FilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how well search finds the passages that questions rest on: recall and mean reciprocal rank."""
-    from climassay.corpus.collection import Collection
-    from climassay.corpus.presentation import evaluation_table
-    from climassay.corpus.retrieval_evaluation import DEFAULT_KS, evaluate_retrieval, read_labelled
-    from climassay.corpus.search import SEARCH_MODES
-    from climassay.reporting.terminal import as_rich
+    from climassay import api
 
-    collection = Collection.open(_workspace(workspace), name)
-    files = [path for file in questions for path in _question_files(file)]
-    labelled = [question for path in files for question in read_labelled(path)]
-    chosen = tuple(_mode(mode) for mode in modes) if modes else SEARCH_MODES
-    report = evaluate_retrieval(collection, labelled, ks=tuple(k) if k else DEFAULT_KS, modes=chosen)
-    print_json(report) if as_json else stdout_console().print(as_rich(evaluation_table(report)))
-
-
-class _Progress:
-    """Shows how far adding is, with the passages embedded a second."""
-
-    def __init__(self, progress: "Progress", name: str) -> None:
-        self._progress = progress
-        self._name = name
-        self._task = progress.add_task(name, total=None)
-        self._start = time.monotonic()
-
-    def __call__(self, state: "AddProgress") -> None:
-        if state.passages_done == 0:
-            self._start = time.monotonic()
-        spent = time.monotonic() - self._start
-        rate = f", {state.passages_done / spent:.0f}/s" if state.passages_done and spent > 0 else ""
-        documents = f"{state.documents:,} document" + ("" if state.documents == 1 else "s")
-        self._progress.update(
-            self._task,
-            completed=state.passages_done,
-            total=state.passages_known or None,
-            description=f"{self._name}: {documents}, passages{rate}",
-        )
-
-
-def _refuse_unread(name: str, skipped: "Sequence[Skipped]", as_json: bool) -> None:
-    """Say why no file could be read."""
-    if as_json:
-        print_json({"collection": None, "added": [], "skipped": skipped})
-    else:
-        for item in skipped:
-            typer.echo(f"skipped   {item.source}: {item.reason}", err=True)
-    raise InputError(f"None of the files could be read, so nothing was added to {name}.")
-
-
-def _workspace(root: Path | None) -> "Workspace":
-    from climassay.workspace import Workspace
-
-    return Workspace.open(root)
-
-
-def _source(file: str) -> Path:
-    if not file.startswith(PRIMER_PREFIX):
-        return Path(file).expanduser()
-    from climassay.primer import book_path
-
-    return book_path(file.removeprefix(PRIMER_PREFIX))
-
-
-def _question_files(file: str) -> list[Path]:
-    """The file itself, or the primer's: ``primer`` has all questions, ``primer:BOOK`` those on one book."""
-    if file != PRIMER and not file.startswith(PRIMER_PREFIX):
-        return [Path(file).expanduser()]
-    from climassay.primer import question_paths
-
-    paths = {path.stem: path for path in question_paths()}
-    if file == PRIMER:
-        return list(paths.values())
-    book = file.removeprefix(PRIMER_PREFIX)
-    if book not in paths:
-        raise InputError(f"The primer has no questions on {book!r}: it has some on {', '.join(paths)}.")
-    return [paths[book]]
+    with opened_session(workspace, as_json=as_json) as session:
+        found = api.evaluate_search(name, questions, ks=k or (), modes=modes or (), workspace=session)
+    emit(found, as_json, output)
 
 
 def table_columns(given: Sequence[str]) -> Any:
@@ -347,23 +248,3 @@ def table_columns(given: Sequence[str]) -> Any:
         else:
             chosen[field] = column
     return TableColumns(**chosen)
-
-
-def _mode(mode: str) -> Any:
-    from climassay.corpus.search import check_mode
-
-    return check_mode(mode)
-
-
-def _documents(paths: Sequence[Path], options: "ReadOptions", skipped: "list[Skipped]") -> "Iterator[Document]":
-    """Documents of files, one after the other; what could not be read goes into ``skipped``."""
-    from climassay.corpus.reading import read_all
-
-    for result in read_all(paths, options):
-        skipped.extend(result.skipped)
-        yield from result.documents
-
-
-def _print_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        typer.echo(line)

@@ -1,9 +1,11 @@
 """``climassay evaluate``."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -11,9 +13,10 @@ from climassay.cli.model_options import LoadingOptions, ModelOption
 from climassay.cli.option_groups import grouped
 from climassay.cli.output import JsonOption, WorkspaceOption, print_json, progress_bar, stderr_console, stdout_console
 from climassay.cli.ray_option import RayOptions
+from climassay.errors import InputError
 
 if TYPE_CHECKING:
-    from climassay.evaluation import McqEvaluation, Scoring
+    from climassay.evaluation import Experiment, McqScores, Prediction, Scoring
     from climassay.questions import QuestionSet
 
 app = typer.Typer(no_args_is_help=True, help="Measure a model on a benchmark.")
@@ -70,108 +73,141 @@ def mcq(
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the accuracy table as CSV.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write all tables as Markdown.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
-    predictions: Annotated[Path | None, typer.Option(help="Write every prediction as JSONL.")] = None,
+    predictions: Annotated[Path | None, typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx).")] = None,
     loading: LoadingOptions = LoadingOptions(),
     where: RayOptions = RayOptions(),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Accuracy on multiple-choice questions, by level and setting, with intervals, baselines and paired tests."""
-    from climassay.evaluation import Sources, TaskPrompts, evaluate_mcq, open_pool, parse_setting
+    from climassay.evaluation import (
+        BenchmarkSpec,
+        EvaluationResources,
+        ExperimentPlan,
+        ModelSpec,
+        Progress,
+        Sources,
+        TaskPrompts,
+        make_setting,
+        open_pool,
+        parse_spec,
+        run_experiment,
+        score_mcq,
+    )
+    from climassay.evaluation.experiment_file import check_plan
+    from climassay.evaluation.runner import answers_wanted
     from climassay.grounding import open_collections
+    from climassay.primer import named_questions
     from climassay.records import Records
     from climassay.workspace import Workspace
 
-    question_set = _questions(file, limit)
+    questions = named_questions(file)
+    asked = replace(questions, questions=questions.of_kind("mcq")[:limit])
+    if not asked.questions:
+        raise InputError(f"{questions.name} has no multiple-choice question.")
     place = Workspace.open(workspace)
-    names = setting or ["default"]
-    sources = Sources(lambda wanted: open_collections(place, wanted), open_pool)
-    settings = [parse_setting(name, sources, k=passages, examples=examples, seed=seed) for name in names]
-    scorings = [choice.value for choice in scoring or [ScoringChoice.likelihood]]
+    plan = ExperimentPlan(
+        name=questions.name,
+        benchmarks=(BenchmarkSpec(questions.name, (file,)),),
+        models=(ModelSpec(model, label=model),),
+        settings=tuple(
+            parse_spec(name, passages=passages, examples=examples, seed=seed) for name in setting or ["default"]
+        ),
+        tasks=("mcq",),
+        scorings=cast("tuple[Scoring, ...]", tuple(one.value for one in scoring or [ScoringChoice.likelihood])),
+        permutations=permutations,
+        seed=seed,
+    )
+    check_plan(plan, "The command")
+    sources = Sources(cache(lambda wanted: open_collections(place, wanted)), open_pool)
+    for spec in plan.settings:
+        make_setting(spec, sources)  # what is not there is told before a model is loaded
     templates = TaskPrompts.load(loading.prompts)
-    orders = sum(1 if choice.startswith("text") else permutations for choice in scorings)
-    asked = len(question_set.of_kind("mcq")) * len(settings) * orders
     with ExitStack() as stack:
         pool = stack.enter_context(where.opened(quiet=as_json))
         loaded = loading.load(model, place, quiet=as_json, pool=pool)
         stack.callback(loaded.close)
-        with Records(place.records_url) as store, progress_bar(as_json) as progress:
-            task = progress.add_task(f"Asking {model}", total=asked)
-            result = evaluate_mcq(
-                question_set,
-                loaded,
-                settings,
+        with Records(place.records_url) as store, progress_bar(as_json) as bar:
+            sets = {questions.name: asked}
+            task = bar.add_task(f"Asking {model}", total=answers_wanted(plan, sets))
+            done = run_experiment(
+                plan,
+                sets,
+                EvaluationResources.of_model(loaded, sources),
                 store,
-                scorings=cast("list[Scoring]", scorings),
-                orders=permutations,
-                seed=seed,
                 prompts=templates,
                 use_cache=not loading.no_cache,
-                on_progress=lambda count: progress.advance(task, count),
+                progress=Progress(on_answer=lambda count: bar.advance(task, count)),
+                command="evaluate mcq",
             )
-    _write_files(result, csv_file, markdown, html, predictions)
+    rows = [one for ones in done.predictions.values() for one in ones]
+    scores = score_mcq(rows, seed=seed)
+    _write_files(done, scores, rows, seed, csv_file, markdown, html, predictions)
     if as_json:
-        print_json(_as_data(result))
+        print_json(
+            {
+                "run": done.run,
+                "questions": questions.name,
+                "questions_sha256": questions.sha256,
+                "n": len(asked.questions),
+                "skipped": questions.skipped,
+                "model": model,
+                "fingerprint": loaded.fingerprint,
+                "settings": [one.label for one in plan.settings],
+                "scorings": plan.scorings,
+                "orders": permutations,
+                "seed": seed,
+                "scores": scores,
+                "tally": done.tally,
+                "dtype": done.cells[0].dtype,
+                "n_predictions": len(rows),
+            }
+        )
     else:
-        _show(result)
+        _show(questions, model, done, scores)
 
 
-def _questions(file: str, limit: int | None) -> "QuestionSet":
-    from dataclasses import replace
-
-    from climassay.primer import named_questions
-
-    question_set = named_questions(file)
-    if limit is None:
-        return question_set
-    kept = question_set.of_kind("mcq")[:limit]
-    return replace(question_set, questions=kept)
-
-
-def _as_data(result: "McqEvaluation") -> dict[str, Any]:
-    from dataclasses import asdict
-
-    data = asdict(result)
-    data["n_predictions"] = len(data.pop("predictions"))
-    return data
-
-
-def _show(result: "McqEvaluation") -> None:
+def _show(questions: "QuestionSet", model: str, done: "Experiment", scores: "McqScores") -> None:
     from climassay.evaluation import mcq_tables
     from climassay.reporting import as_rich
 
-    console = stdout_console()
-    console.print(f"{result.questions}: {result.n} multiple-choice questions, {result.model}", highlight=False)
-    for table in mcq_tables(result.scores):
+    console, note, tally = stdout_console(), stderr_console(), done.tally
+    asked = len(done.questions[questions.name])
+    console.print(f"{questions.name}: {asked} multiple-choice questions, {model}", highlight=False)
+    for table in mcq_tables(scores):
         console.print(as_rich(table))
-    tally = result.tally
-    note = stderr_console()
-    if result.skipped:
-        note.print(f"{len(result.skipped)} rows left out, the first: {result.skipped[0]}", highlight=False)
+    if questions.skipped:
+        note.print(f"{len(questions.skipped)} rows left out, the first: {questions.skipped[0]}", highlight=False)
     cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
     note.print(
-        f"Run {result.run}: {tally.hits} answers from the records, {tally.asked} asked ({tally.failed} failed), "
+        f"Run {done.run}: {tally.hits} answers from the records, {tally.asked} asked ({tally.failed} failed), "
         f"{tally.usage.tokens}{cost}.",
         highlight=False,
     )
 
 
 def _write_files(
-    result: "McqEvaluation", csv_file: Path | None, markdown: Path | None, html: Path | None, predictions: Path | None
+    done: "Experiment",
+    scores: "McqScores",
+    rows: "list[Prediction]",
+    seed: int,
+    csv_file: Path | None,
+    markdown: Path | None,
+    html: Path | None,
+    predictions: Path | None,
 ) -> None:
-    import json
     from dataclasses import asdict
 
     from climassay.cli.output import write_text
-    from climassay.evaluation import mcq_report, mcq_tables
-    from climassay.reporting import as_csv, as_markdown
+    from climassay.evaluation import experiment_report, mcq_tables
+    from climassay.reporting import as_markdown
+    from climassay.reporting.row_files import write_rows, write_table
 
     if csv_file:
-        write_text(csv_file, as_csv(mcq_tables(result.scores)[0]))
+        write_table(csv_file, mcq_tables(scores)[0])
     if markdown:
-        write_text(markdown, "\n".join(as_markdown(table) for table in mcq_tables(result.scores)))
+        write_text(markdown, "\n".join(as_markdown(table) for table in mcq_tables(scores)))
     if html:
-        write_text(html, mcq_report(result).to_html())
+        write_text(html, experiment_report(done, seed=seed).to_html())
     if predictions:
-        lines = [json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) for row in result.predictions]
-        write_text(predictions, "".join(line + "\n" for line in lines))
+        write_rows(predictions, map(asdict, rows))

@@ -30,9 +30,9 @@ from climassay.cli.ray_option import RayOptions
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
-    from climassay.evaluation.experiment_scores import ExperimentScores
-    from climassay.evaluation.matrix import Progress
-    from climassay.evaluation.outcome import Cell, Experiment
+    from climassay.evaluation.results import Cell, Experiment
+    from climassay.evaluation.runner import Progress
+    from climassay.evaluation.scores import ExperimentScores
 
 DEFAULT_FILE = Path("experiment.toml")
 
@@ -67,9 +67,9 @@ def run(
 ) -> None:
     """Run an experiment: models x settings x tasks x benchmarks. Run it again to go on where it was interrupted."""
     from climassay.cli.evaluate_table import scores_data
-    from climassay.evaluation import TaskPrompts, load_plan, open_bench, run_experiment, score_experiment
+    from climassay.evaluation import TaskPrompts, load_plan, open_resources, run_experiment, score_experiment
     from climassay.evaluation.experiment_file import with_limit
-    from climassay.evaluation.matrix import answers_wanted, read_benchmark
+    from climassay.evaluation.runner import answers_wanted, read_benchmark
     from climassay.records import Records
     from climassay.workspace import Workspace
 
@@ -88,7 +88,7 @@ def run(
         progress_bar(as_json) as bars,
     ):
         told = _Told(bars, answers_wanted(plan, sets))
-        bench = open_bench(
+        bench = open_resources(
             plan,
             place,
             prompts=templates,
@@ -117,7 +117,7 @@ class _Told:
         self._trainings: dict[str, Any] = {}
 
     def progress(self) -> "Progress":
-        from climassay.evaluation.matrix import Progress
+        from climassay.evaluation.runner import Progress
 
         return Progress(self._on_cell, lambda count: self._bars.advance(self._answers, count))
 
@@ -133,8 +133,8 @@ class _Told:
 
 
 def _write(experiment: "Experiment", scores: "ExperimentScores", html: Path | None, markdown: Path | None) -> None:
-    from climassay.evaluation.experiment_report import experiment_report
-    from climassay.evaluation.experiment_tables import experiment_tables
+    from climassay.evaluation.report import experiment_report
+    from climassay.evaluation.tables import experiment_tables
     from climassay.reporting import as_markdown
 
     if markdown:
@@ -144,7 +144,7 @@ def _write(experiment: "Experiment", scores: "ExperimentScores", html: Path | No
 
 
 def _show(experiment: "Experiment", scores: "ExperimentScores", skipped: dict[str, tuple[str, ...]]) -> None:
-    from climassay.evaluation.experiment_tables import experiment_tables
+    from climassay.evaluation.tables import experiment_tables
     from climassay.reporting import as_rich
 
     console, note = stdout_console(), stderr_console()

@@ -49,7 +49,7 @@ def plan(
 ) -> None:
     """How many questions are needed to see a difference between two systems."""
     from climassay.evaluation.planning import plan as make_plan
-    from climassay.evaluation.study_tables import plan_table
+    from climassay.evaluation.tables import plan_table
 
     given = {"accuracy": accuracy, "discordance": discordance, "deviation": deviation, "correlation": correlation}
     assumptions = _assumptions(
@@ -65,11 +65,10 @@ def plan(
 
 def _assumptions(metric: str, given: dict[str, float], run: str | None, workspace: Path | None) -> "Assumptions":
     from climassay.cli.evaluate_table import load_run
-    from climassay.evaluation.outcome import METRICS
     from climassay.evaluation.planning import assume_binary, assume_from_run, assume_mean
+    from climassay.metrics.registry import METRICS
 
-    if metric not in METRICS:
-        raise InputError(f"There is no metric {metric!r}: there are {', '.join(METRICS)}.")
+    METRICS.find(metric)
     if run is not None:
         if given:
             raise InputError(f"With --run, --{next(iter(given))} is estimated from the run: leave it out.")
@@ -198,7 +197,7 @@ def compare(
 ) -> None:
     """Whether two benchmarks, such as gold and silver, rank the same models alike."""
     from climassay.evaluation.comparing import rank_agreement
-    from climassay.evaluation.study_tables import agreement_table, favour_table, means_table
+    from climassay.evaluation.tables import agreement_table, favour_table, means_table
 
     sides = [_means(name, setting, workspace) for name in (first, second)]
     found = rank_agreement(*sides, resamples=resamples, seed=seed)

@@ -20,10 +20,10 @@ from climassay.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from climassay.evaluation.experiment_scores import ExperimentScores
-    from climassay.evaluation.experiment_tables import NamedTable
-    from climassay.evaluation.outcome import Experiment
     from climassay.evaluation.published import PublishedScore
+    from climassay.evaluation.results import Experiment
+    from climassay.evaluation.scores import ExperimentScores
+    from climassay.evaluation.tables import NamedTable
     from climassay.reporting import Table
 
 EVERY = "all"
@@ -39,6 +39,12 @@ class Format(StrEnum):
     latex = "latex"
     csv = "csv"
     html = "html"
+
+
+_FORMATS = {
+    ".csv": Format.csv, ".xlsx": Format.csv, ".tex": Format.latex, ".html": Format.html, ".md": Format.markdown
+}  # fmt: skip
+"""Of a file, by its ending; the workbook holds the table that a CSV file would."""
 
 
 class PublishedSet(StrEnum):
@@ -75,20 +81,28 @@ def table(
     published: PublishedOption = None,
     published_set: PublishedSetOption = PublishedSet.gold,
     metric: MetricOption = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write to this file; its ending tells the form."),
+    ] = None,
     seed: SeedOption = 0,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tables of an experiment, with intervals, marks of the best, constant answers, counts and paired tests."""
-    from climassay.evaluation.experiment_scores import TESTED, score_experiment
-    from climassay.evaluation.experiment_tables import experiment_tables
+    from climassay.evaluation.scores import score_experiment
+    from climassay.evaluation.tables import experiment_tables
+    from climassay.reporting.row_files import write_table
 
+    if output is not None and form is Format.screen:
+        form = _FORMATS.get(output.suffix.lower(), form)
     experiment = load_run(run, workspace)
     beside = _published(published, published_set)
-    scores = score_experiment(experiment, tested=metric or TESTED, seed=seed)
+    scores = score_experiment(experiment, tested=metric, seed=seed)
     tables = _chosen(experiment_tables(scores, beside), only, scores, beside, form)
-    if output is not None:
+    if output is not None and form is Format.csv:
+        write_table(output, tables[0][1])
+    elif output is not None:
         write_text(output, _written([one for _, one in tables], form, experiment))
     if as_json:
         print_json({"run": run, "name": experiment.name, **scores_data(scores), "published": list(beside)})
@@ -115,11 +129,11 @@ def report(
     """An experiment as one page: tables, figures, calibration, tests, and every question with every answer."""
     from climassay.cli.evaluate_study import read_texts
     from climassay.evaluation.contamination import contamination
-    from climassay.evaluation.experiment_report import experiment_report
-    from climassay.evaluation.experiment_scores import TESTED, score_experiment
+    from climassay.evaluation.report import experiment_report
+    from climassay.evaluation.scores import score_experiment
 
     experiment = load_run(run, workspace)
-    scores = score_experiment(experiment, tested=metric or TESTED, seed=seed)
+    scores = score_experiment(experiment, tested=metric, seed=seed)
     questions = [question for asked in experiment.questions.values() for question in asked]
     overlaps = [contamination(questions, read_texts(name, workspace), against=name) for name in against or []]
     page = experiment_report(
@@ -134,7 +148,7 @@ def report(
 
 def load_run(run: str, workspace: Path | None) -> "Experiment":
     """The experiment of a run in the workspace's records."""
-    from climassay.evaluation.experiment_store import load_experiment
+    from climassay.evaluation.results import load_experiment
     from climassay.records import Records
     from climassay.workspace import Workspace
 
@@ -168,7 +182,7 @@ def _chosen(
     form: Format,
 ) -> "list[tuple[str, Table]]":
     """The tables asked for, with their names; in CSV, which holds one table, by default that of all scores."""
-    from climassay.evaluation.experiment_tables import score_rows
+    from climassay.evaluation.tables import score_rows
 
     wanted = only or (["scores"] if form is Format.csv else list(dict.fromkeys(one.name for one in tables)))
     found: list[tuple[str, Table]] = []

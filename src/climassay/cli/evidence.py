@@ -1,6 +1,5 @@
-"""``climassay factcheck-evidence``: verdicts on claims with given evidence, without retrieval."""
+"""``climassay factcheck evidence``: verdicts on claims with given evidence, without retrieval."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,14 +9,7 @@ import typer
 from climassay.cli.judge_options import ModelSetup, opened
 from climassay.cli.learning_options import LimitOption, SeedOption
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import (
-    JsonOption,
-    print_json,
-    progress_bar,
-    stderr_console,
-    stdout_console,
-    write_text,
-)
+from climassay.cli.output import FilesOption, JsonOption, emit, progress_bar, stderr_console
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,7 +59,7 @@ class ClaimOptions:
         rows = [row for row in table.rows if unknown_to is None or not unknown_to.provenance.knows(row.text)]
         if not rows:
             raise InputError(
-                f"The head was trained on every claim of {table.name}: hold some out (climassay factcheck-head train"
+                f"The head was trained on every claim of {table.name}: hold some out (climassay factcheck train"
                 " --hold-out), or see how well it knows them with --include-trained."
             )
         return table, sample_claims(rows, self.limit, self.seed)
@@ -83,21 +75,22 @@ def factcheck_evidence(
         bool, typer.Option(help="Correct the model's probabilities by prompts without content.")
     ] = True,
     head: Annotated[
-        Path | None, typer.Option(help="Judge by a verdict head that climassay factcheck-head train made.")
+        Path | None, typer.Option(help="Judge by a verdict head that climassay factcheck train made.")
     ] = None,
     include_trained: IncludeTrainedOption = False,
     claims: ClaimOptions = ClaimOptions(),
-    predictions: Annotated[Path | None, typer.Option(help="Write every prediction as JSONL.")] = None,
-    csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the figures as CSV.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the scores as a self-contained HTML report.")] = None,
+    predictions: Annotated[Path | None, typer.Option(help="Write every prediction (.jsonl, .csv, .xlsx).")] = None,
+    output: FilesOption = None,
     setup: ModelSetup = ModelSetup(),
     as_json: JsonOption = False,
 ) -> None:
-    """Verdicts of a model on claims with given evidence, scored where the file has published verdicts."""
+    """Give verdicts on claims with given evidence, scored where the file has published verdicts."""
+    from climassay.factcheck.checked_claims import ScoredVerdicts
     from climassay.factcheck.scales import load_scale
     from climassay.factcheck.scoring import score_verdicts
-    from climassay.factcheck.scoring_tables import verdict_data, verdict_report, verdict_tables
-    from climassay.reporting import as_csv, as_rich
+    from climassay.factcheck.scoring_tables import verdict_data
+    from climassay.reporting.results import Result, Shown
+    from climassay.reporting.row_files import write_rows
 
     wanted = load_scale(scale)
     trained = None
@@ -108,14 +101,18 @@ def factcheck_evidence(
             raise InputError(f"A verdict head gives verdicts of the scale climate-fever, not of {wanted.name}.")
         trained = VerdictHead.load(head)
     table, rows = claims.read(file, None if include_trained else trained)
-    if (csv_file or html) and not any(row.label for row in rows):
+    labelled = any(row.label for row in rows)
+    if any(one.suffix != ".jsonl" for one in output or ()) and not labelled:
         raise InputError(f"{file} has no published verdicts to score by: name their column, or use --predictions.")
     config = {"file": str(file), "scale": scale, "calibrate": calibrate, "limit": claims.limit, "head": str(head)}
     run, found = predicted(
-        "factcheck-evidence", rows, trained or wanted, setup, config, claims.seed, as_json, calibrate
+        "factcheck evidence", rows, trained or wanted, setup, config, claims.seed, as_json, calibrate
     )
-    scores = None
-    if any(row.label for row in rows):
+    if predictions:
+        write_rows(predictions, prediction_rows(found))
+    data = {**prediction_data(run, table, found), "labels": [*wanted.labels, wanted.nei], "scores": None}
+    shown: Result = Shown(data, (prediction_table(found),))
+    if labelled:
         scores = score_verdicts(
             [row.label for row in rows],
             [one.verdict for one in found],
@@ -123,25 +120,12 @@ def factcheck_evidence(
             claims=[row.text for row in rows],
             seed=claims.seed,
         )
-    if predictions:
-        write_text(predictions, prediction_lines(found))
-    if csv_file and scores is not None:
-        write_text(csv_file, as_csv(verdict_tables(scores)[0]))
-    if html and scores is not None:
-        write_text(html, verdict_report(scores, f"verdicts on {file.name}").to_html())
-    if as_json:
-        print_json(
-            {
-                **prediction_data(run, table, found),
-                "labels": [*wanted.labels, wanted.nei],
-                "scores": None if scores is None else verdict_data(scores),
-            }
-        )
-        return
-    console = stdout_console()
-    for shown in [prediction_table(found)] if scores is None else verdict_tables(scores, width=console.width):
-        console.print(as_rich(shown))
-    tell_missing(table, found)
+        data["scores"] = verdict_data(scores)
+        scored = ScoredVerdicts(scores, f"verdicts on {file.name}")
+        shown = Shown(data, scored.tables, reported=scored.report)
+    emit(shown, as_json, output)
+    if not as_json:
+        tell_missing(table, found)
 
 
 def predicted(
@@ -176,19 +160,8 @@ def predicted(
             )
         else:
             found = check_with_head(rows, judge.with_models(bench.model, store=bench.activations), on_read=tell)
-        run.save_results("predictions", [_row(one) for one in found])
+        run.save_results("predictions", prediction_rows(found))
         return run.id, found
-
-
-def _row(one: "EvidencePrediction") -> dict[str, Any]:
-    return {
-        "id": one.claim.id,
-        "claim": one.claim.text,
-        "truth": one.claim.label,
-        "verdict": one.verdict,
-        "probabilities": list(one.probabilities),
-        "error": one.error,
-    }
 
 
 def prediction_data(run: str, table: "EvidenceTable", found: "Sequence[EvidencePrediction]") -> dict[str, Any]:
@@ -198,13 +171,23 @@ def prediction_data(run: str, table: "EvidenceTable", found: "Sequence[EvidenceP
         "claims": len(found),
         "left_out": len(table.rows) - len(found),
         "failed": sum(one.verdict is None for one in found),
-        "predictions": [_row(one) for one in found],
+        "predictions": prediction_rows(found),
     }
 
 
-def prediction_lines(found: "Sequence[EvidencePrediction]") -> str:
-    """Predictions as JSONL."""
-    return "".join(json.dumps(_row(one), ensure_ascii=False, allow_nan=False) + "\n" for one in found)
+def prediction_rows(found: "Sequence[EvidencePrediction]") -> list[dict[str, Any]]:
+    """Predictions as data, one a claim."""
+    return [
+        {
+            "id": one.claim.id,
+            "claim": one.claim.text,
+            "truth": one.claim.label,
+            "verdict": one.verdict,
+            "probabilities": list(one.probabilities),
+            "error": one.error,
+        }
+        for one in found
+    ]
 
 
 def prediction_table(found: "Sequence[EvidencePrediction]") -> "Table":

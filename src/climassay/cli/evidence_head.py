@@ -1,4 +1,4 @@
-"""``climassay factcheck-head``: train, evaluate and apply verdict heads."""
+"""``climassay factcheck train``: train, evaluate and apply verdict heads."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -9,29 +9,35 @@ import typer
 from climassay.cli.evidence import (
     ClaimOptions,
     ClaimsArgument,
-    IncludeTrainedOption,
     predicted,
     prediction_data,
-    prediction_lines,
+    prediction_rows,
     prediction_table,
     tell_missing,
 )
-from climassay.cli.judge_options import ModelSetup, numbers, opened
+from climassay.cli.judge_options import ModelSetup, opened
 from climassay.cli.learning_options import (
     EncoderOption,
     FoldsOption,
     HoldOutOption,
+    IncludeTrainedOption,
     LayerOption,
+    LinesOption,
     OutputOption,
+    card,
     check_model_path,
+    note,
+    numbers,
+    show,
+    write_lines,
 )
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import JsonOption, print_json, progress_bar, stderr_console, stdout_console, write_text
+from climassay.cli.output import JsonOption, print_json, progress_bar
 from climassay.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, help="Train, evaluate and apply verdict heads on hidden states.")
 
-HeadArgument = Annotated[Path, typer.Argument(help="A head that climassay factcheck-head train made.")]
+HeadArgument = Annotated[Path, typer.Argument(help="A head that climassay factcheck train made.")]
 _SHOWN = 5
 """Settings of a training that the screen shows."""
 
@@ -60,7 +66,7 @@ def train(
     from climassay.learning.splits import hold_out as split_off
     from climassay.learning.splits import near_duplicate_groups
     from climassay.models.encoder import load_encoder
-    from climassay.reporting import Table, as_rich
+    from climassay.reporting import Table
 
     check_model_path(output)
     table, rows = claims.read(labels)
@@ -68,7 +74,7 @@ def train(
     with (
         opened(setup, quiet=as_json) as bench,
         bench.records.run(
-            command="factcheck-head train", config={**config, "hold_out": hold_out}, seeds={"seed": seed}
+            command="factcheck train", config={**config, "hold_out": hold_out}, seeds={"seed": seed}
         ) as run,
     ):
         model = FeatureModels(model=bench.model).need_model()
@@ -98,8 +104,7 @@ def train(
         scores = None
         if any(row.label for row in held_out):
             scores = head.score(held_out, seed=seed)
-        facts = head.provenance.facts()
-        del facts["trained_on"]
+        facts = card(head.provenance)
         data = {
             "run": run.id,
             "model": str(output),
@@ -119,21 +124,19 @@ def train(
         (str(choice.reading), f"{choice.regularisation:g}", f"{choice.log_loss:.4f}", f"{choice.accuracy:.1%}")
         for choice in trained.choices[:_SHOWN]
     ]
-    note = f"What passages do, on held-out claims; the best {len(settings)} of {len(trained.choices)} settings."
+    words = f"What passages do, on held-out claims; the best {len(settings)} of {len(trained.choices)} settings."
     columns = ("reading", "C", "log-loss", "accuracy")
-    shown = [Table.of("Settings by cross-validation", columns, settings, note=note)]
+    shown = [Table.of("Settings by cross-validation", columns, settings, note=words)]
     verdicts = [
         (f"{balance:g}", f"{one.macro_f1.value:.3f}", f"{one.accuracy.value:.1%}")
         for balance, one in trained.balances.items()
     ]
-    note = "0: as frequent as in training; 1: all four equally frequent. The best macro-F1 is taken."
-    shown.append(Table.of("Verdicts by cross-validation", ("balance", "macro-F1", "accuracy"), verdicts, note=note))
-    for one in [*shown, *(() if scores is None else scores.tables())]:
-        stdout_console().print(as_rich(one))
-    stderr_console().print(
+    words = "0: as frequent as in training; 1: all four equally frequent. The best macro-F1 is taken."
+    shown.append(Table.of("Verdicts by cross-validation", ("balance", "macro-F1", "accuracy"), verdicts, note=words))
+    show([*shown, *(() if scores is None else scores.tables())])
+    note(
         f"Trained on {facts['groups']} claims with {facts['items']} passages ({trained.left_out} left out). "
-        f"Saved as {output}.",
-        highlight=False,
+        f"Saved as {output}."
     )
 
 
@@ -149,7 +152,6 @@ def evaluate(
 ) -> None:
     """Score a head on claims with published verdicts that it was not trained on, beside the constant."""
     from climassay.factcheck.verdict_head import VerdictHead, verdict_scores
-    from climassay.reporting import as_rich
 
     trained = VerdictHead.load(head)
     table, rows = claims.read(labels, None if include_trained else trained)
@@ -157,13 +159,12 @@ def evaluate(
     if not rows:
         raise InputError(f"{labels} has no published verdicts to score by: name their column with --truth.")
     config = {"file": str(labels), "head": str(head), "limit": claims.limit}
-    run, found = predicted("factcheck-head evaluate", rows, trained, setup, config, claims.seed, as_json)
+    run, found = predicted("factcheck evaluate", rows, trained, setup, config, claims.seed, as_json)
     scores = verdict_scores(rows, [one.probabilities or None for one in found], seed=claims.seed)
     if as_json:
         print_json({**prediction_data(run, table, found), "scores": scores.to_dict()})
         return
-    for one in scores.tables():
-        stdout_console().print(as_rich(one))
+    show(scores.tables())
     tell_missing(table, found)
 
 
@@ -172,23 +173,21 @@ def evaluate(
 def apply(
     head: HeadArgument,
     items: ClaimsArgument,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write every verdict as JSONL.")] = None,
+    output: LinesOption = None,
     claims: ClaimOptions = ClaimOptions(),
     setup: ModelSetup = ModelSetup(),
     as_json: JsonOption = False,
 ) -> None:
     """Give every claim the verdict of a head on its evidence."""
     from climassay.factcheck.verdict_head import VERDICT_LABELS, VerdictHead
-    from climassay.reporting import as_rich
 
     trained = VerdictHead.load(head)
     table, rows = claims.read(items)
     config = {"file": str(items), "head": str(head), "limit": claims.limit}
-    run, found = predicted("factcheck-head apply", rows, trained, setup, config, claims.seed, as_json)
-    if output:
-        write_text(output, prediction_lines(found))
+    run, found = predicted("factcheck apply", rows, trained, setup, config, claims.seed, as_json)
+    write_lines(output, prediction_rows(found))
     if as_json:
         print_json({**prediction_data(run, table, found), "labels": VERDICT_LABELS})
         return
-    stdout_console().print(as_rich(prediction_table(found)))
+    show([prediction_table(found)])
     tell_missing(table, found)

@@ -1,172 +1,531 @@
-"""``climassay factcheck``."""
+"""``climassay check`` and ``climassay factcheck``: claims by debate, one or a file of them, and scores of verdicts."""
 
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from climassay.cli.debate_estimate import estimate_debates
+from climassay.cli import evidence, evidence_head
 from climassay.cli.factcheck_fallacies import app as fallacies
-from climassay.cli.factcheck_options import DebateOptions, Room, opened
-from climassay.cli.option_groups import DefaultCommandGroup, grouped
-from climassay.cli.output import JsonOption, print_json, stderr_console, stdout_console, write_commented, write_text
+from climassay.cli.model_options import LoadingOptions
+from climassay.cli.option_groups import WholeHelpGroup, grouped
+from climassay.cli.output import (
+    FilesOption,
+    JsonOption,
+    WorkspaceOption,
+    done,
+    emit,
+    opened_session,
+    stderr_console,
+    stdout_console,
+    write_commented,
+    write_text,
+)
+from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError, ModelError
 
 if TYPE_CHECKING:
-    from climassay.factcheck.past_checks import PastCheck
-    from climassay.factcheck.scales import Scale
-    from climassay.factcheck.transcript import Claim, Transcript
+    from climassay.factcheck import DebateSettings, KeptChecks, PastCheck
+    from climassay.factcheck.debate import Table
+    from climassay.factcheck.transcript import AdvocateOpinion, Claim
+    from climassay.session import Session
 
-INIT = "init"
-DEFAULT_FILE = Path("debate.toml")
-
-
-class _FactcheckGroup(DefaultCommandGroup):
-    default = "check"
-
-
-app = typer.Typer(
-    cls=_FactcheckGroup,
-    no_args_is_help=True,
-    help=(
-        'Check a claim by a debate: climassay factcheck "CLAIM" -c COLLECTION; its options: '
-        "climassay factcheck check --help."
-    ),
-)
+app = typer.Typer(no_args_is_help=True, help="Check claims of a file by debates, and score verdicts.")
+kept = typer.Typer(no_args_is_help=True, help="Fact-checks that were asked for in the browser, with their reviews.")
 app.add_typer(fallacies, name="fallacies")
+_SHOWN_CHARACTERS = 90
 
 
-@app.command(_FactcheckGroup.default)
+@dataclass(frozen=True)
+class DebateOptions(LoadingOptions, RayOptions):
+    """Who debates, and by which rules; what is named here overrides the configuration file."""
+
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file of the debate: climassay factcheck init writes one.")
+    ] = None
+    collection: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--collection", "-c", help="An advocate with this collection (A+B: two; A=0.5: authority 0.5); repeat."
+        ),
+    ] = None
+    plain: Annotated[bool, typer.Option("--plain", help="Let the model itself take part, without passages.")] = False
+    adversary: Annotated[
+        list[str] | None, typer.Option(help="An adversarial advocate with this collection; repeat.")
+    ] = None
+    model: Annotated[
+        str | None,
+        typer.Option("--model", "-m", help="local:smollm2 (default), local:FOLDER_OR_HUB_ID or openai:MODEL."),
+    ] = None
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="accuracy (default: five steps from false to true), climate-feedback (its twelve verdicts), "
+            "climate-fever, science-feedback, binary, or a .toml file."
+        ),
+    ] = None
+    rounds: Annotated[int | None, typer.Option(min=1, help="Most rounds of debate.")] = None
+    split: Annotated[
+        Literal["model", "rules", "none"] | None, typer.Option(help="Splitter of the claim into statements.")
+    ] = None
+    passages: Annotated[int | None, typer.Option("--passages", "-k", min=1, help="Passages an advocate.")] = None
+    excerpt_words: Annotated[
+        int | None, typer.Option(min=0, help="Words of each passage nearest to the claim; 0: the whole passage.")
+    ] = None
+    rerank: Annotated[
+        bool | None, typer.Option("--rerank/--no-rerank", help="Choose among four times as many passages.")
+    ] = None
+    elicitation: Annotated[
+        Literal["auto", "scored", "schema"] | None, typer.Option(help="Verdicts by scored options or by a JSON answer.")
+    ] = None
+    wording: Annotated[
+        Literal["auto", "full", "brief"] | None, typer.Option(help="Full prompts, or brief ones for small models.")
+    ] = None
+    verdict_first: Annotated[
+        bool | None, typer.Option("--verdict-first/--verdict-last", help="Decide before the assessment is written.")
+    ] = None
+    calibrated: Annotated[
+        bool | None, typer.Option("--calibrate/--no-calibrate", help="Correct scores by a content-free prompt.")
+    ] = None
+    context_prefix: Annotated[
+        bool | None, typer.Option("--prefix/--no-prefix", help="Put claims into a climate-change context.")
+    ] = None
+    check_claims: Annotated[
+        bool | None,
+        typer.Option("--screen/--no-screen", help="Do not debate what is not checkable or not about climate."),
+    ] = None
+    latest_only: Annotated[
+        bool | None, typer.Option("--latest-only/--all-editions", help="Latest edition of each document only.")
+    ] = None
+    mediator: Annotated[
+        Literal["auto", "expert", "neutral"] | None, typer.Option(help="expert, neutral, or what fits.")
+    ] = None
+    decide: Annotated[
+        Literal["mediator", "pool"] | None,
+        typer.Option(help="Verdict by the mediator, or pooled from the advocates' probabilities."),
+    ] = None
+    head: Annotated[str | None, typer.Option(metavar="FILE", help="A verdict head: climassay factcheck train.")] = None
+    entailment: Annotated[
+        bool | None, typer.Option("--entailment/--no-entailment", help="Measure whether citations entail sentences.")
+    ] = None
+    leave_one_out: Annotated[
+        bool | None, typer.Option("--leave-one-out/--all-in", help="Ask the mediator again without each advocate.")
+    ] = None
+    text_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of a draft or an explanation.")] = None
+    seed: Annotated[int | None, typer.Option(help="Seed of everything that is drawn.")] = None
+    workspace: WorkspaceOption = None
+
+    def settings(self) -> "DebateSettings":
+        """The debate.
+
+        Raises:
+            InputError: The configuration does not fit, or nobody debates.
+        """
+        from climassay.factcheck.configuration import DebateSettings, advocates_from_names, load_settings
+
+        base = load_settings(self.config) if self.config else DebateSettings()
+        names = ("model", "scale", "rounds", "split", "elicitation", "wording", "verdict_first", "calibrated",
+                 "context_prefix", "check_claims", "latest_only", "head", "entailment", "leave_one_out",
+                 "text_tokens", "seed", "max_output_tokens", "reasoning_effort")  # fmt: skip
+        changed = {name: value for name in names if (value := getattr(self, name)) is not None}
+        advocates = base.advocates
+        if self.collection or self.plain or self.adversary:
+            advocates = advocates_from_names(self.collection or (), plain=self.plain, adversaries=self.adversary or ())
+        if not advocates:
+            raise InputError("Nobody debates: name a collection (--collection NAME), --plain, or a file (--config).")
+        every = {"passages": self.passages, "excerpt_words": self.excerpt_words, "rerank": self.rerank}
+        own: dict[str, Any] = {name: value for name, value in every.items() if value is not None}
+        mediator = {"style": self.mediator, "decide": self.decide}
+        given: dict[str, Any] = {name: value for name, value in mediator.items() if value is not None}
+        return replace(
+            base,
+            **changed,
+            advocates=tuple(replace(advocate, **own) for advocate in advocates),
+            mediator=replace(base.mediator, **given),
+        )
+
+
+SamplesOption = Annotated[int, typer.Option(min=1, help="Debates of each claim; above 1, their stability is shown.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Debate also what looks not checkable.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", "--dry", help="Say what it would take, and ask no model.")]
+
+
+@app.command()
+def init(
+    file: Annotated[Path, typer.Argument(help="File to write.")] = Path("debate.toml"),
+    as_json: JsonOption = False,
+) -> None:
+    """Write the configuration of a debate with every entry explained."""
+    from climassay.factcheck.commented_settings import COMMENTED
+
+    write_commented(
+        file, COMMENTED, f"{file} written: edit it, then run climassay check CLAIM --config {file}", as_json
+    )
+
+
 @grouped
-def factcheck(
+def check(
     debate: DebateOptions,
-    claim: Annotated[str, typer.Argument(help="The claim, in quotes; or: init [FILE] to write a configuration.")],
-    file: Annotated[Path | None, typer.Argument(help="Only with init: the file to write.", show_default=False)] = None,
-    source: Annotated[str, typer.Option(help="Who said it, and where.")] = "",
-    date: Annotated[str, typer.Option(help="When it was said: a date or a year.")] = "",
-    samples: Annotated[int, typer.Option(min=1, help="Debates; above 1, the stability of the verdict is shown.")] = 1,
-    force: Annotated[bool, typer.Option("--force", help="Debate it even if it looks not checkable.")] = False,
+    claim: Annotated[list[str], typer.Argument(metavar="CLAIM", help="The claim, in quotes.")],
+    source: Annotated[str, typer.Option(help="Person who said it, and the place.")] = "",
+    date: Annotated[str, typer.Option(help="Date or year in which it was said.")] = "",
+    samples: SamplesOption = 1,
+    force: ForceOption = False,
     estimate: Annotated[bool, typer.Option("--estimate", help="Say beforehand what it will take.")] = False,
-    dry: Annotated[bool, typer.Option("--dry-run", "--dry", help="Only say what it would take.")] = False,
-    html: Annotated[Path | None, typer.Option(help="Write a page about the fact-check.")] = None,
+    dry_run: DryRunOption = False,
+    output: FilesOption = None,
     claim_review: Annotated[
         Path | None, typer.Option(help="Write a schema.org ClaimReview (JSON-LD); needs --url and --publisher.")
     ] = None,
-    url: Annotated[str | None, typer.Option(help="Where the fact-check will be published.")] = None,
+    url: Annotated[str | None, typer.Option(help="Address where the fact-check will be published.")] = None,
     publisher: Annotated[str | None, typer.Option(help="Organisation that publishes it.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check a claim by a debate: advocates with a collection each, a mediator, and a verdict with citations."""
-    if claim == INIT:
-        _write_settings(file or DEFAULT_FILE, as_json)
-        return
-    if file is not None:
-        raise InputError(f"The claim must stand in quotes: after it there is {str(file)!r}.")
-    if claim_review is not None and not (url and publisher):
-        raise InputError("A ClaimReview needs --url (where the fact-check is published) and --publisher.")
-    for path in (html, claim_review):
-        if path is not None and path.is_dir():
-            raise InputError(f"{path} is a folder: name a file.")
-    from climassay.factcheck.checking import make_claim, open_checker
+    from climassay import api
+    from climassay.factcheck import CheckedClaim, find_past, load_scale, make_claim
     from climassay.factcheck.claims import iso_date
 
-    made = make_claim(claim, source=source, date=iso_date(date))
-    with opened(debate, quiet=as_json) as room:
-        if dry or estimate:
-            estimate_debates(room, [made], debate, samples, only=dry, as_json=as_json)
-        if dry:
+    if len(claim) > 1:
+        raise InputError(f"The claim must stand in quotes: after it there is {claim[1]!r}.")
+    if claim_review is not None and not (url and publisher):
+        raise InputError("A ClaimReview needs --url (where the fact-check is published) and --publisher.")
+    if claim_review is not None and claim_review.is_dir():
+        raise InputError(f"{claim_review} is a folder: name a file.")
+    made, settings = make_claim(claim[0], source=source, date=iso_date(date)), debate.settings()
+    with opened_session(debate.workspace, debate, as_json=as_json, where=debate) as session:
+        if dry_run or estimate:
+            _estimate(session, settings, [made], samples, only=dry_run, as_json=as_json)
+        if dry_run:
             return
-        past = _past(room, made)
-        with open_checker(
-            room.settings,
-            room.company,
-            room.store,
-            config={"claim": made.text, "samples": samples},
-            prompts=debate.prompts,
-            use_cache=not debate.no_cache,
-        ) as checker:
-            from climassay.cli.debate_output import teller
-
-            if not as_json:
-                _show_past(past)
-            tell = _silent if as_json else teller(checker.table)
-            [transcript] = checker.check([made], samples=samples, force=force, tell=tell)
-            checker.keep([transcript])
+        company = session.debate(settings)
+        past = tuple(find_past(session.records, made.text, company.encoder, most=3)) if company.encoder else ()
+        told = _Teller(past)
+        shown: dict[str, Any] = {} if as_json else {"on_start": told.start, "tell": told.tell}
+        transcript = api.check_claim(made, settings=settings, samples=samples, force=force, workspace=session, **shown)
     # Files first: what is printed as JSON says that all went well.
-    scale = checker.table.scale
-    if claim_review is not None and (as_json or transcript.verdict.outcome == "verdict"):
-        _write_review(claim_review, transcript, scale, str(url), str(publisher))
-    _finish(transcript, scale, past, html, as_json)
+    scale = load_scale(settings.scale)
+    reached = transcript.verdict.outcome == "verdict"
+    if claim_review is not None and (as_json or reached):
+        from climassay.factcheck import claim_review as reviewed
+
+        review = reviewed(transcript, url=str(url), author=str(publisher), scale=scale)
+        write_text(claim_review, json.dumps(review, ensure_ascii=False, indent=2))
+    emit(CheckedClaim(transcript, scale, past), as_json, output)
     if transcript.verdict.outcome == "failed":
         raise ModelError(f"There is no verdict, because a model call failed: {transcript.verdict.error}")
-    if claim_review is not None and transcript.verdict.outcome != "verdict":
+    if claim_review is not None and not reached:
         raise InputError(f"{claim_review} was not written: without a verdict there is nothing to review.")
 
 
-def _silent(claim: "Claim", event: Any) -> None:
-    """Show nothing."""
+@app.command()
+@grouped
+def run(
+    debate: DebateOptions,
+    file: Annotated[str, typer.Argument(help="Claims: CSV, JSONL, JSON or Parquet (.gz too); or primer:claims.")],
+    claim: Annotated[str | None, typer.Option(help="Column of claims; claim, statement or text by default.")] = None,
+    truth: Annotated[str | None, typer.Option(help="Column of published verdicts.")] = None,
+    source: Annotated[str | None, typer.Option(help="Column of the persons who said it.")] = None,
+    date: Annotated[str | None, typer.Option(help="Column of the dates.")] = None,
+    classes: Annotated[int | None, typer.Option(min=2, help="Classes to show distributions in.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Number of claims drawn at random; all by default.")] = None,
+    samples: SamplesOption = 1,
+    debates: Annotated[int, typer.Option("--debates", "--at-once", min=1, help="Claims debated side by side.")] = 16,
+    force: ForceOption = False,
+    estimate: Annotated[
+        bool, typer.Option("--estimate/--no-estimate", help="Say beforehand what it will take.")
+    ] = True,
+    dry_run: DryRunOption = False,
+    output: FilesOption = None,
+    pages: Annotated[Path | None, typer.Option(help="Write a page about each claim into this folder.")] = None,
+    transcripts: Annotated[Path | None, typer.Option(help="Write every debate as JSONL.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check all claims of a file, and score the verdicts where the file has published ones."""
+    from climassay import api
+    from climassay.api.claims import claim_table, sample_claims
+    from climassay.factcheck import ClaimColumns
+
+    if transcripts is not None and transcripts.is_dir():
+        raise InputError(f"{transcripts} is a folder: name a file.")
+    if pages is not None and pages.exists() and not pages.is_dir():
+        raise InputError(f"{pages} is a file: name a folder for the pages.")
+    table = claim_table(file, ClaimColumns(claim, truth, source, date))
+    settings = debate.settings()
+    with opened_session(debate.workspace, debate, as_json=as_json, where=debate) as session:
+        if dry_run or (estimate and not as_json):
+            drawn = sample_claims(table, limit, settings.seed)
+            _estimate(session, settings, drawn.claims, samples, only=dry_run, as_json=as_json)
+        if dry_run:
+            return
+        found = api.check_claims(
+            table,
+            settings=settings,
+            limit=limit,
+            samples=samples,
+            classes=classes,
+            concurrency=debates,
+            force=force,
+            workspace=session,
+        )
+    found = replace(found, file=Path(file).name)
+    if pages is not None:
+        found = found.write_pages(pages, next((one for one in output or () if one.suffix == ".html"), None))
+    if transcripts is not None:
+        lines = [json.dumps(one.to_dict(), ensure_ascii=False, allow_nan=False) for one in found.transcripts]
+        write_text(transcripts, "".join(line + "\n" for line in lines))
+    emit(found, as_json, output)
 
 
-def _write_settings(path: Path, as_json: bool) -> None:
-    from climassay.factcheck.commented_settings import COMMENTED
+def _estimate(
+    session: "Session",
+    settings: "DebateSettings",
+    claims: "Sequence[Claim]",
+    samples: int,
+    *,
+    only: bool,
+    as_json: bool,
+) -> None:
+    """Rehearse debates and say what they will take: on standard output where nothing else is asked for."""
+    from climassay.factcheck.checking import set_table
+    from climassay.factcheck.estimate import rehearse
+    from climassay.records.queries import seconds_per_answer
 
-    said = f"{path} written: edit it, then run climassay factcheck CLAIM --config {path}"
-    write_commented(path, COMMENTED, said, as_json)
+    company = session.debate(settings)
+    with session.progress.waiting("Estimating ..."):
+        table = set_table(settings, company, session.options.prompts)
+        found = rehearse(
+            table, company, claims, samples, lambda model: seconds_per_answer(session.records.database, model)
+        )
+    if only:
+        emit(found, as_json)
+        return
+    for line in found.lines():
+        stderr_console().print(line, highlight=False)
 
 
-def _past(room: Room, claim: "Claim") -> "list[PastCheck]":
-    from climassay.factcheck.past_checks import find_past
+@app.command()
+def score(
+    file: Annotated[Path, typer.Argument(help="Verdicts: CSV, TSV, JSON, JSONL or Parquet, also .gz.")],
+    truth: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the true verdicts.")],
+    predicted: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the predicted verdicts.")],
+    scale: Annotated[
+        str,
+        typer.Option(
+            help="Scale: accuracy, climate-feedback, climate-fever, science-feedback, binary, or a .toml file of your "
+            "own. Verdicts of another of these scales can be scored in 2 classes."
+        ),
+    ] = "climate-feedback",
+    classes: Annotated[
+        int | None, typer.Option(help="Number of classes to collapse the scale to (climate-feedback: 7, 5 or 2).")
+    ] = None,
+    claim: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column of the claims, for duplicates; claim, statement or text if there is one."
+        ),
+    ] = None,
+    unknown: Annotated[
+        Literal["error", "wrong"], typer.Option(help="Predictions that are not of the scale: stop, or count as wrong.")
+    ] = "error",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling.")] = 0,
+    output: FilesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Score verdicts against published ones: accuracy and averages, with intervals and the best constant answer."""
+    from climassay import api
 
-    if room.company.encoder is None:
-        return []
-    return find_past(room.store, claim.text, room.company.encoder, most=3)
+    scored = api.score_verdicts(
+        file, truth, predicted, scale=scale, classes=classes, claim=claim, unknown=unknown, seed=seed
+    )
+    emit(scored, as_json, output)
 
 
-def _show_past(past: "list[PastCheck]") -> None:
+app.command("evidence")(evidence.factcheck_evidence)
+app.command("train")(evidence_head.train)
+app.command("evaluate")(evidence_head.evaluate)
+app.command("apply")(evidence_head.apply)
+app.add_typer(kept, name="kept", cls=WholeHelpGroup)
+
+
+@contextmanager
+def _kept(workspace: Path | None) -> "Iterator[KeptChecks]":
+    from climassay.factcheck import KeptChecks
+
+    with opened_session(workspace) as session:
+        yield KeptChecks(session.records)
+
+
+@kept.command("list")
+def list_checks(
+    words: Annotated[str, typer.Option(help="Words that all stand in the claim or its source.")] = "",
+    verdict: Annotated[str, typer.Option(help="Label of the verdict, or the outcome of a check without one.")] = "",
+    review: Annotated[
+        str, typer.Option(help="Opinion of most reviewers: agreed, disagreed, divided, commented or unreviewed.")
+    ] = "",
+    page: Annotated[int, typer.Option(min=1, help="Page of fifty checks, the newest first.")] = 1,
+    workspace: WorkspaceOption = None,
+    output: FilesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List checks, the newest first, and how often people agree with the verdicts."""
+    from climassay.factcheck import Wanted
+    from climassay.factcheck.kept_check import iso_time, summary_data
+    from climassay.reporting import Table
+    from climassay.reporting.results import Shown
+
+    with _kept(workspace) as checks:
+        found = checks.list(Wanted(words, verdict, review), page)
+        share = checks.agreement()
+    records = [summary_data(one) for one in found.checks]
+    data = {"total": found.total, "page": found.page, "pages": found.pages, "checks": records, "reviews": share}
+    rows = []
+    for one in found.checks:
+        claim = one.claim.text
+        short = claim if len(claim) <= _SHOWN_CHARACTERS else claim[:_SHOWN_CHARACTERS] + "…"
+        ended = one.label or one.outcome or one.state
+        rows.append((one.id, iso_time(one.asked_at)[:10], short, ended, str(one.agree), str(one.disagree)))
+    note = f"{found.total} checks, page {found.page} of {found.pages}."
+    if share.agreed is not None:
+        low, high = share.agreed.interval.low, share.agreed.interval.high
+        agreed = f"{share.agreed.value:.0%} of {share.agreed.n} reviewed"
+        note += f" People agree with {agreed} ({low:.0%} to {high:.0%})."
+    table = Table.of("", ("id", "asked", "claim", "ended with", "agree", "disagree"), rows, left=4, note=note)
+    emit(Shown(data, (table,), records), as_json, output)
+
+
+@kept.command()
+def show(
+    check: Annotated[str, typer.Argument(help="Id of the check.")],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a check with its verdict and its reviews."""
+    from climassay.factcheck import check_data, load_scale
+    from climassay.factcheck.checked_claims import verdict_lines
+    from climassay.factcheck.kept_check import iso_time
+    from climassay.reporting.results import Shown
+
+    with _kept(workspace) as checks:
+        found, reviews = checks.get(check), checks.reviews(check)
+    lines: list[Any] = [f"Claim: {found.about.claim.text}"]
+    if found.transcript is None:
+        reason = f": {found.about.error}" if found.about.error else ""
+        lines.append(f"No result; the check is {found.about.state}{reason}")
+    else:
+        lines += verdict_lines(found.transcript, load_scale(found.settings.scale))
+    told = {"agree": "agrees", "disagree": "disagrees", "undecided": "comments"}
+    for one in reviews:
+        changed = "" if one.current else " (changed since)"
+        comment = f": {one.comment}" if one.comment else ""
+        lines.append(f"{one.by} {told[one.opinion]}{changed}, {iso_time(one.made_at)[:10]}{comment}")
+    emit(Shown(lambda: check_data(found, reviews), said=lines), as_json)
+
+
+@kept.command()
+def export(
+    file: Annotated[Path, typer.Argument(help="File to write: one check a line (.jsonl), with debate and reviews.")],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write all checks, the oldest first, with their debates and every review."""
+    from climassay.factcheck import check_data
+
+    if file.suffix != ".jsonl":
+        raise InputError(f"{file} must end in .jsonl: checks are written one a line.")
+    if file.is_dir():
+        raise InputError(f"{file} is a folder: name a file.")
+    with _kept(workspace) as checks:
+        ids = checks.ids()
+        lines = [json.dumps(check_data(checks.get(one), checks.reviews(one)), ensure_ascii=False) for one in ids]
+    write_text(file, "".join(line + "\n" for line in lines))
+    done({"file": file, "checks": len(ids)}, notes=[f"{file} written: {len(ids)} checks."], as_json=as_json)
+
+
+_REASONS = {
+    "close verdicts": "the informed verdicts are close",
+    "no change": "nobody changed a verdict",
+    "mediator": "the mediator is satisfied",
+    "round limit": "the limit of rounds is reached",
+    "one informed advocate": "one advocate has information",
+    "not enough information": "no advocate has enough information",
+    "contrast": "the verdicts contrast",
+    "uncertain": "the mediator is not certain",
+}
+
+
+class _Teller:
+    """Prints earlier checks, and then what happens in a debate as it happens."""
+
+    def __init__(self, past: "Sequence[PastCheck]") -> None:
+        self._past = past
+        self._console = stdout_console()
+        self._who = ""
+
+    def start(self, table: "Table") -> None:
+        """Who debates; first, what was found out earlier about the same claim or similar ones."""
+        from rich.text import Text
+
+        names = ", ".join(profile.name for profile in table.profiles)
+        self._who = f"Advocates: {names}; mediator: {table.mediator.style}\n"
+        for check in self._past:
+            kind = "The same claim" if check.same else f"A similar claim ({check.similarity:.2f})"
+            differences = {"numbers": check.differs_in_numbers, "a negation": check.differs_in_negation}
+            differs = [word for word, there in differences.items() if there]
+            note = f"; it differs in {' and '.join(differs)}" if differs else ""
+            told = f"{kind} was checked on {check.when[:10]}: {check.verdict or check.outcome}"
+            self._console.print(Text(f"{told} ({check.scale}, run {check.run}){note}"))
+            if not check.same:
+                self._console.print(Text(f"  {check.claim}", style="dim"))
+        if self._past:
+            self._console.print()
+
+    def tell(self, claim: "Claim", event: Any) -> None:
+        """One step of the debate."""
+        from rich.text import Text
+
+        from climassay.factcheck.transcript import AdvocateOpinion, FollowUp, MediatorDecision
+
+        show = self._console.print
+        if isinstance(event, tuple):
+            show(Text(f"Claim: {claim.text}", style="bold"))
+            if len(event) > 1:
+                for part in event:
+                    show(Text(f"  {part.number}. {part.text}", style="dim"))
+            show(Text(self._who, style="dim"))
+        elif isinstance(event, AdvocateOpinion):
+            show(_opinion(event))
+        elif isinstance(event, FollowUp):
+            reply = _written(event.reply) or (event.error or "no reply")
+            show(Text.assemble((f"{event.asker} asks {event.to}: ", "bold"), event.question))
+            show(Text(f"  {event.to}: {reply}\n"))
+        elif isinstance(event, MediatorDecision) and event.error is not None:
+            show(Text(f"mediator failed: {event.error}\n", style="italic"))
+        elif isinstance(event, MediatorDecision):
+            step = "closes the debate" if event.closes else "opens another round"
+            show(Text(f"mediator {step}: {_REASONS[event.reason]}\n", style="italic"))
+
+
+def _opinion(opinion: "AdvocateOpinion") -> Any:
     from rich.text import Text
 
-    console = stdout_console()
-    for check in past:
-        kind = "The same claim" if check.same else f"A similar claim ({check.similarity:.2f})"
-        differs = [
-            word
-            for word, differs in (("numbers", check.differs_in_numbers), ("a negation", check.differs_in_negation))
-            if differs
-        ]
-        note = f"; it differs in {' and '.join(differs)}" if differs else ""
-        told = check.verdict or check.outcome
-        console.print(Text(f"{kind} was checked on {check.when[:10]}: {told} ({check.scale}, run {check.run}){note}"))
-        if not check.same:
-            console.print(Text(f"  {check.claim}", style="dim"))
-    if past:
-        console.print()
+    from climassay.factcheck.checked_claims import level_words
+
+    verdict = opinion.verdict or f"no opinion ({opinion.error})"
+    changed = " (changed)" if opinion.changed else ""
+    text = Text.assemble((f"{opinion.advocate}, round {opinion.round}: ", "bold"), (verdict, "bold cyan"), changed)
+    if opinion.levels is not None:
+        text.append(f"  {level_words(opinion.levels)}", style="dim")
+    if opinion.explanation:
+        text.append(f"\n  {_written(opinion.explanation)}")
+    return text.append("\n")
 
 
-def _finish(
-    transcript: "Transcript", scale: "Scale", past: "list[PastCheck]", html: Path | None, as_json: bool
-) -> None:
-    from climassay.factcheck.page import factcheck_page
-    from climassay.factcheck.serialisation import as_data
+def _written(sentences: Sequence[Any]) -> str:
+    from climassay.grounding import written
 
-    if html:
-        write_text(html, factcheck_page(transcript, scale))
-    if as_json:
-        from dataclasses import asdict
-
-        print_json({**as_data(transcript), "past": [asdict(check) for check in past]})
-        return
-    from climassay.cli.debate_output import show_verdict
-
-    show_verdict(transcript, scale)
-    if html:
-        stderr_console().print(f"{html} written.", highlight=False)
-
-
-def _write_review(path: Path, transcript: "Transcript", scale: "Scale", url: str, publisher: str) -> None:
-    import json
-
-    from climassay.factcheck.claimreview import claim_review
-
-    write_text(
-        path, json.dumps(claim_review(transcript, url=url, author=publisher, scale=scale), ensure_ascii=False, indent=2)
-    )
+    return " ".join(written(sentence) for sentence in sentences)

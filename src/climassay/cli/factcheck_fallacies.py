@@ -1,5 +1,6 @@
 """``climassay factcheck fallacies``: how texts mislead, and what is learned to tell it."""
 
+from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,16 +13,23 @@ from climassay.cli.learning_options import (
     LimitOption,
     OutputOption,
     SeedOption,
+    card,
     check_model_path,
     comparison_table,
+    counting,
+    load_weights,
+    note,
+    show,
+    text_rows,
 )
 from climassay.cli.option_groups import DefaultCommandGroup
-from climassay.cli.output import JsonOption, print_json, progress_bar, stderr_console, stdout_console
+from climassay.cli.output import JsonOption, print_json
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
     from climassay.factcheck.fallacies import LabelledTexts
     from climassay.learning import Evaluation, TextClassifier
+    from climassay.reporting import Table
 
 
 class _FallaciesGroup(DefaultCommandGroup):
@@ -64,14 +72,16 @@ def find(
     as_json: JsonOption = False,
 ) -> None:
     """The most probable fallacy of a text, or of every text of a table, by the bundled classifier."""
+    from climassay.factcheck.fallacies import LabelledTexts
+
     if column is None and truth is None and not Path(text).is_file():
         if Path(text).suffix in (".csv", ".tsv", ".jsonl", ".json", ".parquet") and " " not in text:
             raise InputError(f"There is no file {text}.")
-        _tell(subject.value, [text], None, seed, as_json)
+        _tell(subject.value, LabelledTexts((text,), ("",)), False, seed, as_json)
     elif column is None:
         raise InputError(f"{text} is a table: name the column of its texts with --text COLUMN.")
     else:
-        _tell(subject.value, *_columns(Path(text), column, truth), seed, as_json)
+        _tell(subject.value, _labelled(Path(text), column, truth), truth is not None, seed, as_json)
 
 
 @app.command()
@@ -82,7 +92,7 @@ def apply(
     as_json: JsonOption = False,
 ) -> None:
     """The most probable fallacy of every text of a table, by a classifier of your own."""
-    _tell(model, *_columns(items, column, None), 0, as_json)
+    _tell(model, _labelled(items, column, None), False, 0, as_json)
 
 
 @app.command()
@@ -107,7 +117,7 @@ def evaluate(
     given = _labelled(labels, text, truth or subject_of(loaded).column)
     kept = given.at([place for place, one in enumerate(given.texts) if not loaded.provenance.knows(one)])
     if apart:
-        others = [one for file in apart for one in _columns(file, text, None)[0]]
+        others = [one for file in apart for one, _ in text_rows(file, text)]
         kept = kept.without(others, None if encoder == "none" else load_encoder(encoder))
     if not kept:
         raise InputError(f"{labels} has no text that the classifier was not trained on.")
@@ -117,9 +127,8 @@ def evaluate(
         _, evaluation = next(iter(scores.items()))
         print_json({"classifier": _facts(loaded), "left_out": left, **evaluation.to_dict(), "scores": _data(scores)})
         return
-    if left:
-        stderr_console().print(f"{left} texts left out: training texts, or nearly equal to one.", highlight=False)
-    _show_scores(scores)
+    note(f"{left} texts left out: training texts, or nearly equal to one." if left else "")
+    show(_tables(scores))
 
 
 @app.command()
@@ -147,7 +156,7 @@ def train(
     import hashlib
 
     from climassay.claim_identity import words_id
-    from climassay.factcheck.fallacies import SUBJECTS, train_fallacies
+    from climassay.factcheck.fallacies import SUBJECTS, threshold_of, train_fallacies
     from climassay.learning import Provenance
     from climassay.models.encoder import load_encoder
     from climassay.questions.rows import read_bytes
@@ -161,9 +170,8 @@ def train(
         licence=licence,
         trained_on=tuple(dict.fromkeys(map(words_id, given.texts))),
     )
-    weights = _open_weights(model) if model else None
-    with progress_bar(as_json) as progress:
-        task = progress.add_task("Reading texts", total=None)
+    weights = load_weights(model) if model else None
+    with counting("Reading texts", quiet=as_json) as advance:
         trained = train_fallacies(
             given,
             wanted,
@@ -174,7 +182,7 @@ def train(
             seed=seed,
             precision=precision,
             provenance=facts,
-            on_progress=lambda count: progress.advance(task, count),
+            on_progress=advance,
         )
     trained.classifier.save(output)
     if as_json:
@@ -189,126 +197,63 @@ def train(
             }
         )
         return
-    from climassay.reporting import as_rich
-
-    console = stdout_console()
-    console.print(as_rich(comparison_table([(one.spec.name, one.evaluation) for one in trained.tried])))
-    for table in trained.chosen.evaluation.tables():
-        console.print(as_rich(table))
-    if trained.threshold is not None:
-        one, kept = trained.threshold, trained.threshold.yield_.value
-        console.print(
-            f"From a probability of {one.value:.2f} on, {one.precision.value:.0%} are right ({kept:.0%} of the texts).",
-            highlight=False,
-        )
-    console.print(f"Chosen: {trained.chosen.spec.name}; written to {output}.", highlight=False)
+    certain = ""
+    if (one := threshold_of(trained.classifier)) is not None:
+        kept, right = one.yield_.value, one.precision.value
+        certain = f"From a probability of {one.value:.2f} on, {right:.0%} are right ({kept:.0%} of the texts)."
+    tables = [comparison_table([(one.spec.name, one.evaluation) for one in trained.tried])]
+    chosen = f"Chosen: {trained.chosen.spec.name}; written to {output}."
+    show([*tables, *trained.chosen.evaluation.tables()], certain, chosen)
 
 
-def _open_weights(name: str) -> Any:
-    from climassay.models import OpenWeights, load_model
-
-    model = load_model(name)
-    if not isinstance(model, OpenWeights):
-        raise InputError(f"The states of {name} cannot be read: give a local: model.")
-    return model
-
-
-def _columns(file: Path, text: str, truth: str | None) -> tuple[list[str], list[str] | None]:
-    """Texts of a table, and its labels where a column of them is named."""
-    from climassay.questions.rows import parse_rows, read_bytes
-
-    texts, labels = [], []
-    for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
-        missing = next((name for name in (text, truth) if name is not None and name not in row), None)
-        if missing is not None:
-            raise InputError(f"Row {number} of {file} has no column {missing!r}.")
-        said = str(row[text] or "")
-        if not any(map(str.isalpha, said)):
-            raise InputError(f"Row {number} of {file} has no text in the column {text!r}.")
-        texts.append(said)
-        labels.append("" if truth is None else str(row[truth] or ""))
-    if not texts:
-        raise InputError(f"{file} has no rows.")
-    return texts, labels if truth is not None else None
-
-
-def _labelled(file: Path, text: str, truth: str) -> "LabelledTexts":
+def _labelled(file: Path, text: str, truth: str | None) -> "LabelledTexts":
+    """Texts of a table with their labels, which are empty where no column of them is named."""
     from climassay.factcheck.fallacies import LabelledTexts
 
-    texts, labels = _columns(file, text, truth)
-    return LabelledTexts(tuple(texts), tuple(labels or ()))
+    rows = text_rows(file, text, truth)
+    labels = ("" if truth is None else str(row[truth] or "") for _, row in rows)
+    return LabelledTexts(tuple(said for said, _ in rows), tuple(labels))
 
 
-def _tell(source: str, texts: list[str], labels: list[str] | None, seed: int, as_json: bool) -> None:
+def _tell(source: str, given: "LabelledTexts", labelled: bool, seed: int, as_json: bool) -> None:
     """What is found in texts and, where labels are known, how often that is right."""
-    from climassay.factcheck.fallacies import LabelledTexts, find_fallacies, load_fallacies, score_fallacies
+    from climassay.factcheck.fallacies import find_fallacies, load_fallacies, score_fallacies, threshold_of
+    from climassay.reporting import Table
 
-    loaded = load_fallacies(source)
-    with progress_bar(as_json or len(texts) < 50) as progress:
-        task = progress.add_task("Reading texts", total=None)
-        found = find_fallacies(texts, classifier=loaded, on_progress=lambda count: progress.advance(task, count))
-    scores = {}
-    if labels is not None:
-        scores = score_fallacies(loaded, LabelledTexts(tuple(texts), tuple(labels)), seed=seed)
+    loaded, texts = load_fallacies(source), given.texts
+    with counting("Reading texts", quiet=as_json or len(texts) < 50) as advance:
+        found = find_fallacies(texts, classifier=loaded, on_progress=advance)
+    scores = score_fallacies(loaded, given, seed=seed) if labelled else {}
     if as_json:
-        rows = [{"text": text, **_row(one)} for text, one in zip(texts, found, strict=True)]
-        for row, label in zip(rows, labels or (), strict=bool(labels)):
-            row["truth"] = label
-        first = next(iter(scores.values()), None)
-        print_json(
-            {
-                "classifier": _facts(loaded),
-                "texts": rows,
-                **(first.to_dict() if first else {}),
-                **({"scores": _data(scores)} if scores else {}),
-            }
-        )
+        rows = [
+            {"text": text, **asdict(one), **({"truth": label} if labelled else {})}
+            for text, one, label in zip(texts, found, given.labels, strict=True)
+        ]
+        first = next(iter(scores.values())).to_dict() if scores else {}
+        known = {"scores": _data(scores)} if scores else {}
+        print_json({"classifier": _facts(loaded), "texts": rows, **first, **known})
         return
-    from climassay.reporting import Table, as_rich
-
-    console = stdout_console()
     shown = [[text, one.name, f"{one.probability:.0%}"] for text, one in zip(texts, found, strict=True)]
     sure = [place for place, one in enumerate(found) if one.sure]
-    console.print(as_rich(Table.of("", ["text", "most probable", "probability"], shown, left=2, strong=sure)))
-    for name, meaning in dict.fromkeys((one.name, one.meaning) for one in found if len(texts) == 1):
-        console.print(f"{name}: {meaning}", highlight=False)
-    console.print(_trust(loaded), highlight=False)
-    _show_scores(scores)
-
-
-def _trust(loaded: "TextClassifier") -> str:
-    """How far a classifier is to be believed, by its own figures."""
-    from climassay.factcheck.fallacies import threshold_of
-
     figures, limit = loaded.provenance.measured, threshold_of(loaded)
-    sure = "" if limit is None else f"; {limit.precision.value:.0%} from {limit.value:.0%} on (strong)"
-    return (
+    from_there = "" if limit is None else f"; {limit.precision.value:.0%} from {limit.value:.0%} on (strong)"
+    show(
+        [Table.of("", ["text", "most probable", "probability"], shown, left=2, strong=sure)],
+        f"{found[0].name}: {found[0].meaning}" if len(texts) == 1 else "",
         f"Right for {figures['accuracy']:.0%} of {figures['n']:.0f} texts of climate misinformation that it had not"
-        f" seen (the most frequent: {figures['constant']:.0%}){sure}. A text that does not mislead gets a name, too."
+        f" seen (the most frequent: {figures['constant']:.0%}){from_there}. A text that does not mislead gets a name,"
+        " too.",
     )
-
-
-def _row(one: Any) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return asdict(one)
+    show(_tables(scores))
 
 
 def _facts(loaded: "TextClassifier") -> dict[str, Any]:
-    known = loaded.provenance.facts()
-    known["trained_on"] = len(loaded.provenance.trained_on)
-    return {**known, "sources": loaded.sources, "classes": loaded.classes}
+    return {**card(loaded.provenance), "sources": loaded.sources, "classes": loaded.classes}
 
 
 def _data(scores: "dict[str, Evaluation]") -> dict[str, Any]:
     return {name: one.to_dict() for name, one in scores.items()}
 
 
-def _show_scores(scores: "dict[str, Evaluation]") -> None:
-    from dataclasses import replace
-
-    from climassay.reporting import as_rich
-
-    for name, one in scores.items():
-        for table in one.tables():
-            stdout_console().print(as_rich(replace(table, title=f"{table.title}: {name}")))
+def _tables(scores: "dict[str, Evaluation]") -> "list[Table]":
+    return [replace(one, title=f"{one.title}: {name}") for name, each in scores.items() for one in each.tables()]

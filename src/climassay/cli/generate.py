@@ -1,14 +1,13 @@
-"""``climassay generate``: questions from collections, by a recipe."""
+"""``climassay generate``: questions from collections, by a recipe; screened, and published."""
 
-from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Literal
 
 import typer
 
-from climassay.cli.generate_screen import checks, screen
 from climassay.cli.model_options import (
     DeadlineOption,
+    LoadingOptions,
     MaxOutputTokensOption,
     NoCacheOption,
     PromptsOption,
@@ -17,35 +16,26 @@ from climassay.cli.model_options import (
 )
 from climassay.cli.option_groups import grouped
 from climassay.cli.output import (
+    FilesOption,
     JsonOption,
     WorkspaceOption,
-    print_json,
-    progress_bar,
-    stderr_console,
-    stdout_console,
+    done,
+    emit,
+    opened_session,
     write_commented,
 )
 from climassay.cli.ray_option import RayOptions
+from climassay.errors import InputError
 
-if TYPE_CHECKING:
-    from rich.progress import Progress as Bars
+app = typer.Typer(no_args_is_help=True, help="Make, screen, validate and publish question benchmarks.")
 
-    from climassay.generation.dataset_stats import DatasetStats
-    from climassay.generation.line import LineReport
-    from climassay.generation.line_counts import LineCounts
-    from climassay.generation.recipe import Recipe, Stream
-    from climassay.models.contract import Usage
 
-DEFAULT_FILE = Path("recipe.toml")
-
-app = typer.Typer(no_args_is_help=True, help="Make question benchmarks from collections of books.")
-app.command(name="screen")(screen)
-app.command(name="checks")(checks)
+DatasetArgument = Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")]
 
 
 @app.command()
 def init(
-    file: Annotated[Path, typer.Argument(help="The file to write.")] = DEFAULT_FILE,
+    file: Annotated[Path, typer.Argument(help="File to write.")] = Path("recipe.toml"),
     as_json: JsonOption = False,
 ) -> None:
     """Write a recipe with every entry explained."""
@@ -58,8 +48,10 @@ def init(
 @grouped
 def run(
     file: Annotated[Path, typer.Argument(help="The recipe, see climassay generate init.")],
-    estimate: Annotated[bool, typer.Option("--estimate", help="Say what it would take, and ask no model.")] = False,
-    html: Annotated[Path | None, typer.Option(help="Write an HTML report of the dataset.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "--estimate", help="Say what it would take, and ask no model.")
+    ] = False,
+    output: FilesOption = None,
     prompts: PromptsOption = None,
     deadline: DeadlineOption = None,
     timeout: TimeoutOption = None,
@@ -71,219 +63,225 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Make the questions of a recipe, unattended. Run it again to go on where it was interrupted, or to make more."""
-    from climassay.generation.dataset_stats import dataset_stats
-    from climassay.generation.dataset_store import DatasetStore
-    from climassay.generation.line import run_line
-    from climassay.generation.line_parts import open_parts
-    from climassay.generation.recipe import load_recipe
-    from climassay.records import Records
-    from climassay.workspace import Workspace
-
-    recipe, place = load_recipe(file), Workspace.open(workspace)
-    options = {"timeout": timeout, "max_tokens": max_output_tokens, "reasoning_effort": reasoning_effort}
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    recipe = replace(recipe, writer=replace(recipe.writer, **given))
-    if estimate:
-        _estimate(recipe, place, prompts, as_json)
-        return
-    with Records(place.records_url) as records:
-        store = DatasetStore(records)
-        config = {"recipe": asdict(recipe), "prompts": prompts}
-        with records.run("generate run", config, {"recipe": recipe.seed}) as entry:
-            with (
-                where.opened(quiet=as_json) as pool,
-                open_parts(
-                    recipe,
-                    place,
-                    records,
-                    entry,
-                    prompts=prompts,
-                    deadline=deadline,
-                    use_cache=not no_cache,
-                    **({} if pool is None else {"load": pool.load_model}),
-                ) as parts,
-                progress_bar(as_json) as bars,
-            ):
-                report = run_line(recipe, parts, store, on_round=_Told(bars, recipe).on_round)
-            stats = dataset_stats(recipe.name, store.placed(recipe.name))
-            entry.save_results("streams", _stream_rows(report))
-        if html:
-            _write_report(recipe.name, stats, store, html)
-        if as_json:
-            print_json({"run": entry.id, **_report_data(report, stats)})
-        else:
-            _show(report, stats, entry.id)
-
-
-def _estimate(recipe: "Recipe", place: Any, prompts: Path | None, as_json: bool) -> None:
+    from climassay import api
+    from climassay.api.generation import with_limits
     from climassay.generation.estimate import estimate_run, estimate_table
-    from climassay.reporting import as_rich
+    from climassay.generation.recipe import load_recipe
+    from climassay.reporting.results import Shown
+    from climassay.session import ModelOptions
 
-    found = estimate_run(recipe, place, prompts=prompts)
-    if as_json:
-        print_json(found)
-    else:
-        stdout_console().print(as_rich(estimate_table(found)))
-
-
-class _Told:
-    """Progress of a line: a bar for each kind and level, and what became of the drafts so far."""
-
-    def __init__(self, bars: "Bars", recipe: "Recipe") -> None:
-        self._bars = bars
-        self._tasks = {stream: bars.add_task(stream.name, total=number) for stream, number in recipe.wanted().items()}
-
-    def on_round(self, counts: "LineCounts", usage: "Usage") -> None:
-        left = 0
-        for stream, task in self._tasks.items():
-            one = counts[stream]
-            total = self._bars.tasks[task].total or 0
-            left += max(0, int(total) - one.accepted)
-            worst = ", ".join(f"{reason} {number}" for reason, number in one.rejected.most_common(2) if number)
-            words = f"{stream.name}: {one.asked} drafts" + (f", {one.failed} failed" if one.failed else "")
-            self._bars.update(
-                task, completed=min(total, one.accepted), description=f"{words}{'; out: ' + worst if worst else ''}"
-            )
-        made = sum(counts[stream].accepted for stream in self._tasks)
-        if usage.cost is not None and made:
-            self._bars.console.print(
-                f"${usage.cost:.4f} so far in this run, about ${usage.cost / made * left:.4f} to come", highlight=False
-            )
-
-
-def _stream_rows(report: "LineReport") -> list[dict[str, Any]]:
-    return [
-        {
-            "stream": stream.name,
-            "wanted": wanted,
-            "drafts": report.counts[stream].asked,
-            "failed": report.counts[stream].failed,
-            "accepted": report.counts[stream].accepted,
-            "rejected": dict(+report.counts[stream].rejected),
-            "ended": report.ended.get(stream),
-        }
-        for stream, wanted in report.wanted.items()
-    ]
-
-
-def _report_data(report: "LineReport", stats: "DatasetStats") -> dict[str, Any]:
-    return {
-        "dataset": report.dataset,
-        "complete": report.complete,
-        "streams": _stream_rows(report),
-        "usage": report.usage,
-        "sources": {book: counts.total() for book, counts in stats.books.items()},
-    }
-
-
-def _show(report: "LineReport", stats: "DatasetStats", run: str) -> None:
-    from climassay.generation.dataset_stats import stats_tables
-    from climassay.reporting import as_rich
-
-    console, note = stdout_console(), stderr_console()
-    for table in stats_tables(stats):
-        console.print(as_rich(table))
-    for stream, reason in report.ended.items():
-        note.print(f"{stream.name} ended early: {reason}.", highlight=False)
-    usage = report.usage
-    cost = "" if usage.cost is None else f", ${usage.cost:.4f}"
-    note.print(
-        f"Run {run}: {usage.requests} requests, {usage.tokens}{cost}. "
-        f"Look at it: climassay generate stats {report.dataset} --html report.html",
-        highlight=False,
+    recipe = load_recipe(file)
+    options = ModelOptions(
+        deadline=deadline,
+        timeout=timeout,
+        max_output_tokens=max_output_tokens,
+        reasoning_effort=reasoning_effort,
+        prompts=prompts,
+        no_cache=no_cache,
     )
+    with opened_session(workspace, options, as_json=as_json, where=where) as session:
+        if dry_run:
+            found = estimate_run(with_limits(recipe, session), session.workspace, prompts=prompts)
+            emit(Shown(found, (estimate_table(found),)), as_json, output)
+        else:
+            emit(api.generate(recipe.name, recipe=recipe, workspace=session), as_json, output)
 
 
-def _write_report(name: str, stats: "DatasetStats", store: Any, html: Path) -> None:
-    from climassay.generation.dataset_stats import dataset_report
+@app.command()
+@grouped
+def screen(
+    file: Annotated[str, typer.Argument(help="Drafts (climassay generate), a question file with passages, or primer.")],
+    without: Annotated[
+        list[str] | None, typer.Option("--without", help="Leave out a check by its name; repeat. See generate checks.")
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="Make this check and no other; repeat.")] = None,
+    language: Annotated[
+        str, typer.Option(help="Language in which the questions are to be: en, de, fr, es, pt, it or nl.")
+    ] = "en",
+    encoder: Annotated[
+        str | None, typer.Option(help="Encoder for the check “off topic”, for example local:minilm.")
+    ] = None,
+    entailment: Annotated[
+        str | None,
+        typer.Option(
+            help="Scorer for the check “not entailed”: bundled, prompted:MODEL, supports:MODEL, nli:MODEL, FILE."
+        ),
+    ] = None,
+    consistency: Annotated[
+        str | None,
+        typer.Option(help="Model that answers the questions again with their passages (small ones: multiple choice)."),
+    ] = None,
+    orders: Annotated[int, typer.Option(min=1, help="Option orders a question, for --consistency.")] = 4,
+    needed: Annotated[
+        float, typer.Option(min=0.01, max=1, help="Least share of orders answered as marked, for --consistency.")
+    ] = 1.0,
+    loading: LoadingOptions = LoadingOptions(),
+    seed: Annotated[int, typer.Option(min=0, help="Seed of option orders beyond the rotations.")] = 0,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the drafts with their marks.")] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Mark faulty questions by named checks, and show what each check stopped; nothing is removed."""
+    from climassay import api
+    from climassay.cli.output import stderr_console
+    from climassay.generation import write_drafts
 
-    placed = list(store.placed(name))
-    origins = [one.draft.origin for one in placed]
-    made = {(one.model, f"fingerprint {one.fingerprint[:12]}", one.dtype) for one in origins}
-    facts = [("model", ", ".join(filter(None, one))) for one in sorted(made)]
-    dataset_report(stats, placed, facts).write(html)
+    with opened_session(workspace, loading, as_json=as_json) as session:
+        found = api.screen(
+            file,
+            without=without or (),
+            only=only or (),
+            language=language,
+            encoder=encoder,
+            entailment=entailment,
+            consistency=consistency,
+            orders=orders,
+            needed=needed,
+            seed=seed,
+            workspace=session,
+        )
+    if output is not None:
+        write_drafts(output, found.drafts)
+    emit(found, as_json)
+    if output is not None and not as_json:
+        stderr_console().print(f"Marked drafts written to {output}.", highlight=False)
+
+
+@app.command()
+def checks(output: FilesOption = None, as_json: JsonOption = False) -> None:
+    """List the checks of the screening: name, kinds of questions, and what is faulty."""
+    from climassay.generation.screening import CHECKS, MODEL_CHECKS
+    from climassay.reporting.results import listing
+
+    found = [(one.name, list(one.kinds), one.words) for one in CHECKS.values()]
+    found += [(name, ["mcq", "freeform", "cloze"], words) for name, words in MODEL_CHECKS.items()]
+    records = [{"name": name, "kinds": kinds, "words": words} for name, kinds, words in found]
+    columns = {"name": "check", "kinds": "kinds", "words": "what is faulty"}
+    emit(listing("Checks", records, columns, left=3), as_json, output)
 
 
 @app.command()
 def stats(
-    dataset: Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")],
-    html: Annotated[Path | None, typer.Option(help="Write an HTML report with every draft.")] = None,
+    dataset: DatasetArgument,
+    output: FilesOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Yield, reasons for rejection, and how the questions spread over sources and levels."""
-    from climassay.generation.dataset_stats import dataset_stats, stats_tables
-    from climassay.generation.dataset_store import DatasetStore
-    from climassay.records import Records
-    from climassay.reporting import as_rich
-    from climassay.workspace import Workspace
+    """Show yield, reasons for rejection, and how the questions spread over sources and levels."""
+    from climassay.generation import DatasetStore
+    from climassay.generation.generated import Dataset
 
-    with Records(Workspace.open(workspace).records_url) as records:
-        store = DatasetStore(records)
-        found = dataset_stats(dataset, store.placed(dataset))
-        if html:
-            _write_report(dataset, found, store, html)
-    if as_json:
-        print_json(_stats_data(found))
-        return
-    for table in stats_tables(found):
-        stdout_console().print(as_rich(table))
-
-
-def _stats_data(stats: "DatasetStats") -> dict[str, Any]:
-    def by_stream(counts: "dict[Stream, Any]") -> dict[str, Any]:
-        return {stream.name: value for stream, value in counts.items()}
-
-    return {
-        "dataset": stats.name,
-        "accepted": stats.accepted,
-        "streams": by_stream({stream: asdict(one) for stream, one in stats.streams.items()}),
-        "rejected": [
-            {"step": step, "reason": reason, "by_kind": dict(counts)}
-            for (step, reason), counts in stats.reasons.items()
-        ],
-        "failures": dict(stats.failures),
-        "sources": {book: by_stream(dict(counts)) for book, counts in stats.books.items()},
-    }
+    with opened_session(workspace, as_json=as_json) as session:
+        emit(Dataset.of(DatasetStore(session.records), dataset), as_json, output)
 
 
 @app.command(name="list")
-def list_datasets(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """The datasets of the workspace."""
-    from climassay.generation.dataset_store import DatasetStore
-    from climassay.records import Records
-    from climassay.records.queries import iso_time
-    from climassay.reporting import Table, as_rich
-    from climassay.workspace import Workspace
+def list_datasets(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
+    """List the datasets of the workspace."""
+    from dataclasses import asdict
 
-    with Records(Workspace.open(workspace).records_url) as records:
-        found = DatasetStore(records).list()
-    if as_json:
-        print_json([{**asdict(one), "made_at": iso_time(one.made_at)} for one in found])
-        return
+    from climassay.generation import DatasetStore
+    from climassay.records.queries import iso_time
+    from climassay.reporting import Table
+    from climassay.reporting.results import Shown
+
+    with opened_session(workspace, as_json=as_json) as session:
+        found = DatasetStore(session.records).list()
+    records = [{**asdict(one), "made_at": iso_time(one.made_at)} for one in found]
     states = ("accepted", "rejected", "failed")
     rows = [(one.name, iso_time(one.made_at), *(str(one.states.get(state, 0)) for state in states)) for one in found]
-    stdout_console().print(as_rich(Table.of("Datasets", ("name", "begun", *states), rows, left=2)))
+    emit(Shown(records, (Table.of("Datasets", ("name", "begun", *states), rows, left=2),)), as_json, output)
 
 
 @app.command()
 def export(
-    dataset: Annotated[str, typer.Argument(help="Name of the dataset.")],
+    dataset: DatasetArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="JSON Lines, one draft a line.")],
     accepted: Annotated[bool, typer.Option("--accepted", help="Leave out what was rejected or failed.")] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write the drafts of a dataset to a file, with everything that was decided about them."""
-    from climassay.generation.dataset_store import DatasetStore
-    from climassay.generation.draft_files import write_drafts
-    from climassay.records import Records
-    from climassay.workspace import Workspace
+    from climassay.generation import DatasetStore, write_drafts
 
-    with Records(Workspace.open(workspace).records_url) as records:
-        kept = [draft for draft in DatasetStore(records).drafts(dataset) if draft.usable or not accepted]
+    with opened_session(workspace, as_json=as_json) as session:
+        kept = [draft for draft in DatasetStore(session.records).drafts(dataset) if draft.usable or not accepted]
     write_drafts(output, kept)
-    if as_json:
-        print_json({"file": output, "drafts": len(kept)})
-    else:
-        stdout_console().print(f"Wrote {len(kept)} drafts to {output}", highlight=False)
+    done({"file": output, "drafts": len(kept)}, f"Wrote {len(kept)} drafts to {output}", as_json=as_json)
+
+
+@app.command()
+def publish(
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            help="A dataset of the workspace (climassay generate list), exported drafts (JSONL), a folder published "
+            "before, questions in any known format (climassay, ClimaQA or Pira tables), or 'primer'."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to publish in.")],
+    inspect: Annotated[bool, typer.Option("--inspect", help="Write tasks for Inspect.")] = False,
+    lm_eval: Annotated[bool, typer.Option("--lm-eval", help="Write tasks for lm-evaluation-harness.")] = False,
+    data_only: Annotated[bool, typer.Option("--data-only", help="Write no tasks for other frameworks.")] = False,
+    name: Annotated[
+        str | None,
+        typer.Option(help="Name of the dataset; begins the names of its tasks. By default the file's name."),
+    ] = None,
+    kind: Annotated[list[str] | None, typer.Option(help="Publish this kind only, for example mcq; repeat.")] = None,
+    splits: Annotated[
+        str, typer.Option(help="Train, dev and test: shares, or numbers of questions with one -1 for the rest.")
+    ] = "0.8,0.1,0.1",
+    licence: Annotated[str | None, typer.Option(help="Licence of the questions, as hubs spell it: cc-by-4.0.")] = None,
+    canary: Annotated[bool, typer.Option("--canary/--no-canary", help="Carry a canary in the files.")] = True,
+    tasks_on: Annotated[
+        Literal["all", "test"] | None,
+        typer.Option(help="Questions of the tasks; by default those of the test split for drafts, else all."),
+    ] = None,
+    examples: Annotated[int, typer.Option(min=0, help="Worked examples in every prompt of the tasks.")] = 0,
+    pool: Annotated[str, typer.Option(help="Question file of the examples, or 'primer'.")] = "primer",
+    seed: Annotated[int, typer.Option(help="Seed of the splits and of the draw of examples.")] = 0,
+    prompts: PromptsOption = None,
+    push: Annotated[str | None, typer.Option(metavar="OWNER/NAME", help="Upload to the Hugging Face hub.")] = None,
+    private: Annotated[bool, typer.Option("--private", help="Make a new repository of the hub private.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace what another dataset left in the folder.")] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Publish a dataset as a folder: tables, drafts, data card, and tasks for other frameworks.
+
+    The tables are written as Parquet and JSON Lines, in climassay's columns and in ClimaQA's, with train, dev and test
+    splits that share no passage. Tasks are written for the frameworks named, for both where none is.
+    """
+    from climassay import api
+    from climassay.questions import KINDS
+    from climassay.session import ModelOptions
+
+    unknown = next((one for one in kind or () if one not in KINDS), None)
+    if unknown is not None:
+        raise InputError(f"There is no kind {unknown!r} of questions: there are {', '.join(KINDS)}.")
+    if data_only and (inspect or lm_eval):
+        raise InputError(
+            "--data-only leaves out the tasks that --inspect and --lm-eval ask for: give one or the other."
+        )
+    either = not (inspect or lm_eval or data_only)
+    with opened_session(workspace, ModelOptions(prompts=prompts), as_json=as_json) as session:
+        found = api.publish(
+            dataset,
+            output,
+            inspect=None if either else inspect,
+            lm_eval=None if either else lm_eval,
+            name=name,
+            kinds=tuple(kind) if kind else KINDS,
+            splits=splits,
+            licence=licence,
+            canary=canary,
+            tasks_on=tasks_on,
+            examples=examples,
+            pool=pool,
+            seed=seed,
+            push=push,
+            private=private,
+            force=force,
+            workspace=session,
+        )
+    emit(found, as_json)

@@ -1,37 +1,50 @@
 """``climassay judge``: compare texts by a quality, rank them, and measure who judges well."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from climassay.cli.judge_benchmark import benchmark, check_sort
+from climassay.cli.judge_benchmark import benchmark
 from climassay.cli.judge_options import (
+    LABELLED,
     JudgeOptions,
     ModelSetup,
+    PairsOption,
     QualityOptions,
+    SortOption,
     TableOptions,
-    opened,
+    checked_sort,
+    label_column,
+    running_judge,
     tell_skipped,
 )
 from climassay.cli.judge_probe import ablate, train
-from climassay.cli.option_groups import grouped
-from climassay.cli.output import (
-    JsonOption,
-    print_json,
-    progress_bar,
-    stderr_console,
-    stdout_console,
-    write_text,
+from climassay.cli.learning_options import (
+    HtmlOption,
+    IncludeTrainedOption,
+    LinesOption,
+    SeedOption,
+    counting,
+    note,
+    show,
+    write_lines,
 )
+from climassay.cli.option_groups import grouped
+from climassay.cli.output import JsonOption, print_json, write_text
 from climassay.errors import InputError, ModelError
 
 if TYPE_CHECKING:
     from climassay.judging.insertion import InsertMode
-    from climassay.judging.ranking import Inserted, ItemRanking
-    from climassay.judging.sorting import SortMethod
+    from climassay.judging.ranking import ItemRanking
 
 app = typer.Typer(no_args_is_help=True, help="Compare texts by a quality, rank them, and measure who judges well.")
+
+JudgeArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A probe's file, or zero-shot, pairs, direct, direct-expected.")
+]
+ItemsArgument = Annotated[Path, typer.Argument(help="Items: CSV, TSV, JSON, JSONL or Parquet, also .gz.")]
+CsvOption = Annotated[Path | None, typer.Option("--csv", help="Write the table as CSV, with whole texts.")]
 
 
 @app.callback()
@@ -41,6 +54,75 @@ def group() -> None:
 
 app.command()(benchmark)
 app.command()(train)
+
+
+@app.command()
+@grouped
+def evaluate(
+    who: JudgeArgument,
+    labels: Annotated[Path, typer.Argument(metavar="LABELS", help=LABELLED)],
+    table: TableOptions,
+    asked: QualityOptions,
+    include_trained: IncludeTrainedOption = False,
+    pairs_per_item: PairsOption = None,
+    seed: SeedOption = 0,
+    setup: ModelSetup = ModelSetup(),
+    as_json: JsonOption = False,
+) -> None:
+    """Score a judge on labelled items that it was not trained on, beside the constant and "longer is better"."""
+    from dataclasses import replace
+
+    from climassay.judging.benchmark import evaluate_judge
+    from climassay.judging.experiment import JudgeResult, result_row
+    from climassay.judging.report_tables import judge_tables
+
+    named, config = JudgeOptions.named(who), {"file": str(labels)}
+    read = table.read(labels, label=label_column(table, asked, named.resolve(asked)[1].name))
+    with (
+        running_judge("judge evaluate", named, asked, setup, config, seeds={"seed": seed}, quiet=as_json) as judge,
+        counting(f"Comparing with {setup.model}", quiet=as_json) as advance,
+    ):
+        known = None if judge.probe is None or include_trained else judge.probe.provenance
+        fresh = replace(read, items=tuple(one for one in read.items if known is None or not known.knows(one.text)))
+        if not fresh.items:
+            raise InputError(f"{who} was trained on every item of {labels}: give others, or --include-trained.")
+        scores = evaluate_judge(
+            fresh.items,
+            judge.method,
+            quality=judge.quality.name,
+            band=0.0 if judge.probe is None else judge.probe.tie_band,
+            pairs_per_item=pairs_per_item,
+            seed=seed,
+            on_progress=advance,
+        )
+        result = JudgeResult(judge.quality, scores, judge.cost, read.skipped)
+        left_out = len(read.items) - len(fresh.items)
+        data = {"run": judge.run.id, "file": str(labels), "model": setup.model, "left_out": left_out}
+        judge.run.save_results("judges", [result_row(result)])
+    if as_json:
+        print_json({**data, **result_row(result)})
+        return
+    show(judge_tables([result]))
+    tell_skipped(read)
+    note(f"{left_out} items are left out: the probe was trained on them." if left_out else "")
+
+
+@app.command()
+@grouped
+def apply(
+    who: JudgeArgument,
+    items: ItemsArgument,
+    table: TableOptions,
+    asked: QualityOptions,
+    output: LinesOption = None,
+    sort: SortOption = "fitted",
+    seed: SeedOption = 0,
+    setup: ModelSetup = ModelSetup(),
+    as_json: JsonOption = False,
+) -> None:
+    """Order the items of each group, best first, by a probe or a method."""
+    ranking, _, _ = _ranked("judge apply", items, table, asked, JudgeOptions.named(who), sort, seed, setup, as_json)
+    write_lines(output, ranking.to_rows())
 
 
 @app.command()
@@ -57,122 +139,97 @@ def compare(
     """Which of two texts has more of a quality, and with what probability; asked in both orders."""
     import numpy as np
 
-    from climassay.judging.asking import Questions
     from climassay.judging.items import Item, clean_text
 
-    probe = who.load()
-    quality = who.quality(probe, asked)
     texts = [clean_text(text) for text in (first, second)]
     if not all(texts):
         raise InputError("One of the two texts is empty: there is nothing to compare.")
     items = [Item(name, text, clean_text(context)) for name, text in zip("AB", texts, strict=True)]
-    questions = Questions(quality, setup.prompts)
-    config = {"texts": texts, "quality": quality.name, "model": setup.model, "probe": who.probe, "method": who.method}
-    with (
-        opened(setup, quiet=as_json, dtype=probe.provenance.dtype if probe is not None else None) as bench,
-        bench.records.run(command="judge compare", config=config) as run,
-    ):
-        judge = who.judge(bench, run, questions, probe)
-        found = judge.compare(items, np.array([[0, 1]]))
+    with running_judge("judge compare", who, asked, setup, {"texts": texts}, quiet=as_json) as judge:
+        found = judge.method.compare(items, np.array([[0, 1]]))
         if found.failed[0]:
             raise ModelError("The model gave no answer to the comparison.")
         odds, probability = float(found.log_odds[0]), float(found.probabilities[0])
-        even = abs(odds) <= (probe.tie_band if probe is not None else 0.0)
+        even = abs(odds) <= (judge.probe.tie_band if judge.probe is not None else 0.0)
         data = {
-            "run": run.id,
-            "quality": quality.name,
-            "method": judge.name,
+            "run": judge.run.id,
+            "quality": judge.quality.name,
+            "method": judge.method.name,
             "model": setup.model,
             "better": "equal" if even else "A" if odds > 0 else "B",
             "probability_a": probability,
             "log_odds": odds,
         }
-        run.save_results("comparison", [data])
+        judge.run.save_results("comparison", [data])
     if as_json:
         print_json(data)
         return
     verdict = "Both have about as much of it" if even else f"{data['better']} has more of it"
-    stdout_console().print(f"{quality.name}: {verdict} (P(A) = {probability:.3f}, {judge.name}).", highlight=False)
+    show((), f"{data['quality']}: {verdict} (P(A) = {probability:.3f}, {data['method']}).")
 
 
 @app.command()
 @grouped
 def rank(
-    file: Annotated[Path, typer.Argument(help="Items: CSV, TSV, JSON, JSONL or Parquet, also .gz.")],
+    file: ItemsArgument,
     table: TableOptions,
     asked: QualityOptions,
     who: JudgeOptions,
-    sort: Annotated[str, typer.Option(help="exact, beam, greedy, fitted, strengths or all-pairs.")] = "fitted",
-    seed: Annotated[int, typer.Option(min=0, help="Shuffles the items before sorting.")] = 0,
-    csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the ranking as CSV, with whole texts.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")] = None,
+    sort: SortOption = "fitted",
+    seed: SeedOption = 0,
+    csv_file: CsvOption = None,
+    html: HtmlOption = None,
     setup: ModelSetup = ModelSetup(),
     as_json: JsonOption = False,
 ) -> None:
     """Order the items of each group, best first, comparing only what the sort needs."""
-    from climassay.judging.asking import Questions
-    from climassay.judging.ranking import rank_items
-    from climassay.judging.report import ranking_report, ranking_table
-    from climassay.reporting import as_csv, as_rich
+    from climassay.judging.report import ranking_report
+    from climassay.judging.report_tables import ranking_table
+    from climassay.reporting.row_files import write_table
 
-    check_sort(sort)
-    probe = who.load()
-    quality = who.quality(probe, asked)
-    read = table.read(file, label=table.label, label_optional=True)
-    questions = Questions(quality, setup.prompts)
-    config = {
-        "file": str(file),
-        "quality": quality.name,
-        "model": setup.model,
-        "probe": who.probe,
-        "method": who.method,
-    }
-    with (
-        opened(setup, quiet=as_json, dtype=probe.provenance.dtype if probe is not None else None) as bench,
-        bench.records.run(command="judge rank", config=config, seeds={"sort": seed}) as run,
-        progress_bar(as_json) as progress,
-    ):
-        judge = who.judge(bench, run, questions, probe)
-        task = progress.add_task(f"Comparing with {setup.model}", total=None)
-        ranking = rank_items(
-            read.items,
-            judge,
-            sort=cast("SortMethod", sort),
-            seed=seed,
-            on_progress=lambda done: progress.advance(task, done),
-        )
-        rows = _ranking_rows(ranking)
-        run.save_results("ranking", rows)
+    ranking, quality, judge = _ranked("judge rank", file, table, asked, who, sort, seed, setup, as_json)
     if csv_file:
-        write_text(csv_file, as_csv(ranking_table(ranking, quality=quality.name, words=10**6)))
+        write_table(csv_file, ranking_table(ranking.to_rows(), quality=quality, words=None))
     if html:
-        write_text(html, ranking_report(ranking, quality=quality.name, judge=judge.name, file=file.name).to_html())
+        write_text(html, ranking_report(ranking, quality=quality, judge=judge, file=file.name).to_html())
+
+
+def _ranked(
+    command: str,
+    file: Path,
+    table: TableOptions,
+    asked: QualityOptions,
+    who: JudgeOptions,
+    sort: str,
+    seed: int,
+    setup: ModelSetup,
+    as_json: bool,
+) -> "tuple[ItemRanking, str, str]":
+    """Rank items and print them; the ranking, its quality and who judged."""
+    from climassay.judging.ranking import rank_items
+    from climassay.judging.report_tables import ranking_table
+
+    chosen, read = checked_sort(sort), table.read(file, label=table.label, label_optional=True)
+    with (
+        running_judge(command, who, asked, setup, {"file": str(file)}, seeds={"sort": seed}, quiet=as_json) as judge,
+        counting(f"Comparing with {setup.model}", quiet=as_json) as advance,
+    ):
+        ranking = rank_items(read.items, judge.method, sort=chosen, seed=seed, on_progress=advance)
+        rows, quality, name = ranking.to_rows(), judge.quality.name, judge.method.name
+        judge.run.save_results("ranking", rows)
     if as_json:
         counts = {"comparisons": ranking.comparisons, "possible": ranking.possible, "failed": ranking.failed}
-        print_json({"run": run.id, "quality": quality.name, "method": judge.name, **counts, "items": rows})
-        return
-    tell_skipped(read)
-    stdout_console().print(as_rich(ranking_table(ranking, quality=quality.name)))
-
-
-def _ranking_rows(ranking: "ItemRanking") -> list[dict[str, Any]]:
-    return [
-        {
-            "group": row.group,
-            "place": row.place,
-            "item": row.item.id,
-            "text": row.item.text,
-            "label": row.item.label,
-            "strength": row.strength,
-        }
-        for row in ranking.rows
-    ]
+        print_json({"run": judge.run.id, "quality": quality, "method": name, **counts, "items": rows})
+    else:
+        tell_skipped(read)
+        show([ranking_table(rows, quality=quality, note=ranking.note)])
+    return ranking, quality, name
 
 
 @app.command()
 @grouped
 def insert(
-    file: Annotated[Path, typer.Argument(help="New items: CSV, TSV, JSON, JSONL or Parquet, also .gz.")],
+    file: ItemsArgument,
     anchors: Annotated[Path, typer.Option(help="Labelled items, in a table with the same columns and --label.")],
     table: TableOptions,
     asked: QualityOptions,
@@ -182,17 +239,16 @@ def insert(
     truth: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of FILE with the true labels, to score the result.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the anchors drawn.")] = 0,
-    csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the labels as CSV, with whole texts.")] = None,
+    seed: SeedOption = 0,
+    csv_file: CsvOption = None,
     setup: ModelSetup = ModelSetup(),
     as_json: JsonOption = False,
 ) -> None:
     """Give new items a label on an ordered scale, by comparing them with labelled anchors."""
-    from climassay.judging.asking import Questions
     from climassay.judging.insertion import TIE_BAND
     from climassay.judging.ranking import insert_items
-    from climassay.judging.report import insertion_table
-    from climassay.reporting import as_csv, as_rich
+    from climassay.judging.report_tables import insertion_table
+    from climassay.reporting.row_files import write_table
 
     if table.label is None or table.levels is None:
         raise InputError(
@@ -200,83 +256,45 @@ def insert(
         )
     if mode not in ("band", "three-way"):
         raise InputError(f"--mode is band or three-way, not {mode!r}.")
-    probe = who.load()
-    quality = who.quality(probe, asked)
     labelled = table.read(anchors, label=table.label)
     read = table.read(file, label=truth, label_optional=True)
-    questions = Questions(quality, setup.prompts)
-    config = {
-        "file": str(file),
-        "anchors": str(anchors),
-        "quality": quality.name,
-        "model": setup.model,
-        "probe": who.probe,
-        "method": who.method,
-        "mode": mode,
-        "samples": samples,
-    }
+    config = {"file": str(file), "anchors": str(anchors), "mode": mode, "samples": samples}
     with (
-        opened(setup, quiet=as_json, dtype=probe.provenance.dtype if probe is not None else None) as bench,
-        bench.records.run(command="judge insert", config=config, seeds={"anchors": seed}) as run,
-        progress_bar(as_json) as progress,
+        running_judge("judge insert", who, asked, setup, config, seeds={"anchors": seed}, quiet=as_json) as judge,
+        counting(f"Comparing with {setup.model}", quiet=as_json) as advance,
     ):
-        judge = who.judge(bench, run, questions, probe)
-        task = progress.add_task(f"Comparing with {setup.model}", total=None)
         found = insert_items(
             read.items,
             labelled.items,
             labelled.levels,
-            judge,
+            judge.method,
             samples=samples,
             mode=cast("InsertMode", mode),
-            tie_band=probe.tie_band if probe is not None and probe.tie_band > 0 else TIE_BAND,
+            tie_band=(judge.probe.tie_band if judge.probe is not None else 0.0) or TIE_BAND,
             seed=seed,
-            on_progress=lambda done: progress.advance(task, done),
+            on_progress=advance,
         )
-        rows = _inserted_rows(found)
-        run.save_results("labels", rows)
+        rows = found.rows()
+        judge.run.save_results("labels", rows)
     if csv_file:
-        write_text(csv_file, as_csv(insertion_table(found, words=10**6)))
+        write_table(csv_file, insertion_table(rows, words=None))
     if as_json:
         print_json(
             {
-                "run": run.id,
-                "quality": quality.name,
-                "method": judge.name,
+                "run": judge.run.id,
+                "quality": judge.quality.name,
+                "method": judge.method.name,
                 "levels": list(labelled.levels),
                 "comparisons": found.comparisons,
                 "failed": found.failed,
-                "scores": found.scores,
+                "scores": None if found.scores is None else found.scores.to_dict(),
                 "items": rows,
             }
         )
         return
-    tell_skipped(labelled)
-    tell_skipped(read)
-    stdout_console().print(as_rich(insertion_table(found)))
-    _show_scores(found)
-
-
-def _inserted_rows(found: "Inserted") -> list[dict[str, Any]]:
-    from dataclasses import asdict
-
-    return [
-        {"item": item.id, "text": item.text, **asdict(insertion)}
-        for item, insertion in zip(found.items, found.insertions, strict=True)
-    ]
-
-
-def _show_scores(found: "Inserted") -> None:
-    scores = found.scores
-    if scores is not None:
-        stdout_console().print(
-            f"Right: {100 * scores.accuracy.value:.1f}% of {scores.accuracy.n} "
-            f"({100 * scores.accuracy.interval.low:.1f}-{100 * scores.accuracy.interval.high:.1f}), always "
-            f"{scores.baseline.label}: {100 * scores.baseline.accuracy:.1f}%, macro-F1 {scores.macro_f1:.3f}, balanced "
-            f"accuracy {scores.balanced_accuracy:.3f}.",
-            highlight=False,
-        )
-    stderr_console().print(f"{found.comparisons} comparisons, {found.failed} without an answer.", highlight=False)
+    tell_skipped(labelled, read)
+    show([insertion_table(rows), *(() if found.scores is None else found.scores.tables())])
+    note(f"{found.comparisons} comparisons, {found.failed} without an answer.")
 
 
 app.command()(ablate)

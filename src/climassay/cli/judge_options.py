@@ -1,29 +1,45 @@
 """What the commands of ``climassay judge`` share: their options, and the model with its records and activations."""
 
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
+from climassay.cli.learning_options import activation_store, note, numbers
 from climassay.cli.model_options import LoadingOptions, ModelOption
-from climassay.cli.output import WorkspaceOption, stderr_console
+from climassay.cli.output import WorkspaceOption
 from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
-    from climassay.judging.asking import Questions
-    from climassay.judging.items import Item, ItemTable
+    from climassay.judging.candidates import ProbeSettings
+    from climassay.judging.items import ItemTable
+    from climassay.judging.judges import Cost, Harvester
     from climassay.judging.preferences import Method
     from climassay.judging.probe import PairProbe, PointProbe
-    from climassay.judging.probing import Harvester
+    from climassay.judging.prompts import Questions
     from climassay.judging.quality import Quality
+    from climassay.judging.sorting import SortMethod
     from climassay.learning.activation_store import ActivationStore
     from climassay.models.contract import Generator
     from climassay.records import RecordedModel, Records, Run
+
+
+PRIMER_CLAIMS = "primer:claims"
+LABELLED = "Labelled items: CSV, TSV, JSON, JSONL or Parquet, also .gz; or primer:claims."
+PairsOption = Annotated[
+    int | None, typer.Option(min=1, help="Compare each item with so many others instead of all of its group.")
+]
+TiesOption = Annotated[str, typer.Option(help="Training pairs of equal labels: drop, keep or three-way.")]
+RegularisationOption = Annotated[
+    float | None, typer.Option(help="Inverse penalty C of probes; by default chosen by cross-validation.")
+]
+SortOption = Annotated[str, typer.Option(help="exact, beam, greedy, fitted, strengths or all-pairs.")]
 
 
 class KindChoice(StrEnum):
@@ -65,19 +81,15 @@ class TableOptions:
 
         from climassay.judging.items import ItemColumns, parse_levels, read_items
 
-        if str(file) == "primer:claims":
+        if str(file) == PRIMER_CLAIMS:
             from climassay.primer import claims_path
 
             file = claims_path()
         levels = parse_levels(self.levels) if self.levels is not None and label is not None else ()
         columns = ItemColumns(self.text, self.item, self.context, self.group, label, levels, label_optional)
         table = read_items(file, columns, context_words=self.context_words)
-        return replace(table, items=self._limited(table.items))
-
-    def _limited(self, items: "tuple[Item, ...]") -> "tuple[Item, ...]":
-        names = list(dict.fromkeys(item.group for item in items))[: self.limit_groups]
-        kept = set(names)
-        return tuple(item for item in items if item.group in kept)[: self.limit_items]
+        kept = set(list(dict.fromkeys(item.group for item in table.items))[: self.limit_groups])
+        return replace(table, items=tuple(item for item in table.items if item.group in kept)[: self.limit_items])
 
 
 @dataclass(frozen=True)
@@ -157,7 +169,7 @@ class ModelSetup(LoadingOptions, RayOptions):
 
 
 @dataclass(frozen=True)
-class Bench:
+class EvaluationResources:
     """A loaded model with its records and activations."""
 
     model: "Generator"
@@ -167,7 +179,7 @@ class Bench:
 
     def harvester(self, questions: "Questions", layers: tuple[int, ...]) -> "Harvester | None":
         """Reader of hidden states; None where the weights are not at hand."""
-        from climassay.judging.probing import Harvester
+        from climassay.judging.judges import Harvester
         from climassay.models import OpenWeights
 
         if not isinstance(self.model, OpenWeights):
@@ -182,7 +194,7 @@ class Bench:
 
 
 @contextmanager
-def opened(setup: ModelSetup, *, quiet: bool, dtype: str | None = None) -> Iterator[Bench]:
+def opened(setup: ModelSetup, *, quiet: bool, dtype: str | None = None) -> Iterator[EvaluationResources]:
     """Load the model, open records and activations; with ``--no-cache`` activations are kept for this run only.
 
     Args:
@@ -194,19 +206,18 @@ def opened(setup: ModelSetup, *, quiet: bool, dtype: str | None = None) -> Itera
 
     from climassay.learning.activation_store import ActivationStore
     from climassay.records import Records
-    from climassay.workspace import Workspace, cache_folder
+    from climassay.workspace import Workspace
 
     place = Workspace.open(setup.workspace)
     with ExitStack() as stack:
         pool = stack.enter_context(setup.opened(quiet=quiet))
         loaded = setup.load(setup.model, place, quiet=quiet, pool=pool, dtype=dtype or None)
         stack.callback(loaded.close)
+        store = activation_store()
         if setup.no_cache:
-            folder = Path(stack.enter_context(TemporaryDirectory(prefix="climassay-")))
-        else:
-            folder = cache_folder() / "activations"
+            store = ActivationStore(Path(stack.enter_context(TemporaryDirectory(prefix="climassay-"))))
         records = stack.enter_context(Records(place.records_url))
-        yield Bench(loaded, records, ActivationStore(folder), setup)
+        yield EvaluationResources(loaded, records, store, setup)
 
 
 @dataclass(frozen=True)
@@ -220,77 +231,149 @@ class JudgeOptions:
         str | None, typer.Option(help="Without a probe: zero-shot, pairs, direct or direct-expected.")
     ] = None
 
-    def load(self) -> "PairProbe | PointProbe | None":
-        """The probe, if one is named.
+    @classmethod
+    def named(cls, model: str) -> "JudgeOptions":
+        """A judge by one name: that of a method which needs no labels, else a probe's file."""
+        from climassay.judging.judges import JUDGES
+
+        return cls(method=model) if model in JUDGES else cls(probe=Path(model))
+
+    def resolve(self, asked: QualityOptions) -> "tuple[PairProbe | PointProbe | None, Quality]":
+        """The probe, if one is named, and the quality asked for, else the one that the probe was trained for.
 
         Raises:
-            InputError: It cannot be read, or a method is named too.
+            InputError: The probe cannot be read, a method is named too, or no quality is known.
         """
-        if self.probe is None:
-            return None
-        if self.method is not None:
-            raise InputError("Give either --probe or --method.")
         from climassay.judging.probe import load_probe
-
-        return load_probe(self.probe)
-
-    def quality(self, probe: "PairProbe | PointProbe | None", wanted: QualityOptions) -> "Quality":
-        """The quality named, else the one that the probe was trained for."""
-        if probe is None or wanted.given:
-            return wanted.one()
         from climassay.judging.training import quality_of
 
-        return quality_of(probe.provenance)
-
-    def judge(
-        self, bench: Bench, run: "Run", questions: "Questions", probe: "PairProbe | PointProbe | None"
-    ) -> "Method":
-        """The method of comparing.
-
-        Raises:
-            InputError: The probe or the method needs another model.
-        """
-        from climassay.judging.judges import named_judge, open_weights, probe_judge
-        from climassay.judging.probing import Harvester
-
-        if probe is None:
-            harvester = bench.harvester(questions, (-1,))
-            name = self.method or ("pairs" if harvester is None else "zero-shot")
-            return named_judge(name, bench.recorded(run), questions, harvester)
-        model = open_weights(bench.model, "A probe")
-        _warn_of_other_template(probe, questions)
-        layers = probe.provenance.layers or (-1,)
-        return probe_judge(probe, Harvester(model, questions, layers, bench.activations, bench.setup.token_budget))
+        if self.probe is not None and self.method is not None:
+            raise InputError("Give either --probe or --method.")
+        probe = None if self.probe is None else load_probe(self.probe)
+        return probe, asked.one() if probe is None or asked.given else quality_of(probe.provenance)
 
 
-def _warn_of_other_template(probe: "PairProbe | PointProbe", questions: "Questions") -> None:
-    from climassay.judging.probe import PairProbe
+@dataclass(frozen=True)
+class RunningJudge:
+    """A judge in a recorded run."""
 
-    prompt = questions.prompt("contrast" if isinstance(probe, PairProbe) else "point")
-    if probe.provenance.template_sha256 not in ("", prompt.sha256):
-        stderr_console().print(
-            f"The probe was trained with another template than {prompt.name} ({prompt.origin}): check the transfer on "
-            "labelled items.",
-            highlight=False,
-        )
+    run: "Run"
+    method: "Method"
+    quality: "Quality"
+    probe: "PairProbe | PointProbe | None"
+    harvester: "Harvester | None"
+    recorded: "RecordedModel"
+
+    @property
+    def cost(self) -> "Cost":
+        """What its comparisons took so far."""
+        from climassay.judging.judges import Cost
+
+        if self.harvester is not None and self.harvester.cost != Cost():
+            return self.harvester.cost
+        tally = self.recorded.tally
+        tokens = tally.usage.prompt_tokens
+        return Cost(tally.asked, tokens, tokens, tally.asked, tally.hits)
 
 
-def numbers(text: str, option: str) -> tuple[int, ...]:
-    """Whole numbers between commas.
+@contextmanager
+def running_judge(
+    command: str,
+    who: JudgeOptions,
+    asked: QualityOptions,
+    setup: ModelSetup,
+    config: dict[str, Any],
+    *,
+    seeds: dict[str, int] | None = None,
+    quiet: bool = False,
+) -> Iterator[RunningJudge]:
+    """Open a judge in a run of its own.
+
+    Args:
+        command: Name of the run.
+        who: Who compares; without a name, zero-shot, or prompts where the weights are not at hand.
+        asked: By which quality.
+        setup: The model.
+        config: What the run is to remember beside them.
+        seeds: Of the run.
+        quiet: Tell nothing.
 
     Raises:
-        InputError: They are not.
+        InputError: As :meth:`JudgeOptions.resolve`, or the judge needs another model.
     """
-    try:
-        found = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(f"{option} takes whole numbers between commas, not {text!r}.") from None
-    if len(set(found)) < len(found):
-        raise InputError(f"{option} names a number twice: {text}.")
-    return found
+    from climassay.judging.judges import Harvester, named_judge, open_weights, probe_judge
+    from climassay.judging.probe import PairProbe
+    from climassay.judging.prompts import Questions
+
+    probe, quality = who.resolve(asked)
+    questions = Questions(quality, setup.prompts)
+    config = {**config, "quality": quality.name, "model": setup.model, "probe": who.probe, "method": who.method}
+    with (
+        opened(setup, quiet=quiet, dtype=probe.provenance.dtype if probe is not None else None) as resources,
+        resources.records.run(command=command, config=config, seeds=seeds or {}) as run,
+    ):
+        recorded, harvester = resources.recorded(run), resources.harvester(questions, (-1,))
+        if probe is None:
+            name = who.method or ("pairs" if harvester is None else "zero-shot")
+            method = named_judge(name, recorded, questions, harvester)
+        else:
+            prompt = questions.prompt("contrast" if isinstance(probe, PairProbe) else "point")
+            if probe.provenance.template_sha256 not in ("", prompt.sha256):
+                note(f"The probe was trained with another template than {prompt.name} ({prompt.origin}): check the "
+                     "transfer on labelled items.")  # fmt: skip
+            weights, layers = open_weights(resources.model, "A probe"), probe.provenance.layers or (-1,)
+            harvester = Harvester(weights, questions, layers, resources.activations, setup.token_budget)
+            method = probe_judge(probe, harvester)
+        yield RunningJudge(run, method, quality, probe, harvester, recorded)
 
 
-def tell_skipped(table: "ItemTable") -> None:
+def probe_settings(layer: list[str] | None, ties: str, regularisation: float | None, seed: int) -> "ProbeSettings":
+    """How probes are fitted, from the options.
+
+    Raises:
+        InputError: An option is out of its range.
+    """
+    from climassay.judging.candidates import ProbeSettings
+
+    if ties not in ("drop", "keep", "three-way"):
+        raise InputError(f"--ties is drop, keep or three-way, not {ties!r}.")
+    if regularisation is not None and not (regularisation > 0 and math.isfinite(regularisation)):
+        raise InputError(f"--regularisation is a positive number, not {regularisation}.")
+    sets = tuple(numbers(text, "--layer") for text in dict.fromkeys(layer or []))
+    return ProbeSettings(sets, regularisation, ties, seed)  # type: ignore[arg-type]
+
+
+def checked_sort(sort: str) -> "SortMethod":
+    """A way of sorting by its name.
+
+    Raises:
+        InputError: There is none of this name.
+    """
+    from climassay.judging.sorting import SortMethod
+
+    for known in get_args(SortMethod):
+        if sort == known:
+            return cast("SortMethod", known)
+    raise InputError(f"--sort is one of {', '.join(get_args(SortMethod))}, not {sort!r}.")
+
+
+def label_column(table: TableOptions, asked: QualityOptions, aspect: str) -> str:
+    """Column of the experts' labels: the one named, else the one that has the aspect's name.
+
+    Raises:
+        InputError: None is named, or one for several aspects.
+    """
+    if table.label is not None:
+        if len(asked.aspect or ()) > 1:
+            raise InputError("--label is one column, and several aspects are named: leave it out, or take one aspect.")
+        return table.label
+    if asked.quality is not None or asked.kind not in (None, KindChoice.text):
+        raise InputError("Name the column of the experts' labels with --label.")
+    return aspect
+
+
+def tell_skipped(*tables: "ItemTable") -> None:
     """Say on stderr which rows were left out."""
-    if table.skipped:
-        stderr_console().print(f"{len(table.skipped)} rows left out, the first: {table.skipped[0]}.", highlight=False)
+    for table in tables:
+        if table.skipped:
+            note(f"{len(table.skipped)} rows left out, the first: {table.skipped[0]}.")

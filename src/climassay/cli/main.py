@@ -13,8 +13,8 @@ from climassay import __version__
 from climassay.cli import (
     annotate,
     ask,
-    checks,
     confidence,
+    confidence_compare,
     confidence_extract,
     confidence_lint,
     confidence_tag,
@@ -26,58 +26,44 @@ from climassay.cli import (
     evaluate_run,
     evaluate_study,
     evaluate_table,
-    evidence,
-    evidence_head,
     factcheck,
-    factcheck_run,
     generate,
     judge,
     masker,
     metrics,
     metrics_entailment,
-    metrics_faithfulness,
     models,
     prompts,
-    publish,
     quickstart,
     records,
     serve,
     tune,
     users,
     validator,
-    verdicts,
 )
 from climassay.cli.learning_options import renamed
-from climassay.cli.option_groups import WholeHelpGroup
+from climassay.cli.option_groups import WholeHelpGroup, show_first_names
 from climassay.errors import ClimassayError
+from climassay.folder_files import keep_to_oneself
 from climassay.secrecy import without_secrets
 
 HEADINGS: dict[str, dict[str, typer.Typer | Callable[..., None]]] = {
     "First steps": {"quickstart": quickstart.quickstart, "demo": demo.demo, "doctor": doctor.doctor},
-    "Ask your documents": {"corpus": corpus.app, "ask": ask.ask},
-    "Check claims": {
+    "Ask documents, check claims": {
+        "corpus": corpus.app,
+        "ask": ask.ask,
+        "check": factcheck.check,
         "factcheck": factcheck.app,
-        "factcheck-run": factcheck_run.factcheck_run,
-        "factcheck-evidence": evidence.factcheck_evidence,
-        "factcheck-head": evidence_head.app,
-        "verdicts": verdicts.app,
-        "checks": checks.app,
     },
     "Measure language models": {
         "evaluate": evaluate.app,
         "metrics": metrics.app,
-        "tune": tune.app,
         "judge": judge.app,
+        "tune": tune.app,
     },
-    "Make question benchmarks": {
-        "generate": generate.app,
-        "validator": validator.app,
-        "masker": masker.app,
-        "annotate": annotate.app,
-        "publish": publish.publish,
-    },
+    "Make question benchmarks": {"generate": generate.app, "annotate": annotate.app},
     "Stated confidence of assessments": {"confidence": confidence.app},
-    "Behind it all": {
+    "Models, records and the server": {
         "models": models.app,
         "prompts": prompts.app,
         "records": records.app,
@@ -90,6 +76,26 @@ HEADINGS: dict[str, dict[str, typer.Typer | Callable[..., None]]] = {
 
 class _HeadedGroup(WholeHelpGroup):
     headings: ClassVar = {heading: tuple(commands) for heading, commands in HEADINGS.items()}
+    old_names: ClassVar = {
+        "factcheck-run": "factcheck run",
+        "factcheck-evidence": "factcheck evidence",
+        "factcheck-head": "factcheck",
+        "verdicts": "factcheck",
+        "checks": "factcheck kept",
+        "publish": "generate publish",
+        "validator": "generate validate",
+        "masker": "generate mask",
+    }
+
+    def renamed(self, args: list[str]) -> tuple[str, list[str]] | None:
+        """The same for ``factcheck CLAIM``, which is ``check CLAIM`` now."""
+        if args[:1] == ["factcheck"] and len(args) > 1:
+            known = {*self.commands["factcheck"].commands, "--help"}  # type: ignore[attr-defined]
+            if args[1] == "check":
+                return "check", args[2:]
+            if args[1] not in known:
+                return "check", args[1:]
+        return super().renamed(args)
 
 
 app = typer.Typer(
@@ -107,8 +113,11 @@ evaluate.app.command("report")(evaluate_table.report)
 evaluate.app.command("plan")(evaluate_study.plan)
 evaluate.app.command("contamination")(evaluate_study.contamination)
 evaluate.app.command("compare")(evaluate_study.compare)
+generate.app.add_typer(validator.app, name="validate", cls=WholeHelpGroup)
+generate.app.add_typer(masker.app, name="mask", cls=WholeHelpGroup)
 confidence.app.command("extract")(confidence_extract.extract)
 confidence.app.command("lint")(confidence_lint.lint)
+confidence.app.command("compare")(confidence_compare.compare)
 confidence.app.command("topics")(confidence_topics.topics)
 confidence.app.command("report")(confidence_topics.report)
 confidence.app.add_typer(confidence_tag.app, name="tag")
@@ -117,7 +126,6 @@ metrics.app.command("validate-entailment", hidden=True)(
     renamed(metrics_entailment.validate, "metrics entailment evaluate")
 )
 metrics.app.command("train-entailment", hidden=True)(renamed(metrics_entailment.train, "metrics entailment train"))
-metrics.app.command("faithfulness")(metrics_faithfulness.faithfulness)
 for _commands in HEADINGS.values():
     for _name, _command in _commands.items():
         if isinstance(_command, typer.Typer):
@@ -149,6 +157,7 @@ def main() -> None:
 
     So does a package that is not installed, where an extra brings it.
     """
+    keep_to_oneself()
     try:
         _as_click(app)()
     except ClimassayError as error:
@@ -178,7 +187,9 @@ def main() -> None:
 @cache
 def _as_click(app: typer.Typer) -> Any:
     """All commands as click runs them; typer would make them anew at every call."""
-    return get_command(app)
+    made = get_command(app)
+    show_first_names(made)
+    return made
 
 
 def _say(sentence: str) -> None:

@@ -1,14 +1,15 @@
-"""``climassay masker``: train, evaluate and apply what chooses the term of a cloze statement."""
+"""``climassay generate mask``: train, evaluate and apply what chooses the term of a cloze statement."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from climassay.cli.learning_options import OutputOption, check_model_path
+from climassay.cli.learning_options import OutputOption, check_model_path, note, show
 from climassay.cli.model_options import PromptsOption, ReachOptions
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import JsonOption, WorkspaceOption, print_json, stderr_console, stdout_console
+from climassay.cli.output import JsonOption, WorkspaceOption, print_json
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def train(
         print_json({"masker": output, "statements": len(choices), "held_out": measured})
         return
     words = ", ".join(f"{name} {value:.2f}" for name, value in measured.items())
-    stdout_console().print(f"{output}: {len(choices)} choices; left out one by one: {words}.", highlight=False)
+    show((), f"{output}: {len(choices)} choices; left out one by one: {words}.")
 
 
 @app.command("measure", hidden=True, help="Earlier form of evaluate: LABELS... --masker MASKER.")
@@ -76,11 +77,9 @@ def evaluate(
     if context.info_name == "measure":
         labels = [maskers, *labels]
         maskers = ",".join(earlier or ["statistics", *(["prompted"] if model else []), _LEFT_OUT])
-        stderr_console().print(f"Now: climassay masker evaluate {maskers} {' '.join(labels)}", highlight=False)
+        note(f"Now: climassay generate mask evaluate {maskers} {' '.join(labels)}")
     if not labels:
         raise InputError("Name the labels to measure on behind the maskers, for example primer.")
-    from dataclasses import asdict
-
     from climassay.generation.masking import (
         StatisticsMasker,
         accuracies,
@@ -89,7 +88,7 @@ def evaluate(
         measure,
         open_masker,
     )
-    from climassay.reporting import Table, as_rich
+    from climassay.reporting import Table
 
     choices = _choices(labels)
     load = reach.loader(workspace, quiet=as_json)
@@ -115,12 +114,11 @@ def evaluate(
         ]
         for one in found
     ]
-    note = (
+    words = (
         f"{len(choices)} statements of {sum(counts) / len(counts):.1f} candidate words on average; "
         f"chance {chance:.3f}; 95% intervals (Wilson)."
     )
-    table = Table.of("Terms that people masked", ["masker", "first", "among three"], rows, note=note)
-    stdout_console().print(as_rich(table))
+    show([Table.of("Terms that people masked", ["masker", "first", "among three"], rows, note=words)])
 
 
 @app.command()
@@ -143,7 +141,7 @@ def apply(
 
     if drafts is None:
         drafts, masker = Path(masker), earlier
-        stderr_console().print(f"Now: climassay masker apply {masker} {drafts} -o {output}", highlight=False)
+        note(f"Now: climassay generate mask apply {masker} {drafts} -o {output}")
     before = list(read_drafts(drafts))
     if not before:
         raise InputError(f"{drafts} holds no draft: there is nothing to mask.")
@@ -168,7 +166,7 @@ def apply(
         print_json({"drafts": output, **counts})
         return
     words = f"{counts['masked']} masked, {counts['no_term']} without a term, {counts['failed']} failed"
-    stdout_console().print(f"{output}: {words}.", highlight=False)
+    show((), f"{output}: {words}.")
 
 
 def _choices(labels: list[str]) -> "list[ExpertChoice]":

@@ -10,23 +10,23 @@ from climassay.cli.learning_options import (
     EncoderOption,
     FoldsOption,
     HoldOutOption,
+    HtmlOption,
+    IncludeTrainedOption,
     LimitOption,
+    LinesOption,
     OutputOption,
     SeedOption,
+    card,
     check_model_path,
     comparison_table,
+    counting,
+    note,
+    show,
+    write_lines,
 )
 from climassay.cli.model_options import ReachOptions
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import (
-    JsonOption,
-    WorkspaceOption,
-    print_json,
-    progress_bar,
-    stderr_console,
-    stdout_console,
-    write_text,
-)
+from climassay.cli.output import JsonOption, WorkspaceOption, print_json, stdout_console, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,11 +53,9 @@ _ALL_FIGURES = 90
 class EvaluateOptions:
     """What an evaluation takes and shows."""
 
-    include_trained: Annotated[
-        bool, typer.Option("--include-trained", help="Score a head on statements it was trained on too.")
-    ] = False
+    include_trained: IncludeTrainedOption = False
     limit: LimitOption = None
-    html: Annotated[Path | None, typer.Option(help="Write the scores as a self-contained HTML report.")] = None
+    html: HtmlOption = None
     seed: SeedOption = 0
     workspace: WorkspaceOption = None
     as_json: JsonOption = False
@@ -82,22 +80,18 @@ def train(
     from climassay.metrics.entailment_head import HeadEntailment, split_pairs, train_entailment
     from climassay.metrics.entailment_pairs import read_pairs
     from climassay.models.encoder import load_encoder
-    from climassay.reporting import Table, as_rich
+    from climassay.reporting import Table
 
     check_model_path(output)
     table, vectors = read_pairs(labels), load_encoder(encoder)
     lesson, held_out = split_pairs(table.pairs, hold_out, vectors, seed=seed)
-    with progress_bar(as_json) as progress:
-        task = progress.add_task("Trying settings", total=None)
-        trained = train_entailment(
-            table, lesson, vectors, folds=folds, seed=seed, on_fit=lambda: progress.advance(task)
-        )
+    with counting("Trying settings", quiet=as_json) as advance:
+        trained = train_entailment(table, lesson, vectors, folds=folds, seed=seed, on_fit=lambda: advance(1))
     trained.head.save(output)
     scores = []
     if held_out:
         scores.append(_scores(output.name, HeadEntailment(trained.head, vectors), held_out, seed, as_json))
-    facts = trained.head.provenance.facts()
-    del facts["trained_on"]
+    facts = card(trained.head.provenance)
     if as_json:
         choices = [{**asdict(choice), "merit": choice.merit} for choice in trained.choices]
         held = asdict(scores[0]) if scores else None
@@ -109,12 +103,11 @@ def train(
         for one in trained.choices
     ]  # fmt: skip
     columns = ("C", "made by rule", "vectors", "AUROC, labelled pairs", "AUROC, pairs made by rule")
-    note = "On statements not fitted on; the setting with the highest mean of the two is taken."
-    stdout_console().print(as_rich(Table.of("Settings by cross-validation", columns, rows, note=note)))
-    stderr_console().print(
+    words = "On statements not fitted on; the setting with the highest mean of the two is taken."
+    show([Table.of("Settings by cross-validation", columns, rows, note=words)])
+    note(
         f"Trained on {facts['items']} pairs of {facts['groups']} statements and {facts['settings']['turned']} made by"
-        f" rule. Saved as {output}.",
-        highlight=False,
+        f" rule. Saved as {output}."
     )
     if scores:
         _show(scores)
@@ -149,24 +142,21 @@ def validate(
 def apply(
     scorer: ScorerArgument,
     items: Annotated[Path, typer.Argument(help="Pairs: a table with premise and statement, or claim and evidences.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the probabilities as JSONL.")] = None,
+    output: LinesOption = None,
     reach: ReachOptions = ReachOptions(),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tell what each passage does to its statement: confirm it, contradict it, or leave it open."""
-    import json
-
     from climassay.metrics.entailment import RELATIONS
     from climassay.metrics.entailment_loading import load_entailment
     from climassay.metrics.entailment_pairs import read_pairs, relation_probabilities
-    from climassay.reporting import Table, as_rich
+    from climassay.reporting import Table
 
     pairs = read_pairs(items, labelled=False).pairs
     asked = load_entailment(scorer, load=reach.loader(workspace, quiet=as_json))
-    with progress_bar(as_json) as progress:
-        task = progress.add_task(f"Asking {scorer}", total=len(pairs))
-        found = relation_probabilities(pairs, asked, on_progress=lambda count: progress.advance(task, count)).tolist()
+    with counting(f"Asking {scorer}", len(pairs), quiet=as_json) as advance:
+        found = relation_probabilities(pairs, asked, on_progress=advance).tolist()
     rows = [
         {
             "premise": pair.premise,
@@ -175,8 +165,7 @@ def apply(
         }
         for pair, row in zip(pairs, found, strict=True)
     ]
-    if output:
-        write_text(output, "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows))
+    write_lines(output, rows)
     if as_json:
         print_json({"scorer": scorer, "pairs": rows})
         return
@@ -184,8 +173,7 @@ def apply(
         (pair.premise, pair.statement, *(f"{share:.0%}" if share == share else "failed" for share in row))
         for pair, row in zip(pairs, found, strict=True)
     ]
-    table = Table.of("What passages do to statements", ("premise", "statement", *RELATIONS), cells, left=2)
-    stdout_console().print(as_rich(table))
+    show([Table.of("What passages do to statements", ("premise", "statement", *RELATIONS), cells, left=2)])
 
 
 def _evaluate(names: list[str], labels: Path, options: EvaluateOptions, reach: ReachOptions) -> None:
@@ -215,9 +203,7 @@ def _evaluate(names: list[str], labels: Path, options: EvaluateOptions, reach: R
         print_json({**data, "scorers": [asdict(one) for one in found]})
         return
     _show(found)
-    for line in (told, f"Report written to {options.html}." if options.html else ""):
-        if line:
-            stderr_console().print(line, highlight=False)
+    note(told, f"Report written to {options.html}." if options.html else "")
 
 
 def _scores(
@@ -225,9 +211,8 @@ def _scores(
 ) -> "EntailmentScores":
     from climassay.metrics.entailment_pairs import validate_entailment
 
-    with progress_bar(quiet) as progress:
-        task = progress.add_task(f"Asking {name}", total=len(pairs))
-        found = validate_entailment(pairs, scorer, seed=seed, on_progress=lambda count: progress.advance(task, count))
+    with counting(f"Asking {name}", len(pairs), quiet=quiet) as advance:
+        found = validate_entailment(pairs, scorer, seed=seed, on_progress=advance)
     return replace(found, scorer=name)
 
 
@@ -245,16 +230,13 @@ def _tables(found: "Sequence[EntailmentScores]") -> "list[Table]":
              f"{one.calibration.expected_calibration_error:.3f}", str(one.three_class.failed))
         )  # fmt: skip
     columns = ("model", "AUROC", "AUROC of\nsupport", "calibration\nerror", "failed")
-    note = "AUROC: supporting pairs above refuting ones; of support: above all others. 0.5 is chance."
-    return [replace(table, grouped=1) for table in (two, three, Table.of("Ranking", columns, rows, note=note))]
+    words = "AUROC: supporting pairs above refuting ones; of support: above all others. 0.5 is chance."
+    return [replace(table, grouped=1) for table in (two, three, Table.of("Ranking", columns, rows, note=words))]
 
 
 def _show(found: "Sequence[EntailmentScores]") -> None:
-    from climassay.reporting import as_rich
     from climassay.reporting.tables import split_columns
 
-    console = stdout_console()
-    for table in _tables(found):
-        # Scorers are named on lines of their own, for a file's name may be longer than all figures together.
-        for part in split_columns(table, 1, 4 if console.width >= _ALL_FIGURES else 2):
-            console.print(as_rich(part))
+    # Scorers are named on lines of their own, for a file's name may be longer than all figures together.
+    width = 4 if stdout_console().width >= _ALL_FIGURES else 2
+    show(part for table in _tables(found) for part in split_columns(table, 1, width))

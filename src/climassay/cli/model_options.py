@@ -1,20 +1,20 @@
 """Options that every command with a model shares."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from climassay.cli.output import waiting
 from climassay.secrecy import TrustedUrl
+from climassay.session import ModelOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from climassay.distributed import WorkerPool
     from climassay.models.contract import Generator
-    from climassay.models.openai_prices import Price
     from climassay.workspace import Workspace
 
 ModelOption = Annotated[
@@ -49,11 +49,11 @@ MaxOutputTokensOption = Annotated[
 ]
 ReasoningEffortOption = Annotated[
     str | None,
-    typer.Option(help="How much an openai: model that reasons is to think, for example low, medium or high."),
+    typer.Option(help="Effort of an openai: model that reasons, for example low, medium or high."),
 ]
 ProfileOption = Annotated[
     Literal["small", "strong"] | None,
-    typer.Option(help="How the model is asked, as a small or a strong one; by default its size decides."),
+    typer.Option(help="Ask the model as a small or a strong one; by default its size decides."),
 ]
 PriceInOption = Annotated[float | None, typer.Option(min=0, help="US dollars per million prompt tokens.")]
 PriceOutOption = Annotated[float | None, typer.Option(min=0, help="US dollars per million completion tokens.")]
@@ -64,7 +64,7 @@ NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Ask everything 
 
 
 @dataclass(frozen=True)
-class ReachOptions:
+class ReachOptions(ModelOptions):
     """How a model is loaded or reached."""
 
     base_url: BaseUrlOption = None
@@ -85,36 +85,9 @@ class ReachOptions:
         base_url: str | None = None,
         dtype: str | None = None,
     ) -> "Generator":
-        """A model by its name, loaded into the workers where there are some, telling the user.
-
-        Args:
-            name: Of the model.
-            workspace: Where it is kept what a server's model can do.
-            quiet: Tell nothing.
-            pool: The workers.
-            base_url: Its server where the user names none.
-            dtype: Number format of a local model where the user names none, for example that of a trained file.
-
-        Raises:
-            ModelError: There is no such model, or it cannot be loaded.
-            InputError: Its options do not go together.
-        """
-        from climassay.models import load_model
-        from climassay.models.openai_retry import retry_policy
-        from climassay.models.servers import is_served
-
+        """A model by its name, telling the user; see :meth:`~climassay.session.ModelOptions.open_model`."""
         with waiting(f"Loading {name} ...", quiet=quiet):
-            return (load_model if pool is None else pool.load_model)(
-                name,
-                base_url=self.base_url or base_url,
-                concurrency=self.concurrency,
-                dtype=self.dtype or (None if is_served(name) else dtype),
-                price=self.price(name, workspace),
-                policy=retry_policy(self.deadline, self.timeout),
-                max_output_tokens=self.max_output_tokens,
-                reasoning_effort=self.reasoning_effort,
-                folder=workspace.root,
-            )
+            return self.open_model(name, workspace.root, pool=pool, base_url=base_url, dtype=dtype)
 
     def loader(self, workspace: Path | None, *, quiet: bool) -> "Callable[..., Generator]":
         """Loads models by their names, each with those of the options that go with it.
@@ -125,31 +98,6 @@ class ReachOptions:
 
         return lambda name, **others: self.fitting(name).load(name, Workspace.open(workspace), quiet=quiet, **others)
 
-    def fitting(self, name: str) -> Self:
-        """Those of the options that go with a model, for commands that may ask several: no server for a local one."""
-        from climassay.models.servers import OPENAI, is_served
-
-        if not is_served(name):
-            return replace(self, base_url=None, reasoning_effort=None)
-        return replace(self, base_url=self.base_url if name.startswith(f"{OPENAI}:") else None, dtype=None)
-
-    def fitting_each(self, names: "Iterable[str]") -> dict[str, Self]:
-        """For each of a command's models, by name, those of the options that go with it.
-
-        Each gets all of them where one goes with none of the models, so that it is refused when they are loaded.
-        """
-        found = {name: self.fitting(name) for name in names}
-        for option in ("base_url", "reasoning_effort", "dtype"):
-            if getattr(self, option) is not None and all(getattr(one, option) is None for one in found.values()):
-                return dict.fromkeys(found, self)
-        return found
-
-    def price(self, name: str, workspace: "Workspace") -> "Price | None":
-        """What a server's model costs, as far as it is known."""
-        from climassay.models.openai_prices import model_price
-
-        return model_price(name, None, None, workspace.root)
-
 
 @dataclass(frozen=True)
 class LoadingOptions(ReachOptions):
@@ -159,9 +107,3 @@ class LoadingOptions(ReachOptions):
     price_in: PriceInOption = None
     price_out: PriceOutOption = None
     no_cache: NoCacheOption = False
-
-    def price(self, name: str, workspace: "Workspace") -> "Price | None":
-        """As given; otherwise as far as it is known."""
-        from climassay.models.openai_prices import model_price
-
-        return model_price(name, self.price_in, self.price_out, workspace.root)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from climassay.cli.model_options import BaseUrlOption, DeadlineOption, ReasoningEffortOption, TimeoutOption
-from climassay.cli.output import JsonOption, WorkspaceOption, print_json, stdout_console, waiting
+from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, done, emit, stdout_console, waiting
 
 if TYPE_CHECKING:
     from climassay.models.check import ModelCheck
@@ -21,46 +21,40 @@ _NAMING = (
 
 
 @app.command("list")
-def list_models(as_json: JsonOption = False) -> None:
+def list_models(output: FilesOption = None, as_json: JsonOption = False) -> None:
     """List the bundled models and say how others are named."""
     from climassay.models.bundled import BUNDLED, bundled_status
     from climassay.models.servers import OPENAI, configuration_file, normalised_base_url, providers
+    from climassay.reporting import Table
+    from climassay.reporting.results import Shown
 
     statuses = [bundled_status(name) for name in BUNDLED]
     served = {name: normalised_base_url(one.base_url) for name, one in providers().items() if name != OPENAI}
-    if as_json:
-        bundled = [_status_record(status) for status in statuses]
-        print_json({"bundled": bundled, "providers": served, "others": _NAMING})
-        return
-    from climassay.reporting import Table, as_rich
-
+    bundled = [_status_record(status) for status in statuses]
     rows = []
     for status in statuses:
         model = status.model
         size = "-" if status.size is None else f"{status.size / 1e6:.0f} MB"
         rows.append((f"local:{model.name}", model.title, model.kind, model.licence, _state(status), size))
-    console = stdout_console()
-    headings = ("name", "model", "kind", "licence", "state", "size")
-    console.print(as_rich(Table.of("", headings, rows, left=5)))
+    tables = [Table.of("", ("name", "model", "kind", "licence", "state", "size"), rows, left=5)]
     if served:
-        title = f"providers of {configuration_file()}"
-        console.print(
-            as_rich(Table.of(title, ("name", "server"), [(f"{n}:NAME", url) for n, url in served.items()], left=2))
-        )
-    console.print(_NAMING, highlight=False)
+        named = [(f"{name}:NAME", url) for name, url in served.items()]
+        tables.append(Table.of(f"providers of {configuration_file()}", ("name", "server"), named, left=2))
+    data = {"bundled": bundled, "providers": served, "others": _NAMING}
+    emit(Shown(data, tables, bundled, noted=(_NAMING,)), as_json, output)
 
 
 @app.command()
 def check(
     name: Annotated[str, typer.Argument(help="Model, for example local:smollm2 or openai:gpt-4o-mini.")],
     base_url: BaseUrlOption = None,
-    device: Annotated[str | None, typer.Option(help="Where a local model computes, for example cpu or cuda.")] = None,
+    device: Annotated[str | None, typer.Option(help="Device of a local model, for example cpu or cuda.")] = None,
     dtype: Annotated[
         str | None,
         typer.Option(help="float32, bfloat16 or float16, for a local model; by default what is fastest here."),
     ] = None,
     adapter: Annotated[str | None, typer.Option(help="Folder of a PEFT adapter, for a local model.")] = None,
-    prompt: Annotated[str, typer.Option(help="What to ask.")] = "In one sentence, why is the sky blue?",
+    prompt: Annotated[str, typer.Option(help="Prompt to ask.")] = "In one sentence, why is the sky blue?",
     again: Annotated[
         bool, typer.Option("--again", help="Forget what is known of the server, and find it out.")
     ] = False,
@@ -91,12 +85,7 @@ def check(
             policy=retry_policy(deadline, timeout),
             reasoning_effort=reasoning_effort,
         )
-    if as_json:
-        print_json(report)
-        return
-    console = stdout_console()
-    for label, value in _check_lines(report):
-        console.print(f"{label:<12} {value}", highlight=False)
+    done(report, *(f"{label:<12} {value}" for label, value in _check_lines(report)), as_json=as_json)
 
 
 @app.command()

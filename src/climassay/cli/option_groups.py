@@ -2,10 +2,11 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
-from functools import wraps
-from typing import Any, ClassVar, get_type_hints
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import partial, wraps
+from typing import Annotated, Any, ClassVar, get_origin, get_type_hints
 
+import typer
 from typer.core import TyperGroup
 
 
@@ -14,6 +15,24 @@ class WholeHelpGroup(TyperGroup):
 
     headings: ClassVar[dict[str, tuple[str, ...]]] = {}
     """Names of commands by heading; without any, all stand under "Commands" in the order of their definition."""
+    old_names: ClassVar[dict[str, str]] = {}
+    """Names that commands had before, with those they have now: they answer for one version, with a hint."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name that a command has now in the place of its old one, and say so."""
+        new = self.renamed(args)
+        if new is not None:
+            if not ctx.resilient_parsing:
+                name = f"{ctx.command_path} {new[0]}"
+                typer.echo(f"`{ctx.command_path} {args[0]}` is called `{name}` now: please use that.", err=True)
+            args = [*new[0].split(), *new[1]]
+        return super().parse_args(ctx, args)
+
+    def renamed(self, args: list[str]) -> tuple[str, list[str]] | None:
+        """The name that a command has now, and the arguments after it; None where its name is no old one."""
+        if not args or args[0] not in self.old_names:
+            return None
+        return self.old_names[args[0]], args[1:]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """Write a list of commands for each heading, with the same indentation."""
@@ -32,12 +51,42 @@ class DefaultCommandGroup(WholeHelpGroup):
 
     default: ClassVar[str]
     """Its name."""
+    first: ClassVar[tuple[str, ...]] = ()
+    """Arguments that go before those given."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the default command before arguments that name none."""
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
-            args = [self.default, *args]
+            args = [self.default, *self.first, *args]
         return super().parse_args(ctx, args)
+
+
+def show_first_names(command: Any) -> None:
+    """Show only the first long and the first short name of every option in help: the others are old names.
+
+    Args:
+        command: A command or a group, as click runs it.
+    """
+    for part in getattr(command, "commands", {}).values():
+        show_first_names(part)
+    for option in command.params:
+        long = [name for name in option.opts if name.startswith("--")]
+        if len(long) > 1:
+            option.get_help_record = partial(_first_names, option, option.get_help_record, long[1:])
+
+
+def _first_names(option: Any, record: Callable[[Any], Any], old: list[str], ctx: Any) -> Any:
+    names = option.opts
+    option.opts = [name for name in names if name not in old]
+    try:
+        return record(ctx)
+    finally:
+        option.opts = names
+
+
+def _flags(group: type, kinds: dict[str, Any]) -> list[Field[Any]]:
+    """The fields of a dataclass that are options: those annotated for typer."""
+    return [entry for entry in fields(group) if get_origin(kinds[entry.name]) is Annotated]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -60,7 +109,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         groups[parameter.name] = annotation
         kinds = get_type_hints(annotation, include_extras=True)
         own = inspect.get_annotations(annotation)
-        for entry in sorted(fields(annotation), key=lambda entry: entry.name not in own):
+        for entry in sorted(_flags(annotation, kinds), key=lambda entry: entry.name not in own):
             default = inspect.Parameter.empty if entry.default is MISSING else entry.default
             shown.append(
                 inspect.Parameter(
@@ -71,7 +120,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**given: Any) -> None:
         filled = {
-            name: group(**{entry.name: given.pop(entry.name) for entry in fields(group)})
+            name: group(**{entry.name: given.pop(entry.name) for entry in fields(group) if entry.name in given})
             for name, group in groups.items()
         }
         command(**given, **filled)

@@ -1,11 +1,9 @@
 """What the commands share: options, JSON output, progress bars. Results go to stdout, everything else to stderr."""
 
-import json
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +12,15 @@ import typer
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
     from rich.progress import Progress
+
+    from climassay.cli.ray_option import RayOptions
+    from climassay.progress import Progress as ShownProgress
+    from climassay.reporting.results import Result
+    from climassay.session import ModelOptions, Session
 
 WorkspaceOption = Annotated[
     Path | None,
@@ -24,6 +29,37 @@ WorkspaceOption = Annotated[
 WIDE = 160
 """Columns of tables that go to a file or a pipe."""
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+
+
+def check_files(files: list[Path] | None) -> list[Path]:
+    """Refuse files that a result cannot be saved in, before any work is done.
+
+    Raises:
+        InputError: One has another ending, or is a folder.
+    """
+    for file in files or ():
+        from climassay.reporting.results import RESULT_SUFFIXES, unknown_suffix
+
+        if file.is_dir():
+            raise InputError(f"{file} is a folder: name a file.")
+        if file.suffix.lower() not in RESULT_SUFFIXES:
+            raise unknown_suffix(file)
+    return files or []
+
+
+FilesOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        "--html",
+        "--csv",
+        "--markdown",
+        metavar="FILE",
+        callback=check_files,
+        help="Save the result too, as the ending says: .csv, .xlsx, .jsonl, .json, .md or .html; repeat.",
+    ),
+]
 
 
 def stdout_console() -> "Console":
@@ -62,19 +98,43 @@ def waiting(words: str, *, quiet: bool = False) -> Iterator[None]:
 
 def print_json(data: Any) -> None:
     """Print one JSON document on stdout; dataclasses, paths and numpy numbers are understood; never NaN."""
+    from climassay.reporting.results import json_text
 
-    def default(value: Any) -> Any:
-        if is_dataclass(value) and not isinstance(value, type):
-            return asdict(value)
-        if isinstance(value, Path):
-            return str(value)
-        if hasattr(value, "tolist"):
-            return value.tolist()
-        raise TypeError(f"{type(value).__name__} cannot be written as JSON")
-
-    text = json.dumps(data, default=default, ensure_ascii=False, indent=2, allow_nan=False)
     # Names of files are bytes: one that is no UTF-8 is written with JSON's own escapes.
-    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
+    sys.stdout.write(json_text(data).encode("utf-8", "backslashreplace").decode() + "\n")
+
+
+def emit(result: "Result", as_json: bool = False, files: "Sequence[Path] | Path | None" = None) -> None:
+    """Give out what a job gave back: files first, then one JSON document, or lines and tables with notes on stderr.
+
+    Args:
+        result: What the job gave back.
+        as_json: Print JSON.
+        files: Files to save it in, each as its ending says.
+
+    Raises:
+        InputError: A file cannot be written.
+    """
+    from climassay.reporting import as_rich
+
+    saved = [result.save(file) for file in ([files] if isinstance(files, Path) else files or ())]
+    if as_json:
+        print_json(result.to_dict())
+        return
+    console, note = stdout_console(), stderr_console()
+    for line in result.lines():
+        console.print(line, highlight=False, soft_wrap=True if isinstance(line, str) else None)
+    for table in result.terminal_tables(console.width):
+        console.print(as_rich(table))
+    for sentence in (*result.notes(), *(f"{file} written." for file in saved)):
+        note.print(sentence, highlight=False, soft_wrap=True)
+
+
+def done(data: Any, *said: str, notes: "Sequence[str]" = (), as_json: bool = False) -> None:
+    """Say what a command did: as JSON, or in a sentence on stdout with notes on stderr."""
+    from climassay.reporting.results import Shown
+
+    emit(Shown(data, said=said, noted=notes), as_json)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -104,10 +164,7 @@ def write_commented(file: Path, text: str, said: str, as_json: bool) -> None:
     if file.exists():
         raise InputError(f"{file} is there already: name another file.")
     write_text(file, text)
-    if as_json:
-        print_json({"file": file})
-    else:
-        stdout_console().print(said, highlight=False)
+    done({"file": file}, said, as_json=as_json)
 
 
 @contextmanager
@@ -117,21 +174,48 @@ def progress_bar(quiet: bool = False) -> Iterator["Progress"]:
     Args:
         quiet: Show nothing (the tasks can be updated all the same).
     """
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from climassay.progress import bars
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=stderr_console(), disable=quiet) as progress:
+    with bars(stderr_console(), hidden=quiet) as progress:
         yield progress
+
+
+def shown_progress(as_json: bool) -> "ShownProgress":
+    """How a command tells how far it is: bars on stderr, nothing beside JSON."""
+    from climassay.progress import Bars
+    from climassay.progress import Progress as Silent
+
+    return Silent() if as_json else Bars(stderr_console())
+
+
+@contextmanager
+def opened_session(
+    workspace: Path | None,
+    options: "ModelOptions | None" = None,
+    *,
+    as_json: bool = False,
+    where: "RayOptions | None" = None,
+    records_url: str | None = None,
+) -> Iterator["Session"]:
+    """The session of a command.
+
+    Args:
+        workspace: As the user named it.
+        options: How models are loaded and asked.
+        as_json: Tell no progress.
+        where: Workers of a cluster.
+        records_url: Database of the records; by default the workspace's.
+
+    Raises:
+        InputError: The workspace cannot be made, or the cluster cannot be joined.
+    """
+    from contextlib import nullcontext
+
+    from climassay.session import Session
+
+    progress = shown_progress(as_json)
+    with (
+        where.opened(quiet=as_json) if where is not None else nullcontext() as pool,
+        Session.opened(workspace, options, progress=progress, pool=pool, records_url=records_url) as session,
+    ):
+        yield session

@@ -5,23 +5,19 @@ from typing import Annotated
 
 import typer
 
-from climassay.cli.output import JsonOption, print_json, stdout_console
+from climassay.cli.output import FilesOption, JsonOption, done, emit, print_json
 
 app = typer.Typer(no_args_is_help=True, help="See and change the prompts.")
 
 
 @app.command("list")
-def list_prompts(as_json: JsonOption = False) -> None:
-    """Names of the built-in prompts and the hash of their text."""
+def list_prompts(output: FilesOption = None, as_json: JsonOption = False) -> None:
+    """List the built-in prompts and the hashes of their texts."""
     from climassay.prompts import load_prompt, prompt_names
-    from climassay.reporting import Table, as_rich
+    from climassay.reporting.results import listing
 
-    prompts = [load_prompt(name) for name in prompt_names()]
-    if as_json:
-        print_json([{"name": prompt.name, "sha256": prompt.sha256} for prompt in prompts])
-        return
-    rows = [(prompt.name, prompt.sha256[:12]) for prompt in prompts]
-    stdout_console().print(as_rich(Table.of("Prompts", ["name", "sha256"], rows, left=2)))
+    records = [{"name": one.name, "sha256": one.sha256} for one in map(load_prompt, prompt_names())]
+    emit(listing("Prompts", records, {"name": "name", "sha256": "sha256"}, left=2), as_json, output)
 
 
 @app.command()
@@ -38,14 +34,11 @@ def show(name: Annotated[str, typer.Argument(help="Name of a prompt.")], as_json
 
 @app.command()
 def export(
-    folder: Annotated[Path, typer.Argument(help="Where to; files that are there already stay as they are.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to write into; files that are there already stay.")],
     as_json: JsonOption = False,
 ) -> None:
     """Write all prompts into a folder; change them there and give it to a command with --prompts."""
     from climassay.prompts import export_prompts
 
     written = export_prompts(folder)
-    if as_json:
-        print_json({"written": written})
-    else:
-        typer.echo(f"{len(written)} prompts written to {folder}.")
+    done({"written": written}, f"{len(written)} prompts written to {folder}.", as_json=as_json)

@@ -1,24 +1,24 @@
 """``climassay records``: what was asked, what came back, what it cost."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from climassay.cli.output import JsonOption, WorkspaceOption, print_json, progress_bar, stdout_console
+from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, done, emit, opened_session
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from climassay.records import Records
-    from climassay.records.queries import ModelUsage, RecordedAnswer, RunDetails, RunSummary
+    from climassay.records.merging import MergedAnswers
+    from climassay.records.queries import ModelUsage, RecordedAnswer, RunDetails
+    from climassay.reporting.tables import Table
 
 MOST_ROWS = 20
 """Rows of a result table shown on screen."""
 
-app = typer.Typer(no_args_is_help=True, help="What was asked of models, what came back, what it cost.")
+app = typer.Typer(no_args_is_help=True, help="Look at what was asked of models, what came back, what it cost.")
 
 UrlOption = Annotated[
     str | None,
@@ -30,18 +30,23 @@ RunOption = Annotated[str | None, typer.Option("--run", help="Only this run.")]
 
 
 @app.command()
-def runs(workspace: WorkspaceOption = None, url: UrlOption = None, as_json: JsonOption = False) -> None:
+def runs(
+    workspace: WorkspaceOption = None, url: UrlOption = None, output: FilesOption = None, as_json: JsonOption = False
+) -> None:
     """List the runs, the oldest first."""
     from climassay.records.queries import list_runs
+    from climassay.reporting.results import Shown
 
-    with _open(workspace, url) as store:
-        found = list_runs(store.database)
-    if as_json:
-        print_json(found)
-    elif not found:
-        typer.echo(f"No runs yet in {store.database.shown_url}.", err=True)
-    else:
-        _print_runs(found)
+    with opened_session(workspace, records_url=url) as session:
+        found, place = list_runs(session.records.database), session.records.database.shown_url
+    columns = ("run", "command", "status", "started (UTC)", "asked", "failed", "from records", "cost")
+    rows = [
+        (run.id, run.command, run.status, run.started_at[:19], run.asked, run.failed, run.served, _cost(run.cost))
+        for run in found
+    ]
+    none = () if found else (f"No runs yet in {place}.",)
+    tables = (_table(columns, rows),) if found else ()
+    emit(Shown(found, tables, [asdict(run) for run in found], noted=none), as_json, output)
 
 
 @app.command()
@@ -49,40 +54,45 @@ def show(
     what: Annotated[str, typer.Argument(metavar="RUN|KEY", help="A run, or the start of a request's key.")],
     workspace: WorkspaceOption = None,
     url: UrlOption = None,
+    output: FilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show a run with its configuration, usage and results, or a request with all its answers."""
     from climassay.records.queries import answers_to, run_details
+    from climassay.reporting.results import Shown
 
-    with _open(workspace, url) as store:
+    with opened_session(workspace, records_url=url) as session:
         if what.startswith("r"):
-            details = run_details(store.database, what)
-            print_json(details) if as_json else _print_run(details)
+            details = run_details(session.records.database, what)
+            shown = Shown(details, _run_tables(details), said=tuple(_run_lines(details)))
         else:
-            answers = answers_to(store.database, what)
-            print_json(answers) if as_json else _print_answers(answers)
+            answers = answers_to(session.records.database, what)
+            shown = Shown(answers, (), [asdict(one) for one in answers], said=tuple(_answer_lines(answers)))
+    emit(shown, as_json, output)
 
 
 @app.command()
 def usage(
-    run: RunOption = None, workspace: WorkspaceOption = None, url: UrlOption = None, as_json: JsonOption = False
+    run: RunOption = None,
+    workspace: WorkspaceOption = None,
+    url: UrlOption = None,
+    output: FilesOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Tokens, cost and failures of each model. An unknown cost is shown as such."""
+    """Show tokens, cost and failures of each model; an unknown cost is shown as such."""
     from climassay.records.queries import usage_by_model
+    from climassay.reporting.results import Shown
 
-    with _open(workspace, url) as store:
-        found = usage_by_model(store.database, run)
-    if as_json:
-        print_json(found)
-    elif not found:
-        typer.echo(f"Nothing has been asked yet in {store.database.shown_url}.", err=True)
-    else:
-        _print_usage(found)
+    with opened_session(workspace, records_url=url) as session:
+        found, place = usage_by_model(session.records.database, run), session.records.database.shown_url
+    none = () if found else (f"Nothing has been asked yet in {place}.",)
+    tables = (_usage_table(found),) if found else ()
+    emit(Shown(found, tables, [asdict(one) for one in found], noted=none), as_json, output)
 
 
 @app.command()
 def export(
-    file: Annotated[Path, typer.Argument(help="Ends in .jsonl, .csv or .parquet.")],
+    file: Annotated[Path, typer.Argument(help="File to write; it ends in .jsonl, .csv or .parquet.")],
     run: RunOption = None,
     workspace: WorkspaceOption = None,
     url: UrlOption = None,
@@ -92,60 +102,29 @@ def export(
     from climassay.records.export import export_answers
     from climassay.records.queries import count_answers
 
-    with _open(workspace, url) as store, progress_bar(quiet=as_json) as progress:
-        task = progress.add_task("answers", total=count_answers(store.database, run))
-        written = export_answers(store.database, file, run, lambda count: progress.advance(task, count))
-    if as_json:
-        print_json({"file": file, "answers": written})
-    else:
-        typer.echo(f"{written} answers written to {file}.", err=True)
-
-
-@contextmanager
-def _open(workspace: Path | None, url: str | None) -> "Iterator[Records]":
-    from climassay.records import Records
-    from climassay.workspace import Workspace
-
-    with Records(url or Workspace.open(workspace).records_url) as store:
-        yield store
+    with opened_session(workspace, records_url=url, as_json=as_json) as session:
+        database = session.records.database
+        with session.progress.task("answers", total=count_answers(database, run)) as task:
+            written = export_answers(database, file, run, task.advance)
+    done({"file": file, "answers": written}, notes=[f"{written} answers written to {file}."], as_json=as_json)
 
 
 def _cost(cost: float | None) -> str:
     return "unknown" if cost is None else f"${cost:.4f}"
 
 
-def _print_table(columns: "Sequence[str]", rows: "Sequence[Sequence[Any]]", title: str = "") -> None:
-    from climassay.reporting import Table, as_rich
-    from climassay.reporting.tables import Column
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> "Table":
+    from climassay.reporting.tables import Column, Table
 
     headed = tuple(
         Column(column, "left" if not rows or isinstance(rows[0][number], str) else "right")
         for number, column in enumerate(columns)
     )
-    stdout_console().print(as_rich(Table(title, headed, tuple(tuple(map(str, row)) for row in rows))))
+    return Table(title, headed, tuple(tuple(map(str, row)) for row in rows))
 
 
-def _print_runs(found: "Sequence[RunSummary]") -> None:
-    columns = ("run", "command", "status", "started (UTC)", "asked", "failed", "from records", "cost")
-    rows = [
-        (run.id, run.command, run.status, run.started_at[:19], run.asked, run.failed, run.served, _cost(run.cost))
-        for run in found
-    ]
-    _print_table(columns, rows)
-
-
-def _print_usage(found: "Sequence[ModelUsage]") -> None:
-    columns = (
-        "model",
-        "fingerprint",
-        "answers",
-        "failed",
-        "sent",
-        "prompt tokens",
-        "completion tokens",
-        "thought",
-        "cost",
-    )
+def _usage_table(found: "Sequence[ModelUsage]") -> "Table":
+    counted = ("answers", "failed", "sent", "prompt tokens", "completion tokens", "thought")
     rows = []
     for one in found:
         cost = _cost(one.cost)
@@ -153,40 +132,86 @@ def _print_usage(found: "Sequence[ModelUsage]") -> None:
             cost += f" + {one.unpriced} unpriced"
         tokens = (one.prompt_tokens, one.completion_tokens, one.reasoning_tokens)
         rows.append((one.model, one.fingerprint[:12], one.answers, one.failed, one.attempts, *tokens, cost))
-    _print_table(columns, rows)
+    return _table(("model", "fingerprint", *counted, "cost"), rows)
 
 
-def _print_run(details: "RunDetails") -> None:
-    import json
-
+def _run_lines(details: "RunDetails") -> Iterator[str]:
     summary = details.summary
-    typer.echo(f"run {summary.id}: {summary.command}, {summary.status}, climassay {summary.version}")
-    typer.echo(f"from {summary.started_at} to {summary.ended_at or 'now'}")
+    yield f"run {summary.id}: {summary.command}, {summary.status}, climassay {summary.version}"
+    yield f"from {summary.started_at} to {summary.ended_at or 'now'}"
     if details.error:
-        typer.echo(f"error: {details.error}")
-    typer.echo(f"asked {summary.asked} ({summary.failed} failed), {summary.served} from the records")
-    typer.echo(f"configuration: {json.dumps(details.config, ensure_ascii=False)}")
-    typer.echo(f"seeds: {json.dumps(details.seeds, ensure_ascii=False)}")
-    if details.usage:
-        _print_usage(details.usage)
+        yield f"error: {details.error}"
+    yield f"asked {summary.asked} ({summary.failed} failed), {summary.served} from the records"
+    yield f"configuration: {json.dumps(details.config, ensure_ascii=False)}"
+    yield f"seeds: {json.dumps(details.seeds, ensure_ascii=False)}"
+
+
+def _run_tables(details: "RunDetails") -> "list[Table]":
+    tables = [_usage_table(details.usage)] if details.usage else []
     for name, rows in details.results.items():
         columns = list(dict.fromkeys(column for row in rows for column in row))
-        shown = [[row.get(column, "") for column in columns] for row in rows[:MOST_ROWS]]
-        _print_table(columns, shown, title=name)
-        if len(rows) > MOST_ROWS:
-            typer.echo(f"... and {len(rows) - MOST_ROWS} more rows (all with --json)")
+        table = _table(columns, [[row.get(column, "") for column in columns] for row in rows[:MOST_ROWS]], name)
+        more = f"... and {len(rows) - MOST_ROWS} more rows (all with --json)" if len(rows) > MOST_ROWS else ""
+        tables.append(replace(table, note=more))
+    return tables
 
 
-def _print_answers(answers: "Sequence[RecordedAnswer]") -> None:
-    import json
-
+def _answer_lines(answers: "Sequence[RecordedAnswer]") -> Iterator[str]:
     for answer in answers:
-        typer.echo(f"key {answer.key}, {answer.kind}, {answer.model} ({answer.fingerprint[:12]})")
-        typer.echo(f"asked by run {answer.run}, {answer.answered_at}, {answer.attempts} attempts")
-        typer.echo(f"settings: {json.dumps(answer.settings, ensure_ascii=False)}")
-        typer.echo(f"prompt:\n{answer.prompt}")
+        yield f"key {answer.key}, {answer.kind}, {answer.model} ({answer.fingerprint[:12]})"
+        yield f"asked by run {answer.run}, {answer.answered_at}, {answer.attempts} attempts"
+        yield f"settings: {json.dumps(answer.settings, ensure_ascii=False)}"
+        yield f"prompt:\n{answer.prompt}"
         if answer.error is not None:
-            typer.echo(f"failed: {answer.error}\n")
+            yield f"failed: {answer.error}\n"
         else:
             said = answer.text if answer.logprobs is None else json.dumps(answer.logprobs)
-            typer.echo(f"answer ({answer.outcome}):\n{said}\n")
+            yield f"answer ({answer.outcome}):\n{said}\n"
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="What records export wrote; ends in .jsonl or .parquet.")],
+    workspace: WorkspaceOption = None,
+    url: UrlOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take in the answers of an export, so that they are not asked again. What is there already stays as it is."""
+    from climassay.records.merging import import_answers
+
+    with (
+        opened_session(workspace, records_url=url, as_json=as_json) as session,
+        session.progress.task("answers", total=None) as task,
+    ):
+        found = import_answers(session.records.database, file, task.advance)
+    done(found, notes=[_said(found)], as_json=as_json)
+
+
+@app.command()
+def merge(
+    other: Annotated[Path, typer.Argument(help="Folder of another workspace.")],
+    workspace: WorkspaceOption = None,
+    url: UrlOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take in another workspace: answers, runs, datasets, labels, checks, collections; no accounts and no jobs."""
+    from climassay.merging import merge_workspace
+
+    with (
+        opened_session(workspace, records_url=url, as_json=as_json) as session,
+        session.progress.task("answers", total=None) as task,
+    ):
+        found = merge_workspace(session.records, session.workspace, other, task.advance)
+    counts = {name: getattr(found, name) for name in ("runs", "datasets", "drafts", "labels", "checks")}
+    new = ", ".join(f"{count} {name}" for name, count in [*counts.items(), ("collections", len(found.collections))])
+    notes = [_said(found.answers), f"New: {new}.", *(f"Conflict: {conflict}" for conflict in found.conflicts)]
+    done(found, notes=notes, as_json=as_json)
+
+
+def _said(found: "MergedAnswers") -> str:
+    said = f"{found.added} answers taken in, {found.known} were there already."
+    if found.conflicts:
+        said += f" {found.conflicts} requests had another answer here, which is still served."
+    if found.damaged:
+        said += f" {found.damaged} answers are left out: their keys are not those of their requests."
+    return said

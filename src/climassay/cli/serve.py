@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -16,6 +17,10 @@ from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
     from climassay.web import Place
+    from climassay.web.settings import ServerSettings
+
+LARGEST_HEADERS = 32 * 1024
+"""Bytes of a request's headers."""
 
 
 @grouped
@@ -23,10 +28,13 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for the whole network.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
     address: Annotated[
-        str, typer.Option(help="Where people reach the server, if a proxy stands before it: https://...")
+        str,
+        typer.Option(
+            help="Where people reach the server, if a proxy stands before it: https://..., perhaps with a path."
+        ),
     ] = "",
     public: Annotated[
-        str, typer.Option(help="What is open without an account: nothing, read (results, checks, library), or check.")
+        str, typer.Option(help="Pages open without an account: nothing, read (results, checks, library), or check.")
     ] = "nothing",
     publisher: Annotated[str, typer.Option(help="Organisation named in published verdicts.")] = "",
     debate: Annotated[
@@ -34,6 +42,16 @@ def serve(
     ] = None,
     model: Annotated[str, typer.Option(help="Model of debates without such a file.")] = "local:smollm2",
     reach: ReachOptions = ReachOptions(),
+    proxies: Annotated[
+        str,
+        typer.Option(
+            envvar="FORWARDED_ALLOW_IPS",
+            help="Addresses or networks of the proxies that say where visitors come from, by commas.",
+        ),
+    ] = "127.0.0.1,::1",
+    visitor_checks: Annotated[
+        int, typer.Option(min=1, help="Claims an hour that somebody without an account may have checked.")
+    ] = 20,
     upload_mb: Annotated[int, typer.Option(min=1, help="Largest upload in megabytes.")] = 200,
     workspace: Annotated[Path | None, typer.Option("-w", "--workspace", help="Folder of your data.")] = None,
     as_json: JsonOption = False,
@@ -41,14 +59,14 @@ def serve(
     """Serve the web pages: experts annotate, anyone checks a claim, everyone sees results."""
     from typing import get_args
 
+    from climassay.records.server_lock import ServerLock
     from climassay.web.settings import Public, ServerSettings
 
     if public not in get_args(Public):
         raise InputError(f"--public is one of {', '.join(get_args(Public))}, not {public!r}.")
-    sockets, taken = _listen(host, port)
     settings = ServerSettings(
         host=host,
-        port=taken,
+        port=port,
         address=address,
         public=cast(Literal["nothing", "read", "check"], public),
         publisher=publisher,
@@ -58,6 +76,8 @@ def serve(
             replace(reach, **own).fitting(name).load(name, place, quiet=True, dtype=dtype)
         ),
         upload_bytes=upload_mb * 2**20,
+        proxies=proxies,
+        visitor_checks=visitor_checks,
     )
     try:
         import uvicorn
@@ -67,18 +87,52 @@ def serve(
         raise MissingExtraError(
             f"The web pages need {error.name}: install them with pip install 'climassay[web]'."
         ) from None
-    place = Place(Workspace.open(workspace), settings)
-    try:
-        app = create_app(place)
-        threading.Thread(target=_warm, daemon=True).start()
-        _greet(place, as_json)
-        logging.getLogger("uvicorn.access").disabled = True
-        config = uvicorn.Config(
-            app, log_level="warning", timeout_graceful_shutdown=3, proxy_headers=bool(address), server_header=False
-        )
-        uvicorn.Server(config).run(sockets=sockets)
-    finally:
-        place.close()
+    served = Workspace.open(workspace)
+    with closing(ServerLock(served.records_url)) as lock:
+        if served.has_records:
+            lock.take(_tell_waiting)  # before the port, which a server that is being restarted still has
+        sockets, taken = _listen(host, port)
+        lock.take(_tell_waiting)
+        settings = replace(settings, port=taken)
+        lock.announce(settings.root)
+        with closing(Place(served, settings)) as place:
+            place.jobs.take_over()
+            app = create_app(place)
+            threading.Thread(target=_warm, daemon=True).start()
+            _greet(place, as_json)
+            uvicorn.Server(server_config(app, settings)).run(sockets=sockets)
+
+
+def _tell_waiting(address: str) -> None:
+    from climassay.records.server_lock import WAIT_SECONDS
+
+    said = f"This workspace is served at {address} already; waiting {WAIT_SECONDS:.0f} s for that server to end."
+    stderr_console().print(said, highlight=False)
+
+
+def server_config(app: Any, settings: "ServerSettings") -> Any:
+    """How uvicorn serves an application: within limits, and with a log that nobody outside can fill."""
+    import uvicorn
+
+    from climassay.web.connections import ACCEPTED_AT_ONCE, ConnectionLimits, Seldom, guarded, most_files
+    from climassay.web.networks import Networks
+
+    config = uvicorn.Config(
+        app,
+        http=guarded(ConnectionLimits.for_files(most_files()), Networks(settings.proxies)),
+        ws="none",
+        log_level="warning",
+        timeout_graceful_shutdown=3,
+        backlog=ACCEPTED_AT_ONCE,
+        h11_max_incomplete_event_size=LARGEST_HEADERS,
+        proxy_headers=True,
+        forwarded_allow_ips=settings.proxies,
+        server_header=False,
+    )
+    logging.getLogger("uvicorn.access").disabled = True
+    for name in ("uvicorn.error", "asyncio", "climassay.web"):
+        logging.getLogger(name).addFilter(Seldom())
+    return config
 
 
 def _warm() -> None:
@@ -101,7 +155,7 @@ def _listen(host: str, port: int) -> tuple[list[Any], int]:
     except (OSError, UnicodeError) as error:
         made.close()
         raise InputError(f"Port {port} on {host} cannot be used ({error}): choose another (--port).") from None
-    made.listen(128)
+    made.listen(1024)
     return [made], int(made.getsockname()[1])
 
 

@@ -1,32 +1,124 @@
 """``climassay tune``: train adapters, list them, show how they came about."""
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import typer
 
 from climassay.cli.model_options import PromptsOption
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import JsonOption, WorkspaceOption, print_json, progress_bar, stderr_console, stdout_console
-from climassay.cli.tune_data import finetuning_data, pretraining_data
-from climassay.cli.tune_options import TuningOptions, checked_name
+from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, emit, opened_session
 from climassay.errors import InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from climassay.tuning import TuningConfig, TuningData, TuningResult
-    from climassay.tuning.config import Task
-    from climassay.workspace import Workspace
-
 app = typer.Typer(no_args_is_help=True, help="Train local models on documents or on questions (LoRA).")
+_SETTINGS = (
+    *("rank", "alpha", "dropout", "epochs", "warmup", "schedule", "weight_decay", "batch_size", "seed"),
+    *("accumulation", "max_length", "max_gradient_norm", "dtype", "patience", "evaluations"),
+)
 
 
-class ValidateChoice(StrEnum):
-    """What a continued pre-training is validated on."""
+@dataclass(frozen=True)
+class TuningOptions:
+    """Which model is trained, how, and under which name the adapter is kept."""
 
-    held_out = "held-out"
-    source = "source"
+    output: Annotated[str, typer.Option("--output", "-o", help="Name of the adapter in the workspace.")]
+    model: Annotated[str, typer.Option("--model", "-m", help="local:smollm2 or local:FOLDER_OR_HUB_ID.")] = (
+        "local:smollm2"
+    )
+    preset: Annotated[
+        str | None, typer.Option(help="Preset, see climassay tune presets.  [default: the one made for model and task]")
+    ] = None
+    rank: Annotated[int | None, typer.Option(help="Rank of the adapter's factors.")] = None
+    alpha: Annotated[float | None, typer.Option(help="Scale of the adapter, times its rank.")] = None
+    dropout: Annotated[float | None, typer.Option(help="Dropout of the adapter's inputs.")] = None
+    target: Annotated[list[str] | None, typer.Option(help="Layers to adapt, e.g. q_proj; repeat.")] = None
+    epochs: Annotated[int | None, typer.Option(help="Passes over all data.")] = None
+    lr: Annotated[float | None, typer.Option("--lr", help="Highest learning rate.")] = None
+    warmup: Annotated[float | None, typer.Option(help="Share of the steps in which the learning rate rises.")] = None
+    schedule: Annotated[
+        str | None, typer.Option(help="Course of the learning rate afterwards: cosine, linear or constant.")
+    ] = None
+    weight_decay: Annotated[float | None, typer.Option(help="Weight decay of AdamW.")] = None
+    batch_size: Annotated[int | None, typer.Option(help="Sequences in one forward pass.")] = None
+    accumulation: Annotated[int | None, typer.Option(help="Forward passes a step.")] = None
+    max_length: Annotated[int | None, typer.Option(help="Tokens of a block, and most tokens of an example.")] = None
+    max_gradient_norm: Annotated[float | None, typer.Option(help="Norm to which longer gradients are scaled down.")] = (
+        None
+    )
+    dtype: Annotated[str | None, typer.Option(help="Number format of the frozen weights: float32 or bfloat16.")] = None
+    device: Annotated[str | None, typer.Option(help="Device: cpu, cuda, cuda:1 or mps.")] = None
+    gradient_checkpointing: Annotated[
+        bool, typer.Option("--gradient-checkpointing", help="Take less memory for more time.")
+    ] = False
+    patience: Annotated[int | None, typer.Option(help="Evaluations without gain after which the training ends.")] = None
+    evaluations: Annotated[int | None, typer.Option(help="Evaluations an epoch.")] = None
+    seed: Annotated[int, typer.Option(min=0, help="Seed of first values, order, dropout and splits.")] = 0
+    search: Annotated[bool, typer.Option("--search", help="Try a grid and keep the best, see --grid.")] = False
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SETTING=VALUES",
+            help="For --search, e.g. rank=8,32; repeat.  [default: rank=8,32 learning_rate=3e-4,1e-3]",
+        ),
+    ] = None
+    replace: Annotated[bool, typer.Option("--replace", help="Remove another adapter of this name.")] = False
+
+    def training(self) -> dict[str, Any]:
+        """What the training takes.
+
+        Raises:
+            InputError: A part of the grid cannot be read.
+        """
+        from climassay.tuning import DEFAULT_GRID
+
+        if self.grid and not self.search:
+            raise InputError("A --grid is for a search: add --search.")
+        settings = {name: getattr(self, name) for name in _SETTINGS}
+        settings |= {
+            "learning_rate": self.lr,
+            "targets": tuple(self.target) if self.target else None,
+            "gradient_checkpointing": self.gradient_checkpointing or None,
+        }
+        grid = dict(_axis(text) for text in self.grid) if self.grid else DEFAULT_GRID
+        return {
+            "model": self.model,
+            "preset": self.preset,
+            "settings": settings,
+            "grid": grid if self.search else None,
+            "device": self.device,
+            "replace_other": self.replace,
+        }
+
+
+_AXES: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "rank": (int, "a whole number"),
+    "alpha": (float, "a number"),
+    "epochs": (int, "a whole number"),
+    "learning_rate": (float, "a number"),
+    "lr": (float, "a number"),
+    "dropout": (float, "a number"),
+    "weight_decay": (float, "a number"),
+    "warmup": (float, "a number"),
+    "schedule": (str, "a word"),
+    "batch_size": (int, "a whole number"),
+    "accumulation": (int, "a whole number"),
+    "max_length": (int, "a whole number"),
+}
+
+
+def _axis(text: str) -> tuple[str, tuple[Any, ...]]:
+    name, separator, values = text.partition("=")
+    name = name.strip().replace("-", "_")
+    if not separator or name not in _AXES:
+        raise InputError(
+            f"The grid {text!r} is not understood: write SETTING=VALUE,VALUE with one of {', '.join(_AXES)}."
+        )
+    read, wanted = _AXES[name]
+    try:
+        return "learning_rate" if name == "lr" else name, tuple(read(value.strip()) for value in values.split(","))
+    except ValueError as error:
+        raise InputError(f"The grid {text!r} has a value that is not {wanted}.") from error
 
 
 @app.callback()
@@ -51,26 +143,30 @@ def pretrain(
         typer.Option(help="Question file, or 'primer': the documents it names are not read; repeat."),
     ] = None,
     validate_on: Annotated[
-        ValidateChoice, typer.Option(help="held-out, or source as in the ClimaQA paper (a leakage).")
-    ] = ValidateChoice.held_out,
+        Literal["held-out", "source"],
+        typer.Option(help="Documents to validate on: held-out, or source as in the ClimaQA paper (a leakage)."),
+    ] = "held-out",
     tuning: TuningOptions = TuningOptions(output=""),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Continued pre-training: read the documents of collections that gave no questions."""
-    from climassay.workspace import Workspace
+    from climassay import api
 
-    place = Workspace.open(workspace)
-    data = pretraining_data(
-        place,
-        collection,
-        validation=validation or [],
-        validation_documents=validation_documents or [],
-        source=source or [],
-        questions=questions or [],
-        validate_on=validate_on.value,
-    )
-    _train(place, tuning, "pretrain", data.train, data.validation, data.warnings, as_json)
+    training = tuning.training()
+    with opened_session(workspace, as_json=as_json) as session:
+        result = api.pretrain(
+            tuning.output,
+            collection,
+            validation=validation or (),
+            validation_documents=validation_documents or (),
+            source=source or (),
+            questions=questions or (),
+            validate_on=validate_on,
+            workspace=session,
+            **training,
+        )
+    emit(result, as_json)
 
 
 @app.command()
@@ -91,35 +187,34 @@ def finetune(
     as_json: JsonOption = False,
 ) -> None:
     """Fine-tuning: learn the answers to questions, asked as the evaluation asks them."""
-    from climassay.workspace import Workspace
+    from climassay import api
+    from climassay.session import ModelOptions
 
-    place = Workspace.open(workspace)
-    learned, held_out = finetuning_data(
-        file,
-        validation=validation,
-        validation_share=validation_share,
-        limit=limit,
-        contexts=with_context,
-        prompts=prompts,
-        seed=tuning.seed,
-    )
-    _train(place, tuning, "finetune", learned, held_out, (), as_json)
+    training = tuning.training()
+    with opened_session(workspace, ModelOptions(prompts=prompts), as_json=as_json) as session:
+        result = api.finetune(
+            tuning.output,
+            file,
+            validation=validation,
+            validation_share=validation_share,
+            limit=limit,
+            with_context=with_context,
+            seed=tuning.seed,
+            workspace=session,
+            **training,
+        )
+    emit(result, as_json)
 
 
 @app.command(name="list")
-def list_all(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+def list_all(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
     """List the adapters of the workspace."""
-    from climassay.reporting import Table, as_rich
+    from climassay.reporting import Table
+    from climassay.reporting.results import Shown
     from climassay.tuning import list_adapters
-    from climassay.workspace import Workspace
 
-    adapters = list_adapters(Workspace.open(workspace).adapters)
-    if as_json:
-        print_json([_as_data(adapter) for adapter in adapters])
-        return
-    if not adapters:
-        stderr_console().print("There are no adapters yet: see climassay tune --help.", highlight=False)
-        return
+    with opened_session(workspace, as_json=as_json) as session:
+        adapters = list_adapters(session.workspace.adapters)
     rows = [
         (
             adapter.name,
@@ -133,160 +228,40 @@ def list_all(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> 
         for adapter in adapters
     ]
     headings = ("name", "model", "trained on", "size", "loss before", "loss after", "fingerprint")
-    stdout_console().print(as_rich(Table.of("Adapters", headings, rows, left=3, note="Validation loss, nats a token.")))
+    table = Table.of("Adapters", headings, rows, left=3, note="Validation loss, nats a token.")
+    none = () if adapters else ("There are no adapters yet: see climassay tune --help.",)
+    emit(Shown([one.to_dict() for one in adapters], (table,) if rows else (), noted=none), as_json, output)
 
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="Of the adapter.")],
+    name: Annotated[str, typer.Argument(help="Name of the adapter.")],
     workspace: WorkspaceOption = None,
+    output: FilesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show where an adapter comes from and how its training went."""
+    from climassay.api.tuning import checked_name
     from climassay.tuning import read_result
-    from climassay.workspace import Workspace
 
-    result = read_result(Workspace.open(workspace).adapters / checked_name(name))
+    with opened_session(workspace, as_json=as_json) as session:
+        result = read_result(session.workspace.adapters / checked_name(name))
     if result is None:
         raise InputError(f"There is no finished adapter {name!r}: see climassay tune list.")
-    if as_json:
-        print_json(_as_data(result))
-        return
-    _show(result)
+    emit(result, as_json, output)
 
 
 @app.command()
-def presets(as_json: JsonOption = False) -> None:
+def presets(output: FilesOption = None, as_json: JsonOption = False) -> None:
     """List the presets: the ClimaQA paper's settings, and those for the bundled model."""
-    from climassay.reporting import Table, as_rich
+    from climassay.reporting import Table
+    from climassay.reporting.results import Shown
     from climassay.tuning import PRESETS
 
-    if as_json:
-        print_json(list(PRESETS.values()))
-        return
     rows = []
     for preset in PRESETS.values():
         config = preset.config
         numbers = (config.rank, config.alpha, config.epochs, config.learning_rate, config.max_length)
         rows.append((preset.name, preset.model, *(f"{number:g}" for number in numbers), preset.source))
     headings = ("preset", "model", "rank", "alpha", "epochs", "learning rate", "max length", "source")
-    stdout_console().print(as_rich(Table.of("Presets", headings, rows, left=2)))
-
-
-def _train(
-    place: "Workspace",
-    options: TuningOptions,
-    task: "Task",
-    learned: "TuningData",
-    held_out: "TuningData",
-    warnings: "Sequence[str]",
-    as_json: bool,
-) -> None:
-    """Train or search, with progress; then say how it went."""
-    from climassay.tuning import SearchProgress, TuningBase, TuningProgress, search, train
-
-    config, preset = options.settings(task)
-    grid, folder = options.searched(), options.folder(place.adapters)
-    for warning in warnings:
-        stderr_console().print(f"Warning: {warning}", style="yellow", highlight=False)
-    base = TuningBase(options.model, device=options.device, dtype=config.dtype)
-    with progress_bar(as_json) as progress:
-        bar = progress.add_task(f"Loading {options.model}", total=None)
-        heading = "Training"
-
-        def trial(state: SearchProgress) -> None:
-            nonlocal heading
-            heading = f"Trial {state.trial} of {state.trials}"
-            progress.update(bar, description=heading, completed=0, total=None)
-
-        def step(state: TuningProgress) -> None:
-            loss = "" if state.loss is None else f", loss {state.loss:.3f}"
-            description = f"{heading}{loss}, validation {state.validation_loss:.3f}"
-            progress.update(bar, description=description, completed=state.step, total=state.steps)
-
-        shared: dict[str, Any] = {
-            "preset": preset.name if preset else None,
-            "warnings": tuple(warnings),
-            "replace_other": options.replace,
-            "on_progress": step,
-        }
-        if grid is None:
-            result = train(base, learned, held_out, config, folder, **shared)
-        else:
-            result = search(base, learned, held_out, config, folder, grid, on_trial=trial, **shared)
-    if as_json:
-        print_json(_as_data(result))
-    else:
-        _show(result, told=set(warnings))
-
-
-def _as_data(result: "TuningResult") -> dict[str, Any]:
-    from dataclasses import asdict
-
-    data = {"name": result.name, "model": result.model, **asdict(result)}
-    evaluations = [{**asdict(one), "perplexity": one.perplexity} for one in result.evaluations]
-    return {**data, "evaluations": evaluations, "loss_before": result.before.loss, "loss": result.best.loss}
-
-
-def _show(result: "TuningResult", told: "set[str] | None" = None) -> None:
-    from climassay.reporting import Table, as_rich
-
-    console, note = stdout_console(), stderr_console()
-    rows = [
-        (f"{one.step}", f"{one.loss:.4f}", f"{one.perplexity:.2f}", "kept" if one.step == result.best_step else "")
-        for one in result.evaluations
-    ]
-    title = f"{result.name}: {result.base} on {result.train.size} {result.train.kind} of {result.train.name}"
-    console.print(
-        as_rich(
-            Table.of(
-                title,
-                ("step", "validation loss", "perplexity", ""),
-                rows,
-                left=0,
-                note=f"Nats a token of {result.validation.size} {result.validation.kind} "
-                f"({result.validation.name}, {result.validation.learned} tokens).",
-                strong=[place for place, one in enumerate(result.evaluations) if one.step == result.best_step],
-            )
-        )
-    )
-    if result.trials:
-        console.print(as_rich(_trials(result)))
-    console.print(f"Settings: {_settings(result.config)}.", highlight=False, soft_wrap=True)
-    for warning in result.warnings:
-        if warning not in (told or ()):
-            note.print(f"Warning: {warning}", style="yellow", highlight=False)
-    early = ", stopped early" if result.stopped_early else ""
-    note.print(
-        f"{len(result.losses)} of {result.steps} steps in {result.seconds:.0f} s{early}. Use it as\n{result.model}",
-        highlight=False,
-        soft_wrap=True,
-    )
-
-
-def _trials(result: "TuningResult") -> Any:
-    from climassay.reporting import Table
-
-    first = result.trials[0].config
-    varied = [
-        name
-        for name in ("rank", "alpha", "epochs", "learning_rate", "dropout", "weight_decay", "warmup", "schedule")
-        if any(getattr(trial.config, name) != getattr(first, name) for trial in result.trials)
-    ]
-    rows = [
-        (
-            *(f"{getattr(trial.config, name)}" for name in varied),
-            "diverged" if trial.loss is None else f"{trial.loss:.4f}",
-            f"{trial.step}",
-        )
-        for trial in result.trials
-    ]
-    headings = (*(name.replace("_", " ") for name in varied), "validation loss", "at step")
-    return Table.of("Trials, best first", headings, rows, left=0, strong=[0])
-
-
-def _settings(config: "TuningConfig") -> str:
-    from dataclasses import asdict
-
-    shown = {**asdict(config), "targets": "+".join(config.targets)}
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items() if value is not None)
+    emit(Shown(list(PRESETS.values()), (Table.of("Presets", headings, rows, left=2),)), as_json, output)

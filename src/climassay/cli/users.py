@@ -8,31 +8,28 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from climassay.cli.output import JsonOption, print_json, stdout_console
-from climassay.workspace import Workspace
+from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, done, emit, opened_session
 
 if TYPE_CHECKING:
     from climassay.web.accounts import AccountStore, Role
 
-app = typer.Typer(help="Who may use the web pages.", no_args_is_help=True)
-WorkspaceOption = Annotated[Path | None, typer.Option("-w", "--workspace", help="Folder of your data.")]
-AddressOption = Annotated[str, typer.Option(help="Where people reach the server, for the link.")]
+app = typer.Typer(help="Say who may use the web pages.", no_args_is_help=True)
+AddressOption = Annotated[str, typer.Option(help="Address where people reach the server, for the link.")]
 LOCAL = "http://127.0.0.1:8000"
 
 
 @contextmanager
 def _accounts(workspace: Path | None) -> "Iterator[AccountStore]":
-    from climassay.records import Records
     from climassay.web.accounts import AccountStore
 
-    with Records(Workspace.open(workspace).records_url) as records:
-        yield AccountStore(records.database)
+    with opened_session(workspace) as session:
+        yield AccountStore(session.records.database)
 
 
 @app.command()
 def add(
     name: Annotated[str, typer.Argument(help="Name to sign in with.")],
-    role: Annotated[str, typer.Option(help="annotator, adjudicator or admin.")] = "annotator",
+    role: Annotated[str, typer.Option(help="Role: annotator, adjudicator or admin.")] = "annotator",
     shown: Annotated[str, typer.Option(help="Name that others see.")] = "",
     address: AddressOption = LOCAL,
     workspace: WorkspaceOption = None,
@@ -47,7 +44,7 @@ def add(
 
 @app.command()
 def reset(
-    name: Annotated[str, typer.Argument(help="Whose password is forgotten.")],
+    name: Annotated[str, typer.Argument(help="Name of whoever forgot the password.")],
     address: AddressOption = LOCAL,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -60,29 +57,24 @@ def reset(
 
 @app.command()
 def remove(
-    name: Annotated[str, typer.Argument(help="Who is shut out; what they said stays.")],
+    name: Annotated[str, typer.Argument(help="Name of whoever is shut out; what they said stays.")],
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Shut somebody out, and sign them out everywhere."""
     with _accounts(workspace) as accounts:
         user = accounts.change(name, active=False)
-    if as_json:
-        print_json(asdict(user))
-    else:
-        stdout_console().print(f"{name} is shut out; what they said stays.", highlight=False)
+    done(asdict(user), f"{name} is shut out; what they said stays.", as_json=as_json)
 
 
 @app.command("list")
-def list_users(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """Everybody with an account."""
+def list_users(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
+    """List everybody with an account."""
+    from climassay.reporting import Table
+    from climassay.reporting.results import Shown
+
     with _accounts(workspace) as accounts:
         users = accounts.users()
-    if as_json:
-        print_json([asdict(user) for user in users])
-        return
-    from climassay.reporting import Table, as_rich
-
     rows = [
         (
             user.name,
@@ -93,13 +85,9 @@ def list_users(workspace: WorkspaceOption = None, as_json: JsonOption = False) -
         )
         for user in users
     ]
-    stdout_console().print(as_rich(Table.of("Users", ("name", "shown as", "role", "state", "password"), rows, left=5)))
+    table = Table.of("Users", ("name", "shown as", "role", "state", "password"), rows, left=5)
+    emit(Shown([asdict(user) for user in users], (table,)), as_json, output)
 
 
 def _show_link(name: str, link: str, words: str, as_json: bool) -> None:
-    if as_json:
-        print_json({"name": name, "link": link})
-        return
-    console = stdout_console()
-    console.print(f"{name}: {words}:", highlight=False)
-    console.print(f"  {link}", highlight=False, soft_wrap=True)
+    done({"name": name, "link": link}, f"{name}: {words}:", f"  {link}", as_json=as_json)

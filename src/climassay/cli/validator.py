@@ -1,4 +1,4 @@
-"""``climassay validator``: train, evaluate, apply, simulate and show validators of generated questions."""
+"""``climassay generate validate``: train, evaluate, apply, simulate and show validators of generated questions."""
 
 from dataclasses import asdict
 from enum import StrEnum
@@ -8,29 +8,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from climassay.cli.judge_options import numbers
-from climassay.cli.learning_options import EncoderOption, FoldsOption, SeedOption, check_model_path
+from climassay.cli.learning_options import (
+    EncoderOption,
+    FoldsOption,
+    HtmlOption,
+    SeedOption,
+    activation_store,
+    card,
+    check_model_path,
+    counting,
+    note,
+    numbers,
+    show,
+)
 from climassay.cli.model_options import PromptsOption, ReachOptions
 from climassay.cli.option_groups import grouped
-from climassay.cli.output import (
-    JsonOption,
-    WorkspaceOption,
-    print_json,
-    progress_bar,
-    stderr_console,
-    stdout_console,
-    write_text,
-)
+from climassay.cli.output import JsonOption, WorkspaceOption, print_json, progress_bar, write_text
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from climassay.generation import Subject
     from climassay.generation.validation import LabelSet, Reader, Training
     from climassay.generation.validation.validators import LoadModel
-    from climassay.learning import ActivationStore
-    from climassay.reporting import Table
 
 app = typer.Typer(no_args_is_help=True, help="Models that learn from experts which questions are valid.")
 
@@ -54,7 +53,6 @@ ValidatorArgument = Annotated[
 FieldOption = Annotated[
     str | None, typer.Option(help="The science, as prompts of models name it; by default climate science.")
 ]
-HtmlOption = Annotated[Path | None, typer.Option(help="Write figures and tables as a self-contained report.")]
 
 
 @app.callback()
@@ -91,7 +89,7 @@ def train(
 ) -> None:
     """Train a validator on experts' labels, with its figures on passages that it was not trained on."""
     from climassay.generation.validation import read_label_set, train_validator, validation_prompt
-    from climassay.generation.validation.measuring import threshold_table
+    from climassay.generation.validation.evaluation import threshold_table
 
     table, subject = read_label_set(labels), _subject(field)
     load = reach.loader(workspace, quiet=True)
@@ -143,20 +141,23 @@ def train(
     threshold = trained.learned.threshold
     if html is not None:
         from climassay.generation.validation import reason_figure
+        from climassay.learning.evaluation import reliability_plot
         from climassay.reporting import Report, Section
 
         reasons = reason_figure([(table.name, table.drafts)])
-        sections = [Section("Figures", (*trained.scores.tables(), trained.scores.reliability_figure()))]
+        figure = reliability_plot(
+            "Do the probabilities mean what they say?", [("P(valid)", trained.scores.calibration)]
+        )
+        sections = [Section("Figures", (*trained.scores.tables(), figure))]
         sections += [] if reasons is None else [Section("Why questions were rejected", (reasons,))]
         lead = f"A validator trained on {table.name}, measured on passages that it was not trained on."
         write_text(html, Report("Validator", lead, tuple(sections)).to_html())
     if as_json:
         print_json({"validator": str(output), **trained.facts()})
     else:
-        _show([*trained.scores.tables(), *([threshold_table(threshold)] if threshold else [])])
+        show([*trained.scores.tables(), *([threshold_table(threshold)] if threshold else [])])
         _tell_skipped(table)
-    if trained.refusal is not None:
-        stderr_console().print(f"No threshold: {trained.refusal}", highlight=False)
+    note(f"No threshold: {trained.refusal}" if trained.refusal is not None else "")
 
 
 @app.command()
@@ -176,7 +177,7 @@ def evaluate(
 
     table = read_label_set(labels)
     load = reach.loader(workspace, quiet=True)
-    judge = load_validator(validator, load=load, prompts=prompts, subject=_subject(field), store=_store())
+    judge = load_validator(validator, load=load, prompts=prompts, subject=_subject(field), store=activation_store())
     learned = [
         getattr(one, "learned", None) for one in (judge.validators.values() if isinstance(judge, ByKind) else [judge])
     ]
@@ -184,18 +185,16 @@ def evaluate(
     fresh = [one for one in table.drafts if one.draft.id not in seen]
     if not fresh:
         raise InputError(f"{judge.name} was trained on all questions of {labels}: measure it on others.")
-    with progress_bar(as_json) as progress:
-        task = progress.add_task(f"Asking {judge.name}", total=len(fresh))
-        scores = judge.score(fresh, seed=seed, on_judged=lambda count: progress.advance(task, count))
+    with counting(f"Asking {judge.name}", len(fresh), quiet=as_json) as advance:
+        scores = judge.score(fresh, seed=seed, on_judged=advance)
     trained_on = len(table.drafts) - len(fresh)
     if as_json:
         source = {"validator": judge.name, "file": str(labels), "sha256": table.sha256, "trained_on": trained_on}
         print_json({**source, **asdict(scores)})
         return
-    _show(scores.tables())
+    show(scores.tables())
     _tell_skipped(table)
-    if trained_on:
-        stderr_console().print(f"{trained_on} questions left out: it was trained on them.", highlight=False)
+    note(f"{trained_on} questions left out: it was trained on them." if trained_on else "")
 
 
 @app.command()
@@ -220,10 +219,9 @@ def apply(
 
     given = list(read_drafts(drafts))
     load = reach.loader(workspace, quiet=True)
-    judge = load_validator(validator, load=load, prompts=prompts, subject=_subject(field), store=_store())
-    with progress_bar(as_json) as progress:
-        task = progress.add_task(f"Asking {judge.name}", total=sum(draft.usable for draft in given))
-        decided = validate(given, judge, threshold, on_judged=lambda count: progress.advance(task, count))
+    judge = load_validator(validator, load=load, prompts=prompts, subject=_subject(field), store=activation_store())
+    with counting(f"Asking {judge.name}", sum(draft.usable for draft in given), quiet=as_json) as advance:
+        decided = validate(given, judge, threshold, on_judged=advance)
     if output is not None:
         write_drafts(output, decided)
     new = [draft for old, draft in zip(given, decided, strict=True) if len(draft.decisions) > len(old.decisions)]
@@ -241,9 +239,8 @@ def apply(
         ]
         print_json({"validator": judge.name, "counts": counts, "decisions": rows})
         return
-    _show([Table.of(f"Decisions of {judge.name}", ("decision", "questions"), [(k, str(v)) for k, v in counts.items()])])
-    if output is not None:
-        stderr_console().print(f"Written to {output}.", highlight=False)
+    show([Table.of(f"Decisions of {judge.name}", ("decision", "questions"), [(k, str(v)) for k, v in counts.items()])])
+    note(f"Written to {output}." if output else "")
 
 
 @app.command(name="simulate")
@@ -274,7 +271,7 @@ def simulate_command(
 ) -> None:
     """Play active learning through on labels that are known: precision over label count, strategy by strategy."""
     from climassay.generation.validation import TextReader, load_validator, read_label_set
-    from climassay.generation.validation.simulation import (
+    from climassay.generation.validation.active_learning import (
         SimulationItems,
         SimulationSettings,
         simulate,
@@ -287,45 +284,42 @@ def simulate_command(
     names: Any = tuple(name.strip() for name in strategies.split(","))
     settings = SimulationSettings(names, splits, test_share, start, batch, seed=seed)
     table = read_label_set(labels)
-    with progress_bar(as_json) as progress:
-        asked = None
-        if zero_shot is not None:
-            load = reach.loader(workspace, quiet=True)
-            asked = load_validator(f"prompted:{zero_shot}", load=load, prompts=prompts, subject=_subject(field))
-        items = SimulationItems.read(table, TextReader(load_encoder(encoder)), zero_shot=asked)
-        task = progress.add_task("Playing splits through", total=splits)
-        results = simulate(items, settings, store=store, on_split=lambda count: progress.advance(task, count))
+    asked = None
+    if zero_shot is not None:
+        load = reach.loader(workspace, quiet=True)
+        asked = load_validator(f"prompted:{zero_shot}", load=load, prompts=prompts, subject=_subject(field))
+    items = SimulationItems.read(table, TextReader(load_encoder(encoder)), zero_shot=asked)
+    with counting("Playing splits through", splits, quiet=as_json) as advance:
+        results = simulate(items, settings, store=store, on_split=advance)
     summary = summarise(items, results, seed=seed)
     if html is not None:
         write_text(html, simulation_report(summary, settings, table.drafts).to_html())
     if as_json:
         print_json({"file": str(labels), "sha256": table.sha256, "settings": settings, "summary": summary})
         return
-    _show(simulation_tables(summary, settings))
-    if html is not None:
-        stderr_console().print(f"Report written to {html}.", highlight=False)
+    show(simulation_tables(summary, settings))
+    note(f"Report written to {html}." if html else "")
 
 
-@app.command()
-def show(
+@app.command(name="show")
+def show_command(
     validator: Annotated[Path, typer.Argument(help="A trained validator: its file, adapter folder or state file.")],
     as_json: JsonOption = False,
 ) -> None:
     """What a trained validator is: its data, figures and threshold; nothing is loaded but its description."""
     from climassay.generation.validation import read_learned
-    from climassay.generation.validation.measuring import threshold_table
+    from climassay.generation.validation.evaluation import threshold_table
     from climassay.reporting import Table
 
     learned = read_learned(validator)
-    source = asdict(learned.provenance)
-    facts = {**source.pop("settings"), **source, "trained_on": len(learned.provenance.trained_on)}
+    source = card(learned.provenance)
+    facts = {**source.pop("settings"), **source}
     if as_json:
         print_json({"validator": str(validator), **facts, "threshold": learned.threshold})
         return
     rows = [(name.replace("_", " "), _words(value)) for name, value in facts.items() if value not in ("", (), None)]
-    _show([Table.of(str(validator), ("", ""), rows, left=2)])
-    if learned.threshold is not None:
-        _show([threshold_table(learned.threshold)])
+    threshold = [] if learned.threshold is None else [threshold_table(learned.threshold)]
+    show([Table.of(str(validator), ("", ""), rows, left=2), *threshold])
 
 
 def open_reader(
@@ -355,7 +349,7 @@ def open_reader(
     loaded = (load or load_model)(model)
     if not isinstance(loaded, OpenWeights):
         raise InputError(f"A probe reads hidden states: use a local: model, not {model}.")
-    return StateReader(loaded, validation_prompt(prompts), layers, _store(), subject or Subject())
+    return StateReader(loaded, validation_prompt(prompts), layers, activation_store(), subject or Subject())
 
 
 def _server(model: str, base_url: str | None) -> tuple[str | None, str]:
@@ -377,25 +371,9 @@ def _subject(field: str | None) -> "Subject":
     return Subject() if field is None else Subject(field=field)
 
 
-def _store() -> "ActivationStore":
-    from climassay.learning import ActivationStore
-    from climassay.workspace import cache_folder
-
-    return ActivationStore(cache_folder() / "activations")
-
-
-def _show(tables: "Sequence[Table]") -> None:
-    from climassay.reporting import as_rich
-
-    for shown in tables:
-        stdout_console().print(as_rich(shown))
-
-
 def _tell_skipped(table: "LabelSet") -> None:
     if table.skipped:
-        stderr_console().print(
-            f"{len(table.skipped)} labelled rows left out, the first: {table.skipped[0]}.", highlight=False
-        )
+        note(f"{len(table.skipped)} labelled rows left out, the first: {table.skipped[0]}.")
 
 
 def _words(value: Any) -> str:

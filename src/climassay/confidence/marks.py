@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, cast
 
+from climassay.confidence.attitudes import is_held_by_people
 from climassay.confidence.vocabulary import TAGS, Agreement, Evidence, Likelihood, Tag
 
 
@@ -172,7 +173,7 @@ def find_tags(text: str) -> list[TagMark]:
 
     A mark is a level of confidence anywhere; evidence or agreement in brackets, or both side by side in running words
     ("limited evidence" alone is ordinary English); a term of likelihood that fills its brackets. ``95% confidence
-    interval`` is none.
+    interval`` is none, nor is trust that people have ("farmers report high confidence in forecasts").
 
     Returns:
         Marks whose words do not overlap. One bracket may hold several: ``(NES: high confidence; WAF: low confidence)``.
@@ -187,7 +188,8 @@ def find_tags(text: str) -> list[TagMark]:
     for phrase in phrases:
         bracket = _around(brackets, phrase.start(), phrase.end())
         if bracket is None or _is_sentence(text, bracket):
-            marks.append(_running(text, phrase))
+            if not is_held_by_people(text, phrase.start(), phrase.end()):
+                marks.append(_running(text, phrase))
         else:
             by_bracket.setdefault(bracket, []).append(phrase)
     for bracket, inside in by_bracket.items():

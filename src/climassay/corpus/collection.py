@@ -6,12 +6,12 @@ from functools import cached_property
 from typing import Any
 
 from climassay.corpus.collection_adding import AddReport, ProgressCallback, add_documents
+from climassay.corpus.collection_compaction import Compaction, compact, join, take_in_small
 from climassay.corpus.collection_damage import DamagedCollectionError
 from climassay.corpus.collection_documents import StoredDocument, stored_documents
 from climassay.corpus.collection_lock import write_lock
 from climassay.corpus.collection_rows import PASSAGE_COLUMNS, CollectionSettings, quoted, read_settings, to_passage
 from climassay.corpus.collection_store import CollectionStore, Location, check_name
-from climassay.corpus.collection_text_index import refresh_text_index
 from climassay.corpus.documents import Document, Hit, Passage
 from climassay.corpus.passages import split_passages
 from climassay.corpus.relevance import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, RELEVANCE_COSINE
@@ -174,8 +174,15 @@ class Collection:
         ids = ", ".join(quoted(stored.id) for stored in gone)
         with write_lock(self._store.lock_file(self.name)):
             self._table.delete(f"document_id IN ({ids})")
-            refresh_text_index(self._table)
+            join(self._table, self._store, self.name)
         return gone
+
+    def compact(self) -> Compaction:
+        """Join the files of small additions, bring the index up to date and remove old versions.
+
+        Searches give the same hits before and after; see :mod:`climassay.corpus.collection_compaction`.
+        """
+        return compact(self._table, self._store, self.name)
 
     def documents(self) -> list[StoredDocument]:
         """All documents by title, those whose adding was interrupted among them."""
@@ -288,7 +295,11 @@ class Collection:
     @cached_property
     def _searcher(self) -> Searcher:
         weight = DENSE_WEIGHT.get(self.settings.encoder, DEFAULT_DENSE_WEIGHT)
-        return Searcher(self._table, self.settings.width, dense_weight=weight)
+
+        def index_words() -> None:
+            take_in_small(self._table, self._store, self.name)
+
+        return Searcher(self._table, self.settings.width, dense_weight=weight, index_words=index_words)
 
     def _check_encoder(self, encoder: Encoder) -> None:
         made = self.settings

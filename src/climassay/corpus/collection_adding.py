@@ -1,22 +1,25 @@
 """Adding documents to a collection so that it can be killed anywhere and run again."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from climassay.corpus.collection_compaction import join, join_if_many
 from climassay.corpus.collection_documents import StoredDocument, stored_documents
 from climassay.corpus.collection_lock import write_lock
 from climassay.corpus.collection_rows import CollectionSettings, PendingPassage, quoted, to_table
 from climassay.corpus.collection_store import CollectionStore
-from climassay.corpus.collection_text_index import refresh_text_index
 from climassay.corpus.documents import Document, Skipped
 from climassay.corpus.passages import split_passages
 from climassay.errors import InputError
 from climassay.models.contract import Encoder, StreamingEncoder
+from climassay.reporting.results import Result
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from climassay.corpus.collection import CollectionSummary
 
 CHUNK = 512
 """Passages that are embedded and then stored together: what a kill can cost, and what is kept in memory."""
@@ -35,7 +38,7 @@ class AddProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class AddReport:
+class AddReport(Result):
     """What adding documents did."""
 
     added: tuple[StoredDocument, ...]
@@ -49,7 +52,20 @@ class AddReport:
     passages: int
     """Passages embedded and stored by this call."""
     skipped: tuple[Skipped, ...]
-    """Documents that have no text."""
+    """What could not be read, with the reason."""
+    collection: "CollectionSummary | None" = None
+    """The collection as it is now."""
+
+    def lines(self) -> Iterator[str]:
+        """What adding did, line by line."""
+        from climassay.corpus.presentation import added_lines
+
+        return added_lines(self)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The documents of the call, with what became of each."""
+        kinds = {"added": self.added, "already there": self.already_there, "replaced": self.replaced}
+        return [{**asdict(one), "state": state} for state, documents in kinds.items() for one in documents]
 
 
 ProgressCallback = Callable[[AddProgress], None]
@@ -92,6 +108,7 @@ def add_documents(
     before = stored_documents(table)
     intake = _Intake(table, settings, {document.id: document for document in before}, on_progress)
     lock = store.lock_file(name)
+    replaced: tuple[StoredDocument, ...] = ()
     try:
         for chunk, vectors in _embedded(encoder, _chunks(_pending(intake, documents)), intake.progress):
             if vectors.shape[1] != settings.width:
@@ -103,15 +120,17 @@ def add_documents(
                 # Not the id's index: it may lag behind and then lets a passage in twice.
                 table.merge_insert("id").use_index(False).when_not_matched_insert_all().execute(rows)
         older = _older_versions(before, intake)
-        if replace:
-            _delete(table, lock, older)
+        if replace and older:
+            replaced = older
+            with write_lock(lock):
+                table.delete(f"document_id IN ({', '.join(quoted(document.id) for document in older)})")
     finally:
         with write_lock(lock):
-            refresh_text_index(table)
+            (join if replaced else join_if_many)(table, store, name)
     return AddReport(
         added=tuple(intake.seen.values()),
         already_there=tuple(intake.already_there),
-        replaced=older if replace else (),
+        replaced=replaced,
         other_versions=() if replace else older,
         passages=intake.passages_done,
         skipped=tuple(intake.skipped),
@@ -185,10 +204,3 @@ def _older_versions(before: Sequence[StoredDocument], intake: _Intake) -> tuple[
     return tuple(
         document for document in before if (document.source, document.title) in places and document.id not in kept
     )
-
-
-def _delete(table: Any, lock: Any, documents: Sequence[StoredDocument]) -> None:
-    if documents:
-        ids = ", ".join(quoted(document.id) for document in documents)
-        with write_lock(lock):
-            table.delete(f"document_id IN ({ids})")

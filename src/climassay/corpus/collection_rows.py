@@ -80,9 +80,9 @@ def read_settings(schema: pa.Schema, name: str) -> CollectionSettings:
             f"The table {name!r} was not made by this version of climassay: choose another collection name."
         ) from error
     if settings.format != FORMAT:
+        advice = "update climassay" if settings.format > FORMAT else "remove it and add its documents again"
         raise InputError(
-            f"The collection {name!r} has layout {settings.format}, this version reads layout {FORMAT}: "
-            "remove it and add its documents again."
+            f"The collection {name!r} has layout {settings.format}, this version reads layout {FORMAT}: {advice}."
         )
     return settings
 

@@ -58,10 +58,20 @@ class CollectionStore:
         """File whose lock lets one process write to a collection; None on object storage."""
         return None if self.folder is None else self.folder / f".{name}.lock"
 
+    def reading_file(self, name: str) -> Path | None:
+        """File whose lock says that somebody reads a collection; None on object storage."""
+        return None if self.folder is None else self.folder / f".{name}.reading"
+
+    def bytes_of(self, name: str) -> int:
+        """Size of a collection's files; 0 on object storage."""
+        files = [] if self.folder is None else (self.folder / f"{name}.lance").rglob("*")
+        return sum(file.stat().st_size for file in files if file.is_file())
+
     def names(self) -> list[str]:
         """Names of all tables, in alphabetical order; what was interrupted before its first version is none yet."""
-        if self.folder is not None and not self.folder.is_dir():
-            return []
+        if self.folder is not None:
+            # As LanceDB lists them, without opening it.
+            return sorted(path.stem for path in self.folder.glob("*.lance") if self._has_begun(path.stem))
         connection = self._connect()
         names: list[str] = []
         page = None
@@ -70,7 +80,7 @@ class CollectionStore:
             names += answer.tables
             page = answer.page_token
             if not page:
-                return sorted(name for name in names if self._has_begun(name))
+                return sorted(names)
 
     def open(self, name: str) -> Any:
         """The LanceDB table of a collection.
@@ -98,7 +108,7 @@ class CollectionStore:
         with write_lock(self.lock_file(name)):
             is_new = name not in self.names()
             if is_new:
-                connection = GuardedTable(self._connect(), name, self.address)
+                connection = GuardedTable(self._connect(), name, self.address, self.reading_file(name))
                 table = connection.create_table(name, schema=table_schema(settings), exist_ok=True)
             else:
                 table = self._open_table(name)
@@ -124,8 +134,7 @@ class CollectionStore:
 
     def _has_begun(self, name: str) -> bool:
         # Damage takes versions or data, not both and every trace of them.
-        if self.folder is None:
-            return True
+        assert self.folder is not None
         table = self.folder / f"{name}.lance"
         return any(file.is_file() for part in ("_versions", "data") for file in (table / part).glob("*"))
 
@@ -134,7 +143,7 @@ class CollectionStore:
 
         # Read first: what another process writes meanwhile is no damage.
         newest = 0 if self.folder is None else newest_version(self.folder / f"{name}.lance")
-        connection = GuardedTable(self._connect(), name, self.address)
+        connection = GuardedTable(self._connect(), name, self.address, self.reading_file(name))
         table = connection.open_table(name)
         if table.version < newest:
             # The library takes the newest manifest that it finds, and with an older one it gives fewer passages.

@@ -1,11 +1,8 @@
 """The full-text (BM25) index of a collection."""
 
-import logging
 from typing import Any
 
 from climassay.corpus.collection_damage import DamagedCollectionError
-
-logger = logging.getLogger(__name__)
 
 TEXT_INDEX = "text_idx"
 """Name that LanceDB gives to the index of the column ``text``."""
@@ -35,14 +32,7 @@ def ensure_text_index(table: Any) -> None:
             raise
 
 
-def refresh_text_index(table: Any) -> None:
-    """Take passages that were stored since into the index, and join small files.
-
-    Passages outside the index are found as well, only more slowly: LanceDB scans them. So when another process is at
-    the same work, nothing is lost by leaving it to that one.
-    """
-    ensure_text_index(table)
-    try:
-        table.optimize()
-    except DamagedCollectionError as error:
-        logger.info("The index of %s was left as it is: %s", table.name, error)
+def outside_text_index(table: Any) -> int:
+    """Number of passages that were stored since the index was last brought up to date; all, where there is none."""
+    found = table.index_stats(TEXT_INDEX)
+    return int(table.count_rows() if found is None else found.num_unindexed_rows)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from climassay.corpus.cleaning import clean, document_id
 from climassay.corpus.documents import Block, Document
 from climassay.corpus.epub import check_unpacked, read_xml
+from climassay.corpus.opening import reader
 from climassay.corpus.options import ReadOptions
 from climassay.errors import DocumentError
 
@@ -18,6 +19,7 @@ _KIND = "a Word"
 _HEADING = re.compile(r"heading (\d)$", re.IGNORECASE)
 
 
+@reader("docx", ".docx")
 def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
     """Read a Word file: its paragraphs, those in tables too, under their headings; deleted text is left out.
 
@@ -63,8 +65,8 @@ def _title(file: zipfile.ZipFile, source: str) -> str:
 
 def _blocks(root: ET.Element, levels: dict[str, int]) -> Iterator[Block]:
     headings: list[tuple[int, str]] = []
-    for paragraph in root.iter(f"{_WORD}p"):
-        text = clean("".join(_pieces(paragraph)))
+    for paragraph, pieces in _paragraphs(root):
+        text = clean("".join(pieces))
         style = paragraph.find(f"{_WORD}pPr/{_WORD}pStyle")
         level = levels.get(style.get(f"{_WORD}val", "")) if style is not None else None
         if level and text:
@@ -73,13 +75,21 @@ def _blocks(root: ET.Element, levels: dict[str, int]) -> Iterator[Block]:
             yield Block(text, headings=tuple(title for _, title in headings))
 
 
-def _pieces(paragraph: ET.Element) -> Iterator[str]:
-    """The text of a paragraph without that of paragraphs within it, as in text boxes, which come by themselves."""
-    inner = {id(piece) for one in paragraph.iter(f"{_WORD}p") if one is not paragraph for piece in one.iter()}
-    for piece in paragraph.iter():
-        if id(piece) in inner:
-            continue
-        if piece.tag == f"{_WORD}t":
-            yield piece.text or ""
-        elif piece.tag in (f"{_WORD}tab", f"{_WORD}br", f"{_WORD}cr"):
-            yield " "
+def _paragraphs(root: ET.Element) -> list[tuple[ET.Element, list[str]]]:
+    """All paragraphs with their text, each without that of paragraphs within it, as in text boxes.
+
+    One walk through the tree: attacks nest paragraphs a hundred thousand times.
+    """
+    found: list[tuple[ET.Element, list[str]]] = []
+    ahead: list[tuple[ET.Element, list[str]]] = [(root, [])]
+    while ahead:
+        element, pieces = ahead.pop()
+        if element.tag == f"{_WORD}p":
+            pieces = []
+            found.append((element, pieces))
+        elif element.tag == f"{_WORD}t":
+            pieces.append(element.text or "")
+        elif element.tag in (f"{_WORD}tab", f"{_WORD}br", f"{_WORD}cr"):
+            pieces.append(" ")
+        ahead.extend((child, pieces) for child in reversed(element))
+    return found

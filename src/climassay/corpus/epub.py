@@ -14,6 +14,7 @@ from selectolax.lexbor import LexborHTMLParser
 from climassay.corpus.cleaning import clean, document_id
 from climassay.corpus.documents import Block, Document, Skipped
 from climassay.corpus.html import check_depth, html_blocks
+from climassay.corpus.opening import reader
 from climassay.corpus.options import MEBIBYTE, ReadOptions, ReadResult
 from climassay.errors import DocumentError
 
@@ -32,6 +33,7 @@ class _Package(NamedTuple):
     fields: dict[str, str]
 
 
+@reader("epub", ".epub")
 def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
     """Read a book.
 

@@ -10,6 +10,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from climassay.corpus.cleaning import clean, document_id
 from climassay.corpus.documents import Block, Document
+from climassay.corpus.opening import reader
 from climassay.corpus.options import ReadOptions
 from climassay.corpus.text import decode
 from climassay.errors import DocumentError
@@ -76,6 +77,7 @@ SMALLEST_MAIN_SHARE = 0.3
 """``<main>`` or ``<article>`` is taken for the content when it holds this part of the page's text."""
 
 
+@reader("html", ".html", ".htm", ".xhtml")
 def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
     """Read a web page.
 

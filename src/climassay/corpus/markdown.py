@@ -8,6 +8,7 @@ from typing import Any
 
 from climassay.corpus.cleaning import clean, document_id
 from climassay.corpus.documents import Block, Document
+from climassay.corpus.opening import reader
 from climassay.corpus.options import ReadOptions
 from climassay.corpus.text import decode
 from climassay.errors import DocumentError
@@ -49,6 +50,7 @@ MOST_LISTS = 500
 """In brackets, in the front matter; a reader's time grows with the square of those within each other."""
 
 
+@reader("markdown", ".md", ".markdown", ".mdown")
 def read_markdown(data: bytes, source: str, options: ReadOptions) -> Document:
     """Read a Markdown file; title, date, edition, licence and URL come from its YAML front matter where it has one.
 

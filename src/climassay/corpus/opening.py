@@ -1,34 +1,66 @@
-"""Bring a file's bytes into memory within bounds, and find out of what kind it is."""
+"""The readers of documents by kind of file; bringing a file's bytes into memory within bounds."""
 
 import errno
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from climassay.errors import DocumentError
 from climassay.given_files import in_megabytes, read_whole, reason, unpacked
+from climassay.registry import Registry
 
-KINDS: dict[str, str] = {
-    ".pdf": "pdf",
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".mdown": "markdown",
-    ".txt": "text",
-    ".text": "text",
-    ".epub": "epub",
-    ".docx": "docx",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".json": "json",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
-"""Kind of file by the ending of its name; each also with ``.gz`` after it."""
+if TYPE_CHECKING:
+    from climassay.corpus.documents import Document
+    from climassay.corpus.options import ReadResult
+
+Read = Callable[..., "ReadResult | Document"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How files of one kind are read."""
+
+    endings: tuple[str, ...]
+    """Of file names, in lower case with their dot; each also with ``.gz`` after it."""
+    read: Read
+    """From bytes, name and options to a document, or to what was read of a file of many."""
+    magic: bytes = b""
+    """How the content begins, where that tells the kind of a file whose name does not."""
+    paged: bool = False
+    """Whether ``read`` takes, as its last argument, a callback that is told each page."""
+    packed: bool = False
+    """Whether content that looks like gzip is left as it is."""
+
+
+READERS: Registry[Reader] = Registry(
+    "reader",
+    "climassay.readers",
+    [f"climassay.corpus.{name}" for name in ("pdf", "html", "markdown", "text", "epub", "docx", "tables")],
+)
+"""By kind of file."""
+
+
+def reader(kind: str, *endings: str, **more: Any) -> Callable[[Read], Read]:
+    """Add a function as the reader of a kind of file; ``more`` are fields of :class:`Reader`.
+
+    Example:
+        >>> @reader("rst", ".rst")
+        ... def read_rst(data, source, options):
+        ...     return Document(document_id(source, data), source, source, (Block(data.decode()),), media="rst")
+    """
+
+    def add(function: Read) -> Read:
+        READERS.add(kind, Reader(endings, function, **more), function.__module__)
+        return function
+
+    return add
+
+
+def file_endings() -> dict[str, str]:
+    """Kind of file by the ending of its name."""
+    return {ending: kind for kind, one in READERS.items() for ending in one.endings}
+
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -47,7 +79,7 @@ def kind_of(path: Path) -> str | None:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] == ".gz":
         suffixes.pop()
-    return KINDS.get(suffixes[-1]) if suffixes else None
+    return file_endings().get(suffixes[-1]) if suffixes else None
 
 
 def open_file(path: Path, max_bytes: int, source: str | None = None) -> Opened:
@@ -77,16 +109,17 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> Opened:
         raise DocumentError(f"{source} cannot be read ({reason(error)}).") from None
     if not data:
         raise DocumentError(f"{source} is empty.")
-    if kind is None and not data.startswith(b"%PDF-"):
-        listed = " ".join(sorted(KINDS))
+    kind = kind or next((name for name, one in READERS.items() if one.magic and data.startswith(one.magic)), None)
+    if kind is None:
+        listed = " ".join(sorted(file_endings()))
         raise DocumentError(
             f"{source} is of no known kind; names must end in one of {listed} (each may have .gz after it)."
         )
-    if data.startswith(_GZIP_MAGIC) and kind != "parquet":
+    if data.startswith(_GZIP_MAGIC) and not READERS[kind].packed:
         data = _gunzip(data, source, max_bytes)
     elif path.suffix.lower() == ".gz":
         raise DocumentError(f"{source} is not a gzip file although its name ends in .gz.")
-    return Opened(source, kind or "pdf", data)
+    return Opened(source, kind, data)
 
 
 def _gunzip(data: bytes, source: str, max_bytes: int) -> bytes:

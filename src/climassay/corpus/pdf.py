@@ -9,6 +9,7 @@ import pypdfium2.raw as pdfium
 
 from climassay.corpus.cleaning import clean, document_id
 from climassay.corpus.documents import Block, Document, Skipped
+from climassay.corpus.opening import reader
 from climassay.corpus.options import PageCallback, ReadOptions, ReadResult
 from climassay.corpus.pdf_blocks import CONTENTS, REFERENCES, BlockBuilder, classify
 from climassay.corpus.pdf_layout import Page, drop_running_lines, order_lines
@@ -21,6 +22,10 @@ HEADER_WITHIN = 1024
 """A PDF file shows its mark within so many bytes."""
 TRAILER_WITHIN = 2048
 LONGEST_TITLE = 200
+MOST_TEXTS = 50_000
+"""Pieces of text that a page may be set from: ten times those of a page full of figures. More would take minutes."""
+MOST_CHARACTERS = 1_000_000
+"""Characters of a page, however its text is set."""
 _OPENING_PAGES = 4
 """Pages that may say how a document is to be cited."""
 _TITLE_WORD = re.compile(r"[^\W\d_]{4,}")
@@ -30,6 +35,7 @@ _NO_TITLE = re.compile(
 )
 
 
+@reader("pdf", ".pdf", magic=b"%PDF-", paged=True)
 def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallback | None = None) -> ReadResult:
     """Read a PDF file.
 
@@ -103,6 +109,7 @@ def _read_pages(
     pages: list[Page] = []
     images: list[int] = []
     broken: list[int] = []
+    crowded: list[int] = []
     for number in range(1, len(pdf) + 1):
         if on_page is not None:
             on_page(number, len(pdf))
@@ -110,17 +117,34 @@ def _read_pages(
         if not page:
             broken.append(number)
             continue
+        if _is_crowded(page):
+            crowded.append(number)
+            pdfium.FPDF_ClosePage(page)
+            continue
         text_page = pdfium.FPDFText_LoadPage(page)
         width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
         if pdfium.FPDFPage_GetRotation(page) % 2:
             width, height = height, width
-        lines = upright(reader.read(text_page, number, width), height) if text_page else []
-        if not lines and _has_image(page):
+        if text_page and pdfium.FPDFText_CountChars(text_page) > MOST_CHARACTERS:
+            crowded.append(number)
+            lines = []
+        else:
+            lines = upright(reader.read(text_page, number, width), height) if text_page else []
+        if not lines and number not in crowded and _has_image(page):
             images.append(number)
         pages.append(Page(number, width, height, lines))
         pdfium.FPDFText_ClosePage(text_page)
         pdfium.FPDF_ClosePage(page)
-    return pages, list(_told(source, images, broken, len(pdf)))
+    return pages, list(_told(source, images, broken, crowded, len(pdf)))
+
+
+def _is_crowded(page: object) -> bool:
+    """Whether a page is set from more pieces of text than a page for people; counted before any is read."""
+    count = pdfium.FPDFPage_CountObjects(page)
+    if count <= MOST_TEXTS:
+        return False
+    kinds = (pdfium.FPDFPageObj_GetType(pdfium.FPDFPage_GetObject(page, number)) for number in range(count))
+    return sum(1 for kind in kinds if kind == pdfium.FPDF_PAGEOBJ_TEXT) > MOST_TEXTS
 
 
 def _has_image(page: object) -> bool:
@@ -129,13 +153,15 @@ def _has_image(page: object) -> bool:
     return any(kind in (pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_FORM) for kind in kinds)
 
 
-def _told(source: str, images: list[int], broken: list[int], count: int) -> Iterator[Skipped]:
+def _told(source: str, images: list[int], broken: list[int], crowded: list[int], count: int) -> Iterator[Skipped]:
     if len(images) == count:
         yield Skipped(source, f"{source} holds images of pages without text (a scan); put it through text recognition.")
     elif images:
         yield Skipped(source, f"Left out of {source}, because there are only images: {_pages(images)}.")
     if broken:
         yield Skipped(source, f"Left out of {source}, because of damage: {_pages(broken)}.")
+    if crowded:
+        yield Skipped(source, f"Left out of {source}, because more is set there than on any page: {_pages(crowded)}.")
 
 
 def _pages(numbers: list[int]) -> str:

@@ -1,13 +1,18 @@
 """Collections, hits and retrieval scores as tables and lines of text."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from climassay.corpus.collection import CollectionSummary
-from climassay.corpus.collection_adding import AddReport
+from climassay.corpus.collection_adding import AddProgress, AddReport
 from climassay.corpus.collection_documents import StoredDocument
 from climassay.corpus.collection_rows import CollectionSettings
-from climassay.corpus.documents import Hit, Passage, Skipped
+from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.retrieval_evaluation import RetrievalReport
+from climassay.progress import Task
+from climassay.reporting.results import Result
 from climassay.reporting.tables import Table
 from climassay.statistics import Interval
 
@@ -68,8 +73,9 @@ def evaluation_table(report: RetrievalReport) -> Table:
     return Table.of(f"Retrieval from {report.collection}", headings, rows, note=note)
 
 
-def added_lines(name: str, report: AddReport, skipped: Sequence[Skipped]) -> Iterator[str]:
+def added_lines(report: AddReport) -> Iterator[str]:
     """What adding did, line by line."""
+    name, skipped = report.collection.name if report.collection else "the collection", report.skipped
     for stored in report.added[:MOST_LISTED]:
         yield f"added     {stored.title} ({stored.id}, {stored.passages:,} passages)"
     if len(report.added) > MOST_LISTED:
@@ -89,6 +95,91 @@ def added_lines(name: str, report: AddReport, skipped: Sequence[Skipped]) -> Ite
         f"{name}: {_count(len(report.added), 'document')} added with {_count(report.passages, 'new passage')}, "
         f"{len(report.already_there):,} already there, {len(skipped):,} skipped"
     )
+
+
+def told_progress(name: str, task: Task) -> Callable[[AddProgress], None]:
+    """Shows on a task how far adding to a collection is, with the passages embedded a second."""
+    start = time.monotonic()
+
+    def show(state: AddProgress) -> None:
+        nonlocal start
+        if state.passages_done == 0:
+            start = time.monotonic()
+        spent = time.monotonic() - start
+        rate = f", {state.passages_done / spent:.0f}/s" if state.passages_done and spent > 0 else ""
+        task.update(
+            completed=state.passages_done,
+            total=state.passages_known or None,
+            description=f"{name}: {_count(state.documents, 'document')}, passages{rate}",
+        )
+
+    return show
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult(Result):
+    """Passages found for a query, the best first."""
+
+    collections: tuple[str, ...]
+    query: str
+    mode: str
+    min_cosine: float | None
+    """Cosine below which passages were left out; None for no limit, or for one of each encoder's own."""
+    hits: tuple[Hit, ...]
+    full: bool = False
+    """Show whole passages."""
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __getitem__(self, place: int) -> Hit:
+        return self.hits[place]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The query and its hits, each with its citation."""
+        return {
+            "collection": "+".join(self.collections),
+            "query": self.query,
+            "mode": self.mode,
+            "min_cosine": self.min_cosine,
+            "hits": [asdict(hit) | {"citation": hit.passage.citation} for hit in self.hits],
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row a hit."""
+        return [
+            {"rank": hit.rank, "score": hit.score, "cosine": hit.cosine, "citation": hit.passage.citation,
+             "passage": hit.passage.id, "text": hit.passage.text}
+            for hit in self.hits
+        ]  # fmt: skip
+
+    def tables(self) -> tuple[Table, ...]:
+        """The hits with the beginnings of their texts."""
+        rows = [
+            (str(hit.rank), f"{hit.score:.4g}", hit.passage.citation, _excerpt(hit.passage.text)) for hit in self.hits
+        ]
+        return (Table.of(self.query, ("rank", "score", "passage", "text"), rows, left=4),)
+
+    def terminal_tables(self, width: int) -> tuple[Table, ...]:  # noqa: ARG002
+        """None: the lines say it all."""
+        return ()
+
+    def lines(self) -> Iterator[str]:
+        """Each hit with its place and the beginning of its text, or all of it."""
+        return hit_lines(self.hits, self.full)
+
+    def notes(self) -> Iterator[str]:
+        """What is said where nothing was found."""
+        if not self.hits:
+            limit = (
+                ""
+                if self.min_cosine is None
+                else f" (nothing reaches a cosine of {self.min_cosine:g}; --all shows what is nearest)"
+            )
+            yield f"Nothing relevant in {', '.join(self.collections)}{limit}."
 
 
 def hit_lines(hits: Sequence[Hit], full: bool = False) -> Iterator[str]:

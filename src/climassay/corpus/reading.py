@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay.corpus.documents import Document, Skipped
-from climassay.corpus.opening import Opened, kind_of, open_file
+from climassay.corpus.opening import READERS, Opened, kind_of, open_file
 from climassay.corpus.options import PageCallback, ReadOptions, ReadResult, TableColumns
 from climassay.errors import DocumentError
 
@@ -73,38 +73,10 @@ def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) ->
 
 
 def _dispatch(opened: Opened, options: ReadOptions, on_page: PageCallback | None) -> ReadResult:
-    """Hand the content to the reader of its kind; the readers are imported here because some are heavy."""
-    source, kind, data = opened
-    match kind:
-        case "pdf":
-            from climassay.corpus.pdf import read_pdf
-
-            return read_pdf(data, source, options, on_page)
-        case "epub":
-            from climassay.corpus.epub import read_epub
-
-            return read_epub(data, source, options)
-        case "docx":
-            from climassay.corpus.docx import read_docx
-
-            document = read_docx(data, source, options)
-        case "html":
-            from climassay.corpus.html import read_html
-
-            document = read_html(data, source, options)
-        case "markdown":
-            from climassay.corpus.markdown import read_markdown
-
-            document = read_markdown(data, source, options)
-        case "text":
-            from climassay.corpus.text import read_text
-
-            document = read_text(data, source, options)
-        case _:
-            from climassay.corpus.tables import read_table
-
-            return read_table(data, kind, source, options)
-    return ReadResult(source, (document,))
+    """Hand the content to the reader of its kind."""
+    chosen = READERS[opened.kind]
+    found = chosen.read(opened.data, opened.source, options, *((on_page,) if chosen.paged else ()))
+    return found if isinstance(found, ReadResult) else ReadResult(opened.source, (found,))
 
 
 def _override(document: Document, options: ReadOptions) -> Document:

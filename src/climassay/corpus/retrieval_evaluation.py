@@ -10,6 +10,8 @@ from climassay.corpus.gold_text import REQUIRED_SHARE, GoldText, locate
 from climassay.corpus.labelled_questions import LabelledQuestion, read_labelled
 from climassay.corpus.search import LARGEST_K, SEARCH_MODES, SearchMode, check_mode
 from climassay.errors import InputError
+from climassay.reporting.results import Result
+from climassay.reporting.tables import Table
 from climassay.statistics import Estimate, Interval, bootstrap_interval, wilson_interval
 
 __all__ = [
@@ -51,7 +53,7 @@ class ModeScores:
 
 
 @dataclass(frozen=True, slots=True)
-class RetrievalReport:
+class RetrievalReport(Result):
     """Recall and mean reciprocal rank of the search modes on the same questions."""
 
     collection: str
@@ -66,6 +68,12 @@ class RetrievalReport:
     share: float
     """Part of the gold passage's words that hits must contain."""
     modes: tuple[ModeScores, ...]
+
+    def tables(self) -> tuple[Table, ...]:
+        """One column a search mode."""
+        from climassay.corpus.presentation import evaluation_table
+
+        return (evaluation_table(self),)
 
 
 def evaluate_retrieval(

@@ -40,6 +40,8 @@ CANDIDATES = 50
 """Length of the dense and BM25 lists that are fused; longer where more hits are asked for."""
 MEMORY_BUDGET = 1 << 30
 """Most bytes of vectors that a searcher keeps in memory."""
+KEPT_PASSAGES = 4096
+"""Passages that were found and are kept, since many searches find the same ones."""
 LARGEST_K = 1000
 _DIGITS = 6
 """Scores are compared to so many digits, so that the last bits of a sum decide no order."""
@@ -122,7 +124,13 @@ class Searcher:
     """Searches the table of a collection; what other processes add to it is found by the next search."""
 
     def __init__(
-        self, table: Any, width: int, *, dense_weight: float = 0.5, memory_budget: int = MEMORY_BUDGET
+        self,
+        table: Any,
+        width: int,
+        *,
+        dense_weight: float = 0.5,
+        memory_budget: int = MEMORY_BUDGET,
+        index_words: Callable[[], None] = lambda: None,
     ) -> None:
         """Prepare to search; vectors are loaded when first needed.
 
@@ -131,12 +139,19 @@ class Searcher:
             width: Dimensions of its vectors.
             dense_weight: Weight of the cosine in hybrid search, from 0 to 1.
             memory_budget: Bytes of vectors up to which they are kept in memory.
+            index_words: Called before a search for words, to bring the index up to date.
         """
         self._table = table
         self._width = width
         self._dense_weight = dense_weight
         self._budget = memory_budget
+        self._index_words = index_words
         self._vectors: _Vectors | None = None
+        self._indexed = 0
+        """The version of the table that is known to be indexed."""
+        self._known: dict[str, Passage] = {}
+        self._passages_of = 0
+        """The version of the table that the known passages are of."""
 
     def search(
         self,
@@ -162,9 +177,14 @@ class Searcher:
         if not queries:
             return []
         depth = max(CANDIDATES, 2 * k)
+        version = self._table.version
+        if mode != "dense" and version != self._indexed:
+            ensure_text_index(self._table)
+            self._index_words()
+            version = self._indexed = self._table.version
         vectors, held = None, None
         if mode != "bm25" or min_cosine is not None:
-            vectors, held = encoder().encode(queries, role="query"), self._held()
+            vectors, held = encoder().encode(queries, role="query"), self._held(version)
         found: list[tuple[Scores, Scores]] = []
         for number, query in enumerate(queries):
             words = self._by_words(query, depth, document) if mode != "dense" else {}
@@ -175,7 +195,7 @@ class Searcher:
             if min_cosine is not None:
                 scores = {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= min_cosine}
             found.append((_first(scores, k), cosines))
-        return self._hits(found)
+        return self._hits(found, version)
 
     def _scores(self, mode: SearchMode, near: Scores, words: Scores, cosines: Scores) -> Scores:
         """What the hits are sorted by."""
@@ -228,11 +248,8 @@ class Searcher:
 
     def _by_words(self, query: str, depth: int, document: str | None) -> Scores:
         """The ``depth`` passages of greatest BM25 score; passages that are not in the index yet are scanned."""
-        ensure_text_index(self._table)
-        found = self._table.search(query, query_type="fts", fts_columns="text").select(["id", "_score"])
-        if document is not None:
-            found = found.where(f"document_id = {quoted(document)}", prefilter=True)
-        rows = found.limit(2 * depth).to_arrow().to_pylist()
+        where = None if document is None else f"document_id = {quoted(document)}"
+        rows = self._table.search_words(query, where, 2 * depth).to_pylist()
         return _first(_ordered({row["id"]: round(row["_score"], _DIGITS) for row in rows}), depth)
 
     def _cosines_on_disk(self, query: NDArray[np.float32], ids: Sequence[str]) -> Scores:
@@ -244,9 +261,9 @@ class Searcher:
         products = _cosines(to_matrix(rows["vector"], self._width), query)
         return dict(zip(rows["id"].to_pylist(), products, strict=True))
 
-    def _hits(self, found: Sequence[tuple[Scores, Scores]]) -> list[list[Hit]]:
+    def _hits(self, found: Sequence[tuple[Scores, Scores]], version: int) -> list[list[Hit]]:
         """Hits with their passages, which are read from the table once for all queries."""
-        passages = self._passages({item for scores, _ in found for item in scores})
+        passages = self._passages({item for scores, _ in found for item in scores}, version)
         results = []
         for scores, cosines in found:
             there = [item for item in scores if item in passages]
@@ -255,20 +272,25 @@ class Searcher:
             )
         return results
 
-    def _passages(self, ids: Iterable[str]) -> dict[str, Passage]:
-        rows = self._rows(sorted(ids), list(PASSAGE_COLUMNS)).to_pylist()
-        return {row["id"]: to_passage(row) for row in rows}
+    def _passages(self, wanted: set[str], version: int) -> dict[str, Passage]:
+        if version != self._passages_of or len(self._known) + len(wanted) > KEPT_PASSAGES:
+            self._passages_of, self._known = version, {}
+        known = self._known
+        missing = [item for item in sorted(wanted) if item not in known]
+        if missing:
+            known |= {row["id"]: to_passage(row) for row in self._rows(missing, list(PASSAGE_COLUMNS)).to_pylist()}
+        return {item: known[item] for item in wanted if item in known}
 
     def _rows(self, ids: Sequence[str], columns: list[str]) -> Any:
         listed = ", ".join(quoted(item) for item in ids) or "''"
         return self._table.search().where(f"id IN ({listed})").select(columns).limit(None).to_arrow()
 
-    def _held(self) -> _Vectors | None:
+    def _held(self, version: int) -> _Vectors | None:
         """All vectors, read again when the table has changed; None when they are too many for memory."""
-        if self._table.count_rows() * self._width * 4 > self._budget:
-            return None
-        version = self._table.version
         if self._vectors is None or self._vectors.version != version:
+            if self._table.count_rows() * self._width * 4 > self._budget:
+                self._vectors = None
+                return None
             rows = self._table.search().select(["id", "vector"]).limit(None).to_arrow()
             ids = tuple(rows["id"].to_pylist())
             matrix = to_matrix(rows["vector"], self._width)

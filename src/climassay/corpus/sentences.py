@@ -6,6 +6,7 @@ belong to the sentence before.
 """
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -70,6 +71,11 @@ _OPENERS = _words(
     """
 )
 
+_KEPT_TEXTS = 4096
+"""Texts whose sentences are remembered, those that were not asked for the longest time go first."""
+_KEPT_CHARACTERS = 4000
+"""Longer texts are not: they are whole documents, which come once."""
+
 
 def sentence_spans(text: str) -> list[Span]:
     """Spans of the sentences of a text.
@@ -78,6 +84,16 @@ def sentence_spans(text: str) -> list[Span]:
         Spans in order that cover the text without gap (the white space after a sentence belongs to it); none is
         empty or only white space. A text of only white space has no sentence.
     """
+    return list(_known_spans(text) if len(text) <= _KEPT_CHARACTERS else _spans(text))
+
+
+@lru_cache(_KEPT_TEXTS)
+def _known_spans(text: str) -> tuple[Span, ...]:
+    """Spans of a text that may come again: the passages that many searches find."""
+    return tuple(_spans(text))
+
+
+def _spans(text: str) -> list[Span]:
     spans: list[Span] = []
     start = 0
     for match in _CANDIDATE.finditer(text):

@@ -14,6 +14,7 @@ from climassay.corpus.cleaning import clean, document_id
 from climassay.corpus.columns import Layout, find_layout
 from climassay.corpus.documents import Block, Document, Skipped
 from climassay.corpus.markdown import markdown_blocks
+from climassay.corpus.opening import Read, reader
 from climassay.corpus.options import ReadOptions, ReadResult
 from climassay.corpus.text import decode, paragraphs
 from climassay.errors import DocumentError
@@ -215,3 +216,20 @@ def _names(rows: Sequence[Row]) -> list[str]:
 
 
 _READERS = {"csv": _read_csv, "tsv": _read_tsv, "json": _read_json, "jsonl": _read_jsonl, "parquet": _read_parquet}
+
+
+def _reading(kind: str) -> Read:
+    def read(data: bytes, source: str, options: ReadOptions) -> ReadResult:
+        return read_table(data, kind, source, options)
+
+    return read
+
+
+for _kind, _endings in {
+    "csv": (".csv",),
+    "tsv": (".tsv", ".tab"),
+    "json": (".json",),
+    "jsonl": (".jsonl", ".ndjson"),
+    "parquet": (".parquet", ".pq"),
+}.items():
+    reader(_kind, *_endings, packed=_kind == "parquet")(_reading(_kind))

@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from climassay.corpus.cleaning import LINE_END_HYPHEN, clean, count_words, document_id, join_hyphens, mask_digits
 from climassay.corpus.documents import Block, Document
+from climassay.corpus.opening import reader
 from climassay.corpus.options import ReadOptions
 from climassay.errors import DocumentError
 
@@ -72,6 +73,7 @@ def _decoded(data: bytes, encoding: str, source: str) -> str:
         raise DocumentError(f"{source} begins as {encoding} text but is damaged or truncated.") from None
 
 
+@reader("text", ".txt", ".text")
 def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
     """Read a plain text file.
 

@@ -41,9 +41,9 @@ class Share:
 
     workers: int
     cpus: int
-    """Of each worker; also its threads."""
+    """CPUs of each worker; also its threads."""
     gpus: float
-    """Of each worker."""
+    """GPUs of each worker."""
 
 
 @contextmanager
@@ -165,7 +165,7 @@ def _start(ray: Any, options: ClusterOptions) -> None:
 
 
 def _silence() -> None:
-    """Ray tells on stdout of workers that died, in the middle of what ``--json`` prints; the crew tells of them itself.
+    """Ray tells on stdout of workers that died, amid what ``--json`` prints; the scheduler tells of them itself.
 
     Without this it does so whatever ``ray.init`` is told, and there is no public way to stop it.
     """

@@ -4,7 +4,7 @@ Everything here is a frozen dataclass that travels between processes of one clus
 models behind a server stay where the command runs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -31,20 +31,20 @@ _ERRORS: dict[str, type[ClimassayError]] = {
 }
 
 
-class Wanted(Protocol):
+class LoadSpec(Protocol):
     """What a worker is to have loaded. Hashable: a worker loads equal ones once."""
 
     def load(self) -> Any:
         """Load it, in the worker."""
 
-    def settled(self) -> "Wanted":
+    def resolved(self) -> "LoadSpec":
         """The same with what this worker's machine decides where nothing is said, so that both are loaded once."""
 
     def __hash__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
-class WantedModel:
+class ModelSpec:
     """A local model, as :func:`climassay.models.load_model` takes it."""
 
     name: str
@@ -68,7 +68,7 @@ class WantedModel:
             max_output_tokens=self.max_output_tokens,
         )
 
-    def settled(self) -> "WantedModel":
+    def resolved(self) -> "ModelSpec":
         """With the number format that is the default here."""
         from climassay.models.local.loading import default_device, default_dtype
 
@@ -76,7 +76,7 @@ class WantedModel:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedEncoder:
+class EncoderSpec:
     """An encoder, as :func:`climassay.models.encoder.load_encoder` takes it."""
 
     name: str
@@ -89,13 +89,13 @@ class WantedEncoder:
 
         return load_encoder(self.name, threads=self.threads)
 
-    def settled(self) -> "WantedEncoder":
+    def resolved(self) -> "EncoderSpec":
         """Itself: nothing is left to decide."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFront:
+class ModelInfo:
     """What a model says about itself without computing anything; enough to name requests before they are sent."""
 
     fingerprint: str
@@ -110,7 +110,7 @@ class ModelFront:
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderFront:
+class EncoderInfo:
     """What an encoder says about itself."""
 
     fingerprint: str
@@ -125,12 +125,12 @@ class Job(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFrontJob:
-    """Ask a model for its front."""
+class ModelInfoJob:
+    """Ask a model for its info."""
 
-    def run(self, loaded: Any) -> ModelFront:
-        """The front."""
-        return ModelFront(
+    def run(self, loaded: Any) -> ModelInfo:
+        """The info."""
+        return ModelInfo(
             loaded.fingerprint,
             loaded.prompts,
             loaded.window,
@@ -143,12 +143,12 @@ class ModelFrontJob:
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderFrontJob:
-    """Ask an encoder for its front."""
+class EncoderInfoJob:
+    """Ask an encoder for its info."""
 
-    def run(self, loaded: Encoder) -> EncoderFront:
-        """The front."""
-        return EncoderFront(loaded.fingerprint, loaded.width)
+    def run(self, loaded: Encoder) -> EncoderInfo:
+        """The info."""
+        return EncoderInfo(loaded.fingerprint, loaded.width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +199,13 @@ class EncodingJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class JobResult:
     """What became of a job."""
 
     result: Any = None
     """What :meth:`Job.run` gave; None where there is nothing."""
     fingerprint: str = ""
-    """Of what the worker had loaded."""
+    """Fingerprint of what the worker had loaded."""
     passes: int = 0
     """Forward passes that the job took, where what is loaded counts them."""
     tokens: int = 0
@@ -216,12 +216,12 @@ class Done:
     """Why the job has no result although it was tried again: its requests have failed, others may succeed."""
 
     @classmethod
-    def refused(cls, error: ClimassayError) -> "Done":
+    def refused(cls, error: ClimassayError) -> "JobResult":
         """A job that cannot be done by anybody."""
         kind = next((name for name, known in _ERRORS.items() if isinstance(error, known)), "ModelError")
         return cls(refusal=(kind, str(error)))
 
-    def checked(self, fingerprint: str | None = None) -> "Done":
+    def checked(self, fingerprint: str | None = None) -> "JobResult":
         """Itself, unless the call as a whole failed.
 
         Args:
@@ -242,7 +242,7 @@ class Done:
         return self
 
     def vectors(self) -> NDArray[np.float32]:
-        """Of an encoding, shape [texts, width].
+        """Vectors of encoded texts, shape [texts, width].
 
         Raises:
             ModelError: The job was lost; an encoder has no failures in place.
@@ -250,3 +250,17 @@ class Done:
         if self.lost is not None:
             raise ModelError(f"Texts could not be encoded: {self.lost}")
         return cast("NDArray[np.float32]", self.result)
+
+
+class JobRunner(Protocol):
+    """Whoever has jobs done in several processes: :class:`climassay.distributed.pool.WorkerPool`."""
+
+    @property
+    def workers(self) -> int:
+        """Number of processes."""
+
+    def run(self, spec: LoadSpec, jobs: Iterable[Job]) -> Iterator[tuple[int, JobResult]]:
+        """Have jobs done; number and result of each, as they come."""
+
+    def forget(self, spec: LoadSpec) -> None:
+        """Let the processes give back the memory of what was loaded."""

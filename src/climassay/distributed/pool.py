@@ -1,29 +1,25 @@
 """The pool of workers: started once, asked by as many models and encoders as a command uses."""
 
 import asyncio
+import os
+import pickle
 import queue
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from climassay import __version__
 from climassay.distributed.cluster import ClusterOptions, Share, joined
-from climassay.distributed.crew import Crew
-from climassay.distributed.jobs import (
-    Done,
-    EncoderFrontJob,
-    Job,
-    ModelFrontJob,
-    Wanted,
-    WantedEncoder,
-    WantedModel,
-)
-from climassay.distributed.streaming import streamed
-from climassay.distributed.worker import Worker
+from climassay.distributed.jobs import EncoderInfoJob, EncoderSpec, Job, JobResult, LoadSpec, ModelInfoJob, ModelSpec
+from climassay.distributed.remote import DistributedEncoder, DistributedModel
+from climassay.distributed.scheduler import Scheduler
+from climassay.errors import ClimassayError, ModelError
 from climassay.models.contract import Encoder, Generator
+from climassay.models.threads import THREADS_VARIABLE
 
 if TYPE_CHECKING:
     from climassay.models.openai_prices import Price
@@ -34,7 +30,7 @@ _WAKE_SECONDS = 0.5
 _CLOSE_SECONDS = 10.0
 _ADAPTER_MARK = "+adapter="
 
-Outcome = tuple[int, Done | BaseException]
+Outcome = tuple[int, JobResult | BaseException]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +50,47 @@ class Windows:
     """Jobs that a dataset is worth."""
 
 
+class Worker:
+    """Lives as long as the pool, so that a model is loaded once, however many small calls there are.
+
+    Every job says what it needs loaded. A worker that died and was started again therefore needs to be told nothing.
+
+    Args:
+        threads: Of torch, where the environment of its node does not say otherwise.
+    """
+
+    def __init__(self, threads: int) -> None:
+        os.environ.setdefault(THREADS_VARIABLE, str(threads))
+        self._loaded: dict[LoadSpec, Any] = {}
+
+    def hello(self) -> str:
+        """The version of climassay on its node."""
+        return __version__
+
+    def do(self, spec: LoadSpec, job: Job) -> JobResult:
+        """Do a job with what is spec, loading it first where it is not loaded yet."""
+        try:
+            loaded = self._load(spec)
+            before = getattr(loaded, "work", None)
+            result = job.run(loaded)
+        except ClimassayError as error:
+            return JobResult.refused(error)
+        spent = None if before is None else loaded.work - before
+        return JobResult(result, loaded.fingerprint, *((0, 0) if spent is None else (spent.passes, spent.tokens)))
+
+    def forget(self, spec: LoadSpec) -> None:
+        """Give back the memory of what is not needed any more."""
+        loaded = self._loaded.pop(spec, None)
+        if hasattr(loaded, "close"):
+            loaded.close()
+
+    def _load(self, spec: LoadSpec) -> Any:
+        spec = spec.resolved()
+        if spec not in self._loaded:
+            self._loaded[spec] = spec.load()
+        return self._loaded[spec]
+
+
 class WorkerPool:
     """Workers that hold models and do jobs. Made by :func:`open_pool`.
 
@@ -67,7 +104,7 @@ class WorkerPool:
 
         self.share = share
         self._windows = windows or Windows()
-        # A dead worker is started again without end; how often a job is tried is for the crew to say, which gives it to
+        # A dead worker is started again without end; the scheduler decides how often a job is tried, and gives it to
         # another worker instead of waiting for the same one.
         actor = ray.remote(num_cpus=share.cpus, num_gpus=share.gpus, max_restarts=-1, max_task_retries=0)(Worker)
         spread = actor.options(scheduling_strategy="SPREAD")
@@ -75,7 +112,7 @@ class WorkerPool:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="climassay-ray", daemon=True)
         self._thread.start()
-        self._crew = asyncio.run_coroutine_threadsafe(self._make_crew(), self._loop).result()
+        self._scheduler = asyncio.run_coroutine_threadsafe(self._make_scheduler(), self._loop).result()
 
     @property
     def workers(self) -> int:
@@ -106,7 +143,6 @@ class WorkerPool:
             InputError: The name or an option is not understood.
             ModelError: A worker cannot find or load it.
         """
-        from climassay.distributed.model import DistributedModel
         from climassay.models import load_model
         from climassay.models.bundled import BUNDLED
 
@@ -126,10 +162,10 @@ class WorkerPool:
             )
         shown = name if name.startswith("local:") else f"local:{name}"
         placed = adapter and str(Path(adapter).absolute())
-        wanted = WantedModel(_anywhere(shown), device, dtype, placed, concurrency, max_output_tokens)
-        front = self.front(wanted, ModelFrontJob())
+        spec = ModelSpec(_anywhere(shown), device, dtype, placed, concurrency, max_output_tokens)
+        info = self.info(spec, ModelInfoJob())
         # Nodes with other processors would decide for another number format, and compute another model.
-        return DistributedModel(self, replace(wanted, dtype=front.dtype), shown, front)
+        return DistributedModel(self, replace(spec, dtype=info.dtype), shown, info)
 
     def load_encoder(self, name: str) -> Encoder:
         """As :func:`climassay.models.encoder.load_encoder`, in the workers.
@@ -137,29 +173,25 @@ class WorkerPool:
         Raises:
             ModelError: A worker cannot find it.
         """
-        from climassay.distributed.encoder import DistributedEncoder
+        spec = EncoderSpec(_anywhere(name), self.share.cpus)
+        return DistributedEncoder(self, spec, name, self.info(spec, EncoderInfoJob()))
 
-        wanted = WantedEncoder(_anywhere(name), self.share.cpus)
-        return DistributedEncoder(self, wanted, name, self.front(wanted, EncoderFrontJob()))
-
-    def front(self, wanted: Wanted, job: Job) -> Any:
-        """What something wanted says about itself, asked of one worker.
+    def info(self, spec: LoadSpec, job: Job) -> Any:
+        """What something spec says about itself, asked of one worker.
 
         Raises:
             InputError, ModelError, MissingExtraError: It cannot be loaded.
         """
-        from climassay.errors import ModelError
-
-        [(_, done)] = self.run(wanted, [job])
+        [(_, done)] = self.run(spec, [job])
         if done.lost is not None:
             raise ModelError(f"No worker could load the model: {done.lost}")
         return done.result
 
-    def run(self, wanted: Wanted, jobs: Iterable[Job]) -> Iterator[tuple[int, Done]]:
+    def run(self, spec: LoadSpec, jobs: Iterable[Job]) -> Iterator[tuple[int, JobResult]]:
         """Have jobs done, by whichever worker is free.
 
         Args:
-            wanted: What the workers need loaded.
+            spec: What the workers need loaded.
             jobs: Taken as they are needed; those behind the first window are read ahead.
 
         Yields:
@@ -173,15 +205,15 @@ class WorkerPool:
         while window := list(islice(source, size)):
             # The first window has results at once; only what comes after it can be worth a dataset.
             bulk = start > 0 and len(window) >= self._windows.least
-            results = streamed(self._workers, wanted, window) if bulk else self._direct(wanted, window)
+            results = streamed(self._workers, spec, window) if bulk else self._direct(spec, window)
             for number, done in results:
                 yield start + number, done.checked()
             start, size = start + len(window), self._windows.later
 
-    def forget(self, wanted: Wanted) -> None:
+    def forget(self, spec: LoadSpec) -> None:
         """Let the workers give back the memory of something; nobody waits for it."""
         for worker in self._workers:
-            worker.forget.remote(wanted)
+            worker.forget.remote(spec)
 
     def close(self) -> None:
         """End the workers."""
@@ -197,12 +229,12 @@ class WorkerPool:
             with suppress(Exception):
                 ray.kill(worker)
 
-    async def _make_crew(self) -> Crew:
-        return Crew(self._workers)
+    async def _make_scheduler(self) -> Scheduler:
+        return Scheduler(self._workers)
 
-    def _direct(self, wanted: Wanted, jobs: Sequence[Job]) -> Iterator[tuple[int, Done]]:
+    def _direct(self, spec: LoadSpec, jobs: Sequence[Job]) -> Iterator[tuple[int, JobResult]]:
         results: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
-        whole = asyncio.run_coroutine_threadsafe(self._do_all(wanted, jobs, results), self._loop)
+        whole = asyncio.run_coroutine_threadsafe(self._do_all(spec, jobs, results), self._loop)
         try:
             for _ in jobs:
                 number, outcome = _next(results)
@@ -212,19 +244,83 @@ class WorkerPool:
         finally:
             whole.cancel()
 
-    async def _do_all(self, wanted: Wanted, jobs: Sequence[Job], results: "queue.SimpleQueue[Outcome]") -> None:
+    async def _do_all(self, spec: LoadSpec, jobs: Sequence[Job], results: "queue.SimpleQueue[Outcome]") -> None:
         remaining = iter(enumerate(jobs))
 
         async def hand_out() -> None:
             for number, job in remaining:
                 try:
-                    results.put((number, await self._crew.do(wanted, job)))
+                    results.put((number, await self._scheduler.do(spec, job)))
                 except Exception as error:
                     results.put((number, error))
                     return
 
         # As many as there are workers: further jobs would wait in the cluster instead of here.
         await asyncio.gather(*(hand_out() for _ in range(min(self.workers, len(jobs)))))
+
+
+class JobRelay:
+    """The actor of Ray Data's pool: it takes jobs from the stream to workers and puts what they did into the stream.
+
+    The models are not in Ray Data's own actors because those end with every dataset, and a model would be loaded for
+    each call. The relay computes nothing, and one of it keeps many workers busy.
+
+    Args:
+        workers: Handles of workers.
+        spec: What they need loaded.
+    """
+
+    def __init__(self, workers: Sequence[Any], spec: LoadSpec) -> None:
+        self._workers = workers
+        self._spec = spec
+        self._scheduler: Scheduler | None = None
+
+    async def __call__(self, batch: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        """Have the jobs of a batch done, all at once."""
+        if self._scheduler is None:
+            self._scheduler = Scheduler(self._workers)  # here and not before: it belongs to the loop that calls
+        jobs = [pickle.loads(job) for job in batch["job"]]
+        done = await asyncio.gather(*(self._scheduler.do(self._spec, job) for job in jobs))
+        yield {"number": batch["number"], "done": [pickle.dumps(one) for one in done]}
+
+
+def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[Job]) -> Iterator[tuple[int, JobResult]]:
+    """Do jobs through a Ray Data pipeline.
+
+    Ray Data holds back jobs while answers are not taken, keeps them in the object store (on disk when it is full), and
+    does again what was under way when the relay is lost.
+
+    Args:
+        workers: Handles of workers.
+        spec: What they need loaded.
+        jobs: All of them; each is a block of the dataset.
+
+    Yields:
+        Number and outcome of each job, as they come.
+    """
+    import logging
+
+    import ray.data
+
+    # Ray Data's own progress and notes do not go over the command's progress bar.
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    rows = [{"number": number, "job": pickle.dumps(job)} for number, job in enumerate(jobs)]
+    under_way = 2 * len(workers)
+    dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+        JobRelay,
+        fn_constructor_args=(list(workers), spec),
+        batch_size=1,
+        num_cpus=0,
+        compute=ray.data.ActorPoolStrategy(
+            size=1, max_tasks_in_flight_per_actor=2 * under_way, max_concurrent_calls_per_actor=under_way
+        ),
+    )
+    for batch in dataset.iter_batches(batch_size=None, prefetch_batches=0):
+        for number, done in zip(batch["number"], batch["done"], strict=True):
+            yield int(number), pickle.loads(done)
 
 
 @contextmanager
@@ -246,11 +342,6 @@ def open_pool(options: ClusterOptions, *, windows: Windows | None = None) -> Ite
             yield pool
         finally:
             pool.close()
-
-
-def shares(count: int, workers: int, most: int) -> int:
-    """Requests of a job: a quarter of a worker's share, so that none is waited for long, and at most ``most``."""
-    return max(1, min(most, -(-count // (4 * workers))))
 
 
 async def _cancelled_all() -> None:

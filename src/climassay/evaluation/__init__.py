@@ -3,17 +3,12 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# A function that has its module's name must be bound here and now: importing a submodule sets an attribute of its name
-# on the package, which would hide a function that is looked up only when it is used. These modules are light.
-from climassay.evaluation.experiment_report import experiment_report
-from climassay.evaluation.experiment_tables import experiment_tables
-
 if TYPE_CHECKING:
-    from climassay.evaluation.bench import open_bench
     from climassay.evaluation.comparing import (
         Favour,
         ModelMeans,
         RankAgreement,
+        compare_runs,
         experiment_means,
         generator_favour,
         published_means,
@@ -31,16 +26,27 @@ if TYPE_CHECKING:
         open_pool,
     )
     from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, ModelSpec, load_plan, parse_plan
-    from climassay.evaluation.experiment_scores import ExperimentScores, score_experiment
-    from climassay.evaluation.experiment_store import load_experiment
-    from climassay.evaluation.matrix import Bench, read_benchmark, run_experiment
-    from climassay.evaluation.mcq import LETTER_TOKENS, Prediction, Scoring, ask_mcq, option_orders, parse_letter
-    from climassay.evaluation.mcq_run import McqEvaluation, evaluate_mcq
-    from climassay.evaluation.outcome import METRICS, Cell, Experiment, Outcome
     from climassay.evaluation.planning import Assumptions, Plan, assume_binary, assume_from_run, assume_mean, plan
-    from climassay.evaluation.presentation import mcq_report, mcq_report_sections, mcq_tables
     from climassay.evaluation.published import PublishedScore, published_scores
-    from climassay.evaluation.scores import AccuracyRow, McqScores, PairedRow, PositionRow, score_mcq
+    from climassay.evaluation.report import experiment_report, mcq_report_sections
+    from climassay.evaluation.results import Cell, Experiment, Outcome, load_experiment
+    from climassay.evaluation.runner import (
+        EvaluationResources,
+        Progress,
+        limited,
+        open_resources,
+        read_benchmark,
+        run_experiment,
+    )
+    from climassay.evaluation.scores import (
+        AccuracyRow,
+        ExperimentScores,
+        McqScores,
+        PairedRow,
+        PositionRow,
+        score_experiment,
+        score_mcq,
+    )
     from climassay.evaluation.settings import (
         Prepared,
         Retriever,
@@ -51,136 +57,47 @@ if TYPE_CHECKING:
         parse_setting,
         parse_spec,
     )
+    from climassay.evaluation.tables import experiment_tables, mcq_tables
+    from climassay.evaluation.tasks import (
+        Prediction,
+        Scoring,
+        ask_mcq,
+        option_orders,
+    )
     from climassay.evaluation.tuned import ReadDocument, collection_documents, question_data, split_questions
-    from climassay.evaluation.written import CLOZE_TOKENS, FREEFORM_TOKENS, cloze_answer, freeform_answer
 
 _PLACES = {
-    "bench": ("open_bench",),
-    "comparing": (
-        "Favour",
-        "ModelMeans",
-        "RankAgreement",
-        "experiment_means",
-        "generator_favour",
-        "published_means",
-        "rank_agreement",
-    ),
-    "contamination": (
-        "ContaminationReport",
-        "LabelledText",
-    ),
-    "examples": (
-        "ExamplePool",
-        "TaskPrompts",
-        "Values",
-        "after_prefix",
-        "chat_examples",
-        "example_values",
-        "expected_answer",
-        "open_pool",
-    ),
-    "experiment_file": (
-        "BenchmarkSpec",
-        "ExperimentPlan",
-        "ModelSpec",
-        "load_plan",
-        "parse_plan",
-    ),
-    "experiment_scores": (
-        "ExperimentScores",
-        "score_experiment",
-    ),
-    "experiment_store": ("load_experiment",),
-    "matrix": (
-        "Bench",
-        "read_benchmark",
-        "run_experiment",
-    ),
-    "mcq": (
-        "LETTER_TOKENS",
-        "Prediction",
-        "Scoring",
-        "ask_mcq",
-        "option_orders",
-        "parse_letter",
-    ),
-    "mcq_run": (
-        "McqEvaluation",
-        "evaluate_mcq",
-    ),
-    "outcome": (
-        "METRICS",
-        "Cell",
-        "Experiment",
-        "Outcome",
-    ),
-    "planning": (
-        "Assumptions",
-        "Plan",
-        "assume_binary",
-        "assume_from_run",
-        "assume_mean",
-        "plan",
-    ),
-    "presentation": (
-        "mcq_report",
-        "mcq_report_sections",
-        "mcq_tables",
-    ),
-    "published": (
-        "PublishedScore",
-        "published_scores",
-    ),
-    "scores": (
-        "AccuracyRow",
-        "McqScores",
-        "PairedRow",
-        "PositionRow",
-        "score_mcq",
-    ),
-    "settings": (
-        "Prepared",
-        "Retriever",
-        "Setting",
-        "SettingSpec",
-        "Sources",
-        "make_setting",
-        "parse_setting",
-        "parse_spec",
-    ),
-    "tuned": (
-        "ReadDocument",
-        "collection_documents",
-        "question_data",
-        "split_questions",
-    ),
-    "written": (
-        "CLOZE_TOKENS",
-        "FREEFORM_TOKENS",
-        "cloze_answer",
-        "freeform_answer",
-    ),
+    "comparing": "Favour ModelMeans RankAgreement compare_runs experiment_means generator_favour published_means "
+    "rank_agreement",
+    "contamination": "ContaminationReport LabelledText",
+    "examples": "ExamplePool TaskPrompts Values after_prefix chat_examples example_values expected_answer open_pool",
+    "experiment_file": "BenchmarkSpec ExperimentPlan ModelSpec load_plan parse_plan",
+    "planning": "Assumptions Plan assume_binary assume_from_run assume_mean plan",
+    "published": "PublishedScore published_scores",
+    "report": "experiment_report mcq_report_sections",
+    "results": "Cell Experiment Outcome load_experiment",
+    "runner": "EvaluationResources Progress limited open_resources read_benchmark run_experiment",
+    "scores": "AccuracyRow ExperimentScores McqScores PairedRow PositionRow score_experiment score_mcq",
+    "settings": "Prepared Retriever Setting SettingSpec Sources make_setting parse_setting parse_spec",
+    "tables": "experiment_tables mcq_tables",
+    "tasks": "Prediction Scoring ask_mcq option_orders",
+    "tuned": "ReadDocument collection_documents question_data split_questions",
 }
-_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names.split()}
 
 __all__ = [
-    "CLOZE_TOKENS",
-    "FREEFORM_TOKENS",
-    "LETTER_TOKENS",
-    "METRICS",
     "AccuracyRow",
     "Assumptions",
-    "Bench",
     "BenchmarkSpec",
     "Cell",
     "ContaminationReport",
+    "EvaluationResources",
     "ExamplePool",
     "Experiment",
     "ExperimentPlan",
     "ExperimentScores",
     "Favour",
     "LabelledText",
-    "McqEvaluation",
     "McqScores",
     "ModelMeans",
     "ModelSpec",
@@ -190,6 +107,7 @@ __all__ = [
     "PositionRow",
     "Prediction",
     "Prepared",
+    "Progress",
     "PublishedScore",
     "RankAgreement",
     "ReadDocument",
@@ -206,26 +124,23 @@ __all__ = [
     "assume_from_run",
     "assume_mean",
     "chat_examples",
-    "cloze_answer",
     "collection_documents",
-    "evaluate_mcq",
+    "compare_runs",
     "example_values",
     "expected_answer",
     "experiment_means",
     "experiment_report",
     "experiment_tables",
-    "freeform_answer",
     "generator_favour",
+    "limited",
     "load_experiment",
     "load_plan",
     "make_setting",
-    "mcq_report",
     "mcq_report_sections",
     "mcq_tables",
-    "open_bench",
     "open_pool",
+    "open_resources",
     "option_orders",
-    "parse_letter",
     "parse_plan",
     "parse_setting",
     "parse_spec",

@@ -10,7 +10,7 @@ from climassay.claim_identity import bare_words
 from climassay.errors import InputError
 from climassay.primer import PRIMER, named_questions
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
-from climassay.questions import GAP, Kind, Question, option_letter
+from climassay.questions import GAP, KINDS, TYPES, Kind, Question, option_letter
 from climassay.tuning.data import ChatExample
 
 Values = dict[str, object]
@@ -19,35 +19,44 @@ PRIMER_POOL = PRIMER
 
 @dataclass(frozen=True, slots=True)
 class TaskPrompts:
-    """The templates of the three tasks."""
+    """The templates of all types of questions.
 
-    mcq: Prompt
-    """With ``question``, ``options`` (``letter``, ``text``), ``passages`` and ``examples``."""
+    Each gets ``question``, ``passages`` and ``examples``; those of lettered options also ``options`` (``letter``,
+    ``text``), those of statements with a gap also ``gap``, its mark. Small models copy ``<MASK>`` where they see it, so
+    that it is better replaced.
+    """
+
+    by_kind: Mapping[Kind, Prompt]
     mcq_text: Prompt
-    """With ``question``, ``passages`` and ``examples``; for ``text`` scoring."""
-    freeform: Prompt
-    """With ``question``, ``passages`` and ``examples``."""
-    cloze: Prompt
-    """With ``question``, ``passages``, ``examples`` and ``gap``, the mark of the gap in statements. Small models copy
-    ``<MASK>`` where they see it, so that it is better replaced."""
+    """For lettered options that are scored by their texts and not shown."""
 
     @classmethod
     def load(cls, overrides: Path | None = None) -> "TaskPrompts":
         """The built-in templates, or the user's own of these names."""
-        return cls(*(load_prompt(name, overrides) for name in ("mcq", "mcq_text", "freeform", "cloze")))
+        return cls({kind: load_prompt(kind, overrides) for kind in KINDS}, load_prompt("mcq_text", overrides))
 
-    def of(self, task: Kind) -> Prompt:
-        """The template in which a task's questions are put; multiple choice with letters."""
-        return {"mcq": self.mcq, "freeform": self.freeform, "cloze": self.cloze}[task]
+    @property
+    def mcq(self) -> Prompt:
+        """That of multiple choice."""
+        return self.by_kind["mcq"]
+
+    def of(self, task: Kind, *, by_text: bool = False) -> Prompt:
+        """The template in which a task's questions are put.
+
+        Args:
+            task: Kind of the questions.
+            by_text: Whether options are scored by their texts, so that those with letters are not shown.
+        """
+        return self.mcq_text if by_text and TYPES[task].options and not TYPES[task].fixed else self.by_kind[task]
 
     def render(
         self, question: Question, passages: Sequence[str] = (), examples: Sequence[Values] = ()
     ) -> RenderedPrompt:
         """One question as its task's prompt, options in the file's order."""
         values: Values = {"question": question.question, "passages": passages, "examples": examples}
-        if question.kind == "mcq":
+        if question.type.options:
             values["options"] = lettered(question.options)
-        if question.kind == "cloze":
+        if question.type.gap:
             values["gap"] = GAP
         return self.of(question.kind).render(**values)
 
@@ -58,11 +67,8 @@ def lettered(options: Sequence[str]) -> list[dict[str, str]]:
 
 
 def expected_answer(question: Question) -> str:
-    """What a perfect model writes: the option's letter, the freeform answer, the term."""
-    if question.kind == "mcq":
-        assert question.correct is not None
-        return option_letter(question.correct)
-    return question.answer
+    """What a perfect model writes: the option's letter, the freeform answer, the term, true or false."""
+    return question.type.expected(question)
 
 
 def example_values(question: Question, *, as_text: bool = False) -> Values:
@@ -72,7 +78,7 @@ def example_values(question: Question, *, as_text: bool = False) -> Values:
         question: Of any kind.
         as_text: Multiple choice by the option's text instead of its letter, without the options.
     """
-    if question.kind == "mcq" and as_text:
+    if question.type.options and as_text:
         return {"question": question.question, "answer": question.answer}
     return {
         "question": question.question,

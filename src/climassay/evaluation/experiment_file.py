@@ -18,8 +18,8 @@ from typing import Any, cast
 
 from climassay.configuration import filled, is_tables, load_toml
 from climassay.errors import InputError
-from climassay.evaluation.mcq import Scoring
 from climassay.evaluation.settings import SettingSpec, Training, parse_spec
+from climassay.evaluation.tasks import Scoring
 from climassay.models.servers import normalised_base_url
 from climassay.questions import KINDS, Kind
 
@@ -105,6 +105,10 @@ class ExperimentPlan:
     tasks: tuple[Kind, ...] = KINDS
     scoring: Scoring = "likelihood"
     """How multiple-choice answers are read, where a model does not say otherwise."""
+    scorings: tuple[Scoring, ...] = ()
+    """Several ways of reading them, beside each other; then each is a part of the setting's label."""
+    permutations: int = 1
+    """Option orders in which each multiple-choice question is asked; above 1, position bias is measured."""
     limit: int | None = None
     """Most questions a task and benchmark, drawn by the seed; None asks all."""
     seed: int = 0
@@ -113,6 +117,10 @@ class ExperimentPlan:
     metrics: MetricSpec = field(default_factory=MetricSpec)
     folder: Path = Path()
     """Where relative files are looked for."""
+
+    def ways(self, model: ModelSpec) -> tuple[Scoring, ...]:
+        """How a model's choices are read."""
+        return (model.scoring,) if model.scoring else self.scorings or (self.scoring,)
 
 
 def load_plan(path: Path) -> ExperimentPlan:
@@ -175,6 +183,8 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
         raise InputError(f"{where}: name at least one model in a table [[model]].")
     if not plan.tasks:
         raise InputError(f"{where}: name at least one task of {', '.join(KINDS)}.")
+    if plan.permutations < 1:
+        raise InputError(f"{where}: the permutations must be at least 1, not {plan.permutations}.")
     if plan.limit is not None and plan.limit < 1:
         raise InputError(f"{where}: the limit must be at least 1, not {plan.limit}.")
     for what, labels in (
@@ -238,6 +248,8 @@ tasks = ["mcq", "freeform", "cloze"]
 settings = ["default"]                  # default, few-shot:POOL, rag:COLLECTION, long-context:auto@COLLECTION, context
 scoring = "likelihood"                  # of multiple choice: likelihood (letters), letter (generated), text (also
                                         # text-sum, text-per-token, text-per-byte, text-pmi)
+# scorings = ["text", "text-pmi"]       # several ways beside each other
+# permutations = 4                      # option orders a question: above 1, position bias is measured
 # limit = 50                            # most questions a task and benchmark, drawn by the seed
 seed = 0
 # generator = "gpt-3.5-turbo"           # label of the model that made the questions: which metrics favour it?

@@ -8,8 +8,9 @@ from itertools import combinations
 import numpy as np
 
 from climassay.errors import InputError
-from climassay.evaluation.experiment_scores import common_scores, outcomes_by_cell, score_of
-from climassay.evaluation.outcome import METRICS, Experiment, Metric
+from climassay.evaluation.results import Experiment
+from climassay.evaluation.scores import common_scores, outcomes_by_cell, score_of
+from climassay.metrics.registry import METRICS, Metric
 from climassay.statistics import accuracy_sample_size, mcnemar_power
 
 EXACT_UP_TO = 2000
@@ -109,7 +110,7 @@ def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:
         InputError: No such metric, fewer than two cells with scores in it, or no variation at all.
     """
     known = _metric(metric)
-    cells = {cell: found for cell, found in outcomes_by_cell(experiment).items() if cell.task == known.task and found}
+    cells = {cell: found for cell, found in outcomes_by_cell(experiment).items() if known.scores(cell.task) and found}
     columns = [[score_of(outcome, metric) for outcome in outcomes] for outcomes in cells.values()]
     scores = [[value for value in column if value is not None] for column in columns]
     pairs = [

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from climassay.errors import InputError
-from climassay.evaluation.outcome import METRICS
+from climassay.metrics.registry import METRICS
 from climassay.questions import Kind
 
 Dataset = Literal["gold", "silver"]
@@ -46,7 +46,7 @@ class PublishedScore:
     ``long-context-source``, ``long-context-held-out``."""
     task: Kind
     metric: str
-    """Key of :data:`~climassay.evaluation.outcome.METRICS`; the paper's BLEU counts characters, hence ``bleu_char``."""
+    """Key of :data:`~climassay.evaluation.results.METRICS`; the paper's BLEU counts characters, hence ``bleu_char``."""
     level: str
     """``base``, ``reasoning``, ``hypothetical`` or ``overall``."""
     value: float
@@ -70,7 +70,7 @@ def _score(row: Mapping[str, str]) -> PublishedScore:
         cast(Dataset, row["dataset"]),
         row["model"],
         row["setting"],
-        cast(Kind, row["task"]),
+        row["task"],
         row["metric"],
         row["level"],
         float(row["value"]) / scale,

@@ -2,17 +2,17 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from climassay.configuration import located
 from climassay.errors import InputError
-from climassay.evaluation.cell_contamination import question_text
+from climassay.evaluation.contamination import question_text
 from climassay.evaluation.examples import TaskPrompts, chat_examples
 from climassay.evaluation.experiment_file import ExperimentPlan, ModelSpec
-from climassay.evaluation.matrix import Adapter
 from climassay.evaluation.settings import SettingSpec, Training
+from climassay.models.servers import is_served
 from climassay.primer import PRIMER, named_questions
 from climassay.questions import Question, QuestionSet
 from climassay.workspace import Workspace
@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 VALIDATION_SHARE = 0.1
 """Of the questions to learn from, where no others are given to validate on."""
 ADAPTER_CONFIG = "adapter_config.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """What a tuned setting adds to a model."""
+
+    folder: Path
+    notes: tuple[str, ...] = ()
+    """For the cells' notes, for example a leakage warning."""
+    learned: Sequence[str] | None = field(default=None, repr=False)
+    """The texts it was trained on, where they are known."""
 
 
 def find_adapter(
@@ -58,10 +69,10 @@ def find_adapter(
         return Adapter(_named(spec.adapter.format(model=model.shown), workspace, plan))
     if spec.training is None:
         return None
-    if not model.name.startswith("local:"):
+    if is_served(model.name):
         raise InputError(f"The setting {spec.label} trains an adapter; only local: models take one, not {model.name}.")
     # Named for what is trained and not for its label: a model that is listed twice, asked in two ways, trains once.
-    trained = "-".join(part for part in (Path(model.name.removeprefix("local:")).name, model.dtype) if part)
+    trained = "-".join(part for part in (Path(model.name.partition(":")[2] or model.name).name, model.dtype) if part)
     name = _file_name(f"{spec.label}-{trained}")
     lesson = _lesson(spec.training, plan, workspace, prompts or TaskPrompts.load())
     result = _train(name, model, spec.training, lesson, workspace, on_progress)

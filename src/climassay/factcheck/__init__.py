@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from climassay.factcheck.analysis import RunAnalysis, analyse, stored_truths
     from climassay.factcheck.checkability import Checkability, assess_claims
+    from climassay.factcheck.checked_claims import CheckedClaim, CheckedClaims, ScoredVerdicts
     from climassay.factcheck.checking import Checker, Company, make_claim, open_checker
     from climassay.factcheck.claimreview import claim_review
     from climassay.factcheck.claims import ClaimColumns, ClaimTable, read_claims
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "analysis": ("RunAnalysis", "analyse", "stored_truths"),
     "checkability": ("Checkability", "assess_claims"),
+    "checked_claims": ("CheckedClaim", "CheckedClaims", "ScoredVerdicts"),
     "checking": ("Checker", "Company", "make_claim", "open_checker"),
     "claimreview": ("claim_review",),
     "claims": ("ClaimColumns", "ClaimTable", "read_claims"),
@@ -90,6 +92,8 @@ __all__ = [
     "CheckReview",
     "CheckSummary",
     "Checkability",
+    "CheckedClaim",
+    "CheckedClaims",
     "Checker",
     "Claim",
     "ClaimColumns",
@@ -108,6 +112,7 @@ __all__ = [
     "Round",
     "RunAnalysis",
     "Scale",
+    "ScoredVerdicts",
     "Subclaim",
     "Transcript",
     "Verdict",

@@ -9,12 +9,12 @@ debated in vain.
 Let through, with the bundled encoder: 98.8% of the 1028 claims of Climate-FEVER (95% interval 98.0 to 99.3), all of the
 115 of Climate Feedback (96.8 to 100), 94.4% of the 107 myths of Skeptical Science (88.3 to 97.4; what is refused are
 headlines without context, such as "Hockey stick is broken"), and all 40 claims of the primer (91.2 to 100). No rule
-refuses any of these. The primer's own texts in ten-fold cross-validation: all 128 claims are let through (97.1 to 100);
-75.8% of 91 statements about other things are refused (66.1 to 83.5), 84.4% of 90 opinions, questions, orders and the
-like (75.6 to 90.5). What is hardest to tell are other topics that share words with climate: of 18 such statements
-("Polar bears have black skin.") 9 are let through. The thresholds were chosen on a random half of Climate-FEVER (on the
-other half 98.8% are let through) with an eye on the other sets, and headlines were added to the examples after a first
-look at the myths.
+refuses any of these. The primer's own texts in ten-fold cross-validation with seed 0: 127 of 128 claims are let through
+(99.2%, 95.7 to 99.9); 76.9% of 91 statements about other things are refused (67.3 to 84.4), 82.2% of 90 opinions,
+questions, orders and the like (73.1 to 88.8). What is hardest to tell are other topics that share words with climate:
+of 18 such statements ("Polar bears have black skin.") 9 are let through. The thresholds were chosen on a random half of
+Climate-FEVER (on the other half 98.8% are let through) with an eye on the other sets, and headlines were added to the
+examples after a first look at the myths.
 """
 
 import contextlib

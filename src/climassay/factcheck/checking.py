@@ -17,13 +17,15 @@ from climassay.factcheck.debate import Table, debate, unchecked
 from climassay.factcheck.exchange import EntailmentScorer, Exchange
 from climassay.factcheck.mediator import Mediator
 from climassay.factcheck.scales import load_scale
+from climassay.factcheck.scheduler import Scheduler, Watch
 from climassay.factcheck.serialisation import as_data
 from climassay.factcheck.shown import as_shown
 from climassay.factcheck.stage import Event, load_templates
-from climassay.factcheck.steps import Ask, Steps, together
+from climassay.factcheck.steps import Steps, together
 from climassay.factcheck.transcript import AdvocateProfile, Claim, Stability, Transcript
 from climassay.models.contract import Encoder, Generator, OpenWeights, number_format
 from climassay.models.profiles import Profile, profile_of
+from climassay.models.vector_memory import VectorMemory
 from climassay.records import RecordedModel, Records, Run, Tally
 
 if TYPE_CHECKING:
@@ -37,7 +39,6 @@ AT_ONCE = 16
 SAMPLE_TEMPERATURE = 0.7
 """Of the texts of the second and further samples of a claim."""
 Tell = Callable[[Claim, Event], None]
-Watch = Callable[[Sequence[Ask]], None]
 
 
 def _silent(claim: Claim, event: Event) -> None:
@@ -142,6 +143,7 @@ def set_table(settings: DebateSettings, company: Company, prompts: Path | None =
         0 if profile.brief else profile.queries,
     )
     first = next(iter(company.collections.values()), None)
+    encoder = company.encoder or (first.encoder if first else None)
     return Table(
         settings,
         load_scale(settings.scale),
@@ -155,7 +157,7 @@ def set_table(settings: DebateSettings, company: Company, prompts: Path | None =
             {one.name: one for one in profiles},
         ),
         load_templates(prompts),
-        company.encoder or (first.encoder if first else None),
+        VectorMemory.of(encoder) if encoder else None,
         manner,
         profile_of(company.models[settings.model], settings.asked_as),
     )
@@ -247,7 +249,7 @@ class Checker:
             self._sampled(table, claim, samples, tell) if given is None else _given(given)
             for claim, given in zip(claims, refused, strict=True)
         ]
-        return self._finish(together(steps, at_once, on_done), watch)
+        return Scheduler(steps, self._exchange, at_once, on_done, watch).run()
 
     def keep(self, transcripts: Sequence[Transcript], published: Mapping[str, str] | None = None) -> None:
         """Store transcripts as results of the run.
@@ -260,18 +262,6 @@ class Checker:
         if published:
             rows = [{"claim": claim, "verdict": verdict} for claim, verdict in published.items()]
             self._run.save_results("published", rows)
-
-    def _finish(self, steps: "Steps[list[Transcript]]", watch: Watch | None) -> list[Transcript]:
-        answers = None
-        try:
-            while True:
-                asks = next(steps) if answers is None else steps.send(answers)
-                if watch is not None:
-                    watch(asks)
-                answers = self._exchange.answer(asks)
-        except StopIteration as end:
-            finished: list[Transcript] = end.value
-            return finished
 
     def _sampled(self, table: Table, claim: Claim, samples: int, tell: Tell) -> "Steps[Transcript]":
         from climassay.factcheck.fallacies import with_fallacy
@@ -323,7 +313,7 @@ def open_checker(
     company: Company,
     store: Records,
     *,
-    command: str = "factcheck",
+    command: str = "check",
     config: Mapping[str, object] | None = None,
     prompts: Path | None = None,
     use_cache: bool = True,

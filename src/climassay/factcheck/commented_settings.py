@@ -2,7 +2,7 @@
 
 COMMENTED = """\
 # A debate about climate claims: who takes part, and by which rules.
-# climassay factcheck "CLAIM" --config this-file.toml
+# climassay check "CLAIM" --config this-file.toml
 
 model = "local:smollm2"        # of everybody who has none of its own; local:HUB_ID_OR_FOLDER or openai:MODEL
 scale = "accuracy"             # five steps from false to true; or climate-feedback (its twelve verdicts),
@@ -13,7 +13,7 @@ verdict_first = false          # true: verdict before evidence, agreement and dr
 context_prefix = false         # put "This claim is made in a climate-change context:" before each claim
 check_claims = true            # tell apart what cannot be checked or is not about climate
 latest_only = false            # use the latest edition of each document only
-head = ""                      # file of a trained verdict head: climassay factcheck-head train
+head = ""                      # file of a trained verdict head: climassay factcheck train
 entailment = false             # measure whether cited passages entail the sentences they support
 leave_one_out = false          # ask the mediator again without each advocate in turn
 temperature = 0.0

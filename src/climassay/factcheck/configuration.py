@@ -94,7 +94,7 @@ class DebateSettings:
     latest_only: bool = False
     """Use the latest edition of each document only."""
     head: str = ""
-    """File of a trained verdict head (``climassay factcheck-head train``); it decides the advocates' verdicts."""
+    """File of a trained verdict head (``climassay factcheck train``); it decides the advocates' verdicts."""
     entailment: bool = False
     """Measure whether each cited passage entails the sentence it supports."""
     leave_one_out: bool = False

@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from climassay.factcheck.steps import Ask, AskHead, AskOptions, AskPassages, Ask
 from climassay.factcheck.transcript import Claim
 from climassay.models.contract import Completion, GenerationRequest, OptionRequest, OptionScorer, OptionScores
 from climassay.models.profiles import parameters_of
+from climassay.reporting.results import Result
 
 T = TypeVar("T")
 SAMPLE = 8
@@ -27,7 +28,7 @@ _PASSAGE = re.compile(r"\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Result):
     """What one round of debate on every claim takes.
 
     On top come follow-up rounds, likelihoods of what is held with high confidence, and the measuring of entailment.
@@ -49,6 +50,22 @@ class Estimate:
     """Measured on a few requests of local models, by earlier answers of others; None where there are none."""
     cost: float | None = None
     """In US dollars; None where no price is known."""
+
+    def lines(self) -> Iterator[str]:
+        """What it takes, in words."""
+        claims = "1 claim" if self.claims == 1 else f"{self.claims} claims"
+        wait = "time unknown, as the records have no answer of this model"
+        if self.seconds is not None:
+            wait = f"about {_duration(self.seconds)}"
+        money = "cost unknown, as no price is given" if self.cost is None else f"at most about ${self.cost:.2f}"
+        further = f", and at most {self.further_rounds} more" if self.further_rounds else ""
+        if self.further_rounds and self.further_sequence is not None:
+            further += f" with at most {self.further_sequence} more calls one after the other in each"
+        yield (
+            f"{claims}, one round{further}. The first round: {self.requests} calls, for each claim at most "
+            f"{self.sequence} one after the other; {self.prompt_tokens:,} prompt and up to {self.completion_tokens:,} "
+            f"completion tokens; {money}; {wait}. Answers that the records have are not asked again."
+        )
 
 
 class _Rehearsal(Exchange):
@@ -207,3 +224,9 @@ def _cost(rehearsal: _Rehearsal, company: Company, scale: float, table: Table) -
     for written in rehearsal.texts:
         total += company.prices[written.model].cost(_tokens(written.request), _most(written.request, table))
     return scale * total
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

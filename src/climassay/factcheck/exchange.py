@@ -1,6 +1,6 @@
 """Answering what debates ask: requests of all debates that wait at the same time go to each model in one call."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from climassay.errors import ModelError
@@ -16,7 +16,14 @@ from climassay.factcheck.steps import (
     Found,
 )
 from climassay.grounding import CollectionGroup
-from climassay.models.contract import Completion, GenerationRequest, OptionRequest, OptionScores
+from climassay.models.contract import (
+    Completion,
+    ConcurrentModel,
+    GenerationRequest,
+    OptionRequest,
+    OptionScores,
+    unwrapped,
+)
 
 
 class Asked(Protocol):
@@ -57,8 +64,20 @@ class Exchange:
         self._blanks: dict[AskOptions, OptionScores] = {}
         self._latest: dict[str, frozenset[str]] = {}
 
+    def concurrent_model(self, ask: Ask) -> str | None:
+        """Name of the model that an ask goes to, where it takes calls of several threads; None for all other asks."""
+        if not isinstance(ask, AskText | AskOptions):
+            return None
+        return ask.model if isinstance(unwrapped(self._models[ask.model]), ConcurrentModel) else None
+
+    def cancel(self, threads: Collection[int]) -> None:
+        """End the calls of some threads that are under way; see :class:`~climassay.models.contract.ConcurrentModel`."""
+        for model in map(unwrapped, self._models.values()):
+            if isinstance(model, ConcurrentModel):
+                model.cancel(threads)
+
     def answer(self, asks: Sequence[Ask]) -> list[Any]:
-        """Answers in the order of the asks."""
+        """Answers in the order of the asks; several threads may ask models that take calls of several."""
         answers: dict[int, Any] = {}
         ways: tuple[tuple[type[Ask], Callable[[Sequence[Any]], Sequence[Any]]], ...] = (
             (AskPassages, self._search),

@@ -11,10 +11,10 @@ References:
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,14 @@ from climassay.learning import (
     threshold_for,
 )
 from climassay.learning.features import FeatureModels, Progress, text_states
-from climassay.learning.text_classifier import CONSTANT, TrainingTexts, TriedClassifier, best_of, compare_classifiers
-from climassay.learning.text_classifier import finish_classifier as finished
+from climassay.learning.text_classifier import (
+    CONSTANT,
+    TrainedClassifier,
+    TrainingTexts,
+    best_of,
+    compare_classifiers,
+    finish_classifier,
+)
 from climassay.models.contract import Encoder, OpenWeights
 
 FloatArray = NDArray[np.float64]
@@ -95,7 +101,10 @@ PRECISION = 0.8
 """Share of held-out texts from the threshold on that is right, by the low end of its 95% interval."""
 
 
-FORMAT = ModelFormat("climassay-fallacies", 1, "classifier of fallacies", "climassay factcheck fallacies train")
+class FallacyClassifier(TextClassifier):
+    """A classifier of texts into fallacies, or into contrarian claims, as its settings say."""
+
+    FORMAT = ModelFormat("climassay-fallacies", 1, "classifier of fallacies", "climassay factcheck fallacies train")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,19 +190,16 @@ def load_fallacies(source: str | Path = "fallacies") -> TextClassifier:
     """
     if str(source) in SUBJECTS:
         return _bundled(str(source))
-    return _read(Path(source))
+    path = Path(source)
+    loaded = FallacyClassifier.load(path)
+    if loaded.provenance.settings.get("subject") not in SUBJECTS:
+        raise InputError(f"{path} does not say what it tells of a text: train it again.")
+    return loaded
 
 
 @lru_cache
 def _bundled(subject: str) -> TextClassifier:
-    return _read(SUBJECTS[subject].bundled)
-
-
-def _read(path: Path) -> TextClassifier:
-    loaded = TextClassifier.load(path, FORMAT)
-    if loaded.provenance.settings.get("subject") not in SUBJECTS:
-        raise InputError(f"{path} does not say what it tells of a text: train it again.")
-    return loaded
+    return load_fallacies(SUBJECTS[subject].bundled)
 
 
 def subject_of(classifier: TextClassifier) -> Subject:
@@ -203,7 +209,10 @@ def subject_of(classifier: TextClassifier) -> Subject:
 
 def threshold_of(classifier: TextClassifier) -> Threshold | None:
     """The probability from which on its answers are as precise as it says; None where it has none."""
-    return Threshold.read(classifier.provenance.settings.get("threshold"))
+    from pydantic import TypeAdapter
+
+    held = classifier.provenance.settings.get("threshold")
+    return None if held is None else TypeAdapter(Threshold).validate_python(held)
 
 
 def with_fallacy(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> Transcript:
@@ -316,18 +325,6 @@ STATES = (
 """What is tried for each layer of a language model."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainedFallacies:
-    """A classifier and the evidence behind it."""
-
-    classifier: TextClassifier
-    tried: tuple[TriedClassifier, ...]
-    """On the same folds, the constant first."""
-    chosen: TriedClassifier
-    threshold: Threshold | None
-    """None where no threshold reaches the precision."""
-
-
 def train_fallacies(
     given: LabelledTexts,
     subject: Subject,
@@ -340,7 +337,7 @@ def train_fallacies(
     precision: float = PRECISION,
     provenance: Provenance | None = None,
     on_progress: Progress | None = None,
-) -> TrainedFallacies:
+) -> TrainedClassifier[FallacyClassifier]:
     """Choose a classifier by held-out log loss on folds that share no near copies, fit it on all, set its threshold.
 
     Args:
@@ -362,34 +359,27 @@ def train_fallacies(
     missing = [name for name in subject.meanings if name not in known.labels]
     if missing:
         raise InputError(f"There is no text for {', '.join(missing)}: a classifier needs some of each class.")
-    models = FeatureModels(encoder)
-    lessons = [
-        TrainingTexts(known.texts, known.labels, tuple(subject.meanings), models=models, on_progress=on_progress)
-    ]
-    sources = list(zip(SPECS, lessons * len(SPECS), strict=True))
+    classes = tuple(subject.meanings)
+    plain = TrainingTexts(
+        known.texts, known.labels, classes, models=FeatureModels(encoder), on_progress=on_progress
+    )  # fmt: skip
+    sources = [(spec, plain) for spec in SPECS]
     if model is not None:
         states = text_states(model, known.texts, layers, on_progress=on_progress)
         for place, layer in enumerate(layers):
-            lesson = TrainingTexts(
-                known.texts, known.labels, tuple(subject.meanings), models=FeatureModels(encoder, model, layer)
-            )  # fmt: skip
-            lesson.give("vectors", np.asarray(lessons[0].block("vectors", np.arange(len(known)), None)))
+            lesson = TrainingTexts(known.texts, known.labels, classes, models=FeatureModels(encoder, model, layer))
+            lesson.give("vectors", np.asarray(plain.block("vectors", np.arange(len(known)), None)))
             lesson.give("mean states", states[:, place, 0].astype(np.float64))
             sources += [(replace(spec, name=f"{spec.name}, layer {layer}"), lesson) for spec in STATES]
     tried = [compare_classifiers([spec], lesson, folds=folds, seed=seed)[0] for spec, lesson in sources]
     chosen = best_of(tried)
     lesson = sources[tried.index(chosen)][1]
     facts = provenance or Provenance()
-    threshold, settings = _threshold(lesson, chosen, precision), {**facts.settings, "subject": subject.name}
-    if threshold is not None:
-        settings["threshold"] = asdict(threshold)
+    settings, right = {**facts.settings, "subject": subject.name}, chosen.probabilities.argmax(axis=1) == lesson.truth
+    with suppress(InputError):  # where no threshold reaches the precision, there is none
+        limit = threshold_for(precision, right, chosen.probabilities.max(axis=1), surely=True)
+        settings["threshold"] = asdict(limit)
     facts = replace(facts, seed=seed, settings=settings, measured=chosen.evaluation.figures)
-    return TrainedFallacies(finished(chosen.spec, lesson, facts, format=FORMAT), tuple(tried), chosen, threshold)
-
-
-def _threshold(lesson: TrainingTexts, chosen: TriedClassifier, precision: float) -> Threshold | None:
-    right: Any = chosen.probabilities.argmax(axis=1) == lesson.truth
-    try:
-        return threshold_for(precision, right, chosen.probabilities.max(axis=1), surely=True)
-    except InputError:
-        return None
+    return TrainedClassifier(
+        finish_classifier(chosen.spec, lesson, facts, kind=FallacyClassifier), tuple(tried), chosen
+    )

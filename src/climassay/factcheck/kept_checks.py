@@ -86,11 +86,13 @@ class KeptChecks:
         self._update(checks.c.id == check, job=job)
 
     def finish(self, check: str, transcript: Transcript, *, run: str) -> None:
-        """Store how a check ended; one that has ended already stays as it is."""
+        """Store how a check ended; one that has ended already stays as it is, unless it had broken elsewhere."""
         written = json.dumps(as_data(transcript), ensure_ascii=False, allow_nan=False)
         self._end(
             check,
+            ("waiting", "failed"),
             state="done",
+            error=None,
             run=run,
             outcome=transcript.verdict.outcome,
             label=transcript.verdict.label,
@@ -99,7 +101,7 @@ class KeptChecks:
 
     def fail(self, check: str, error: str) -> None:
         """Store that a check broke, and why, in one sentence."""
-        self._end(check, state="failed", error=storable_text(error))
+        self._end(check, ("waiting",), state="failed", error=storable_text(error))
 
     def stop(self, check: str, job: str | None = None) -> None:
         """Store that a person stopped a check.
@@ -112,8 +114,8 @@ class KeptChecks:
         mine = () if job is None else (checks.c.job == job,)
         self._update(checks.c.id == check, checks.c.state == "waiting", *mine, state="stopped", ended_at=time.time())
 
-    def _end(self, check: str, **values: Any) -> None:
-        self._update(checks.c.id == check, checks.c.state == "waiting", ended_at=time.time(), **values)
+    def _end(self, check: str, before: tuple[str, ...], **values: Any) -> None:
+        self._update(checks.c.id == check, checks.c.state.in_(before), ended_at=time.time(), **values)
 
     def _update(self, *where: sa.ColumnElement[bool], **values: Any) -> None:
         self._database.write(lambda connection: connection.execute(checks.update().where(*where).values(values)))
@@ -208,6 +210,37 @@ class KeptChecks:
         query = sa.select(sa.func.count()).select_from(checks).where(checks.c.state == "waiting")
         with self._database.read() as connection:
             return int(connection.execute(query).scalar_one())
+
+    # ------------------------------------------------------------------------------------------------------ merging
+
+    def merge(self, other: "KeptChecks") -> tuple[int, int]:
+        """Take in the checks of another workspace that have ended, and what people said about them.
+
+        Returns:
+            Checks that were not here before, and checks left out because they have not ended there.
+        """
+        ended = checks.c.state != "waiting"
+        said = check_reviews.c.check.in_(sa.select(checks.c.id).where(ended))
+        with other._database.read() as reading:
+            rows = [dict(row) | {"job": None} for row in reading.execute(sa.select(checks).where(ended)).mappings()]
+            waiting = int(reading.execute(sa.select(sa.func.count()).select_from(checks).where(~ended)).scalar_one())
+            words = sa.select(check_reviews).where(said).order_by(check_reviews.c.number)
+            reviews = [dict(row) for row in reading.execute(words).mappings()]
+        for review in reviews:
+            del review["number"]
+
+        def work(connection: sa.Connection) -> int:
+            known = set(connection.execute(sa.select(checks.c.id)).scalars())
+            new = [row for row in rows if row["id"] not in known]
+            self._database.insert_new(connection, checks, new)
+            there = sa.select(check_reviews.c.check, check_reviews.c.by, check_reviews.c.made_at)
+            told = {tuple(row) for row in connection.execute(there)}
+            fresh = [one for one in reviews if (one["check"], one["by"], one["made_at"]) not in told]
+            if fresh:
+                connection.execute(check_reviews.insert(), fresh)
+            return len(new)
+
+        return self._database.write(work), waiting
 
     # ------------------------------------------------------------------------------------------------------ reviews
 

@@ -22,6 +22,7 @@ from climassay.factcheck.transcript import (
 )
 from climassay.grounding import AnswerSentence
 from climassay.grounding.faithfulness import ENTAILED
+from climassay.grounding.presentation import unchecked_note
 from climassay.reporting import render_page
 
 
@@ -230,6 +231,8 @@ def _sentence_notes(sentences: Sequence[AnswerSentence]) -> list[str]:
     foreign = list(dict.fromkeys(number for sentence in sentences for number in sentence.foreign_numbers))
     if foreign:
         notes.append(f"Numbers in the explanation that the cited passages do not have: {', '.join(foreign)}.")
+    if unchecked := unchecked_note(one for sentence in sentences for one in sentence.unchecked_references):
+        notes.append(unchecked)
     own = sum(sentence.in_house for sentence in sentences)
     if own:
         rest = "rests" if own == 1 else "rest"

@@ -19,7 +19,7 @@ from climassay.factcheck.transcript import (
     Subclaim,
     Verdict,
 )
-from climassay.grounding.citing import AnswerSentence, ground_text, written
+from climassay.grounding.citing import AnswerSentence, document_words, ground_text, written
 from climassay.models.contract import Encoder
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
 
@@ -148,7 +148,15 @@ class Stage:
     ) -> tuple[tuple[AnswerSentence, ...], int]:
         """Sentences with citations that exist, and how many were removed."""
         loops = self.manner.elicitation == "scored"
-        return ground_text(text, cut=cut, sources=exhibits, encoder=self.encoder, given=self.claim, loops=loops)
+        return ground_text(
+            text,
+            cut=cut,
+            sources=exhibits,
+            encoder=self.encoder,
+            given=self.claim,
+            loops=loops,
+            documents=lambda: [document_words(one.passage) for one in self.sources.citations()],
+        )
 
     def told(self, sentences: Sequence[AnswerSentence]) -> str:
         """An explanation as others read it, with its citations; for small models cut to a readable length."""

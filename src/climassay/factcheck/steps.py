@@ -1,12 +1,13 @@
 """Debates as coroutines: many go on side by side, and what they ask at the same time is asked together.
 
 A step is a generator that yields what it needs to know (a tuple of :data:`Ask`) and is sent the answers, in order. What
-it returns is its result. :func:`together` lets several steps advance as one; the scheduler of a whole run is nothing
-but ``together`` over all debates, so that a local model gets full batches and a server gets concurrent requests.
+it returns is its result. :func:`together` lets several steps advance as one; the debates of a run are advanced, each at
+its own pace, by the :mod:`~climassay.factcheck.scheduler`.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, TypeVar
 
 from climassay.corpus.documents import Passage
@@ -107,53 +108,25 @@ def _completion(answer: Any) -> Completion:
     return answer
 
 
-def together(
-    steps: Sequence[Steps[T]], at_once: int | None = None, on_result: Callable[[T], None] | None = None
-) -> Steps[list[T]]:
+def together(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
     """Advance several steps as one; what they ask at the same time is asked in one go.
-
-    Args:
-        steps: Any number.
-        at_once: Most steps under way at a time; as one ends the next begins. All by default.
-        on_result: Told of each result as it comes, in order of completion.
 
     Returns:
         Their results, in order.
     """
     results: dict[int, T] = {}
-    waiting: dict[int, tuple[Ask, ...]] = {}
-    answers: dict[int, list[Any] | None] = {}
-    begun = 0
+    answers: dict[int, list[Any] | None] = dict.fromkeys(range(len(steps)))
     while True:
-        # A step that ends leaves its place to the next one before anything is asked, so that batches stay full.
-        while begun < len(steps) and (at_once is None or len(answers) + len(waiting) < at_once):
-            answers[begun] = None
-            begun += 1
+        waiting: dict[int, tuple[Ask, ...]] = {}
         for place, given in answers.items():
-            _advance(place, steps[place], given, waiting, results)
-            if on_result is not None and place in results:
-                on_result(results[place])
-        answers = {}
-        if begun < len(steps) and (at_once is None or len(waiting) < at_once):
-            continue
+            try:
+                waiting[place] = next(steps[place]) if given is None else steps[place].send(given)
+            except StopIteration as end:
+                results[place] = end.value
         if not waiting:
             return [results[place] for place in range(len(steps))]
-        flat = yield tuple(ask for asks in waiting.values() for ask in asks)
-        position = 0
-        for place, asks in waiting.items():
-            answers[place] = flat[position : position + len(asks)]
-            position += len(asks)
-        waiting = {}
-
-
-def _advance(
-    place: int, step: Steps[T], answers: list[Any] | None, waiting: dict[int, tuple[Ask, ...]], results: dict[int, T]
-) -> None:
-    """Send a step its answers; note what it asks next, or its result."""
-    try:
-        waiting[place] = next(step) if answers is None else step.send(answers)
-    except StopIteration as end:
-        results[place] = end.value
+        flat = iter((yield tuple(ask for asks in waiting.values() for ask in asks)))
+        answers = {place: list(islice(flat, len(asks))) for place, asks in waiting.items()}
 
 
 @dataclass(slots=True)

@@ -4,14 +4,19 @@ Everything here is frozen and can be written as JSON (:func:`as_data`) and read 
 numbered once for the whole debate: a citation ``[3]`` means the same passage whoever makes it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from climassay.claim_identity import claim_id
 from climassay.corpus.documents import Passage
 from climassay.grounding.citing import AnswerSentence
 from climassay.models.contract import Usage
+from climassay.reporting.results import Result
+
+if TYPE_CHECKING:
+    from climassay.factcheck.checked_claims import CheckedClaim
+    from climassay.reporting import Table
 
 EvidenceLevel = Literal["limited", "medium", "robust"]
 """Type, amount, quality and consistency of evidence (IPCC Guidance Note on Uncertainty)."""
@@ -308,7 +313,7 @@ class Stability:
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
+class Transcript(Result):
     """The whole debate about one claim."""
 
     claim: Claim
@@ -347,3 +352,31 @@ class Transcript:
         numbers = {*cited_numbers(self.verdict.explanation, self.verdict.quotations)}
         numbers.update(number for one in last for number in cited_numbers(one.explanation, one.quotations))
         return tuple(source for source in self.sources if source.number in numbers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every word, as :func:`from_data` reads it again."""
+        from climassay.factcheck.serialisation import as_data
+
+        return as_data(self)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row an opinion, in the order of the debate."""
+        return self._checked().rows()
+
+    def tables(self) -> "tuple[Table, ...]":
+        """The verdict, and what each advocate held in each round."""
+        return self._checked().tables()
+
+    def lines(self) -> Iterator[Any]:
+        """The verdict with its reasons and sources."""
+        return self._checked().lines()
+
+    def page(self) -> str:
+        """The page of the fact-check."""
+        return self._checked().page()
+
+    def _checked(self) -> "CheckedClaim":
+        from climassay.factcheck.checked_claims import CheckedClaim
+        from climassay.factcheck.scales import load_scale
+
+        return CheckedClaim(self, load_scale(self.scale))

@@ -11,8 +11,7 @@ claim.
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,7 +33,7 @@ from climassay.learning.calibration import class_shares, reweighted
 from climassay.learning.evaluation import Evaluation, evaluate, log_loss
 from climassay.learning.features import FeatureModels, Progress
 from climassay.learning.linear import LinearModel, fit_linear
-from climassay.learning.model_file import ModelFormat, Provenance, checked_array
+from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
 from climassay.learning.splits import FOLDS, IntArray, group_folds, near_duplicate_groups, splits_of
 from climassay.models.contract import Encoder, Generator, OpenWeights
 from climassay.prompts import load_prompt
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 
 VERDICT_LABELS = (*CLIMATE_FEVER.labels, CLIMATE_FEVER.nei)
 """REFUTES, DISPUTED, SUPPORTS, NOT_ENOUGH_INFO: the order of a head's probabilities."""
-FORMAT = ModelFormat("climassay-verdict-head", 2, "verdict head", "climassay factcheck-head train")
 REGULARISATIONS = (0.1, 0.3, 1.0, 3.0)
 BALANCES = (0.0, 0.5, 1.0)
 DEPTHS = (0.5, 0.6, 0.7)
@@ -61,8 +59,10 @@ Claims = Sequence[tuple[str, Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VerdictHead:
+class VerdictHead(SavedModel):
     """A linear model of a claim and a passage, and one of what the passages say together."""
+
+    FORMAT = ModelFormat("climassay-verdict-head", 2, "verdict head", "climassay factcheck train")
 
     reading: Reading
     evidence: LinearModel
@@ -95,7 +95,7 @@ class VerdictHead:
         known = FeatureModels(
             encoder if self.reading.encoder != "none" else None, model if self.reading.states != "none" else None
         )
-        self.provenance.check(FORMAT.thing, encoder=known.encoder, model=known.model)
+        self.provenance.check(self.FORMAT.thing, encoder=known.encoder, model=known.model)
         return replace(self, models=known, store=store)
 
     def predict_proba(self, claims: Claims, *, on_read: Progress | None = None) -> list[tuple[float, ...] | None]:
@@ -141,7 +141,7 @@ class VerdictHead:
             from climassay.models.encoder import load_encoder
 
             encoder = load_encoder(source.encoder)
-            source.check(FORMAT.thing, encoder=encoder)
+            source.check(self.FORMAT.thing, encoder=encoder)
         model = None if self.reading.states == "none" else self.models.need_model()
         prompt = load_prompt(source.template)
         if prompt.sha256 != source.template_sha256:
@@ -179,13 +179,8 @@ class VerdictHead:
         plain = self.verdicts.probabilities([verdict_features(evidence)[None]])[0]
         return tuple(reweighted(plain, self.shares, balance=self.balance).tolist())
 
-    def save(self, path: Path) -> None:
-        """Write it as a safetensors file, everything but the arrays as JSON in its header; replaced at once, whole.
-
-        Raises:
-            InputError: The file cannot be written.
-            MissingExtraError: safetensors is not installed.
-        """
+    def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+        """See :class:`SavedModel`."""
         arrays = {
             "evidence_weights": self.evidence.weights, "evidence_bias": self.evidence.bias,
             "verdict_weights": self.verdicts.weights, "verdict_bias": self.verdicts.bias, "shares": self.shares,
@@ -197,20 +192,11 @@ class VerdictHead:
             "balance": self.balance,
             "provenance": self.provenance.facts(),
         }
-        FORMAT.save(path, arrays, facts)
+        return arrays, facts
 
     @classmethod
-    def load(cls, path: Path) -> "VerdictHead":
-        """Read a head exactly as it was saved.
-
-        Raises:
-            InputError: The file is missing, damaged, not a verdict head, or written by a newer climassay.
-            MissingExtraError: safetensors is not installed.
-        """
-        return FORMAT.load(path, cls._build)
-
-    @classmethod
-    def _build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> "VerdictHead":
+    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
+        """See :class:`SavedModel`."""
         if tuple(facts["labels"]) != VERDICT_LABELS or tuple(facts["evidence_labels"]) != EVIDENCE_LABELS:
             raise ValueError("its labels are others")
         verdicts = len(VERDICT_LABELS)
@@ -367,56 +353,51 @@ def train_head(
     prompt = load_prompt(PROMPT)
     pairs = [(row.text, passage) for row in usable for passage in row.passages]
     material = read_pairs(pairs, prompt, model=model, layers=read, encoder=encoder, store=store, on_read=on_read)
-    lesson = Lesson(usable, material, near_duplicate_groups([row.text for row in usable], encoder), folds, seed)
+    data = TrainingData(usable, material, near_duplicate_groups([row.text for row in usable], encoder), folds, seed)
     found = []
     for reading in tried:
         for regularisation in regularisations:
-            guesses = lesson.held_out_evidence(reading, regularisation)
-            right = float((guesses.argmax(axis=1) == lesson.evidence).mean())
-            found.append((HeadChoice(reading, regularisation, log_loss(guesses, lesson.evidence), right), guesses))
+            guesses = data.held_out_evidence(reading, regularisation)
+            right = float((guesses.argmax(axis=1) == data.evidence).mean())
+            found.append((HeadChoice(reading, regularisation, log_loss(guesses, data.evidence), right), guesses))
             if on_fit is not None:
                 on_fit()
     found.sort(key=lambda one: one[0].log_loss)
     best, guesses = found[0]
-    plain = lesson.held_out_verdicts(guesses)
-    shares = class_shares(np.bincount(lesson.truth, minlength=len(VERDICT_LABELS)))
+    plain = data.held_out_verdicts(guesses)
+    shares = class_shares(np.bincount(data.truth, minlength=len(VERDICT_LABELS)))
     balances = {
         balance: evaluate(
-            lesson.truth, reweighted(plain, shares, balance=balance), VERDICT_LABELS, groups=lesson.groups, seed=seed
+            data.truth, reweighted(plain, shares, balance=balance), VERDICT_LABELS, groups=data.groups, seed=seed
         )
         for balance in BALANCES
     }
     chosen = max(balances, key=lambda balance: balances[balance].macro_f1.value)
-    states = None if best.reading.states == "none" else model
-    compared = None if best.reading.encoder == "none" else encoder
     provenance = Provenance(
         data=table.name,
         data_sha256=table.sha256,
-        items=len(lesson.evidence),
-        groups=len(lesson.rows),
-        encoder=compared.name if compared else "",
-        encoder_fingerprint=compared.fingerprint if compared else "",
-        model=states.name if states else "",
-        fingerprint=states.fingerprint if states else "",
-        dtype=states.dtype if states else "",
+        items=len(data.evidence),
+        groups=len(data.rows),
         layers=best.reading.layers,
         template=prompt.name,
         template_sha256=prompt.sha256,
         regularisation=best.regularisation,
         seed=seed,
         measured={
-            **balances[chosen].figures, "log_loss": log_loss(plain, lesson.truth), "passage_log_loss": best.log_loss
+            **balances[chosen].figures, "log_loss": log_loss(plain, data.truth), "passage_log_loss": best.log_loss
         },
-        trained_on=tuple(dict.fromkeys(words_id(row.text) for row in lesson.rows)),
+        trained_on=tuple(dict.fromkeys(words_id(row.text) for row in data.rows)),
+    ).reading(
+        None if best.reading.encoder == "none" else encoder, None if best.reading.states == "none" else model
     )  # fmt: skip
-    everything = np.arange(len(lesson.evidence))
-    first = lesson.fit_evidence(best.reading, best.regularisation, everything)
-    second = lesson.fit_verdicts(guesses, np.arange(len(lesson.rows)))
+    everything = np.arange(len(data.evidence))
+    first = data.fit_evidence(best.reading, best.regularisation, everything)
+    second = data.fit_verdicts(guesses, np.arange(len(data.rows)))
     head = VerdictHead(best.reading, first, second, shares, chosen, provenance).with_models(model, encoder, store)
-    return TrainedHead(head, tuple(choice for choice, _ in found), balances, len(rows) - len(lesson.rows))
+    return TrainedHead(head, tuple(choice for choice, _ in found), balances, len(rows) - len(data.rows))
 
 
-class Lesson:
+class TrainingData:
     """Training claims as arrays; their passages lie claim after claim. Claims that could not be read are left out.
 
     Attributes:

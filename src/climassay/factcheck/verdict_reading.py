@@ -79,7 +79,14 @@ class Material:
         Raises:
             InputError: The reading needs what was not read.
         """
-        blocks = [] if reading.states == "none" else [self._states(reading)]
+        blocks: list[FloatArray] = []
+        if reading.states != "none":
+            if not set(reading.layers) <= set(self.layers):
+                raise InputError(f"This reading needs layers {reading.layers}, and {self.layers} were read.")
+            places = [self.layers.index(layer) for layer in reading.layers]
+            states: FloatArray = self.states[:, :, places].astype(np.float64)
+            states = states.mean(axis=1) if reading.states == "mean" else states[:, :2] - states[:, 2:]
+            blocks.append(np.reshape(states, (len(states), -1)))
         if reading.encoder == "none":
             return [*blocks, self.words]
         if not self.claims.shape[1]:
@@ -94,15 +101,6 @@ class Material:
         return Material(
             self.layers, self.states[kept], self.claims[kept], self.passages[kept], self.words[kept], failed={}
         )
-
-    def _states(self, reading: Reading) -> FloatArray:
-        if not set(reading.layers) <= set(self.layers):
-            raise InputError(f"This reading needs layers {reading.layers}, and {self.layers} were read.")
-        places = [self.layers.index(layer) for layer in reading.layers]
-        chosen: FloatArray = self.states[:, :, places].astype(np.float64)
-        if reading.states == "mean":
-            return np.reshape(chosen.mean(axis=1), (len(chosen), -1))
-        return np.reshape(chosen[:, :2] - chosen[:, 2:], (len(chosen), -1))
 
 
 def read_pairs(
@@ -133,7 +131,8 @@ def read_pairs(
     states = np.zeros((len(pairs), len(ANSWERS), 0, 0), dtype=np.float32)
     failed: dict[int, str] = {}
     if model is not None and layers and pairs:
-        requests = [_request(prompt, *pair) for pair in pairs]
+        rendered = [prompt.render(claim=claim, passage=passage) for claim, passage in pairs]
+        requests = [OptionRequest(one.messages, ANSWERS, one.assistant_prefix) for one in rendered]
         found = harvest(model, requests, layers=tuple(layers), store=store, on_progress=on_read)
         states, failed = found.states, found.failed
     claims = passages = np.zeros((len(pairs), 0))
@@ -156,8 +155,3 @@ def word_features(claim: str, passage: str) -> tuple[float, ...]:
     overlap = len(words & others) / max(1, len(words))
     shared = float(len(numbers & given))
     return (float(negated), float(denied), float(negated != denied), shared, len(numbers) - shared, overlap)
-
-
-def _request(prompt: Prompt, claim: str, passage: str) -> OptionRequest:
-    rendered = prompt.render(claim=claim, passage=passage)
-    return OptionRequest(rendered.messages, ANSWERS, rendered.assistant_prefix)

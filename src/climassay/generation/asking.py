@@ -26,7 +26,7 @@ from climassay.models.contract import (
     window_of,
 )
 from climassay.prompts import Prompt, RenderedPrompt
-from climassay.questions import Kind, Question
+from climassay.questions import TYPES, Kind, Question
 from climassay.records import RecordedModel
 
 UNREADABLE = "unreadable reply"
@@ -249,7 +249,9 @@ def counted(on_progress: Callable[[int], None] | None) -> OnDelivery:
 
 
 def _positions(orders: Sequence[Order]) -> list[int]:
-    """Positions of the correct option for the multiple-choice questions among the orders; 0 for the others."""
-    choices = [place for place, order in enumerate(orders) if order.kind == "mcq"]
-    dealt = dict(zip(choices, deal_positions([orders[place].seed for place in choices]), strict=True))
+    """Positions of the correct option for the questions with options among the orders, dealt by kind; else 0."""
+    dealt: dict[int, int] = {}
+    for kind in dict.fromkeys(order.kind for order in orders if TYPES[order.kind].options):
+        choices = [place for place, order in enumerate(orders) if order.kind == kind]
+        dealt |= dict(zip(choices, deal_positions([orders[place].seed for place in choices]), strict=True))
     return [dealt.get(place, 0) for place in range(len(orders))]

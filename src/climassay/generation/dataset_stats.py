@@ -162,7 +162,9 @@ def stats_figures(stats: DatasetStats) -> list[StackedBars | DotPlot]:
     """Accepted questions by source and kind, by level, and rejections by reason (the paper's Figure 7)."""
     figures: list[StackedBars | DotPlot] = []
     kinds = [kind for kind in KINDS if any(stream.kind == kind for stream in stats.streams)]
-    colours = tuple(Category(kind, place) for kind, place in zip(KINDS, (1.0, 0.75, 0.5), strict=True) if kind in kinds)
+    colours = tuple(
+        Category(kind, 1.0 - 0.5 * min(1.0, place / 2)) for place, kind in enumerate(KINDS) if kind in kinds
+    )
     by_book = [
         StackedBar(book, tuple(_of_kind(counts, kind) for kind in kinds))
         for book, counts in sorted(stats.books.items())

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from climassay.configuration import check_types
 from climassay.corpus import Passage
 from climassay.errors import InputError
-from climassay.questions import GAP, Kind, Level, Question
+from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
+from climassay.questions.types.base import Content
 
 Step = Literal["write", "evolve", "screen", "consistency", "expert", "validate", "mask", "deduplicate"]
 """Where a decision is made, in the order of the line."""
@@ -126,6 +127,16 @@ class Draft:
     """Why the call failed: such a draft is counted, and asked again by the next run."""
 
     @property
+    def type(self) -> QuestionType:
+        """What is particular to its kind."""
+        return TYPES[self.kind]
+
+    @property
+    def content(self) -> Content:
+        """Its words, as its type looks at them."""
+        return Content(self.wording.question, self.wording.answer, self.wording.options, self.wording.correct)
+
+    @property
     def main(self) -> SourcePassage:
         """The passage that the question must rest on."""
         return self.passages[0]
@@ -176,7 +187,7 @@ class Draft:
         if self.error is not None:
             raise InputError(f"The draft {self.id} was never written: {self.error}")
         text = self.wording.question
-        if self.kind == "cloze":
+        if self.type.gap:
             text = gapped(text, self.wording.answer)
         return Question(
             id=self.id,

@@ -6,24 +6,32 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from climassay.errors import InputError
-from climassay.folder_files import cannot_write
+from climassay.folder_files import cannot_write, put
 from climassay.generation.draft import Draft, draft_from_row, draft_row
 from climassay.given_files import parse_json, read_lines, reason
+from climassay.reporting.row_files import write_rows
 
 
 def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
     """Write drafts; the file appears whole or not at all.
 
+    Args:
+        path: ``.csv`` and ``.xlsx`` make a table and a workbook, which are not read back; all else is JSON lines.
+        drafts: Written one by one.
+
     Raises:
         InputError: It cannot be written.
     """
+    if path.suffix.lower() in (".csv", ".xlsx"):
+        write_rows(path, map(draft_row, drafts))
+        return
     unfinished = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with unfinished.open("w", encoding="utf-8") as file:
             for draft in drafts:
                 file.write(json.dumps(draft_row(draft), ensure_ascii=False, allow_nan=False) + "\n")
-        unfinished.replace(path)
+        put(unfinished, path)
     except OSError as error:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)

@@ -14,7 +14,7 @@ from climassay.generation.writing import Assignment
 from climassay.models.contract import Completion, CompletionCallback, GenerationRequest, Generator, token_count
 from climassay.models.openai_prices import Price, model_price
 from climassay.models.profiles import profile_of
-from climassay.questions import Kind
+from climassay.questions import KINDS, TYPES, Kind
 from climassay.records import Records
 from climassay.reporting import Table
 from climassay.workspace import Workspace
@@ -25,7 +25,7 @@ ASSUMED_YIELD = 0.5
 """Accepted share of drafts where nothing was measured; the paper's was about 0.6 for multiple choice."""
 MEASURED_FROM = 20
 """Drafts of a stream from which its own yield is used."""
-ANSWER_TOKENS: dict[Kind, int] = {"mcq": 130, "freeform": 90, "cloze": 50}
+ANSWER_TOKENS: dict[Kind, int] = dict.fromkeys(KINDS, 90) | {"mcq": 130, "cloze": 50}
 """Of a written answer, as JSON."""
 QUESTION_TOKENS = 150
 """Of a multiple-choice question with its options and instructions, beside its passages."""
@@ -144,8 +144,8 @@ def _estimate(
         requests += 1
         prompt_tokens += passages + VERIFYING_TOKENS
         completion_tokens += VERDICT_TOKENS
-    elif stream.kind == "mcq" and recipe.screening.consistency == "writer":
-        orders = recipe.screening.orders
+    elif TYPES[stream.kind].options and recipe.screening.consistency == "writer":
+        orders = 1 if TYPES[stream.kind].fixed else recipe.screening.orders
         requests += orders
         prompt_tokens += orders * (passages + QUESTION_TOKENS)
         completion_tokens += orders

@@ -11,9 +11,9 @@ from climassay.generation.draft import Decision, Draft, SourcePassage, Subject, 
 from climassay.generation.schemas import BRIEF, FULL, example_answer
 from climassay.models.contract import Generator, number_format
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
-from climassay.questions import Kind, Level
+from climassay.questions import TYPES, Kind, Level
 
-EVOLVING_KINDS: tuple[Kind, ...] = ("mcq", "freeform")
+EVOLVING_KINDS: tuple[Kind, ...] = tuple(kind for kind, one in TYPES.items() if one.levels)
 """Cloze statements have one level only."""
 
 

@@ -313,7 +313,7 @@ def _masking(
 
     def masked(drafts: Sequence[Draft]) -> list[Draft]:
         chosen = mask(drafts, masker)
-        places = [place for place, draft in enumerate(chosen) if draft.kind == "cloze" and draft.usable]
+        places = [place for place, draft in enumerate(chosen) if draft.type.gap and draft.usable]
         checked = check([chosen[place] for place in places])
         for place, draft in zip(places, checked, strict=True):
             # A statement without its term is no question: it failed, and is made again by the next run.

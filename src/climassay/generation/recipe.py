@@ -25,7 +25,7 @@ from climassay.errors import InputError
 from climassay.generation.draft import Subject
 from climassay.models.profiles import ProfileSettings
 from climassay.models.servers import normalised_base_url
-from climassay.questions import KINDS, LEVELS, Kind, Level
+from climassay.questions import KINDS, LEVELS, TYPES, Kind, Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,15 @@ class CountSpec:
     freeform: int = 0
     cloze: int = 0
     base: float = 1.0
-    """Share of the level among mcq and freeform; the three shares need not sum to 1."""
+    """Share of the level among types that have levels; the three shares need not sum to 1."""
     reasoning: float = 0.0
     hypothetical: float = 0.0
+    others: dict[str, int] = field(default_factory=dict)
+    """Questions of further types, by kind; in a file each stands beside the first three."""
+
+    def of(self, kind: Kind) -> int:
+        """Questions wanted of a kind."""
+        return {"mcq": self.mcq, "freeform": self.freeform, "cloze": self.cloze, **self.others}.get(kind, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +136,7 @@ class ScreenSpec:
 
 @dataclass(frozen=True, slots=True)
 class ValidatorSpec:
-    """Who validates, by kind, as in ``climassay validator``; empty: nobody."""
+    """Who validates, by kind, as in ``climassay generate validate``; empty: nobody."""
 
     mcq: str = ""
     freeform: str = ""
@@ -193,8 +199,8 @@ class Recipe:
         shares = {level: float(getattr(counts, level)) for level in LEVELS}
         found: dict[Stream, int] = {}
         for kind in KINDS:
-            number: int = getattr(counts, kind)
-            parts: dict[Level, int] = {"base": number} if kind == "cloze" else _apportioned(number, shares)
+            number = counts.of(kind)
+            parts: dict[Level, int] = _apportioned(number, shares) if TYPES[kind].levels else {"base": number}
             found |= {Stream(kind, level): part for level, part in parts.items() if part}
         return found
 
@@ -259,6 +265,11 @@ def parse_recipe(data: Mapping[str, Any], *, where: str, folder: Path) -> Recipe
         entry = values.get(name, {})
         if not isinstance(entry, Mapping):
             raise InputError(f"{where}: {name} is a table that begins with [{name}].")
+        if kind is CountSpec:
+            further = {word: entry[word] for word in entry if word in KINDS and not hasattr(CountSpec, word)}
+            entry = {word: entry[word] for word in entry if word not in further} | (
+                {"others": further} if further else {}
+            )
         if name in values or name == "writer":
             values[name] = filled(kind, entry, where, f"[{name}]")
     if isinstance(values.get("collections"), str):
@@ -278,10 +289,13 @@ def check_recipe(recipe: Recipe, where: str) -> None:
     shares = (counts.base, counts.reasoning, counts.hypothetical)
     faults = (
         (not recipe.collections, "name at least one collection (climassay corpus add NAME FILE...)"),
-        (min(counts.mcq, counts.freeform, counts.cloze) < 0, "a count cannot be negative"),
-        (not (counts.mcq or counts.freeform or counts.cloze), "say in [counts] how many questions are wanted"),
+        (min(map(counts.of, KINDS)) < 0, "a count cannot be negative"),
+        (not any(map(counts.of, KINDS)), "say in [counts] how many questions are wanted"),
         (min(shares) < 0, "a level's share cannot be negative"),
-        (bool(counts.mcq or counts.freeform) and not sum(shares), "at least one level needs a share above 0"),
+        (
+            any(counts.of(kind) for kind in KINDS if TYPES[kind].levels) and not sum(shares),
+            "at least one level needs a share above 0",
+        ),
         (recipe.batch < 1, "the batch must be at least 1"),
         (recipe.contexts.most < 0, "[contexts] most cannot be negative"),
         (not 0 <= recipe.writer.temperature <= 2, "the writer's temperature must be between 0 and 2"),
@@ -336,6 +350,7 @@ temperature = 0.7
 mcq = 30
 freeform = 30
 cloze = 30
+# true_false = 30                       # statements that are true or false
 base = 0.5                              # shares of the levels among mcq and freeform
 reasoning = 0.25
 hypothetical = 0.25
@@ -357,7 +372,7 @@ jaccard = 0.8                           # near-duplicates: common word triples .
 cosine = 0.92                           # ... and similarity of meaning
 language = "en"
 
-[validator]                             # climassay validator train
+[validator]                             # climassay generate validate train
 # mcq = "validator-mcq"
 # freeform = "validator-freeform"
 # threshold = 0.5                       # by default the validator's own

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from climassay.errors import InputError
 from climassay.generation.draft import Wording, nothing
-from climassay.questions import GAP, Kind, Question
+from climassay.questions import TYPES, Kind, Question
+from climassay.questions.types.multiple_choice import OPTIONS
 
-DISTRACTORS = 3
-OPTIONS = DISTRACTORS + 1
+TERM = "term"
+"""The text that a writer may leave empty."""
 
 
 class UnreadableAnswerError(ValueError):
@@ -57,13 +57,14 @@ def answer_schema(kind: Kind, lengths: Lengths = FULL) -> dict[str, Any]:
     # Who declines leaves the other fields empty.
     least = {} if lengths.reason else {"minLength": 1}
     properties: dict[str, Any] = {"declined": {"type": "string", "maxLength": lengths.reason}} if lengths.reason else {}
-    properties |= {name: {"type": "string", **least, "maxLength": most} for name, most in _texts(kind, lengths).items()}
-    if kind == "mcq":
-        properties["distractors"] = {
+    texts, lists = TYPES[kind].texts(lengths), TYPES[kind].lists(lengths)
+    properties |= {name: {"type": "string", **least, "maxLength": most} for name, most in texts.items()}
+    for name, (count, most) in lists.items():
+        properties[name] = {
             "type": "array",
-            "minItems": 0 if lengths.reason else DISTRACTORS,
-            "maxItems": DISTRACTORS,
-            "items": {"type": "string", **least, "maxLength": lengths.option},
+            "minItems": 0 if lengths.reason else count,
+            "maxItems": count,
+            "items": {"type": "string", **least, "maxLength": most},
         }
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
@@ -72,19 +73,12 @@ def example_answer(question: Question, lengths: Lengths = FULL) -> str:
     """A question as a perfect writer would have answered, in the very format of the schema.
 
     Raises:
-        InputError: A multiple-choice question that has not four options, one of them correct.
+        InputError: The question cannot be an example, such as one of multiple choice without four options.
     """
+    given = question.type.written(question)
+    asked = (*question.type.texts(lengths), *question.type.lists(lengths))
     accepted = {"declined": ""} if lengths.reason else {}
-    if question.kind == "cloze":
-        term = {"term": question.answer} if lengths.term else {}
-        return _as_json({**accepted, "statement": question.question.replace(GAP, question.answer), **term})
-    if question.kind == "freeform":
-        return _as_json({**accepted, "question": question.question, "answer": question.answer})
-    if question.correct is None or len(question.options) != OPTIONS:
-        raise InputError(f"The question {question.id} cannot be an example: it has not four options, one correct.")
-    distractors = [option for place, option in enumerate(question.options) if place != question.correct]
-    right = question.options[question.correct]
-    return _as_json({**accepted, "question": question.question, "answer": right, "distractors": distractors})
+    return json.dumps({**accepted, **{name: given[name] for name in asked}}, ensure_ascii=False)
 
 
 def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, seed: int = 0) -> Wording:
@@ -105,18 +99,17 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
     declined = fields.get("declined")
     if lengths.reason and isinstance(declined, str) and not nothing(declined):
         raise DeclinedError(" ".join(declined.split()))
-    texts = {name: _text(fields, name, most) for name, most in _texts(kind, lengths).items() if name != "term"}
-    if kind == "cloze":
-        term = fields.get("term") if lengths.term else None
+    given: dict[str, Any] = {}
+    for name, most in TYPES[kind].texts(lengths).items():
+        if name != TERM:
+            given[name] = _checked(fields.get(name), name, most)
+            continue
+        term = fields.get(TERM)
         # A statement without its term is as good as any other: a masker chooses it then.
-        return Wording(texts["statement"], "" if not isinstance(term, str) or nothing(term) else term.strip())
-    if kind == "freeform":
-        return Wording(texts["question"], texts["answer"])
-    distractors = _distractors(fields, lengths.option)
-    answer, *distractors = _without_labels([texts["answer"], *distractors])
-    random.Random(seed).shuffle(distractors)
-    options = (*distractors[:position], answer, *distractors[position:])
-    return Wording(texts["question"], answer, options, position)
+        given[TERM] = "" if not isinstance(term, str) or nothing(term) else term.strip()
+    for name, (count, most) in TYPES[kind].lists(lengths).items():
+        given[name] = _listed(fields, name, count, most)
+    return Wording(*TYPES[kind].worded(given, position, random.Random(seed)))
 
 
 def deal_positions(seeds: Sequence[int]) -> list[int]:
@@ -133,17 +126,6 @@ def deal_positions(seeds: Sequence[int]) -> list[int]:
     return positions
 
 
-def _texts(kind: Kind, lengths: Lengths) -> dict[str, int]:
-    """The texts of an answer, in their order, with their greatest lengths."""
-    if kind == "cloze":
-        return {"statement": lengths.statement} | ({"term": lengths.term} if lengths.term else {})
-    return {"question": lengths.question, "answer": lengths.option if kind == "mcq" else lengths.answer}
-
-
-def _as_json(value: dict[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
 def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
@@ -154,16 +136,13 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-def _text(fields: dict[str, Any], name: str, most: int) -> str:
-    return _checked(fields.get(name), name, most)
-
-
-def _distractors(fields: dict[str, Any], most: int) -> list[str]:
-    listed = fields.get("distractors")
+def _listed(fields: dict[str, Any], name: str, count: int, most: int) -> list[str]:
+    listed = fields.get(name)
     found = listed if isinstance(listed, list) else []
-    if len(found) < DISTRACTORS:
-        raise UnreadableAnswerError(f"The reply has {len(found)} distractors instead of {DISTRACTORS}.")
-    return [_checked(text, f"distractor {number}", most) for number, text in enumerate(found[:DISTRACTORS], start=1)]
+    if len(found) < count:
+        raise UnreadableAnswerError(f"The reply has {len(found)} {name} instead of {count}.")
+    one = name.removesuffix("s")
+    return [_checked(text, f"{one} {number}", most) for number, text in enumerate(found[:count], start=1)]
 
 
 def _checked(value: object, name: str, most: int) -> str:
@@ -184,13 +163,3 @@ def _unquoted(text: str) -> str:
 
 
 _QUOTES = {('"', '"'), ("“", "”"), ("'", "'")}
-_LABEL = re.compile(r"\(?([A-Da-d1-4])[.):]\s+(?=\S)")
-
-
-def _without_labels(options: list[str]) -> list[str]:
-    """The options without the letters or numbers before them, where all four have one and no two the same."""
-    labels = [_LABEL.match(option) for option in options]
-    found = [label for label in labels if label is not None]
-    if len(found) < len(options) or len({label[1].lower() for label in found}) < len(options):
-        return options
-    return [option[label.end() :] for option, label in zip(options, found, strict=True)]

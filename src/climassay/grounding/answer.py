@@ -7,7 +7,7 @@
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
@@ -15,8 +15,14 @@ from climassay.grounding.citing import AnswerSentence, ground_text, written
 from climassay.models.contract import GenerationRequest, Generator, Sampling, Usage, number_format
 from climassay.models.profiles import ProfileSettings, profile_of
 from climassay.prompts import Prompt, load_prompt
+from climassay.reporting import Report, Table
+from climassay.reporting.results import Result
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.text import Text
+
     from climassay.grounding.retrieval import CollectionGroup
 
 NOT_ENOUGH = "not enough information"
@@ -39,7 +45,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class GroundedAnswer:
+class GroundedAnswer(Result):
     """What was answered, from what, and how sure the ground is."""
 
     question: str
@@ -64,6 +70,43 @@ class GroundedAnswer:
         if not self.enough_information:
             return "Not enough information."
         return " ".join(written(sentence) for sentence in self.sentences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as JSON can write it, with its whole text and the citation of every source."""
+        from climassay.grounding.presentation import answer_data
+
+        return answer_data(self)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row a sentence, with the citations that it rests on."""
+        cited = {source.number: source.citation for source in self.sources}
+        return [
+            {"sentence": one.text, "citations": [cited[number] for number in one.citations], "in-house": one.in_house}
+            for one in self.sentences
+        ]
+
+    def tables(self) -> tuple[Table, ...]:
+        """The sources."""
+        rows = [
+            (str(one.number), one.citation, "" if one.cosine is None else f"{one.cosine:.2f}") for one in self.sources
+        ]
+        return (Table.of("Sources", ("number", "passage", "similarity"), rows, left=2),)
+
+    def terminal_tables(self, width: int) -> tuple[Table, ...]:  # noqa: ARG002
+        """None: the lines name the sources."""
+        return ()
+
+    def lines(self) -> "Iterator[str | Text]":
+        """The answer, its sources, and what was taken out of it."""
+        from climassay.grounding.presentation import answer_lines
+
+        return answer_lines(self)
+
+    def report(self) -> Report:
+        """A page with the answer and the passages that it rests on."""
+        from climassay.grounding.presentation import answer_report
+
+        return answer_report(self)
 
 
 def answer_question(
@@ -125,7 +168,16 @@ def answer_question(
     cut = completion.finish_reason == "length"
     encoder = collections.encoder
     found, removed = (
-        ((), 0) if refused else ground_text(completion.text, cut=cut, sources=sources, encoder=encoder, given=question)
+        ((), 0)
+        if refused
+        else ground_text(
+            completion.text,
+            cut=cut,
+            sources=sources,
+            encoder=encoder,
+            given=question,
+            documents=lambda: collections.document_words(),
+        )
     )
     return replace(
         told,

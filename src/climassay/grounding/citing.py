@@ -1,6 +1,8 @@
 """Text with citations, made honest: citations that exist, sentences attributed or marked, foreign quantities named.
 
-1. Numbers of passages that were not retrieved are removed and counted.
+1. Numbers of passages that were not retrieved are removed and counted, in whatever brackets they stand
+   (:mod:`climassay.grounding.citations`). References by author and year stay; those to a document that is not at hand
+   are marked, for nothing was compared with them.
 2. A sentence in which the model repeats itself over and over is taken out, as is one that it could not finish.
 3. A sentence without a citation gets one where a passage says nearly the same (``attributed``), measured by the
    similarity of their sentences, and has all its quantities; otherwise it is marked as in-house knowledge. One that
@@ -12,7 +14,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, Protocol
@@ -22,19 +24,20 @@ import numpy as np
 from climassay.corpus.documents import Passage
 from climassay.corpus.sentences import split_sentences
 from climassay.grounding.absence import is_bare_answer, states_absence
+from climassay.grounding.citations import Reference, read_citations
 from climassay.grounding.quantities import foreign_quantities
 from climassay.models.contract import Encoder
 
 Origin = Literal["model", "attributed", "none"]
 
 IN_HOUSE_MARK = "(In-house knowledge)"
+UNCHECKED_MARK = "(reference not checked)"
 SUPPORT_COSINE = 0.6
 """Similarity of a sentence to its nearest sentence of a passage from which the passage is taken to support it.
 
 Measured on the primer's 30 freeform reference answers with the bundled encoder: see docs/performance.md.
 """
 
-_CITATION = re.compile(r"\s*\[\s*(\d+(?:\s*[,;&-]\s*\d+)*)\s*\]")
 _MARK = re.compile(r"\(?\s*in-house knowledge\s*\)?", re.IGNORECASE)
 
 
@@ -68,6 +71,8 @@ class AnswerSentence:
     entailment: tuple[float | None, ...] = ()
     """Parallel to ``citations``: probability that the cited passage entails the sentence, None where that was not
     measured; empty where nothing was (see :mod:`climassay.grounding.faithfulness`)."""
+    unchecked_references: tuple[str, ...] = ()
+    """Works that the sentence refers to, as written, which no document at hand is: nobody has looked them up."""
 
     @property
     def body(self) -> str:
@@ -84,7 +89,8 @@ def written(sentence: AnswerSentence) -> str:
     """A sentence with its citations and marks before its full stop, as it is shown in running text."""
     numbers = "".join(f" [{number}]" for number in sentence.citations)
     foreign = f" ({', '.join(sentence.foreign_numbers)} not in the cited passage)" if sentence.foreign_numbers else ""
-    return sentence.body + numbers + foreign + (f" {IN_HOUSE_MARK}" if sentence.in_house else "") + sentence.stop
+    marks = numbers + foreign + f" {UNCHECKED_MARK}" * bool(sentence.unchecked_references)
+    return sentence.body + marks + (f" {IN_HOUSE_MARK}" if sentence.in_house else "") + sentence.stop
 
 
 def ground_text(
@@ -95,6 +101,7 @@ def ground_text(
     encoder: Encoder | None,
     given: str = "",
     loops: bool = True,
+    documents: Callable[[], Sequence[str]] = tuple,
 ) -> tuple[tuple[AnswerSentence, ...], int]:
     """Sentences with citations that exist, and the number of citations removed.
 
@@ -106,8 +113,10 @@ def ground_text(
         given: What the text is about, for example a claim: its quantities may be named whatever is cited.
         loops: Whether to take out sentences that repeat themselves, as very small models do. Others repeat words where
             they list the figures of several periods.
+        documents: Gives title, file name and date of every document at hand; asked only where the text refers to a
+            work that the passages are not from.
     """
-    pieces = _pieces(text)
+    pieces = _pieces(text, sources, documents)
     if cut and len(pieces) > 1:
         pieces = pieces[:-1]
     pieces = [piece for piece in pieces if not (loops and _is_loop(piece.text))]
@@ -133,25 +142,49 @@ class _Piece:
     text: str
     numbers: tuple[int, ...]
     marked: bool
+    plain: str
+    """Without references to works."""
+    unchecked: tuple[str, ...]
+    """References to works that are not at hand."""
 
 
-def _pieces(text: str) -> list[_Piece]:
+def _pieces(text: str, sources: Sequence[NumberedPassage], documents: Callable[[], Sequence[str]]) -> list[_Piece]:
     """Sentences with the citations and marks that stand in or right behind them; repeated sentences once."""
-    # A citation behind the full stop belongs to the sentence before it: move it in front.
-    moved = re.sub(r"([.!?])((?:\s*\[\s*\d+(?:\s*[,;&-]\s*\d+)*\s*\])+)", r"\2\1", " ".join(text.split()))
-    moved = re.sub(r"([.!?])\s*(\(\s*in-house knowledge\s*\))", r" \2\1", moved, flags=re.IGNORECASE)
+    known = {source.number for source in sources}
+    moved = re.sub(r"([.!?])\s*(\(\s*in-house knowledge\s*\))", r" \2\1", " ".join(text.split()), flags=re.IGNORECASE)
     found: dict[str, _Piece] = {}
-    for sentence in split_sentences(moved):
-        numbers = [int(n) for match in _CITATION.finditer(sentence) for n in re.findall(r"\d+", match[1])]
-        bare = _CITATION.sub("", sentence)
-        marked = bool(_MARK.search(bare))
-        bare = re.sub(r"\s+([.!?,;:])", r"\1", _MARK.sub("", bare)).strip()
+    for sentence in read_citations(moved, known):
+        numbers = list(sentence.numbers)
+        unchecked = []
+        for reference in sentence.references:
+            if cited := [source.number for source in sources if _is_named(source.passage, reference)]:
+                numbers += cited
+            elif not any(reference.names(document) for document in documents()):
+                unchecked.append(reference.text)
+        marked = bool(_MARK.search(sentence.text))
+        bare, plain = (
+            re.sub(r"\s+([.!?,;:])", r"\1", _MARK.sub("", one)).strip() for one in (sentence.text, sentence.plain)
+        )
         if not re.search(r"\w", bare):
             continue
         if bare in found:
             numbers = [*found[bare].numbers, *numbers]
-        found[bare] = _Piece(bare, tuple(dict.fromkeys(numbers)), marked)
+        found[bare] = _Piece(bare, tuple(dict.fromkeys(numbers)), marked, plain, tuple(unchecked))
     return list(found.values())
+
+
+def document_words(passage: Passage) -> str:
+    """What a reference to a passage's document may name: its title, file name, report and date."""
+    return " ".join(filter(None, (passage.document, passage.source, passage.report, passage.edition, passage.date)))
+
+
+def _is_named(passage: Passage, reference: Reference) -> bool:
+    if not reference.names(document_words(passage)):
+        return False
+    if reference.pages is None or passage.first_page is None:
+        return True
+    first, last = reference.pages
+    return first <= (passage.last_page or passage.first_page) and passage.first_page <= last
 
 
 def _is_loop(text: str) -> bool:
@@ -175,18 +208,20 @@ def _support(texts: Sequence[str], sources: Sequence[NumberedPassage], encoder: 
 def _attribute(piece: _Piece, support: np.ndarray, sources: Sequence[NumberedPassage], given: str) -> AnswerSentence:
     texts = {source.number: source.passage.text for source in sources}
     numbers = list(texts)
+    bare = AnswerSentence(
+        piece.text, (), "none", False, float(support.max(initial=0.0)), unchecked_references=piece.unchecked
+    )
     cited = tuple(number for number in piece.numbers if number in texts)
     if cited:
         best = max(float(support[numbers.index(number)]) for number in cited)
-        foreign = foreign_quantities(piece.text, [given, *(texts[number] for number in cited)])
-        return AnswerSentence(piece.text, cited, "model", False, best, foreign)
+        foreign = foreign_quantities(piece.plain, [given, *(texts[number] for number in cited)])
+        return replace(bare, citations=cited, origin="model", support=best, foreign_numbers=foreign)
     if not numbers:
-        return AnswerSentence(piece.text, (), "none", True, 0.0)
-    place = int(support.argmax())
-    best = float(support[place])
-    if states_absence(piece.text) and not piece.marked:
-        return AnswerSentence(piece.text, (), "none", False, best)
-    fits = best >= SUPPORT_COSINE and not foreign_quantities(piece.text, [texts[numbers[place]]])
+        return replace(bare, in_house=True)
+    if states_absence(piece.plain) and not piece.marked:
+        return bare
+    nearest = numbers[int(support.argmax())]
+    fits = bare.support >= SUPPORT_COSINE and not foreign_quantities(piece.plain, [texts[nearest]])
     if fits and not piece.marked:
-        return AnswerSentence(piece.text, (numbers[place],), "attributed", False, best)
-    return AnswerSentence(piece.text, (), "none", True, best)
+        return replace(bare, citations=(nearest,), origin="attributed")
+    return replace(bare, in_house=True)

@@ -1,10 +1,14 @@
 """A grounded answer as part of a report, and as data."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from climassay.grounding.answer import GroundedAnswer
 from climassay.reporting import AnswerCard, Report, Section
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
 def removed_note(citations: int) -> str:
@@ -12,6 +16,32 @@ def removed_note(citations: int) -> str:
     if citations == 1:
         return "1 citation of a passage that does not exist was removed."
     return f"{citations} citations of passages that do not exist were removed." if citations else ""
+
+
+def unchecked_note(references: Iterable[str]) -> str:
+    """What is said of references to works that no document at hand is; empty where there is none."""
+    named = ", ".join(dict.fromkeys(references))
+    return f"Not checked, because no document here is the work: {named}." if named else ""
+
+
+def answer_lines(answer: GroundedAnswer) -> "Iterator[Text]":
+    """The answer as a terminal shows it: nothing where the model gave none."""
+    from rich.text import Text
+
+    if answer.error is not None:
+        return
+    yield Text(answer.text)
+    if not answer.enough_information:
+        reason = "the passages found do not answer it" if answer.sources else "no passage is relevant"
+        yield Text(f"({reason}; nothing was made up)", style="dim")
+    if answer.sources:
+        yield Text()
+    for source in answer.sources:
+        similarity = "" if source.cosine is None else f"  ({source.cosine:.2f})"
+        yield Text(f"[{source.number}] {source.citation}{similarity}", style="dim")
+    unchecked = unchecked_note(one for sentence in answer.sentences for one in sentence.unchecked_references)
+    for note in filter(None, (removed_note(answer.removed_citations), unchecked)):
+        yield Text(note, style="dim")
 
 
 def answer_card(answer: GroundedAnswer) -> AnswerCard:
@@ -31,6 +61,7 @@ def answer_card(answer: GroundedAnswer) -> AnswerCard:
     if foreign:
         notes.append(f"Numbers that the cited passages do not have: {', '.join(foreign)}.")
     notes.append(removed_note(answer.removed_citations))
+    notes.append(unchecked_note(one for sentence in answer.sentences for one in sentence.unchecked_references))
     sources = tuple((source.number, source.citation, source.passage.text) for source in answer.sources)
     return AnswerCard(answer.question, sentences, sources, " ".join(filter(None, notes)))
 

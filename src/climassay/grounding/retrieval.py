@@ -9,6 +9,7 @@ from climassay.corpus.relevance import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, RELEV
 from climassay.corpus.search import CANDIDATES, RRF_CONSTANT, SearchMode, weighted_sum
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
+from climassay.models.vector_memory import VectorMemory
 from climassay.workspace import Workspace
 
 
@@ -23,7 +24,7 @@ class CollectionGroup:
         """The first collection's encoder; what else has to be compared is compared with it."""
         return self.collections[0].encoder
 
-    def search(self, query: str, *, k: int, min_cosine: float | None = None) -> list[Hit]:
+    def search(self, query: str, *, k: int, min_cosine: float | None = None, mode: SearchMode = "hybrid") -> list[Hit]:
         """The passages that are relevant to one query, best first; none where nothing is.
 
         Args:
@@ -31,12 +32,13 @@ class CollectionGroup:
             k: Passages, over all collections.
             min_cosine: Similarity below which a passage is not relevant; None takes the threshold measured for each
                 collection's encoder (``climassay.corpus.RELEVANCE_COSINE``), or none where it was not measured.
+            mode: See :meth:`climassay.corpus.Collection.search_many`.
         """
         limits = [
             RELEVANCE_COSINE.get(collection.settings.encoder) if min_cosine is None else min_cosine
             for collection in self.collections
         ]
-        return self._ranked([query], k, limits, "hybrid")[0]
+        return self._ranked([query], k, limits, mode)[0]
 
     def search_many(
         self, queries: Sequence[str], *, k: int, min_cosine: float | None = None, mode: SearchMode = "hybrid"
@@ -96,6 +98,14 @@ class CollectionGroup:
         best = sorted(scores, key=lambda item: (-scores[item], -(hits[item].cosine or 0.0), item))[:k]
         return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best, start=1)]
 
+    def document_words(self) -> list[str]:
+        """Title, file name, report and date of every document, in one line each."""
+        return [
+            " ".join(filter(None, (one.title, one.source, one.report, one.date)))
+            for collection in self.collections
+            for one in collection.documents()
+        ]
+
     def document_passages(self, document: str) -> list[Passage]:
         """All passages of a document of one of the collections, in its order.
 
@@ -124,7 +134,7 @@ def _fuse(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
 def open_collections(workspace: Workspace, names: Sequence[str], *, encoder: Encoder | None = None) -> CollectionGroup:
     """Open collections by name.
 
-    Encoders are loaded once, however many collections share them.
+    Encoders are loaded once, however many collections share them, and encode a text once.
 
     Args:
         workspace: Where they are.
@@ -138,14 +148,12 @@ def open_collections(workspace: Workspace, names: Sequence[str], *, encoder: Enc
         raise InputError("Name at least one collection (--collection NAME).")
     if len(set(names)) < len(names):
         raise InputError(f"Every collection can be named once, got {', '.join(names)}.")
-    encoders = {encoder.name: encoder} if encoder else {}
+    encoders = {encoder.name: VectorMemory.of(encoder)} if encoder else {}
     opened = []
     for name in names:
         collection = Collection.open(workspace, name)
         made_with = collection.settings.encoder
-        if made_with in encoders:
-            collection = Collection.open(workspace, name, encoders[made_with])
-        else:
-            encoders[made_with] = collection.encoder
-        opened.append(collection)
+        if made_with not in encoders:
+            encoders[made_with] = VectorMemory(collection.encoder)
+        opened.append(Collection.open(workspace, name, encoders[made_with]))
     return CollectionGroup(tuple(opened))

@@ -5,9 +5,6 @@ from dataclasses import dataclass
 
 from climassay.errors import InputError
 from climassay.evaluation import (
-    CLOZE_TOKENS,
-    FREEFORM_TOKENS,
-    LETTER_TOKENS,
     ExamplePool,
     TaskPrompts,
     Values,
@@ -16,9 +13,9 @@ from climassay.evaluation import (
     expected_answer,
 )
 from climassay.models.contract import Message
-from climassay.questions import Kind, Question, option_letter
+from climassay.questions import TYPES, Kind, Question
 
-MAX_TOKENS: dict[Kind, int] = {"mcq": LETTER_TOKENS, "freeform": FREEFORM_TOKENS, "cloze": CLOZE_TOKENS}
+MAX_TOKENS: dict[Kind, int] = {kind: one.tokens for kind, one in TYPES.items()}
 """Tokens that a model may write, by kind of question; all are asked greedily."""
 
 
@@ -56,7 +53,8 @@ class PosedQuestion:
     def choices(self) -> tuple[str, ...]:
         """The option letters as they follow the prefix, with the space between; empty unless multiple choice."""
         gap = after_prefix(self.prefix)
-        return tuple(gap + option_letter(place) for place in range(len(self.question.options)))
+        labels = self.question.type.labels(self.question.options) if self.question.options else ()
+        return tuple(gap + label for label in labels)
 
     @property
     def system(self) -> str:

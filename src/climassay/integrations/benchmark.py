@@ -11,10 +11,12 @@ from climassay.errors import InputError
 from climassay.evaluation import TaskPrompts, open_pool
 from climassay.integrations.asking import PosedQuestion, Shots, pose_questions
 from climassay.primer import PRIMER, named_questions
-from climassay.questions import KINDS, Kind, Level, Question
+from climassay.questions import KINDS, TYPES, Kind, Level, Question
 
 LEVELS: tuple[Level | None, ...] = ("base", "reasoning", "hypothetical", None)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
+FRAMEWORK_KINDS = tuple(kind for kind, one in TYPES.items() if one.climaqa)
+"""Types of questions that other frameworks have tasks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def open_benchmark(
     file: str | Path = PRIMER,
     *,
     name: str | None = None,
-    kinds: Sequence[Kind] = KINDS,
+    kinds: Sequence[Kind] = FRAMEWORK_KINDS,
     examples: int = 0,
     pool: str = PRIMER,
     seed: int = 0,

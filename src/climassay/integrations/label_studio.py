@@ -125,7 +125,7 @@ def _task(item: Item, confidence: bool) -> dict[str, Any]:
 
 def _answer(item: Item) -> str:
     wording = item.draft.wording
-    if item.draft.kind == "mcq" and wording.correct is not None:
+    if item.draft.type.options and wording.correct is not None:
         return f"{option_letter(wording.correct)}) {wording.options[wording.correct]}"
     return wording.answer or item.suggested_term or ""
 

@@ -10,13 +10,13 @@ from climassay import __version__
 from climassay.errors import InputError
 from climassay.folder_files import remove_files, write_files
 from climassay.given_files import parse_json, read_text
-from climassay.integrations.benchmark import Benchmark, open_benchmark
+from climassay.integrations.benchmark import FRAMEWORK_KINDS, Benchmark, open_benchmark
 from climassay.integrations.data_card import data_card
 from climassay.integrations.inspect_files import hub_eval, task_file
 from climassay.integrations.lm_eval.tasks import harness_files, rows_file
 from climassay.integrations.rows import as_json_lines, climaqa_row, prompt_row, question_row
 from climassay.primer import PRIMER
-from climassay.questions import KINDS, Kind
+from climassay.questions import Kind
 
 Part = Literal["inspect", "lm-eval"]
 PARTS: tuple[Part, ...] = ("inspect", "lm-eval")
@@ -52,7 +52,7 @@ def publish_benchmark(
     inspect: bool = True,
     lm_eval: bool = True,
     name: str | None = None,
-    kinds: Sequence[Kind] = KINDS,
+    kinds: Sequence[Kind] = FRAMEWORK_KINDS,
     examples: int = 0,
     pool: str = PRIMER,
     seed: int = 0,

@@ -4,19 +4,20 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from climassay.evaluation import cloze_answer, expected_answer, freeform_answer, parse_letter
-from climassay.questions import Kind, Question, option_letter
+from climassay.evaluation import expected_answer
+from climassay.metrics import sentence_encoder
+from climassay.metrics.registry import METRICS, Answered, Scorer, metrics_for
+from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.questions import KINDS, Kind, Question
 
 if TYPE_CHECKING:
     from climassay.metrics import Entailment
 
 SCORES: Mapping[Kind, tuple[str, ...]] = {
-    "mcq": ("accuracy",),
-    "freeform": ("bleu_char", "bleu", "bert_score", "factual_accuracy", "supported"),
-    "cloze": ("exact_match", "exact_match_normalised", "phrase_similarity"),
+    kind: tuple(one.name for one in metrics_for(kind) if one.needs in ("", "entailment")) for kind in KINDS
 }
 """Names of the scores of each kind, as in the tables of ``climassay evaluate``."""
-JUDGED = ("factual_accuracy", "supported")
+JUDGED = tuple(name for name in SCORES["freeform"] if METRICS[name].needs)
 """Scores that an entailment scorer gives."""
 BUNDLED_JUDGE = "bundled"
 """The entailment scorer that needs no download."""
@@ -24,10 +25,10 @@ BUNDLED_JUDGE = "bundled"
 
 def answer_of(question: Question, text: str) -> str:
     """What of a model's text is its answer: the letter (empty where it names none), first paragraph, first line."""
-    if question.kind == "mcq":
-        place = parse_letter(text, len(question.options))
-        return "" if place is None else option_letter(place)
-    return freeform_answer(text) if question.kind == "freeform" else cloze_answer(text)
+    if question.type.options:
+        place = question.type.choice(text, len(question.options))
+        return "" if place is None else question.type.labels(question.options)[place]
+    return question.type.answer(text)
 
 
 def score_answer(
@@ -46,40 +47,13 @@ def score_answer(
         failed is missing.
     """
     answer = answer_of(question, text)
-    if question.kind == "mcq":
+    if question.type.options:
         return {"accuracy": float(bool(answer) and answer == expected_answer(question))}
-    if not answer:
-        left_out = JUDGED if question.kind == "freeform" and entailment is None else ()
-        return {name: 0.0 for name in SCORES[question.kind] if name not in left_out}
-    if question.kind == "cloze":
-        return _score_cloze(question, answer, encoder)
-    return _score_freeform(question, answer, entailment)
-
-
-def _score_cloze(question: Question, answer: str, encoder: str | None) -> dict[str, float]:
-    from climassay.metrics import exact_match, exact_match_normalised, phrase_similarity
-
-    return {
-        "exact_match": float(exact_match([question.answer], [answer])[0]),
-        "exact_match_normalised": float(exact_match_normalised([question.answer], [answer])[0]),
-        "phrase_similarity": phrase_similarity(question.question, question.answer, answer, encoder=encoder),
-    }
-
-
-def _score_freeform(question: Question, answer: str, entailment: str | None) -> dict[str, float]:
-    from climassay.metrics import bert_score, bleu_each, character_bleu_each, factual_accuracy
-    from climassay.metrics.entailment import supports
-
-    references, answers = [question.answer], [answer]
-    scores = {
-        "bleu_char": character_bleu_each(references, answers)[0],
-        "bleu": bleu_each(references, answers)[0],
-        "bert_score": bert_score(references, answers).f1[0],
-    }
-    if entailment is not None:
-        (share,) = supports(_judge(entailment), [(question.answer, answer)])
-        if share is not None:
-            scores |= {"factual_accuracy": factual_accuracy(share), "supported": float(share > 0.5)}
+    scorer = Scorer(
+        sentence_encoder(encoder) if question.type.gap else BUNDLED_ENCODER,
+        entailment=None if entailment is None or question.type.gap else _judge(entailment),
+    )
+    (scores,) = scorer.score(question.kind, [Answered(question.question, question.answer, answer)])
     return scores
 
 

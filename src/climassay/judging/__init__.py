@@ -5,9 +5,8 @@ shared prompts instead of two passes a pair, merges that are exact, folds that s
 be beaten. See docs/judging.md.
 """
 
-from climassay.judging.asking import Questions
-from climassay.judging.benchmark import Agreement, JudgeScores, score_judge
-from climassay.judging.candidates import METHODS, CandidateMaker, ProbeSettings
+from climassay.judging.benchmark import Agreement, JudgeScores, evaluate_judge, score_judge
+from climassay.judging.candidates import METHODS, Fold, ProbeSettings, make_folds
 from climassay.judging.causal import Ablation, ablate
 from climassay.judging.experiment import (
     BenchmarkSettings,
@@ -15,24 +14,26 @@ from climassay.judging.experiment import (
     JudgeResult,
     JudgeTask,
     benchmark_judges,
-    result_row,
 )
-from climassay.judging.folds import Fold, make_folds
-from climassay.judging.insertion import Insertion, insert, insert_many
+from climassay.judging.insertion import Insertion, insert_many
 from climassay.judging.items import Item, ItemColumns, ItemTable, parse_levels, read_items
+from climassay.judging.judges import (
+    ContrastProbe,
+    DirectScoring,
+    Harvester,
+    PairwisePrompt,
+    PointwiseProbe,
+    ZeroShotContrast,
+)
 from climassay.judging.preferences import Judgements, Method, Preferences
 from climassay.judging.probe import Contrast, PairProbe, PointProbe, load_probe, save_probe
 from climassay.judging.probe_fitting import fit_contrast, fit_pointwise, fit_principal
-from climassay.judging.probing import ContrastProbe, Harvester, PointwiseProbe, ZeroShotContrast
-from climassay.judging.prompting import DirectScoring, PairwisePrompt
+from climassay.judging.prompts import Questions
 from climassay.judging.quality import Quality, aspect_names, quality
-from climassay.judging.ranking import ItemRanking, insert_items, rank_items
+from climassay.judging.ranking import Inserted, ItemRanking, insert_items, rank_items
 from climassay.judging.sorting import Ranking, sort_items
 from climassay.judging.training import TrainedProbe, train_probe
 from climassay.learning.activation_store import ActivationStore
-from climassay.learning.evaluation import Calibration, brier_score, calibration
-from climassay.learning.harvest import Harvest, harvest
-from climassay.statistics import reliability_curve
 
 __all__ = [
     "METHODS",
@@ -40,14 +41,12 @@ __all__ = [
     "ActivationStore",
     "Agreement",
     "BenchmarkSettings",
-    "Calibration",
-    "CandidateMaker",
     "Contrast",
     "ContrastProbe",
     "DirectScoring",
     "Fold",
-    "Harvest",
     "Harvester",
+    "Inserted",
     "Insertion",
     "Item",
     "ItemColumns",
@@ -73,13 +72,10 @@ __all__ = [
     "ablate",
     "aspect_names",
     "benchmark_judges",
-    "brier_score",
-    "calibration",
+    "evaluate_judge",
     "fit_contrast",
     "fit_pointwise",
     "fit_principal",
-    "harvest",
-    "insert",
     "insert_items",
     "insert_many",
     "load_probe",
@@ -88,8 +84,6 @@ __all__ = [
     "quality",
     "rank_items",
     "read_items",
-    "reliability_curve",
-    "result_row",
     "save_probe",
     "score_judge",
     "sort_items",

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from climassay.errors import InputError
-from climassay.judging.candidates import Candidate, Learned
-from climassay.judging.folds import Fold
-from climassay.judging.items import Item, word_counts
-from climassay.judging.preferences import FloatArray, IntArray
+from climassay.judging.candidates import Candidate, Fold, Learned, Untrained, labels_of, outcomes_of, pairs_within
+from climassay.judging.items import Item, by_group, word_counts
+from climassay.judging.preferences import FloatArray, IntArray, Method, Progress
 from climassay.judging.probe import log_length_differences, three_way
 from climassay.judging.scores import (
     NO_ANSWER,
@@ -118,7 +117,8 @@ def score_judge(
         InputError: The method cannot learn from a fold's training items, for example because all have one label.
     """
     candidate.prepare(folds)
-    units = Units.of([item.group for item in items], seed=seed)
+    groups = [item.group for item in items]
+    units = Units.of(groups, seed=seed)
     words = np.array(word_counts(items))
     tested: list[JudgedPairs] = []
     longer: list[JudgedPairs] = []
@@ -126,7 +126,7 @@ def score_judge(
     rankings: list[tuple[IntArray, FloatArray]] = []
     failed = 0
     learnt: list[Learned] = []
-    labels = np.array([item.label for item in items], dtype=np.float64)
+    labels = labels_of(items)
     for fold in folds:
         try:
             learned = candidate.learn(fold)
@@ -139,9 +139,13 @@ def score_judge(
         # A comparison that failed is no prediction of equality.
         predicted = np.where(judged.failed, NO_ANSWER, three_way(judged.log_odds, learned.tie_band))
         tested.append(JudgedPairs(fold.test_pairs, truth, judged.log_odds, predicted))
-        longer.append(_longer(fold, words, labels, truth))
-        constant.append(_constant(fold, labels, truth))
-        rankings += [_ranked(members, learned, sort) for members in _lists(items, fold.test)]
+        ratios, outcomes = log_length_differences(words, fold.test_pairs), outcomes_of(labels, fold.train_pairs)
+        band = fit_tie_band(log_length_differences(words, fold.train_pairs), outcomes)
+        longer.append(JudgedPairs(fold.test_pairs, truth, ratios, three_way(ratios, band)))
+        # How right the commonest answer of the training pairs is on each test pair, over both its orders.
+        ties, least = int((outcomes == 0).sum()), int((outcomes != 0).sum()) / 2
+        constant.append(np.where(truth == 0, float(ties > least), 0.0 if ties > least else 0.5))
+        rankings += [_ranked(members, learned, sort) for members in by_group(groups, fold.test).values()]
         if on_fold is not None:
             on_fold(fold.number)
     ours, length = _joined(tested), _joined(longer)
@@ -170,7 +174,7 @@ def score_judge(
         n_items=len(items),
         n_pairs=len(ours.pairs),
         n_pairs_differing=int(differ.sum()),
-        n_groups=len({item.group for item in items}),
+        n_groups=len(set(groups)),
         failed=failed,
         layers=tuple(learned.layers for learned in learnt),
         regularisation=tuple(learned.regularisation for learned in learnt),
@@ -181,6 +185,41 @@ def score_judge(
             for place, index in enumerate(members[np.argsort(-scores, kind="stable")], start=1)
         ),
     )
+
+
+def evaluate_judge(
+    items: Sequence[Item],
+    method: Method,
+    *,
+    quality: str,
+    band: float = 0.0,
+    pairs_per_item: int | None = None,
+    seed: int = 0,
+    on_progress: Progress | None = None,
+) -> JudgeScores:
+    """Score a judge that learns nothing any more on labelled items, which a probe must not have been trained on.
+
+    Args:
+        items: Labelled items.
+        method: Who compares.
+        quality: Name of the quality.
+        band: Half-width, in log-odds, within which it calls two items equal.
+        pairs_per_item: Compare each item with so many others of its group instead of all.
+        seed: Of the pairs drawn and of the bootstrap.
+        on_progress: Called with the number of requests answered since the last call.
+
+    Raises:
+        InputError: Items are not labelled, or no two can be compared.
+    """
+    if any(item.label is None for item in items):
+        raise InputError("A judge is scored on items that have a label: name the column with --label.")
+    everything, nothing = np.arange(len(items)), np.zeros((0, 2), dtype=np.int64)
+    pairs = pairs_within([item.group for item in items], everything, pairs_per_item, np.random.default_rng(seed))
+    if not len(pairs):
+        raise InputError("No two of the items can be compared: each is the only one of its group.")
+    fold = Fold(0, nothing[:, 0], nothing, everything, pairs)
+    candidate = Untrained(method, items, band=band, on_progress=on_progress)
+    return score_judge(items, [fold], candidate, method=method.name, quality=quality, seed=seed)
 
 
 def _agreement(units: Units, test: JudgedPairs, near: np.ndarray, ranks: dict[str, Figure]) -> Agreement:
@@ -200,45 +239,18 @@ def _versus(units: Units, baseline: JudgedPairs, ours: JudgedPairs, chosen: np.n
     return units.difference(correctness(first), correctness(second), second.pairs)
 
 
-def _longer(fold: Fold, words: IntArray, labels: FloatArray, truth: FloatArray) -> JudgedPairs:
-    train = log_length_differences(words, fold.train_pairs)
-    outcomes = np.sign(labels[fold.train_pairs[:, 0]] - labels[fold.train_pairs[:, 1]]).astype(np.int64)
-    band = fit_tie_band(train, outcomes)
-    ratios = log_length_differences(words, fold.test_pairs)
-    return JudgedPairs(fold.test_pairs, truth, ratios, three_way(ratios, band))
-
-
-def _constant(fold: Fold, labels: FloatArray, truth: FloatArray) -> FloatArray:
-    """How right the commonest answer of the training pairs is on each test pair, over both its orders. [pairs]."""
-    ties = int(np.sum(labels[fold.train_pairs[:, 0]] == labels[fold.train_pairs[:, 1]]))
-    if ties > (len(fold.train_pairs) - ties) / 2:
-        return np.asarray(truth == 0, dtype=np.float64)
-    return np.where(truth == 0, 0.0, 0.5)
-
-
 def _joined(parts: Sequence[JudgedPairs]) -> JudgedPairs:
-    return JudgedPairs(
-        np.concatenate([part.pairs for part in parts]),
-        np.concatenate([part.truth for part in parts]),
-        np.concatenate([part.log_odds for part in parts]),
-        np.concatenate([part.predicted for part in parts]),
-    )
+    columns = zip(*((part.pairs, part.truth, part.log_odds, part.predicted) for part in parts), strict=True)
+    return JudgedPairs(*map(np.concatenate, columns))
 
 
-def _lists(items: Sequence[Item], members: IntArray) -> list[IntArray]:
-    """Test items by group."""
-    groups: dict[str, list[int]] = {}
-    for index in members.tolist():
-        groups.setdefault(items[index].group, []).append(index)
-    return [np.array(group, dtype=np.int64) for group in groups.values()]
-
-
-def _ranked(members: IntArray, learned: Learned, sort: SortMethod) -> tuple[IntArray, FloatArray]:
+def _ranked(group: Sequence[int], learned: Learned, sort: SortMethod) -> tuple[IntArray, FloatArray]:
     """Rank a list by sorting.
 
     An item's score is its strength where the sort fits strengths, so that items that the judge does not tell apart
     share a place in the correlation; otherwise it is the number of items behind it.
     """
+    members = np.array(group, dtype=np.int64)
 
     def ask(pairs: IntArray) -> FloatArray:
         wanted = members[pairs]
@@ -274,9 +286,13 @@ def _learning_curve(
         for fold in folds:
             if size > len(fold.train):
                 continue
-            pairs = _first_items(items, fold, size)
-            differs = labels[pairs[:, 0]] != labels[pairs[:, 1]] if len(pairs) else np.zeros(0, dtype=bool)
-            if not differs.any():
+            # Whole groups first, in a seeded order; where there is one group, items.
+            members = by_group([item.group for item in items], fold.train)
+            draw = np.random.default_rng([fold.number, 2])
+            order = draw.permutation(sorted(members)).tolist() if len(members) > 1 else []
+            chosen = [index for name in order for index in members[name]] or draw.permutation(fold.train).tolist()
+            pairs = fold.train_pairs[np.isin(fold.train_pairs, chosen[:size]).all(axis=1)]
+            if not outcomes_of(labels, pairs).any():
                 continue
             try:
                 judged = candidate.learn(fold, pairs).judge(fold.test_pairs)
@@ -291,17 +307,3 @@ def _learning_curve(
             test = test.take(test.truth != 0)
             points.append(LearningPoint(size, units.mean(correctness(test), test.pairs)))
     return tuple(points)
-
-
-def _first_items(items: Sequence[Item], fold: Fold, size: int) -> IntArray:
-    """Training pairs among so many training items, whole groups first, in a seeded order."""
-    groups: dict[str, list[int]] = {}
-    for index in fold.train.tolist():
-        groups.setdefault(items[index].group, []).append(index)
-    order = np.random.default_rng([fold.number, 2]).permutation(sorted(groups)).tolist()
-    if len(order) == 1:
-        chosen = np.random.default_rng([fold.number, 2]).permutation(fold.train).tolist()[:size]
-    else:
-        chosen = [index for name in order for index in groups[name]][:size]
-    inside = np.isin(fold.train_pairs, chosen).all(axis=1)
-    return fold.train_pairs[inside]

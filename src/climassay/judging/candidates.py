@@ -1,41 +1,141 @@
-"""Every method in a form that a cross-validated experiment can run: learn from a fold, judge its test pairs."""
+"""Methods under test, and the folds that they learn from and are tested on: folds share no group, and no item."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.judging.asking import Questions, mirrored
-from climassay.judging.folds import Fold
-from climassay.judging.items import Item, word_counts
-from climassay.judging.preferences import FloatArray, IntArray, Judgements, Preferences, Progress
-from climassay.judging.probe import Contrast, log_length_differences
+from climassay.judging.items import Item, by_group, word_counts
+from climassay.judging.judges import JUDGES, ContrastProbe, JudgeName, PointwiseProbe, StateTable, named_judge
+from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Preferences, Progress
+from climassay.judging.probe import Contrast, PairProbe
 from climassay.judging.probe_fitting import Fit, fit_contrast, fit_pointwise, fit_principal
-from climassay.judging.probing import Harvester
-from climassay.judging.prompting import DirectScoring, PairwisePrompt, averaged
-from climassay.judging.tables import ContrastTable, PointTable
+from climassay.judging.prompts import Questions, both_ways
 from climassay.learning.calibration import fit_tie_band
 from climassay.learning.pairwise import Ties
+from climassay.learning.splits import group_folds
 from climassay.models.contract import OptionScorer
 
-MethodName = Literal[
-    "direct",
-    "direct-expected",
-    "pairs",
-    "zero-shot",
-    "ppairs",
-    "ppairs-length",
-    "principal",
-    "pointwise",
-    "pointwise-length",
-]
-METHODS: tuple[MethodName, ...] = get_args(MethodName)
+ProbeMethod = Literal["ppairs", "ppairs-length", "principal", "pointwise", "pointwise-length"]
 """``-length``: with length regressed out of the activations."""
-NEEDS_WEIGHTS = frozenset(METHODS[3:])
+PROBE_METHODS: tuple[ProbeMethod, ...] = get_args(ProbeMethod)
+MethodName = JudgeName | ProbeMethod
+METHODS: tuple[MethodName, ...] = (*get_args(JudgeName), *PROBE_METHODS)
+NEEDS_WEIGHTS: frozenset[str] = frozenset({"zero-shot", *PROBE_METHODS})
 """Methods that read hidden states, or answers that come with them."""
+
+
+def check_method(name: str) -> None:
+    """See that there is a method of that name: one of :data:`METHODS`, or a judge that another package adds.
+
+    Raises:
+        InputError: There is none.
+    """
+    if name not in METHODS and name not in JUDGES:
+        raise InputError(f"There is no method {name!r}: there are {', '.join(dict.fromkeys((*METHODS, *JUDGES)))}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One split into labelled items to learn from and items to be judged."""
+
+    number: int
+    train: IntArray
+    """Indices of items."""
+    train_pairs: IntArray
+    """Unordered pairs of training items, [pairs, 2]."""
+    test: IntArray
+    test_pairs: IntArray
+    """Unordered pairs of test items, [pairs, 2]."""
+
+
+def make_folds(
+    items: Sequence[Item],
+    *,
+    train_items: int = 100,
+    folds: int = 3,
+    pairs_per_item: int | None = None,
+    seed: int = 0,
+) -> tuple[Fold, ...]:
+    """Split items by group, or by item where all form one group.
+
+    Every group is tested once. Of the other folds' groups, whole ones are drawn for training until they hold
+    ``train_items`` items; the same seed draws the same order, so that a smaller training set is part of a larger one.
+
+    Args:
+        items: Labelled items.
+        train_items: How many labels may be used; of the group that would exceed them, the first items are taken.
+        folds: Number of folds.
+        pairs_per_item: In one large group, compare each item with so many others instead of all.
+        seed: Of the assignment and of the draws.
+
+    Raises:
+        InputError: Unlabelled items, too few groups or items for the folds, or a fold without two items to compare.
+    """
+    if any(item.label is None for item in items):
+        raise InputError("A benchmark needs a label for every item: name the column with --aspect or --label.")
+    groups = [item.group for item in items]
+    names = sorted(set(groups))
+    one = len(names) == 1
+    units = np.arange(len(items)) if one else np.array([names.index(group) for group in groups])
+    count = int(units.max()) + 1
+    least = 2 if one else 1
+    if folds < 2 or count < folds * least:
+        raise InputError(
+            f"{folds} folds need at least {max(2, folds) * least} {'items' if one else 'groups'}, there are {count}."
+        )
+    of_unit = group_folds(np.arange(count), folds, seed=seed, in_turn=True)
+    made = []
+    for number in range(folds):
+        test = np.flatnonzero(of_unit[units] == number)
+        pool = [unit for unit in np.random.default_rng([seed, number]).permutation(count) if of_unit[unit] != number]
+        chosen = [index for unit in pool for index in np.flatnonzero(units == unit)][:train_items]
+        train = np.sort(np.array(chosen, dtype=np.int64))
+        draw = np.random.default_rng([seed, number, 1])
+        made.append(
+            Fold(
+                number,
+                train,
+                pairs_within(groups, train, pairs_per_item, draw),
+                test,
+                pairs_within(groups, test, pairs_per_item, draw),
+            )
+        )
+    if not any(len(fold.test_pairs) for fold in made):
+        raise InputError(
+            "Every item is the only one of its group, so no two can be compared: name another column with --group, or "
+            "none."
+        )
+    empty = next((fold for fold in made if not len(fold.train_pairs)), None)
+    if empty is not None:
+        raise InputError(
+            f"No two of the {len(empty.train)} training items of fold {empty.number + 1} belong to one group: allow "
+            "more with --train-items, or fewer folds."
+        )
+    return tuple(made)
+
+
+def pairs_within(
+    groups: Sequence[str], members: IntArray, per_item: int | None, generator: np.random.Generator
+) -> IntArray:
+    """Unordered pairs of items of one group, all of them or about ``per_item`` for each item; [pairs, 2], sorted."""
+    found: list[tuple[int, int]] = []
+    for group in by_group(groups, members).values():
+        n = len(group)
+        if per_item is None or per_item >= n - 1:
+            found += [(a, b) for place, a in enumerate(group) for b in group[place + 1 :]]
+            continue
+        # Neighbours on a shuffled ring: every item meets as many others, and all are connected.
+        ring = generator.permutation(group).tolist()
+        steps = range(1, (per_item + 1) // 2 + 1)
+        met = [(ring[place], ring[(place + step) % n]) for step in steps for place in range(n)]
+        found += [(min(pair), max(pair)) for pair in met]
+    return np.array(sorted(set(found)), dtype=np.int64).reshape(-1, 2)
+
+
+# ---------------------------------------------------------------------------------------------------- candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +148,6 @@ class Learned:
     layers: tuple[int, ...] = ()
     """Layers that the probe reads."""
     regularisation: float | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """A probe fitted on a fold's training pairs, and what it was fitted on."""
-
-    fit: Fit[Any]
-    layers: tuple[int, ...]
-    """Layers that it reads, chosen where there was a choice."""
-    pairs: IntArray
-    """[pairs, 2]; the pairs that had activations, in both orders for a probe on contrast pairs."""
-    failed: int
-    """Pairs left out because the model gave no activations."""
 
 
 class Candidate(Protocol):
@@ -85,11 +172,26 @@ class ProbeSettings:
 
 
 class Untrained:
-    """Direct scoring, PairS and zero-shot contrast: training items decide the tie band only."""
+    """Direct scoring, PairS and zero-shot contrast: training items decide the tie band only.
 
-    def __init__(self, take: Callable[[IntArray], Judgements], truth: FloatArray) -> None:
-        self._take = take
-        self._truth = truth
+    Args:
+        method: How two items are compared.
+        items: Labelled items.
+        band: The tie band, where it is known already.
+        on_progress: Called with the number of requests answered since the last call.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        items: Sequence[Item],
+        *,
+        band: float | None = None,
+        on_progress: Progress | None = None,
+    ) -> None:
+        self._take = Preferences(method, items, on_progress=on_progress).judge
+        self._labels = labels_of(items)
+        self._band = band
 
     def prepare(self, folds: Sequence[Fold]) -> None:
         """See :class:`Candidate`."""
@@ -97,196 +199,131 @@ class Untrained:
 
     def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
         """See :class:`Candidate`."""
+        if self._band is not None:
+            return Learned(self._take, self._band)
         pairs = fold.train_pairs if train_pairs is None else train_pairs
         found = self._take(pairs)
         kept = ~found.failed
-        band = fit_tie_band(found.log_odds[kept], _outcomes(self._truth, pairs[kept])) if kept.any() else 0.0
-        return Learned(self._take, band)
+        return Learned(self._take, fit_tie_band(found.log_odds[kept], outcomes_of(self._labels, pairs[kept])))
 
 
-class ContrastCandidate:
-    """A probe on contrast pairs, supervised or the first principal component."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """A probe fitted on training pairs, and what it was fitted on."""
 
-    def __init__(
-        self,
-        table: ContrastTable,
-        items: Sequence[Item],
-        settings: ProbeSettings,
-        *,
-        kind: Literal["supervised", "principal"] = "supervised",
-        regress_length: bool = False,
-    ) -> None:
-        self._table = table
-        self._labels = np.array([item.label for item in items], dtype=np.float64)
+    fit: Fit[Any]
+    layers: tuple[int, ...]
+    """Layers that it reads, chosen where there was a choice."""
+    pairs: IntArray
+    """[pairs, 2]; the pairs that had activations, in both orders for a probe on contrast pairs."""
+    failed: int
+    """Pairs left out because the model gave no activations."""
+
+
+class ProbeCandidate:
+    """A probe: on contrast pairs, supervised or the first principal component, or pointwise.
+
+    Args:
+        method: Which of them.
+        table: States of the items.
+        items: Labelled items.
+        settings: How it is fitted.
+    """
+
+    def __init__(self, method: ProbeMethod, table: StateTable, items: Sequence[Item], settings: ProbeSettings) -> None:
+        self._method, self._table, self._items, self._settings = method, table, items, settings
+        self._labels = labels_of(items)
         self._groups = [item.group for item in items]
-        self._words = np.array(word_counts(items))
-        self._settings = settings
-        self._kind = kind
-        self._lengths = self._words if regress_length else None
+        self._lengths = np.array(word_counts(items)) if method.endswith("-length") else None
 
     def prepare(self, folds: Sequence[Fold]) -> None:
         """See :class:`Candidate`."""
-        self._table.prepare(both_ways(pairs_of_folds(folds)))
-
-    def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
-        """See :class:`Candidate`."""
-        fitted = self.fit(fold.train_pairs if train_pairs is None else train_pairs)
-        probe = fitted.fit.probe
-
-        def judge(wanted: IntArray) -> Judgements:
-            asked = both_ways(wanted)
-            found = self._table.take(asked, fitted.layers)
-            odds = probe.log_odds(found.states, log_length_differences(self._words, asked))
-            return averaged(odds, found.failed, 2)
-
-        return Learned(judge, probe.tie_band, fitted.layers, probe.provenance.regularisation)
-
-    def fit(self, train_pairs: IntArray) -> Fitted:
-        """Fit on unordered pairs [pairs, 2], each in both orders; of several sets of layers, take the best."""
-        pairs = both_ways(train_pairs)
-        return min((self._fit(pairs, layers) for layers in self._settings.layers), key=_loss)
-
-    def _fit(self, pairs: IntArray, layers: tuple[int, ...]) -> Fitted:
-        found = self._table.take(pairs, layers)
-        kept = ~found.failed
-        _check_any(kept, "comparisons")
-        contrast = Contrast(found.states.plus[kept], found.states.minus[kept])
-        if self._kind == "principal":
-            fit = fit_principal(contrast, pairs[kept], self._labels, groups=self._groups, lengths=self._lengths)
+        if self._method.startswith("pointwise"):
+            self._table.points(self._items[:1], layers=self._settings.layers[0])
         else:
-            fit = fit_contrast(
-                contrast,
-                pairs[kept],
-                self._labels,
-                groups=self._groups,
-                lengths=self._lengths,
-                regularisation=self._settings.regularisation,
-                ties=self._settings.ties,
-                seed=self._settings.seed,
-            )
-        return Fitted(fit, layers, pairs[kept], int(found.failed.sum()))
-
-
-class PointCandidate:
-    """A pointwise probe."""
-
-    def __init__(
-        self, table: PointTable, items: Sequence[Item], settings: ProbeSettings, *, regress_length: bool = False
-    ) -> None:
-        self._table = table
-        self._labels = np.array([item.label for item in items], dtype=np.float64)
-        self._groups = [item.group for item in items]
-        self._words = np.array(word_counts(items))
-        self._settings = settings
-        self._lengths = self._words if regress_length else None
-
-    def prepare(self, folds: Sequence[Fold]) -> None:  # noqa: ARG002 - all items are harvested
-        """See :class:`Candidate`."""
-        self._table.take(self._settings.layers[0])
+            self._table.contrasts(self._items, both_ways(pairs_of_folds(folds)), layers=self._settings.layers[0])
 
     def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
         """See :class:`Candidate`."""
         fitted = self.fit(fold.train_pairs if train_pairs is None else train_pairs)
         probe = fitted.fit.probe
-        states, failed = self._table.take(fitted.layers)
-        scores = probe.scores(states, self._words)
-
-        def judge(wanted: IntArray) -> Judgements:
-            lost = np.asarray(failed[wanted].any(axis=1), dtype=bool)
-            return Judgements(np.where(lost, 0.0, probe.log_odds(scores, wanted)), lost)
-
-        return Learned(judge, probe.tie_band, fitted.layers, probe.provenance.regularisation)
+        kind: Any = ContrastProbe if isinstance(probe, PairProbe) else PointwiseProbe
+        judge: Method = kind(self._table, probe, layers=fitted.layers)
+        return Learned(
+            lambda pairs: judge.compare(self._items, pairs),
+            probe.tie_band,
+            fitted.layers,
+            probe.provenance.regularisation,
+        )
 
     def fit(self, train_pairs: IntArray) -> Fitted:
-        """Fit on unordered pairs [pairs, 2]; of several sets of layers, take the best."""
-        return min((self._fit(train_pairs, layers) for layers in self._settings.layers), key=_loss)
+        """Fit on unordered pairs [pairs, 2]; of several sets of layers, take the one with the lowest held-out loss."""
 
-    def _fit(self, pairs: IntArray, layers: tuple[int, ...]) -> Fitted:
-        states, failed = self._table.take(layers)
-        kept = np.asarray(~failed[pairs].any(axis=1), dtype=bool)
-        _check_any(kept, "pairs")
-        fit = fit_pointwise(
-            states,
-            self._labels,
-            groups=self._groups,
-            pairs=pairs[kept],
-            lengths=self._lengths,
-            regularisation=self._settings.regularisation,
-            seed=self._settings.seed,
-        )
-        return Fitted(fit, layers, pairs[kept], int((~kept).sum()))
+        def loss(fitted: Fitted) -> float:
+            path = fitted.fit.path
+            return 0.0 if path is None else path.losses[path.values.index(path.chosen)]
+
+        return min((self._fit(train_pairs, layers) for layers in self._settings.layers), key=loss)
+
+    def _fit(self, train_pairs: IntArray, layers: tuple[int, ...]) -> Fitted:
+        pointwise = self._method.startswith("pointwise")
+        pairs = train_pairs if pointwise else both_ways(train_pairs)
+        if pointwise:
+            states, lost = self._table.points(self._items, layers=layers)
+            failed = np.asarray(lost[pairs].any(axis=1), dtype=bool)
+        else:
+            found = self._table.contrasts(self._items, pairs, layers=layers)
+            failed = found.failed
+        if failed.all():
+            what = "pairs" if pointwise else "comparisons"
+            raise InputError(
+                f"The model gave no activations for any of the {len(failed)} training {what}: the texts may be longer "
+                "than it takes (shorten their contexts with --context-words)."
+            )
+        kept = pairs[~failed]
+        known: dict[str, Any] = {"groups": self._groups, "lengths": self._lengths}
+        chosen: dict[str, Any] = {"regularisation": self._settings.regularisation, "seed": self._settings.seed}
+        fit: Fit[Any]
+        if pointwise:
+            fit = fit_pointwise(states, self._labels, pairs=kept, **known, **chosen)
+        else:
+            contrast = Contrast(found.states.plus[~failed], found.states.minus[~failed])
+            if self._method == "principal":
+                fit = fit_principal(contrast, kept, self._labels, **known)
+            else:
+                fit = fit_contrast(contrast, kept, self._labels, ties=self._settings.ties, **known, **chosen)
+        return Fitted(fit, layers, kept, int(failed.sum()))
 
 
-class CandidateMaker:
-    """Makes the methods of one data set and quality; those that read the same harvest share it.
+def candidate_of(
+    name: MethodName,
+    items: Sequence[Item],
+    questions: Questions,
+    model: OptionScorer,
+    table: StateTable | None,
+    settings: ProbeSettings,
+    on_progress: Progress | None = None,
+) -> Candidate:
+    """A method of one data set and quality; those that are given the same table share its harvest.
 
     Args:
+        name: One of :data:`METHODS`.
         items: Labelled items.
         questions: Templates of the quality.
         model: Answers of direct scoring and PairS come from it (with records around it).
-        harvester: Hidden states; None for models that give log-probabilities only.
+        table: Hidden states; None for models that give log-probabilities only.
         settings: How probes are fitted.
         on_progress: Called with the number of requests answered since the last call.
+
+    Raises:
+        InputError: There is no such method, or the model cannot do what it needs.
     """
-
-    def __init__(
-        self,
-        items: Sequence[Item],
-        questions: Questions,
-        model: OptionScorer,
-        harvester: Harvester | None,
-        settings: ProbeSettings,
-        on_progress: Progress | None = None,
-    ) -> None:
-        self._items = items
-        self._questions = questions
-        self._model = model
-        self._settings = settings
-        self._on_progress = on_progress
-        self._truth = np.array([item.label for item in items], dtype=np.float64)
-        self._contrasts = ContrastTable(harvester, items, on_progress) if harvester else None
-        self._points = PointTable(harvester, items, on_progress) if harvester else None
-
-    def make(self, name: MethodName) -> Candidate:
-        """The method of that name.
-
-        Raises:
-            InputError: There is no such method, or the model cannot do what it needs.
-        """
-        if name not in METHODS:
-            raise InputError(f"There is no method {name!r}: there are {', '.join(METHODS)}.")
-        if name in NEEDS_WEIGHTS and (self._contrasts is None or self._points is None):
-            raise InputError(f"The method {name} reads hidden states: use a local: model, not {self._model.name}.")
-        if name == "direct" or name == "direct-expected":
-            rule: Literal["most_likely", "expected"] = "most_likely" if name == "direct" else "expected"
-            return self._untrained(DirectScoring(self._model, self._questions, rule=rule))
-        if name == "pairs":
-            return self._untrained(PairwisePrompt(self._model, self._questions))
-        assert self._contrasts is not None
-        assert self._points is not None
-        if name == "zero-shot":
-            return Untrained(_zero_shot(self._contrasts, self._settings.layers[0]), self._truth)
-        regress = name.endswith("-length")
-        if name.startswith("pointwise"):
-            return PointCandidate(self._points, self._items, self._settings, regress_length=regress)
-        kind: Literal["supervised", "principal"] = "principal" if name == "principal" else "supervised"
-        return ContrastCandidate(self._contrasts, self._items, self._settings, kind=kind, regress_length=regress)
-
-    def _untrained(self, method: DirectScoring | PairwisePrompt) -> Untrained:
-        return Untrained(Preferences(method, self._items, on_progress=self._on_progress).judge, self._truth)
-
-
-def _zero_shot(table: ContrastTable, layers: tuple[int, ...]) -> Callable[[IntArray], Judgements]:
-    def take(pairs: IntArray) -> Judgements:
-        found = table.take(both_ways(pairs), layers)
-        return averaged(found.margins, found.failed, 2)
-
-    return take
-
-
-def both_ways(pairs: IntArray) -> IntArray:
-    """Unordered pairs [pairs, 2] in both orders, [2 pairs, 2]: all of them, then all mirrored."""
-    return np.concatenate([pairs, mirrored(pairs)])
+    check_method(name)
+    if name not in PROBE_METHODS:
+        return Untrained(named_judge(name, model, questions, table), items, on_progress=on_progress)
+    if table is None:
+        raise InputError(f"The method {name} reads hidden states: use a local: model, not {model.name}.")
+    return ProbeCandidate(name, table, items, settings)
 
 
 def pairs_of_folds(folds: Sequence[Fold]) -> IntArray:
@@ -294,18 +331,11 @@ def pairs_of_folds(folds: Sequence[Fold]) -> IntArray:
     return np.unique(np.concatenate([pairs for fold in folds for pairs in (fold.train_pairs, fold.test_pairs)]), axis=0)
 
 
-def _outcomes(truth: FloatArray, pairs: IntArray) -> IntArray:
-    return np.sign(truth[pairs[:, 0]] - truth[pairs[:, 1]]).astype(np.int64)
+def labels_of(items: Sequence[Item]) -> FloatArray:
+    """Labels, shape [items]; NaN where nobody labelled an item."""
+    return np.array([np.nan if item.label is None else item.label for item in items], dtype=np.float64)
 
 
-def _check_any(kept: NDArray[np.bool_], what: str) -> None:
-    if not kept.any():
-        raise InputError(
-            f"The model gave no activations for any of the {len(kept)} training {what}: the texts may be longer than "
-            "it takes (shorten their contexts with --context-words)."
-        )
-
-
-def _loss(fitted: Fitted) -> float:
-    path = fitted.fit.path
-    return 0.0 if path is None else path.losses[path.values.index(path.chosen)]
+def outcomes_of(labels: FloatArray, pairs: IntArray) -> IntArray:
+    """1, 0 or -1 for each pair [pairs, 2]: whether the first item's label is higher, equal or lower."""
+    return np.sign(labels[pairs[:, 0]] - labels[pairs[:, 1]]).astype(np.int64)

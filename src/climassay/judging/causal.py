@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from climassay.errors import InputError, ModelError
-from climassay.judging.asking import Questions, mirrored
 from climassay.judging.items import Item
+from climassay.judging.judges import averaged, margins
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Progress
 from climassay.judging.probe import PairProbe, PointProbe, three_way
-from climassay.judging.prompting import averaged, margins
+from climassay.judging.prompts import Questions, both_ways
 from climassay.judging.scores import Figure, JudgedPairs, Units, correctness
 
 if TYPE_CHECKING:
@@ -110,31 +111,50 @@ def ablate(
     if not len(pairs):
         raise InputError("There are no two items to compare: a group needs at least two.")
     own = probe_directions(probe, model.network.layers, scope)
-    ask = _Asker(model, questions, items, pairs, on_progress)
+    requests = questions.contrast(items, both_ways(pairs))
+
+    def ask(directions: Directions) -> Judgements:
+        told = None if on_progress is None else lambda _place, _scores: on_progress(1)
+        with ablated(model, directions):
+            answers = model.option_logprobs(requests, on_result=told)
+        return averaged(*margins(answers), 2)
+
     before, after = ask({}), ask(own)
     probed = judge.compare(items, pairs)
     kept = ~(before.failed | after.failed | probed.failed)
     units = Units.of([item.group for item in items], seed=seed)
-    lost = (before.log_odds - after.log_odds)[kept]
-    chosen = pairs[kept]
-    flips = (np.sign(before.log_odds) != np.sign(after.log_odds))[kept].astype(np.float64)
+    chosen, odds = pairs[kept], probed.log_odds[kept]
+    lost, flips = _changes(before, after, kept)
     found = []
     for number in range(controls):
         answer = ask(random_directions(own, np.random.default_rng([seed, number])))
-        found.append(_control(number, before, answer, probed.log_odds))
+        known = ~(before.failed | answer.failed)
+        change, turned = _changes(before, answer, known)
+        value = _weighted_correlation(change, probed.log_odds[known], np.ones((1, len(change))))[0]
+        means = [float(part.mean()) if len(part) else 0.0 for part in (np.abs(change), turned)]
+        found.append(Control(number, means[0], None if np.isnan(value) else float(value), means[1]))
     size = units.mean(np.abs(lost), chosen)
+    p_value = None
+    if size.value is not None and found:
+        p_value = (1 + sum(one.mean_absolute_change >= size.value for one in found)) / (1 + len(found))
+    correlation = Figure(None, None, None, len(lost))
+    value = _weighted_correlation(lost, odds, np.ones((1, len(lost))))[0] if len(lost) > 1 else np.nan
+    samples = _weighted_correlation(lost, odds, units.pair_weights(chosen))
+    samples = samples[np.isfinite(samples)]
+    if np.isfinite(value) and len(samples):
+        correlation = Units.figure(float(value), samples, len(lost))
     return Ablation(
         scope,
         tuple(sorted(own)),
         len(pairs),
         int((~kept).sum()),
         size,
-        _correlation(units, lost, probed.log_odds[kept], chosen),
+        correlation,
         units.mean(flips, chosen),
         _accuracy(units, items, chosen, before.log_odds[kept]),
         _accuracy(units, items, chosen, after.log_odds[kept]),
         tuple(found),
-        _p_value(size.value, found),
+        p_value,
     )
 
 
@@ -185,18 +205,22 @@ def ablated(model: "LocalModel", directions: Directions) -> Iterator[None]:
     Raises:
         ModelError: The model's layers cannot be found.
     """
+    from climassay.models.local.hidden_states import backbone_layers
+
     # The reader's check of itself and the look for the layers must see the model as it is.
     _ = model.reader.shares
-    backbone, layers = _parts(model)
+    backbone, layers = backbone_layers(model.network.model)
+    if layers is None:
+        raise ModelError(f"The layers of {model.name} cannot be found, so nothing can be taken out of them.")
     handles: list[Any] = []
     model.reader.release()
     try:
         for state, rows in directions.items():
-            remove = _remover(rows, model)
+            into, out_of = _hooks(rows, model)
             if state == len(layers):
-                handles.append(backbone.register_forward_hook(_output_hook(remove)))
+                handles.append(backbone.register_forward_hook(out_of))
             else:
-                handles.append(layers[state].register_forward_pre_hook(_input_hook(remove), with_kwargs=True))
+                handles.append(layers[state].register_forward_pre_hook(into, with_kwargs=True))
         yield
     finally:
         for handle in handles:
@@ -204,71 +228,29 @@ def ablated(model: "LocalModel", directions: Directions) -> Iterator[None]:
         model.reader.release()
 
 
-class _Asker:
-    """The zero-shot question about the same pairs, with this or that taken out of the model."""
-
-    def __init__(
-        self,
-        model: "LocalModel",
-        questions: Questions,
-        items: Sequence[Item],
-        pairs: IntArray,
-        on_progress: Progress | None,
-    ) -> None:
-        self._model = model
-        self._requests = questions.contrast(items, np.concatenate([pairs, mirrored(pairs)]))
-        self._on_progress = on_progress
-
-    def __call__(self, directions: Directions) -> Judgements:
-        told = self._on_progress
-        with ablated(self._model, directions):
-            answers = self._model.option_logprobs(
-                self._requests, on_result=None if told is None else lambda _i, _s: told(1)
-            )
-        return averaged(margins(answers), np.array([answer.error is not None for answer in answers]), 2)
-
-
-def _parts(model: "LocalModel") -> tuple[Any, Any]:
-    """The backbone and its list of layers."""
-    from climassay.models.local.hidden_states import backbone_layers
-
-    backbone, layers = backbone_layers(model.network.model)
-    if layers is None:
-        raise ModelError(f"The layers of {model.name} cannot be found, so nothing can be taken out of them.")
-    return backbone, layers
-
-
-def _remover(rows: FloatArray, model: "LocalModel") -> "Callable[[Tensor], Tensor]":
+def _hooks(rows: FloatArray, model: "LocalModel") -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """What takes directions out of what goes into a layer, and out of what comes out of a module."""
     import torch
 
     # In float32 whatever the model's own format: a projection in 16 bits would leave a rest of the direction.
     basis = torch.tensor(rows, dtype=torch.float32, device=model.network.device)
 
     def remove(states: "Tensor") -> "Tensor":
-        there = basis.to(states.device)
-        full = states.float()
+        there, full = basis.to(states.device), states.float()
         return (full - (full @ there.T) @ there).to(states.dtype)
 
-    return remove
-
-
-def _input_hook(remove: "Callable[[Tensor], Tensor]") -> Callable[..., Any]:
-    def hook(_module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def into(_module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if given:
             return (remove(given[0]), *given[1:]), named
         return given, {**named, "hidden_states": remove(named["hidden_states"])}
 
-    return hook
-
-
-def _output_hook(remove: "Callable[[Tensor], Tensor]") -> Callable[..., Any]:
-    def hook(_module: Any, _given: Any, output: Any) -> Any:
+    def out_of(_module: Any, _given: Any, output: Any) -> Any:
         if isinstance(output, tuple):
             return (remove(output[0]), *output[1:])
         output.last_hidden_state = remove(output.last_hidden_state)
         return output
 
-    return hook
+    return into, out_of
 
 
 def _orthonormal(rows: FloatArray) -> FloatArray:
@@ -277,30 +259,10 @@ def _orthonormal(rows: FloatArray) -> FloatArray:
     return np.asarray(basis[sizes > 1e-10 * sizes.max(initial=0.0)], dtype=np.float64)
 
 
-def _control(number: int, before: Judgements, after: Judgements, probed: FloatArray) -> Control:
-    kept = ~(before.failed | after.failed)
-    lost = (before.log_odds - after.log_odds)[kept]
-    ones = np.ones((1, len(lost)))
-    value = float(_weighted_correlation(lost, probed[kept], ones)[0]) if len(lost) else float("nan")
-    flips = (np.sign(before.log_odds) != np.sign(after.log_odds))[kept]
-    return Control(
-        number,
-        float(np.abs(lost).mean()) if len(lost) else 0.0,
-        None if np.isnan(value) else value,
-        float(flips.mean()) if len(lost) else 0.0,
-    )
-
-
-def _correlation(units: Units, lost: FloatArray, probed: FloatArray, pairs: IntArray) -> Figure:
-    if len(lost) < 2:
-        return Figure(None, None, None, len(lost))
-    value = float(_weighted_correlation(lost, probed, np.ones((1, len(lost))))[0])
-    samples = _weighted_correlation(lost, probed, units.pair_weights(pairs))
-    samples = samples[np.isfinite(samples)]
-    if np.isnan(value) or not len(samples):
-        return Figure(None, None, None, len(lost))
-    low, high = np.quantile(samples, [0.025, 0.975])
-    return Figure(value, float(low), float(high), len(lost))
+def _changes(before: Judgements, after: Judgements, kept: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+    """What is lost of the log-odds, and whether the preferred side changes, of the pairs kept; both [kept pairs]."""
+    flips = np.sign(before.log_odds) != np.sign(after.log_odds)
+    return (before.log_odds - after.log_odds)[kept], flips[kept].astype(np.float64)
 
 
 def _weighted_correlation(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
@@ -322,9 +284,3 @@ def _accuracy(units: Units, items: Sequence[Item], pairs: IntArray, log_odds: Fl
     known = np.isfinite(truth) & (truth != 0)
     test = JudgedPairs(pairs[known], truth[known], log_odds[known], three_way(log_odds[known], 0.0))
     return units.mean(correctness(test), test.pairs)
-
-
-def _p_value(value: float | None, controls: Sequence[Control]) -> float | None:
-    if value is None or not controls:
-        return None
-    return (1 + sum(control.mean_absolute_change >= value for control in controls)) / (1 + len(controls))

@@ -1,31 +1,29 @@
-"""A benchmark of judges as a run: several qualities and methods, harvested together, scored, and kept."""
+"""A benchmark of judges as a run: several qualities and methods, harvested together, scored, kept, and read back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from climassay.errors import InputError
-from climassay.judging.asking import Questions
-from climassay.judging.benchmark import JudgeScores, score_judge
+from climassay.judging.benchmark import Agreement, JudgeScores, score_judge
 from climassay.judging.candidates import (
-    METHODS,
     NEEDS_WEIGHTS,
-    CandidateMaker,
+    PROBE_METHODS,
+    Fold,
     MethodName,
     ProbeSettings,
-    both_ways,
+    candidate_of,
+    check_method,
+    make_folds,
     pairs_of_folds,
 )
-from climassay.judging.folds import Fold, make_folds
 from climassay.judging.items import Item
-from climassay.judging.judges import layers_of, open_weights
+from climassay.judging.judges import Cost, Harvester, StateTable, layers_of, open_weights
 from climassay.judging.preferences import Progress
-from climassay.judging.probing import Cost, Harvester
+from climassay.judging.prompts import Questions, both_ways
 from climassay.judging.quality import Quality
 from climassay.judging.sorting import SortMethod
 from climassay.learning.activation_store import ActivationStore
-from climassay.learning.harvest import harvest
 from climassay.models.contract import (
     Generator,
     OpenWeights,
@@ -35,9 +33,11 @@ from climassay.models.contract import (
     number_format,
 )
 from climassay.records import RecordedModel, Records, Run
+from climassay.records.queries import RunDetails
 
 Stage = Callable[[str, int], Progress]
 """Told what begins and how many steps it has; gives a function that is called with the steps done since."""
+BENCHMARK = "judge benchmark"
 _POINT = frozenset({"pointwise", "pointwise-length"})
 
 
@@ -129,9 +129,8 @@ def benchmark_judges(
         InputError: A method does not exist or needs another model, or the items cannot be split.
     """
     chosen = settings or BenchmarkSettings()
-    unknown = next((name for name in methods if name not in METHODS), None)
-    if unknown is not None:
-        raise InputError(f"There is no method {unknown!r}: there are {', '.join(METHODS)}.")
+    for name in methods:
+        check_method(name)
     reading = [name for name in methods if name in NEEDS_WEIGHTS]
     if reading:
         open_weights(model, f"The method {reading[0]}")
@@ -158,49 +157,69 @@ def benchmark_judges(
         "settings": asdict(chosen),
         **(config or {}),
     }
-    with records.run(command="judge benchmark", config=kept, seeds={"folds": chosen.seed}) as run:
-        bench = _Bench(model, records, run, activations, chosen, token_budget, use_cache, stage or _silent)
-        results = bench.evaluate(parts, methods)
+    with records.run(command=BENCHMARK, config=kept, seeds={"folds": chosen.seed}) as run:
+        resources = _Resources(
+            model, records, run, activations, chosen, token_budget, use_cache,
+            stage or (lambda _what, _steps: lambda _done: None),
+        )  # fmt: skip
+        results = resources.evaluate(parts, methods)
         run.save_results("judges", [result_row(result) for result in results])
-    made = (run.id, model.name, model.fingerprint, chosen, tuple(results), bench.cost)
+    made = (run.id, model.name, model.fingerprint, chosen, tuple(results), resources.cost)
     return JudgeBenchmark(*made, dtype=number_format(model))
 
 
 def result_row(result: JudgeResult) -> dict[str, Any]:
-    """One result as a flat object for JSON and records."""
-    scores, cost = result.scores, result.cost
+    """One result as a flat object for JSON and records; :func:`judge_results_of` reads it again."""
+    scores = asdict(result.scores)
+    del scores["order"]
+    for name in ("versus_longer", "versus_longer_nearly_equal"):
+        scores[name] = {**scores[name]["difference"], "p_value": scores[name]["p_value"]}
     return {
-        "method": scores.method,
-        "quality": scores.quality,
         "kind": result.quality.kind,
         "wording": result.quality.wording,
-        **asdict(scores.agreement),
-        "baselines": {name: asdict(agreement) for name, agreement in scores.baselines.items()},
-        "versus_longer": _paired(asdict(scores.versus_longer)),
-        "versus_longer_nearly_equal": _paired(asdict(scores.versus_longer_nearly_equal)),
-        "n_items": scores.n_items,
-        "n_groups": scores.n_groups,
-        "n_pairs": scores.n_pairs,
-        "n_pairs_differing": scores.n_pairs_differing,
-        "failed": scores.failed,
+        **scores.pop("agreement"),
+        **scores,
         "skipped_rows": len(result.skipped),
-        **asdict(cost),
-        "layers": [list(layers) for layers in scores.layers],
-        "regularisation": list(scores.regularisation),
-        "calibration": None if scores.calibration is None else asdict(scores.calibration),
-        "learning_curve": [
-            {"items": point.items, "accuracy_differing": asdict(point.accuracy_differing)}
-            for point in scores.learning_curve
-        ],
+        **asdict(result.cost),
     }
 
 
-def _paired(data: dict[str, Any]) -> dict[str, Any]:
-    return {**data["difference"], "p_value": data["p_value"]}
+def judge_results_of(details: RunDetails) -> tuple[JudgeResult, ...]:
+    """The results of a finished ``climassay judge benchmark``.
+
+    The orders of single items are not kept with a run.
+    """
+    from pydantic import TypeAdapter
+
+    qualities = TypeAdapter(list[Quality]).validate_python(details.config["qualities"])
+    read_scores, read_cost = TypeAdapter(JudgeScores).validate_python, TypeAdapter(Cost).validate_python
+
+    def agreement(row: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: row[name] for name in Agreement.__dataclass_fields__}
+
+    found = []
+    for row in details.results["judges"]:
+        given = {name: row[name] for name in JudgeScores.__dataclass_fields__ if name in row}
+        given["agreement"] = agreement(row)
+        for name in ("versus_longer", "versus_longer_nearly_equal"):
+            paired = dict(row[name])
+            given[name] = {"p_value": paired.pop("p_value"), "difference": paired}
+        if row["calibration"] is not None:
+            given["calibration"] = {**row["calibration"], "curve": [_bin(one) for one in row["calibration"]["curve"]]}
+        quality = next(one for one in qualities if (one.name, one.wording) == (row["quality"], row["wording"]))
+        cost = read_cost({name: row[name] for name in Cost.__dataclass_fields__})
+        found.append(JudgeResult(quality, read_scores(given), cost))
+    return tuple(found)
 
 
-def _silent(_what: str, _steps: int) -> Progress:
-    return lambda _done: None
+def _bin(stored: Any) -> Any:
+    """A bin of a reliability curve; version 0.1 stored it before its bins were those of the statistics."""
+    if isinstance(stored, Mapping):
+        return stored
+    n, predicted, observed, ends = stored
+    low = min(int(predicted * 10), 9) / 10
+    accuracy = {"value": observed, "interval": ends, "n": n}
+    return {"low": low, "high": low + 0.1, "confidence": predicted, "accuracy": accuracy}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,66 +248,53 @@ class _Counting(RecordedModel):
         return answers
 
 
-class _Bench:
-    """One run's shared harvest and its evaluations."""
+@dataclass
+class _Resources:
+    """What one run's evaluations share: the model, its harvest, and what both have cost so far."""
 
-    def __init__(
-        self,
-        model: Generator,
-        records: Records,
-        run: Run,
-        activations: ActivationStore,
-        settings: BenchmarkSettings,
-        token_budget: int | None,
-        use_cache: bool,
-        stage: Stage,
-    ) -> None:
-        self.cost = Cost()
-        self._model, self._records, self._run = model, records, run
-        self._activations, self._settings = activations, settings
-        self._token_budget, self._use_cache, self._stage = token_budget, use_cache, stage
-        self._layers = layers_of(settings.probe.layers)
+    model: Generator
+    records: Records
+    run: Run
+    activations: ActivationStore
+    settings: BenchmarkSettings
+    token_budget: int | None
+    use_cache: bool
+    stage: Stage
+    cost: Cost = field(default_factory=Cost)
 
     def evaluate(self, parts: Sequence[_Part], methods: Sequence[MethodName]) -> list[JudgeResult]:
         """Results by quality, then by method, in the order given."""
-        pairwise = [name for name in methods if name in NEEDS_WEIGHTS - _POINT]
-        points = [name for name in methods if name in _POINT]
-        asked = [name for name in methods if name not in NEEDS_WEIGHTS]
         found: dict[tuple[int, str], JudgeResult] = {}
-        for names, what in ((pairwise, "Comparisons"), (points, "Items")):
-            if names:
-                requests = [part.contrasts() if names is pairwise else part.points() for part in parts]
-                together = self._harvest_together(what, requests)
-                for number, part in enumerate(parts):
-                    share = len(requests[number]) / max(1, sum(map(len, requests)))
-                    for result in self._read(part, names, together, share):
-                        found[number, result.scores.method] = result
+        pointwise = [name for name in methods if name in _POINT]
+        pairwise = [name for name in methods if name in NEEDS_WEIGHTS - _POINT]
+        for names, what in ((pairwise, "Comparisons"), (pointwise, "Items")):
+            if not names:
+                continue
+            requests = [part.contrasts() if names is pairwise else part.points() for part in parts]
+            everything = [request for some in requests for request in some]
+            reader = self._harvester(parts[0])
+            reader.harvest(everything, self.stage(f"{what} read by {self.model.name}", len(everything)))
+            self.cost += reader.cost
+            for number, part in enumerate(parts):
+                share = len(requests[number]) / max(1, len(everything))
+                for result in self._read(part, names, reader.cost, share):
+                    found[number, result.scores.method] = result
         for number, part in enumerate(parts):
-            for name in asked:
-                found[number, name] = self._ask(part, name)
+            for name in methods:
+                if name not in NEEDS_WEIGHTS:
+                    found[number, name] = self._ask(part, name)
         return [found[number, name] for number in range(len(parts)) for name in methods]
 
-    def _harvest_together(self, what: str, requests: Sequence[Sequence[OptionRequest]]) -> Cost:
-        everything = [request for part in requests for request in part]
-        done = harvest(
-            self._model,
-            everything,
-            layers=self._layers,
-            store=self._activations,
-            token_budget=self._token_budget,
-            on_progress=self._stage(f"{what} read by {self._model.name}", len(everything)),
-        )
-        cost = Cost(done.passes, done.tokens_computed, done.tokens_two_pass, done.computed, done.stored)
-        self.cost += cost
-        return cost
+    def _harvester(self, part: _Part) -> Harvester:
+        weights = open_weights(self.model, "This method")
+        layers = layers_of(self.settings.probe.layers)
+        return Harvester(weights, part.questions, layers, self.activations, self.token_budget)
 
     def _read(self, part: _Part, names: Sequence[MethodName], together: Cost, share: float) -> list[JudgeResult]:
-        """Methods that read one harvest, which is on disk by now."""
-        model = open_weights(self._model, "This method")
-        settings = self._settings
-        harvester = Harvester(model, part.questions, self._layers, self._activations, self._token_budget)
-        maker = CandidateMaker(part.task.items, part.questions, model, harvester, settings.probe)
-        scores = [self._score(part, maker, name) for name in names]
+        """Methods that read one harvest, which is on disk by now; a share of its cost is theirs."""
+        harvester = self._harvester(part)
+        table = StateTable(harvester, part.task.items)
+        scores = [self._score(part, name, harvester.model, table) for name in names]
         more = harvester.cost
         # Sorts may compare pairs that the folds did not foresee; only these are computed now.
         self.cost += replace(more, tokens_two_pass=0, stored=0)
@@ -304,33 +310,38 @@ class _Bench:
 
     def _ask(self, part: _Part, name: MethodName) -> JudgeResult:
         """A method that reads the model's answers only."""
-        model = _Counting(self._model, self._records, self._run, self._use_cache)
-        pairs = pairs_of_folds(part.folds)
-        steps = len(part.task.items) if name.startswith("direct") else 2 * len(pairs)
-        advance = self._stage(f"{name}, {part.task.quality.name}", steps)
-        maker = CandidateMaker(part.task.items, part.questions, model, None, self._settings.probe, advance)
-        before = self._model.work if isinstance(self._model, OpenWeights) else None
-        scores = self._score(part, maker, name)
+        model = _Counting(self.model, self.records, self.run, self.use_cache)
+        steps = len(part.task.items) if name.startswith("direct") else 2 * len(pairs_of_folds(part.folds))
+        advance = self.stage(f"{name}, {part.task.quality.name}", steps)
+        before = self.model.work if isinstance(self.model, OpenWeights) else None
+        scores = self._score(part, name, model, None, advance)
         tally = model.tally
         passes, tokens = tally.asked, tally.usage.prompt_tokens
-        if before is not None and isinstance(self._model, OpenWeights):
-            done = self._model.work - before
+        if before is not None and isinstance(self.model, OpenWeights):
+            done = self.model.work - before
             passes, tokens = done.passes, done.tokens
         cost = Cost(passes, tokens, model.prompt_tokens, tally.asked, tally.hits)
         self.cost += cost
         return JudgeResult(part.task.quality, scores, cost, part.task.skipped)
 
-    def _score(self, part: _Part, maker: CandidateMaker, name: MethodName) -> JudgeScores:
-        settings = self._settings
-        advance = self._stage(f"Folds of {name}, {part.task.quality.name}", len(part.folds))
+    def _score(
+        self,
+        part: _Part,
+        name: MethodName,
+        model: Any,
+        table: StateTable | None,
+        on_progress: Progress | None = None,
+    ) -> JudgeScores:
+        settings, items = self.settings, part.task.items
+        advance = self.stage(f"Folds of {name}, {part.task.quality.name}", len(part.folds))
         return score_judge(
-            part.task.items,
+            items,
             part.folds,
-            maker.make(name),
+            candidate_of(name, items, part.questions, model, table, settings.probe, on_progress),
             method=name,
             quality=part.task.quality.name,
             sort=settings.sort,
-            sizes=settings.sizes if name in NEEDS_WEIGHTS and name != "zero-shot" else (),
+            sizes=settings.sizes if name in PROBE_METHODS else (),
             seed=settings.seed,
             on_fold=lambda _number: advance(1),
         )

@@ -13,18 +13,15 @@ References:
     Maiya 2024, appendix D (algorithm 1) and C.6 (10 sampled of 100 anchors).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.judging.comparisons import Ask
-
-AskAnchors: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
-"""Anchors, shape [anchors], to log-odds in nats, shape [anchors], that the new item has more of the quality."""
+from climassay.judging.preferences import Ask
 
 InsertMode = Literal["band", "three-way"]
 TIE_BAND = 0.4
@@ -141,82 +138,11 @@ def insert_many(
         InputError: The scale is empty or names a label twice, a label has no anchors, anchors are given for an unknown
             label, an item is an anchor itself, or an option is out of range.
     """
-    known = {int(anchor) for label in labels for anchor in anchors.get(label, ())}
-    leaked = next((item for item in items if item in known), None)
+    held = {int(anchor) for label in labels for anchor in anchors.get(label, ())}
+    leaked = next((item for item in items if item in held), None)
     if leaked is not None:
         raise InputError(f"Item {leaked} is one of the anchors, so its label is known; leave it out of either.")
-    return _search(ask, items, labels, anchors, samples, _Rule(mode, band, tie_band), seed)
-
-
-def insert(
-    ask_anchors: AskAnchors,
-    labels: Sequence[str],
-    anchors: Mapping[str, Sequence[int]],
-    *,
-    samples: int = 10,
-    mode: InsertMode = "band",
-    band: float = 0.05,
-    tie_band: float = TIE_BAND,
-    seed: int = 0,
-) -> Insertion:
-    """Give one new item a label; arguments, errors and results as in :func:`insert_many`.
-
-    Args:
-        ask_anchors: Log-odds that the new item has more of the quality than each of the anchors it is given.
-        labels: The scale, lowest first.
-        anchors: For every label the indices of items known to have it.
-        samples: Anchors drawn of a label.
-        mode: What counts as equal, "band" or "three-way".
-        band: For "band": distance of the mean probability from 0.5.
-        tie_band: For "three-way": absolute log-odds in nats of an even comparison.
-        seed: Seed of the draws.
-    """
     rule = _Rule(mode, band, tie_band)
-    return _search(lambda pairs: ask_anchors(pairs[:, 1]), [0], labels, anchors, samples, rule, seed)[0]
-
-
-def _search(
-    ask: Ask,
-    items: Sequence[int],
-    labels: Sequence[str],
-    anchors: Mapping[str, Sequence[int]],
-    samples: int,
-    rule: _Rule,
-    seed: int,
-) -> tuple[Insertion, ...]:
-    _check(items, labels, anchors, samples, rule)
-    searches = [_Search(int(item), 0, len(labels) - 1) for item in items]
-    while pending := [search for search in searches if search.found is None]:
-        drawn = [
-            _draw(anchors[labels[search.middle]], samples, (seed, search.item, search.middle)) for search in pending
-        ]
-        pairs = [(search.item, anchor) for search, chosen in zip(pending, drawn, strict=True) for anchor in chosen]
-        log_odds = np.asarray(ask(np.array(pairs, dtype=np.int64)), dtype=np.float64)
-        if log_odds.shape != (len(pairs),) or np.isnan(log_odds).any():
-            raise InputError(f"{len(pairs)} comparisons with anchors need as many log-odds, and none of them NaN.")
-        parts = np.split(log_odds, np.cumsum([len(chosen) for chosen in drawn])[:-1])
-        for search, part in zip(pending, parts, strict=True):
-            # The logistic function by way of tanh, which does not overflow.
-            preference = float(np.mean(0.5 + 0.5 * np.tanh(part / 2)))
-            search.take(Step(labels[search.middle], preference, rule.verdict(part, preference), len(part)))
-    return tuple(_insertion(search, labels) for search in searches)
-
-
-def _insertion(search: _Search, labels: Sequence[str]) -> Insertion:
-    path = tuple(search.steps.values())
-    return Insertion(labels[search.found or 0], sum(step.comparisons for step in path), path)
-
-
-def _draw(anchors: Sequence[int], samples: int, seed: tuple[int, ...]) -> list[int]:
-    if len(anchors) <= samples:
-        return [int(anchor) for anchor in anchors]
-    chosen = np.random.default_rng(seed).choice(len(anchors), samples, replace=False)
-    return [int(anchors[place]) for place in chosen]
-
-
-def _check(
-    items: Sequence[int], labels: Sequence[str], anchors: Mapping[str, Sequence[int]], samples: int, rule: _Rule
-) -> None:
     if not labels or len(set(labels)) < len(labels):
         raise InputError("A scale needs at least one label and every label once.")
     for label in labels:
@@ -233,3 +159,24 @@ def _check(
         raise InputError(f"There is no mode {rule.mode!r}; choose one of {', '.join(get_args(InsertMode))}.")
     if not 0 <= rule.band < 0.5 or not rule.tie_band >= 0:
         raise InputError(f"band is from 0 to below 0.5 and tie_band at least 0, got {rule.band} and {rule.tie_band}.")
+    searches = [_Search(int(item), 0, len(labels) - 1) for item in items]
+    while pending := [search for search in searches if search.found is None]:
+        drawn = []
+        for search in pending:
+            known = [int(anchor) for anchor in anchors[labels[search.middle]]]
+            draw = np.random.default_rng((seed, search.item, search.middle))
+            few = len(known) <= samples
+            drawn.append(known if few else [known[at] for at in draw.choice(len(known), samples, replace=False)])
+        pairs = [(search.item, anchor) for search, chosen in zip(pending, drawn, strict=True) for anchor in chosen]
+        log_odds = np.asarray(ask(np.array(pairs, dtype=np.int64)), dtype=np.float64)
+        if log_odds.shape != (len(pairs),) or np.isnan(log_odds).any():
+            raise InputError(f"{len(pairs)} comparisons with anchors need as many log-odds, and none of them NaN.")
+        parts = np.split(log_odds, np.cumsum([len(chosen) for chosen in drawn])[:-1])
+        for search, part in zip(pending, parts, strict=True):
+            # The logistic function by way of tanh, which does not overflow.
+            preference = float(np.mean(0.5 + 0.5 * np.tanh(part / 2)))
+            search.take(Step(labels[search.middle], preference, rule.verdict(part, preference), len(part)))
+    return tuple(
+        Insertion(labels[one.found or 0], sum(step.comparisons for step in one.steps.values()), (*one.steps.values(),))
+        for one in searches
+    )

@@ -3,7 +3,8 @@
 import html
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,12 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     """
     path = Path(file)
     rows = list(parse_rows(path, read_bytes(path)))
-    _check_columns(path, rows, columns)
+    if not rows:
+        raise InputError(f"{path} holds no rows.")
+    known = list(dict.fromkeys(name for row in rows[:50] for name in row))
+    for name in (columns.text, columns.id, columns.context, columns.group, columns.label):
+        if name is not None and name not in known:
+            raise InputError(f"{path} has no column {name!r}: it has {', '.join(map(str, known))}.")
     names = [level[0] for level in columns.levels]
     items: list[Item] = []
     skipped: list[str] = []
@@ -110,7 +116,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
             label = None
         raw = _cell(row, columns.context)
         if raw not in contexts:  # a source text is repeated for every one of its summaries
-            contexts[raw] = _shortened(clean_text(raw), context_words)
+            contexts[raw] = " ".join(clean_text(raw).split(" ")[:context_words])
         group = _cell(row, columns.group).strip()
         if columns.group is not None and not group:  # else all such rows would be compared as one group
             skipped.append(f"row {number}: the column {columns.group!r} is empty")
@@ -121,7 +127,9 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
         items.append(Item(key, text, contexts[raw], group, label))
     if not items:
         raise InputError(f"{path} holds no item that can be used{f': {skipped[0]}' if skipped else ''}.")
-    _check_unique(path, items)
+    twice = next((one for one, count in Counter(item.id for item in items).items() if count > 1), None)
+    if twice is not None:
+        raise InputError(f"{path} has the item {twice!r} twice: choose another column for --item.")
     return ItemTable(tuple(items), tuple(skipped), tuple(names))
 
 
@@ -130,6 +138,19 @@ def clean_text(text: str) -> str:
     if "<" in text or "&" in text:
         text = html.unescape(_TAG.sub(" ", text))
     return _SPACES.sub(" ", text).strip()
+
+
+def by_group(groups: Sequence[str], members: Iterable[int]) -> dict[str, list[int]]:
+    """Indices of items by their group, in the order given.
+
+    Args:
+        groups: Group of each item.
+        members: Indices of items.
+    """
+    found: dict[str, list[int]] = {}
+    for index in members:
+        found.setdefault(groups[index], []).append(int(index))
+    return found
 
 
 def word_counts(items: Sequence[Item]) -> list[int]:
@@ -170,24 +191,3 @@ def _same_number(cell: str, word: str) -> bool:
         return float(cell) == float(word)
     except ValueError:
         return False
-
-
-def _shortened(text: str, words: int | None) -> str:
-    return text if words is None else " ".join(text.split(" ")[:words])
-
-
-def _check_columns(path: Path, rows: Sequence[Mapping[str, Any]], columns: ItemColumns) -> None:
-    if not rows:
-        raise InputError(f"{path} holds no rows.")
-    known = list(dict.fromkeys(name for row in rows[:50] for name in row))
-    for name in (columns.text, columns.id, columns.context, columns.group, columns.label):
-        if name is not None and name not in known:
-            raise InputError(f"{path} has no column {name!r}: it has {', '.join(map(str, known))}.")
-
-
-def _check_unique(path: Path, items: Sequence[Item]) -> None:
-    seen: set[str] = set()
-    for item in items:
-        if item.id in seen:
-            raise InputError(f"{path} has the item {item.id!r} twice: choose another column for --item.")
-        seen.add(item.id)

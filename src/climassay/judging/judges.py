@@ -1,44 +1,440 @@
-"""Which judge compares: a method by its name, or a trained probe."""
+"""Who compares: a model by its answers (direct scoring, PairS), or by its hidden states (zero-shot, probes).
 
-from collections.abc import Sequence
-from typing import Literal, get_args
+Every judge is a :class:`~climassay.judging.preferences.Method`. Those that read hidden states take them from a
+:class:`Harvester`, which computes what is not on disk, or from a :class:`StateTable`, which keeps them in memory too.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.judging.asking import Questions
-from climassay.judging.preferences import Method
-from climassay.judging.probe import PairProbe, PointProbe, check_compatible
-from climassay.judging.probing import ContrastProbe, Harvester, PointwiseProbe, ZeroShotContrast
-from climassay.judging.prompting import DirectScoring, PairwisePrompt
-from climassay.models.contract import OpenWeights, OptionScorer
+from climassay.judging.items import Item, word_counts
+from climassay.judging.preferences import CERTAIN, FloatArray, IntArray, Judgements, Method, Progress
+from climassay.judging.probe import Contrast, PairProbe, PointProbe, check_compatible, log_length_differences
+from climassay.judging.prompts import Questions, both_ways
+from climassay.learning.activation_store import ActivationStore
+from climassay.learning.harvest import Harvest, harvest
+from climassay.learning.pairwise import both_orders
+from climassay.models.contract import OpenWeights, OptionRequest, OptionScorer, OptionScores
+from climassay.registry import Registry
 
-JudgeName = Literal["zero-shot", "pairs", "direct", "direct-expected"]
-JUDGES: tuple[JudgeName, ...] = get_args(JudgeName)
+JudgeName = Literal["direct", "direct-expected", "pairs", "zero-shot"]
+Make = Callable[[OptionScorer, Questions, "StateSource | None"], Method]
+JUDGES: Registry[Make] = Registry("method without a probe", "climassay.judges", ["climassay.judging.judges"])
 """Methods that need no labels."""
 
 
-def named_judge(name: str, model: OptionScorer, questions: Questions, harvester: Harvester | None) -> Method:
+def judge(name: str) -> Callable[[Make], Make]:
+    """Add a function as a method that needs no labels.
+
+    It is given a model with records around it, the templates of the quality, and what gives hidden states of the same
+    model (None where its weights are not at hand).
+
+    Example:
+        >>> @judge("longer")
+        ... def longer(model, questions, states):
+        ...     return LongerIsBetter()
+    """
+
+    def add(function: Make) -> Make:
+        JUDGES.add(name, function, function.__module__)
+        return function
+
+    return add
+
+
+# ---------------------------------------------------------------------------------------------- what a model says
+
+
+class DirectScoring:
+    """Rate each item by itself and compare the ratings.
+
+    A preference is 1, 0.5 or 0, as published (thesis, section 2.2), where the rating is the most probable answer of
+    the scale; with ``rule="expected"`` it is the sign of the difference of the expected ratings, which ties far less.
+
+    Args:
+        model: Any model that gives log-probabilities of answers.
+        questions: Templates of the quality.
+        rule: ``most_likely`` answer, or ``expected`` rating under the probabilities of all answers of the scale.
+    """
+
+    def __init__(
+        self, model: OptionScorer, questions: Questions, *, rule: Literal["most_likely", "expected"] = "most_likely"
+    ) -> None:
+        self._model = model
+        self._questions = questions
+        self._rule = rule
+        self.name = "direct" if rule == "most_likely" else "direct (expected)"
+
+    def scores(self, items: Sequence[Item], *, on_progress: Progress | None = None) -> FloatArray:
+        """Ratings, 0 for the lowest answer of the scale; NaN where the model gave no answer. Shape [items]."""
+        answers = _weigh(self._model, self._questions.direct(items), on_progress)
+        if self._rule == "most_likely":
+            return np.array([np.nan if one.error is not None else float(one.best or 0) for one in answers])
+        shares = [np.exp(np.array(one.logprobs) - max(one.logprobs, default=0.0)) for one in answers]
+        return np.array([one @ np.arange(len(one)) / one.sum() if one.size else np.nan for one in shares])
+
+    def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
+        """See :class:`climassay.judging.Method`."""
+        used = np.unique(pairs)
+        ratings = np.full(len(items), np.nan)
+        ratings[used] = self.scores([items[index] for index in used], on_progress=on_progress)
+        difference = ratings[pairs[:, 0]] - ratings[pairs[:, 1]]
+        failed = np.isnan(difference)
+        return Judgements(CERTAIN * np.sign(np.where(failed, 0.0, difference)), failed)
+
+
+class PairwisePrompt:
+    """PairS: the model is shown both items with a definition of the quality and answers A or B.
+
+    Args:
+        model: Any model that gives log-probabilities of answers.
+        questions: Templates of the quality.
+        orders: 2 asks in both orders and averages in log-odds, which takes out the model's liking for a position.
+
+    References:
+        Liu et al. 2024, arXiv 2403.16950; thesis, section 2.2 and appendix A.1.
+    """
+
+    name = "pairs"
+
+    def __init__(self, model: OptionScorer, questions: Questions, *, orders: Literal[1, 2] = 2) -> None:
+        self._model = model
+        self._questions = questions
+        self._orders = orders
+
+    def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
+        """See :class:`climassay.judging.Method`."""
+        asked = pairs if self._orders == 1 else both_ways(pairs)
+        answers = _weigh(self._model, self._questions.pairs(items, asked), on_progress)
+        return averaged(*margins(answers), self._orders)
+
+
+def margins(answers: Sequence[OptionScores]) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Log-odds of the first of two options against the second, 0 where there is no answer, and whether there is none.
+
+    Both of shape [answers].
+    """
+    odds = [0.0 if one.error is not None else one.logprobs[0] - one.logprobs[1] for one in answers]
+    return np.array(odds), np.array([one.error is not None for one in answers])
+
+
+def averaged(log_odds: FloatArray, failed: NDArray[np.bool_], orders: int) -> Judgements:
+    """Judgements from answers of pairs, or of pairs followed by the same pairs mirrored.
+
+    Args:
+        log_odds: Shape [orders * pairs], of the first item against the second.
+        failed: Shape [orders * pairs], whether there is no answer.
+        orders: 1 or 2.
+    """
+    if orders == 1:
+        return Judgements(np.where(failed, 0.0, log_odds), failed)
+    half = len(log_odds) // 2
+    lost = failed[:half] | failed[half:]
+    return Judgements(np.where(lost, 0.0, both_orders(log_odds[:half], log_odds[half:])), lost)
+
+
+def _weigh(model: OptionScorer, requests: Sequence[OptionRequest], on_progress: Progress | None) -> list[OptionScores]:
+    return model.option_logprobs(requests, on_result=None if on_progress is None else lambda _i, _s: on_progress(1))
+
+
+# --------------------------------------------------------------------------------------- what its hidden states say
+
+
+@dataclass(frozen=True, slots=True)
+class Contrasts:
+    """What one harvest gives of ordered pairs."""
+
+    states: Contrast
+    """Activations of both sides, the chosen layers side by side."""
+    margins: FloatArray
+    """[pairs]; log-odds of answer 1 against answer 2 by the model's own words."""
+    failed: NDArray[np.bool_]
+    """[pairs]; the states of these are zeros."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What harvesting took so far. Costs add up with ``+``."""
+
+    passes: int = 0
+    tokens_computed: int = 0
+    tokens_two_pass: int = 0
+    """Tokens that one whole pass for each answer would compute, for the same requests."""
+    computed: int = 0
+    """Requests computed."""
+    stored: int = 0
+    """Requests served from disk."""
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(*(getattr(self, name) + getattr(other, name) for name in Cost.__dataclass_fields__))
+
+
+@dataclass
+class Harvester:
+    """Hidden states of items and pairs, from disk where they have been computed before.
+
+    Attributes:
+        cost: What it took so far.
+    """
+
+    model: OpenWeights
+    questions: Questions
+    layers: tuple[int, ...] = (-1,)
+    """Layers that are computed and kept."""
+    store: ActivationStore | None = None
+    token_budget: int | None = None
+    cost: Cost = field(default_factory=Cost)
+
+    def contrasts(
+        self,
+        items: Sequence[Item],
+        pairs: IntArray,
+        *,
+        layers: Sequence[int] | None = None,
+        on_progress: Progress | None = None,
+    ) -> Contrasts:
+        """Activations of ordered pairs, [pairs, layers * width].
+
+        Args:
+            items: The items that ``pairs`` points into.
+            pairs: Ordered, shape [pairs, 2].
+            layers: Those of the harvested layers that are wanted; by default all.
+            on_progress: Called with the number of requests known since the last call.
+        """
+        found, failed = self.harvest(self.questions.contrast(items, pairs), on_progress)
+        states = found.states[:, :, self._places(layers)].astype(np.float32, copy=False)
+        plus, minus = (np.ascontiguousarray(states[:, side].reshape(len(pairs), -1)) for side in (0, 1))
+        odds = np.asarray(found.logprobs[:, 0] - found.logprobs[:, 1], dtype=np.float64)
+        return Contrasts(Contrast(plus, minus), np.where(failed, 0.0, odds), failed)
+
+    def points(
+        self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """One activation an item, [items, layers * width], and whether it failed, [items]."""
+        found, failed = self.harvest(self.questions.point(items), on_progress)
+        states = found.states[:, 0, self._places(layers)].astype(np.float32, copy=False)
+        return np.ascontiguousarray(states.reshape(len(items), -1)), failed
+
+    def harvest(
+        self, requests: Sequence[OptionRequest], on_progress: Progress | None = None
+    ) -> tuple[Harvest, NDArray[np.bool_]]:
+        """The harvest of some requests, whose cost is added, and whether each failed, shape [requests]."""
+        found = harvest(
+            self.model,
+            requests,
+            layers=self.layers,
+            store=self.store,
+            token_budget=self.token_budget,
+            on_progress=on_progress,
+        )
+        self.cost += Cost(found.passes, found.tokens_computed, found.tokens_two_pass, found.computed, found.stored)
+        return found, np.isin(np.arange(len(requests)), list(found.failed))
+
+    def _places(self, layers: Sequence[int] | None) -> list[int]:
+        return [self.layers.index(layer) for layer in (self.layers if layers is None else layers)]
+
+
+class StateTable:
+    """States of some items, harvested when first wanted and then kept in memory, for all folds of an experiment."""
+
+    def __init__(self, harvester: Harvester, items: Sequence[Item], on_progress: Progress | None = None) -> None:
+        self.layers = harvester.layers
+        self._harvester = harvester
+        self._items = items
+        self._on_progress = on_progress
+        self._place = {item.id: place for place, item in enumerate(items)}
+        self._rows: dict[tuple[int, int], int] = {}
+        self._known: Contrasts | None = None
+        self._points: tuple[NDArray[np.float32], NDArray[np.bool_]] | None = None
+
+    def contrasts(
+        self,
+        items: Sequence[Item],
+        pairs: IntArray,
+        *,
+        layers: Sequence[int] | None = None,
+        on_progress: Progress | None = None,
+    ) -> Contrasts:
+        """See :meth:`Harvester.contrasts`; what is missing is harvested in one go."""
+        keys = [(self._place[items[i].id], self._place[items[j].id]) for i, j in pairs.tolist()]
+        missing = [key for key in dict.fromkeys(keys) if key not in self._rows]
+        known = self._known
+        if missing or known is None:
+            new = np.array(missing, dtype=np.int64).reshape(-1, 2)
+            found = self._harvester.contrasts(self._items, new, on_progress=on_progress or self._on_progress)
+            self._rows.update((key, len(self._rows)) for key in missing)
+            self._known = known = found if known is None else _joined(known, found)
+        rows = [self._rows[key] for key in keys]
+        plus, minus = (self._taken(side, rows, layers) for side in (known.states.plus, known.states.minus))
+        return Contrasts(Contrast(plus, minus), known.margins[rows], known.failed[rows])
+
+    def points(
+        self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """See :meth:`Harvester.points`; the first call harvests all items."""
+        if self._points is None:
+            self._points = self._harvester.points(self._items, on_progress=on_progress or self._on_progress)
+        states, failed = self._points
+        rows = [self._place[item.id] for item in items]
+        return self._taken(states, rows, layers), failed[rows]
+
+    def _taken(
+        self, states: NDArray[np.float32], rows: Sequence[int], layers: Sequence[int] | None
+    ) -> NDArray[np.float32]:
+        """Some rows of states [rows, layers * width], and of these some layers."""
+        width = states.shape[1] // len(self.layers)
+        places = [self.layers.index(layer) for layer in (self.layers if layers is None else layers)]
+        split = states.reshape(len(states), len(self.layers), width)
+        return split[np.ix_(rows, places)].reshape(len(rows), len(places) * width)
+
+
+def _joined(first: Contrasts, second: Contrasts) -> Contrasts:
+    """Both, one after the other; where every request of one failed, its states have no width."""
+    both = first.states, second.states
+    width = max(one.plus.shape[1] for one in both)
+
+    def stacked(sides: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+        whole = [side if side.shape[1] == width else np.zeros((len(side), width), np.float32) for side in sides]
+        return np.concatenate(whole)
+
+    states = Contrast(stacked([one.plus for one in both]), stacked([one.minus for one in both]))
+    return Contrasts(
+        states, np.concatenate([first.margins, second.margins]), np.concatenate([first.failed, second.failed])
+    )
+
+
+StateSource: TypeAlias = Harvester | StateTable
+
+
+class ZeroShotContrast:
+    """PPairS's prompt, answered by the model's own words: log-odds of ``1`` against ``2``.
+
+    It comes free with the harvest, and it is not published PairS, whose prompt is another one.
+
+    Args:
+        states: Source of the answers.
+        orders: 2 averages both orders in log-odds.
+    """
+
+    name = "zero-shot contrast"
+
+    def __init__(self, states: StateSource, *, orders: int = 2) -> None:
+        self._states = states
+        self._orders = orders
+
+    def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
+        """See :class:`climassay.judging.Method`."""
+        asked = pairs if self._orders == 1 else both_ways(pairs)
+        found = self._states.contrasts(items, asked, layers=self._states.layers[:1], on_progress=on_progress)
+        return averaged(found.margins, found.failed, self._orders)
+
+
+class ContrastProbe:
+    """PPairS: a linear probe on the difference between the states after answer ``1`` and after answer ``2``.
+
+    Args:
+        states: Source of the activations.
+        probe: A fitted probe.
+        layers: Layers that the probe reads, of those harvested.
+        orders: 2 averages both orders in log-odds.
+
+    References:
+        Thesis, chapter 3.
+    """
+
+    name = "ppairs"
+
+    def __init__(
+        self, states: StateSource, probe: PairProbe, *, layers: Sequence[int] | None = None, orders: int = 2
+    ) -> None:
+        self._states = states
+        self.probe = probe
+        self._layers = layers
+        self._orders = orders
+
+    def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
+        """See :class:`climassay.judging.Method`."""
+        asked = pairs if self._orders == 1 else both_ways(pairs)
+        found = self._states.contrasts(items, asked, layers=self._layers, on_progress=on_progress)
+        lengths = log_length_differences(np.array(word_counts(items)), asked)
+        return averaged(self.probe.log_odds(found.states, lengths), found.failed, self._orders)
+
+
+class PointwiseProbe:
+    """Our own addition: one activation an item, compared by the difference of scores (Bradley-Terry).
+
+    Args:
+        states: Source of the activations.
+        probe: A fitted probe.
+        layers: Layers that the probe reads, of those harvested.
+    """
+
+    name = "pointwise"
+
+    def __init__(self, states: StateSource, probe: PointProbe, *, layers: Sequence[int] | None = None) -> None:
+        self._states = states
+        self.probe = probe
+        self._layers = layers
+
+    def scores(
+        self, items: Sequence[Item], *, on_progress: Progress | None = None
+    ) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Scores on the log-odds scale, up to a constant, and whether an item failed; both of shape [items]."""
+        states, failed = self._states.points(items, layers=self._layers, on_progress=on_progress)
+        return self.probe.scores(states, np.array(word_counts(items))), failed
+
+    def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
+        """See :class:`climassay.judging.Method`."""
+        used, places = np.unique(pairs, return_inverse=True)
+        scores, failed = self.scores([items[index] for index in used], on_progress=on_progress)
+        first, second = places.reshape(pairs.shape).T
+        lost = failed[first] | failed[second]
+        return Judgements(np.where(lost, 0.0, scores[first] - scores[second]), lost)
+
+
+# --------------------------------------------------------------------------------------------------- judges by name
+
+
+@judge("direct")
+def _direct(model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:  # noqa: ARG001
+    return DirectScoring(model, questions)
+
+
+@judge("direct-expected")
+def _direct_expected(model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:  # noqa: ARG001
+    return DirectScoring(model, questions, rule="expected")
+
+
+@judge("pairs")
+def _pairs(model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:  # noqa: ARG001
+    return PairwisePrompt(model, questions)
+
+
+@judge("zero-shot")
+def _zero_shot(model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:  # noqa: ARG001
+    if states is None:
+        raise InputError(f"The method zero-shot reads hidden states: use a local: model, not {model.name}.")
+    return ZeroShotContrast(states)
+
+
+def named_judge(name: str, model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:
     """A method that needs no labels.
 
     Args:
         name: One of :data:`JUDGES`.
         model: Gives the answers, with records around it where they are to be kept.
         questions: Templates of the quality.
-        harvester: Of the same model and quality, for ``zero-shot``; None where its weights are not at hand.
+        states: Of the same model and quality; None where its weights are not at hand.
 
     Raises:
         InputError: There is no such method, or the model cannot do what it needs.
     """
-    if name == "direct":
-        return DirectScoring(model, questions)
-    if name == "direct-expected":
-        return DirectScoring(model, questions, rule="expected")
-    if name == "pairs":
-        return PairwisePrompt(model, questions)
-    if name != "zero-shot":
-        raise InputError(f"There is no method {name!r} without a probe: there are {', '.join(JUDGES)}.")
-    if harvester is None:
-        raise InputError(f"The method zero-shot reads hidden states: use a local: model, not {model.name}.")
-    return ZeroShotContrast(harvester)
+    return JUDGES.find(name)(model, questions, states)
 
 
 def probe_judge(probe: PairProbe | PointProbe, harvester: Harvester) -> Method:
@@ -51,8 +447,7 @@ def probe_judge(probe: PairProbe | PointProbe, harvester: Harvester) -> Method:
     Raises:
         InputError: The probe belongs to another model, or to other layers.
     """
-    model = harvester.model
-    check_compatible(probe, model.fingerprint, harvester.layers, model=model.name)
+    check_compatible(probe, harvester.model, harvester.layers)
     if isinstance(probe, PairProbe):
         return ContrastProbe(harvester, probe)
     return PointwiseProbe(harvester, probe)

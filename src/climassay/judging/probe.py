@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
 from climassay.learning import ModelFormat, Provenance, checked_array
+from climassay.models.contract import OpenWeights
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -117,16 +118,11 @@ class PairProbe:
         Raises:
             InputError: Another number of features than the probe's, states that are not finite, or lengths missing.
         """
-        _check_features(contrast.plus, self.weights)
         raw = _project(contrast.plus, self.weights) - _project(contrast.minus, self.weights)
         raw -= (self.mean_plus - self.mean_minus) @ self.weights
         if self.length_slope is not None:
             raw -= _given_lengths(length_difference, len(raw)) * float(self.length_slope @ self.weights)
         return _finite(self.scale * raw)
-
-    def three_way(self, log_odds: ArrayLike) -> IntArray:
-        """1, 0 or -1 for each pair, shape [pairs]: i greater, equal within the tie band, j greater."""
-        return three_way(log_odds, self.tie_band)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,32 +154,20 @@ class PointProbe:
         Raises:
             InputError: As :meth:`PairProbe.log_odds`.
         """
-        _check_features(states, self.weights)
         raw = _project(states, self.weights) - self.mean @ self.weights
         if self.length_slope is not None:
             logs = _log_lengths(_given_lengths(lengths, len(raw)))
             raw -= logs * float(self.length_slope @ self.weights)
         return _finite(self.scale * raw)
 
-    def log_odds(self, scores: FloatArray, pairs: IntArray) -> FloatArray:
-        """``score_i - score_j`` of pairs [pairs, 2] of item indices; shape [pairs]."""
-        return np.asarray(scores[pairs[:, 0]] - scores[pairs[:, 1]], dtype=np.float64)
 
-    def three_way(self, log_odds: ArrayLike) -> IntArray:
-        """1, 0 or -1 for each pair, shape [pairs]: i greater, equal within the tie band, j greater."""
-        return three_way(log_odds, self.tie_band)
-
-
-def _check_features(states: NDArray[np.float32], weights: FloatArray) -> None:
+def _project(states: NDArray[np.float32], weights: FloatArray) -> FloatArray:
+    """``states @ weights`` in float64, in blocks, so that the states are never copied whole."""
     if states.ndim != 2 or states.shape[1] != weights.size:
         raise InputError(
             f"This probe reads {weights.size} features a row, but the activations have shape {states.shape}; harvest"
             " the layers the probe was trained on."
         )
-
-
-def _project(states: NDArray[np.float32], weights: FloatArray) -> FloatArray:
-    """``states @ weights`` in float64, in blocks, so that the states are never copied whole."""
     blocks = [states[at : at + 4096].astype(np.float64) @ weights for at in range(0, len(states), 4096)]
     return np.concatenate(blocks) if blocks else np.zeros(0)
 
@@ -255,28 +239,20 @@ def load_probe(path: Path) -> PairProbe | PointProbe:
     return FORMAT.load(path, _build)
 
 
-def check_compatible(
-    probe: PairProbe | PointProbe, fingerprint: str, layers: Sequence[int] | None = None, *, model: str = ""
-) -> None:
+def check_compatible(probe: PairProbe | PointProbe, model: OpenWeights, layers: Sequence[int]) -> None:
     """Make sure that a probe reads the activations it was trained on. Another domain or quality is fine.
 
     Args:
         probe: The probe; one without a known fingerprint fits any model.
-        fingerprint: Fingerprint of the model at hand.
-        layers: Layers of the activations at hand; None: not checked.
-        model: Name of the model at hand, for the message.
+        model: The model at hand.
+        layers: Layers of the activations at hand.
 
     Raises:
         InputError: Another model, or other layers.
     """
     source = probe.provenance
-    if source.fingerprint not in ("", fingerprint):
-        raise InputError(
-            f"This probe was trained on {source.model or 'a model'} ({source.fingerprint[:12]}) and cannot read"
-            f" activations of {model or 'another'} ({fingerprint[:12]}): the weights or the number format (--dtype)"
-            " differ; use that one, or train a probe on this one."
-        )
-    if layers is not None and source.layers and tuple(layers) != source.layers:
+    source.check(FORMAT.thing, model=model)
+    if source.layers and tuple(layers) != source.layers:
         listed = [", ".join(map(str, given)) for given in (source.layers, layers)]
         raise InputError(f"This probe reads layers {listed[0]} and not {listed[1]}; harvest the probe's layers.")
 

@@ -44,20 +44,6 @@ from climassay.learning.pairwise import (
 
 ProbeType = TypeVar("ProbeType", PairProbe, PointProbe)
 
-FOLDS = 5
-
-__all__ = [
-    "FOLDS",
-    "Fit",
-    "HeldOut",
-    "RegularisationPath",
-    "Ties",
-    "fit_contrast",
-    "fit_pointwise",
-    "fit_principal",
-    "within_group_pairs",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit(Generic[ProbeType]):
@@ -116,8 +102,7 @@ def fit_contrast(
         Maiya (2024), section 3; Davidson (1970), J. Am. Stat. Assoc. 65, 317-328; Platt (1999) for the scale.
     """
     outcomes = _outcomes(pairs, labels, groups)
-    _check_rows(contrast, pairs)
-    rows = _centred_difference(contrast)
+    rows = _centred_difference(contrast, pairs)
     stretch = log_length_differences(lengths, pairs) if lengths is not None else None
     problem = Problem(reduce_rows(rows, standardise), pairs, outcomes, stretch, False, ties, balanced, max_iter)
     solved = _solve(problem, groups, regularisation, seed)
@@ -163,8 +148,7 @@ def fit_principal(
         Burns et al. (2023), arXiv 2212.03827 (CRC); Maiya (2024), section 3.
     """
     outcomes = _outcomes(pairs, labels, groups)
-    _check_rows(contrast, pairs)
-    rows = _centred_difference(contrast)
+    rows = _centred_difference(contrast, pairs)
     mirror = mirror_rows(pairs)
     rows = np.where((mirror >= 0)[:, None], (rows - rows[mirror]) / 2, rows)
     slope = None
@@ -198,7 +182,7 @@ def fit_pointwise(
     labels: ArrayLike,
     *,
     groups: ArrayLike,
-    pairs: IntArray | None = None,
+    pairs: IntArray,
     regularisation: float | None = None,
     standardise: bool = True,
     lengths: ArrayLike | None = None,
@@ -212,9 +196,9 @@ def fit_pointwise(
 
     Args:
         states: Shape [items, features].
-        labels: Shape [items]; NaN leaves an item out (unless it is in the pairs given).
+        labels: Shape [items]; NaN for items in no pair.
         groups: Shape [items].
-        pairs: Shape [pairs, 2]; default: all unordered pairs within a group. Ties decide the tie band only.
+        pairs: Shape [pairs, 2], unordered pairs within groups. Ties decide the tie band only.
         regularisation: C, as above.
         standardise: As above.
         lengths: As above; the slope is fitted on differences within pairs.
@@ -222,20 +206,19 @@ def fit_pointwise(
         max_iter: As above.
     """
     values = np.asarray(labels, dtype=np.float64)
-    chosen = within_group_pairs(groups, np.isfinite(values)) if pairs is None else pairs
-    outcomes = _outcomes(chosen, values, groups)
+    outcomes = _outcomes(pairs, values, groups)
     if states.ndim != 2 or len(states) != len(values):
         raise InputError(f"{len(values)} labelled items need as many rows of states, got shape {states.shape}.")
-    present = np.unique(chosen)
+    present = np.unique(pairs)
     _check_finite(states[present])
     mean = states[present].mean(axis=0, dtype=np.float64)
     # Items in no pair (no label, or kept for a test) stay at the mean and have no say in the scaling.
     rows = np.zeros(states.shape)
     rows[present] = states[present] - mean
-    stretch = log_length_differences(lengths, chosen) if lengths is not None else None
-    problem = Problem(reduce_rows(rows, standardise, chosen), chosen, outcomes, stretch, True, "drop", False, max_iter)
+    stretch = log_length_differences(lengths, pairs) if lengths is not None else None
+    problem = Problem(reduce_rows(rows, standardise, pairs), pairs, outcomes, stretch, True, "drop", False, max_iter)
     solved = _solve(problem, groups, regularisation, seed)
-    slope = _slope(rows, stretch, chosen) if stretch is not None else None
+    slope = _slope(rows, stretch, pairs) if stretch is not None else None
     used = int(np.count_nonzero(outcomes))
     probe = PointProbe(
         weights=problem.basis.expand(solved.solution),
@@ -253,23 +236,6 @@ def fit_pointwise(
         ),
     )
     return Fit(probe, solved.path, solved.held_out)
-
-
-def within_group_pairs(groups: ArrayLike, keep: NDArray[np.bool_] | None = None) -> IntArray:
-    """All unordered pairs (i < j) of items of one group; shape [pairs, 2].
-
-    Args:
-        groups: Shape [items].
-        keep: Shape [items]: items to use; None for all.
-    """
-    _, group = np.unique(np.asarray(groups), return_inverse=True)
-    allowed = np.ones(len(group), dtype=bool) if keep is None else keep
-    found = []
-    for value in range(int(group.max(initial=-1)) + 1):
-        members = np.flatnonzero((group == value) & allowed)
-        first, second = np.triu_indices(len(members), k=1)
-        found.append(np.stack([members[first], members[second]], axis=1))
-    return np.concatenate(found) if found else np.zeros((0, 2), dtype=np.int64)
 
 
 def _solve(problem: Problem, groups: ArrayLike, regularisation: float | None, seed: int) -> Solved:
@@ -300,19 +266,16 @@ def _outcomes(pairs: IntArray, labels: ArrayLike, groups: ArrayLike) -> IntArray
     return found
 
 
-def _check_rows(contrast: Contrast, pairs: IntArray) -> None:
-    if len(contrast) != len(pairs):
-        raise InputError(f"{len(pairs)} pairs need as many rows of activations, got {len(contrast)}.")
-
-
 def _check_finite(rows: NDArray[np.floating[Any]]) -> None:
     bad = int(np.count_nonzero(~np.isfinite(rows).all(axis=1)))
     if bad:
         raise InputError(f"{bad} of {len(rows)} activations are not finite; leave them out and count them as failures.")
 
 
-def _centred_difference(contrast: Contrast) -> FloatArray:
+def _centred_difference(contrast: Contrast, pairs: IntArray) -> FloatArray:
     """Shape [pairs, features]; each side minus its own mean over the pairs, then plus minus minus."""
+    if len(contrast) != len(pairs):
+        raise InputError(f"{len(pairs)} pairs need as many rows of activations, got {len(contrast)}.")
     rows = contrast.plus.astype(np.float64)
     rows -= contrast.minus
     _check_finite(rows)

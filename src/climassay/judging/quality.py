@@ -134,13 +134,16 @@ def quality(
             f"There is no aspect {aspect!r}: there are {', '.join(_ASPECTS)}; describe another one with --quality."
         )
     adjective, definition = _ASPECTS[aspect]
+    plural = noun + ("es" if noun.endswith(("s", "x", "z", "ch", "sh")) else "s")
+    if noun.endswith("y") and noun[-2:-1] not in set("aeiou"):
+        plural = noun[:-1] + "ies"
     return Quality(
         "text",
         aspect,
         adjective,
         definition.format(noun=noun, source=source),
         noun=noun,
-        noun_plural=_plural(noun),
+        noun_plural=plural,
         source=source,
         wording=wording,
     )
@@ -149,9 +152,3 @@ def quality(
 def aspect_names() -> tuple[str, ...]:
     """Aspects of ``text`` that have a definition."""
     return tuple(_ASPECTS)
-
-
-def _plural(noun: str) -> str:
-    if noun.endswith("y") and noun[-2:-1] not in set("aeiou"):
-        return noun[:-1] + "ies"
-    return noun + ("es" if noun.endswith(("s", "x", "z", "ch", "sh")) else "s")

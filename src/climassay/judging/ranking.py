@@ -1,18 +1,20 @@
 """Put items in order, or new ones on a scale of labels, by any method of comparing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from climassay.errors import InputError
 from climassay.judging.insertion import TIE_BAND, Insertion, InsertMode, insert_many
-from climassay.judging.items import Item
+from climassay.judging.items import Item, by_group
+from climassay.judging.judges import PointwiseProbe
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Preferences, Progress
-from climassay.judging.probing import PointwiseProbe
-from climassay.judging.sorting import SortMethod, sort_groups
-from climassay.judging.strengths import fitted_strengths
-from climassay.statistics import ClassificationScores, classification_scores
+from climassay.judging.sorting import SortMethod, fitted_strengths, sort_groups
+from climassay.learning.evaluation import Evaluation, evaluate
+from climassay.reporting.results import Result
+from climassay.reporting.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,25 @@ class ItemRanking:
     failed: int
     """Comparisons without an answer, which counted as even."""
 
+    @property
+    def note(self) -> str:
+        """What the order rests on, in one sentence."""
+        return f"{self.comparisons} of {self.possible} pairs compared, {self.failed} without an answer."
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """What records and JSON keep of it."""
+        return [
+            {
+                "group": row.group,
+                "place": row.place,
+                "item": row.item.id,
+                "text": row.item.text,
+                "label": row.item.label,
+                "strength": row.strength,
+            }
+            for row in self.rows
+        ]
+
 
 def rank_items(
     items: Sequence[Item],
@@ -64,10 +85,10 @@ def rank_items(
     """
     if not items:
         raise InputError("There is nothing to rank: the table has no items.")
-    groups: dict[str, list[int]] = {}
-    for index, item in enumerate(items):
-        groups.setdefault(item.group, []).append(index)
-    preferences = Preferences(_scored(method, items, on_progress), items, on_progress=on_progress)
+    groups = by_group([item.group for item in items], range(len(items)))
+    # The scores of all items in one go are all that a pointwise probe has to say.
+    judge = _Scores(*method.scores(items, on_progress=on_progress)) if isinstance(method, PointwiseProbe) else method
+    preferences = Preferences(judge, items, on_progress=on_progress)
     compared: list[IntArray] = []
 
     def ask(pairs: IntArray) -> FloatArray:
@@ -101,15 +122,8 @@ class _Scores:
         return Judgements(np.where(lost, 0.0, self._scores[first] - self._scores[second]), lost)
 
 
-def _scored(method: Method, items: Sequence[Item], on_progress: Progress | None) -> Method:
-    """A pointwise probe with the scores of all items taken in one go; any other method as it is."""
-    if not isinstance(method, PointwiseProbe):
-        return method
-    return _Scores(*method.scores(items, on_progress=on_progress))
-
-
 @dataclass(frozen=True, slots=True)
-class Inserted:
+class Inserted(Result):
     """New items with the labels given to them."""
 
     items: tuple[Item, ...]
@@ -117,8 +131,19 @@ class Inserted:
     comparisons: int
     """Unordered pairs compared."""
     failed: int
-    scores: ClassificationScores | None
+    scores: Evaluation | None
     """Against the items' own labels, of those that have one; None where none has."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row an item, with its label and the way there."""
+        pairs = zip(self.items, self.insertions, strict=True)
+        return [{"item": item.id, "text": item.text, **asdict(insertion)} for item, insertion in pairs]
+
+    def tables(self) -> tuple[Table, ...]:
+        """The items with their labels."""
+        from climassay.judging.report_tables import insertion_table
+
+        return (insertion_table(self.rows()),)
 
 
 def insert_items(
@@ -172,11 +197,10 @@ def insert_items(
         tie_band=tie_band,
         seed=seed,
     )
-    known_labels = [
-        (levels[int(item.label)], insertion.label)
-        for item, insertion in zip(items, found, strict=True)
-        if item.label is not None
-    ]
-    truth, given = [own for own, _ in known_labels], [label for _, label in known_labels]
-    scores = classification_scores(truth, given) if known_labels else None
+    labelled = [(int(item.label), one.label) for item, one in zip(items, found, strict=True) if item.label is not None]
+    scores = None
+    if labelled:
+        answers = [list(levels).index(label) for _, label in labelled]
+        truth = [label for label, _ in labelled]
+        scores = evaluate(truth, np.eye(len(levels))[answers], tuple(levels), seed=seed)
     return Inserted(tuple(items), found, preferences.asked, preferences.failed, scores)

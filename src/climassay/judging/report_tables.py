@@ -1,143 +1,149 @@
-"""Judging in tables."""
+"""Judging in tables, of what has just been found and of what the records keep of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from climassay.judging.causal import Ablation
 from climassay.judging.experiment import JudgeResult
-from climassay.judging.ranking import Inserted, ItemRanking
 from climassay.judging.scores import Figure, PairedFigure
 from climassay.judging.training import TrainedProbe
+from climassay.records.queries import RunDetails
 from climassay.reporting import Table
 
 _NONE = "-"
+Rows = Sequence[Mapping[str, Any]]
 
 
 def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
     """Accuracy beside the baselines, rank correlation, and cost."""
-    return [
-        _accuracy_table(results),
-        _other_accuracies_table(results),
-        _correlation_table(results),
-        _cost_table(results),
-    ]
 
+    def table(title: str, headings: Sequence[str], cells: Callable[[JudgeResult], Sequence[str]], note: str) -> Table:
+        rows = [(quality_name(one), one.scores.method, *cells(one)) for one in results]
+        return Table.of(title, ["quality", "method", *headings], rows, left=2, grouped=1, note=note)
 
-def _accuracy_table(results: Sequence[JudgeResult]) -> Table:
-    rows = [
-        (
-            *_names(result),
-            str(result.scores.agreement.accuracy_differing.n),
-            _share(result.scores.agreement.accuracy_differing),
-            _interval(result.scores.agreement.accuracy_differing),
-            _share(result.scores.baselines["longer"].accuracy_differing),
-            *_gain(result.scores.versus_longer),
-            str(result.scores.failed),
-        )
-        for result in results
-    ]
-    return Table.of(
-        "Agreement with the experts on pairs of unseen items (%)",
-        ["quality", "method", "n", "right", "95% interval", "longer", "gain", "95% interval", "p", "failed"],
-        rows,
-        left=2,
-        grouped=1,
-        note="right: of the n pairs with different labels, undecided and failed ones half; a constant answer is right "
-        "on half of them. longer: 'the longer text is better' on the same pairs; gain: points above it, with the "
-        "p-value of a paired bootstrap. Intervals: bootstrap over groups (over items where there is one group).",
-    )
+    def accuracy(result: JudgeResult) -> tuple[str, ...]:
+        ours, longer = result.scores.agreement.accuracy_differing, result.scores.baselines["longer"]
+        gain = _gain(result.scores.versus_longer)
+        beside = _share(longer.accuracy_differing)
+        return str(ours.n), _share(ours), _interval(ours), beside, *gain, str(result.scores.failed)
 
+    def other_accuracies(result: JudgeResult) -> tuple[str, ...]:
+        ours, beside = result.scores.agreement, result.scores.baselines
+        three, near = ours.accuracy_three_way, ours.accuracy_nearly_equal_length
+        constant, longer = (_share(beside[name].accuracy_three_way) for name in ("constant", "longer"))
+        gain = _gain(result.scores.versus_longer_nearly_equal)[:2]
+        return str(three.n), _share(three), _interval(three), constant, longer, str(near.n), _share(near), *gain
 
-def _other_accuracies_table(results: Sequence[JudgeResult]) -> Table:
-    rows = []
-    for result in results:
-        ours, baselines = result.scores.agreement, result.scores.baselines
-        near = ours.accuracy_nearly_equal_length
-        rows.append(
-            (
-                *_names(result),
-                str(ours.accuracy_three_way.n),
-                _share(ours.accuracy_three_way),
-                _interval(ours.accuracy_three_way),
-                _share(baselines["constant"].accuracy_three_way),
-                _share(baselines["longer"].accuracy_three_way),
-                str(near.n),
-                _share(near),
-                *_gain(result.scores.versus_longer_nearly_equal)[:2],
-            )
-        )
-    return Table.of(
-        "Three ways, and where length cannot help (%)",
-        ["quality", "method", "n", "right", "95% interval", "const.", "longer", "equal\nlength", "right", "gain",
-         "95% interval"],
-        rows,
-        left=2,
-        grouped=1,
-        note="First: greater, equal or less over all n pairs, beside the best constant and length. Then: pairs that "
-        "differ in quality and whose lengths are within 10%; gain: points above 'the longer text is better'.",
-    )  # fmt: skip
-
-
-def _correlation_table(results: Sequence[JudgeResult]) -> Table:
-    rows = []
-    for result in results:
+    def correlation(result: JudgeResult) -> tuple[str, ...]:
         agreement, longer = result.scores.agreement, result.scores.baselines["longer"]
         cells: list[str] = [str(agreement.spearman.n)]
         for ours, theirs in ((agreement.spearman, longer.spearman), (agreement.kendall, longer.kendall)):
             cells += [_number(ours.value), _range(ours), _number(theirs.value)]
-        rows.append((*_names(result), *cells))
-    return Table.of(
-        "Rank correlation with the experts within groups",
-        ["quality", "method", "groups", "Spearman", "95% interval", "longer", "Kendall", "95% interval", "longer"],
-        rows,
-        left=2,
-        grouped=1,
-        note="Means over groups in which labels differ, after sorting by the method's preferences. longer: ranking by "
-        "length. Where all items form one group, the folds' lists are ranked and the number is that of items.",
-    )
+        return tuple(cells)
+
+    def cost(result: JudgeResult) -> tuple[str, ...]:
+        one = result.cost
+        ratio = f"{one.tokens_two_pass / one.tokens_computed:.1f}" if one.tokens_computed else _NONE
+        counts = (one.computed, one.stored, one.passes, one.tokens_computed, one.tokens_two_pass)
+        return *(f"{count:,}" for count in counts), ratio
+
+    return [
+        table(
+            "Agreement with the experts on pairs of unseen items (%)",
+            ["n", "right", "95% interval", "longer", "gain", "95% interval", "p", "failed"],
+            accuracy,
+            "right: of the n pairs with different labels, undecided and failed ones half; a constant answer is right "
+            "on half of them. longer: 'the longer text is better' on the same pairs; gain: points above it, with the "
+            "p-value of a paired bootstrap. Intervals: bootstrap over groups (over items where there is one group).",
+        ),
+        table(
+            "Three ways, and where length cannot help (%)",
+            ["n", "right", "95% interval", "const.", "longer", "equal\nlength", "right", "gain", "95% interval"],
+            other_accuracies,
+            "First: greater, equal or less over all n pairs, beside the best constant and length. Then: pairs that "
+            "differ in quality and whose lengths are within 10%; gain: points above 'the longer text is better'.",
+        ),
+        table(
+            "Rank correlation with the experts within groups",
+            ["groups", "Spearman", "95% interval", "longer", "Kendall", "95% interval", "longer"],
+            correlation,
+            "Means over groups in which labels differ, after sorting by the method's preferences. longer: ranking by "
+            "length. Where all items form one group, the folds' lists are ranked and the number is that of items.",
+        ),
+        table(
+            "What the comparisons took",
+            ["computed", "stored", "passes", "tokens", "plain tokens", "ratio"],
+            cost,
+            "computed, stored: requests computed now and served from disk. plain tokens: what a loop of whole passes "
+            "computes, two for each ordered pair, one for each prompt of the others. Methods that read the same "
+            "activations share one cost.",
+        ),
+    ]
 
 
-def _cost_table(results: Sequence[JudgeResult]) -> Table:
-    rows = []
-    for result in results:
-        cost = result.cost
-        ratio = f"{cost.tokens_two_pass / cost.tokens_computed:.1f}" if cost.tokens_computed else _NONE
-        counts = (cost.computed, cost.stored, cost.passes, cost.tokens_computed, cost.tokens_two_pass)
-        rows.append((*_names(result), *(f"{count:,}" for count in counts), ratio))
-    return Table.of(
-        "What the comparisons took",
-        ["quality", "method", "computed", "stored", "passes", "tokens", "plain tokens", "ratio"],
-        rows,
-        left=2,
-        grouped=1,
-        note="computed, stored: requests computed now and served from disk. plain tokens: what a loop of whole passes "
-        "computes, two for each ordered pair, one for each prompt of the others. Methods that read the same "
-        "activations share one cost.",
-    )
+def ranking_table(rows: Rows, *, quality: str, words: int | None = 30, note: str = "") -> Table:
+    """Items in order, best first.
 
-
-def ranking_table(ranking: ItemRanking, *, quality: str, words: int = 30) -> Table:
-    """Items in order, best first."""
-    grouped = len({row.group for row in ranking.rows}) > 1
-    rows = [
+    Args:
+        rows: From :meth:`climassay.judging.ItemRanking.to_rows`.
+        quality: Its name.
+        words: Of a text that are shown; None: all.
+        note: Goes behind what the strength means.
+    """
+    grouped = len({row["group"] for row in rows}) > 1
+    cells = [
         (
-            *((row.group,) if grouped else ()),
-            str(row.place),
-            row.item.id,
-            shortened(row.item.text, words),
-            _NONE if row.item.label is None else f"{row.item.label:g}",
-            f"{row.strength:+.2f}",
+            *((row["group"],) if grouped else ()),
+            str(row["place"]),
+            str(row["item"]),
+            shortened(row["text"], words),
+            _NONE if row["label"] is None else f"{row['label']:g}",
+            f"{row['strength']:+.2f}",
         )
-        for row in ranking.rows
+        for row in rows
     ]
     return Table.of(
         f"Ranking by {quality}",
         [*(["group"] if grouped else []), "place", "item", "text", "label", "strength"],
-        rows,
+        cells,
         left=4 if grouped else 3,
         grouped=int(grouped),
-        note=f"strength: log-odds, mean 0 in a group. {ranking.comparisons} of {ranking.possible} pairs compared, "
-        f"{ranking.failed} without an answer.",
+        note=f"strength: log-odds, mean 0 in a group. {note}".strip(),
     )
+
+
+def insertion_table(rows: Rows, *, words: int | None = 30) -> Table:
+    """New items with the labels given to them and the way there.
+
+    Args:
+        rows: From :meth:`climassay.judging.ranking.Inserted.to_rows`.
+        words: Of a text that are shown; None: all.
+    """
+    cells = [
+        (
+            str(row["item"]),
+            shortened(row["text"], words),
+            row["label"],
+            ", ".join(f"{step['label']} {step['preference']:.2f}" for step in row["path"]),
+            str(row["comparisons"]),
+        )
+        for row in rows
+    ]
+    note = (
+        "compared with: labels in the order of the search, with the mean probability of having more of the quality "
+        "than their anchors."
+    )
+    return Table.of("Labels", ["item", "text", "label", "compared with", "comparisons"], cells, left=4, note=note)
+
+
+def stored_ranking_table(details: RunDetails) -> Table:
+    """The items that ``climassay judge rank`` put in order, with their whole texts."""
+    return ranking_table(details.results["ranking"], quality=details.config.get("quality", "quality"), words=None)
+
+
+def stored_label_table(details: RunDetails) -> Table:
+    """The labels that ``climassay judge insert`` gave, with the whole texts."""
+    return insertion_table(details.results["labels"], words=None)
 
 
 def evidence_table(trained: TrainedProbe) -> Table:
@@ -157,44 +163,27 @@ def evidence_table(trained: TrainedProbe) -> Table:
     )
 
 
-def insertion_table(found: Inserted, *, words: int = 30) -> Table:
-    """New items with the labels given to them and the way there."""
-    rows = [
-        (
-            item.id,
-            shortened(item.text, words),
-            insertion.label,
-            ", ".join(f"{step.label} {step.preference:.2f}" for step in insertion.path),
-            str(insertion.comparisons),
-        )
-        for item, insertion in zip(found.items, found.insertions, strict=True)
-    ]
-    return Table.of(
-        "Labels",
-        ["item", "text", "label", "compared with", "comparisons"],
-        rows,
-        left=4,
-        note="compared with: labels in the order of the search, with the mean probability of having more of the "
-        "quality than their anchors.",
-    )
-
-
 def ablation_table(found: Ablation) -> Table:
     """What taking out the probe's direction does, beside random directions."""
-    names = ("probe's direction", *(f"random {control.seed + 1}" for control in found.controls))
-    own = (found.mean_absolute_change, found.correlation, found.flips)
-    rows = [
-        (
-            names[0],
-            f"{_number(own[0].value)} ({_range(own[0])})",
-            f"{_number(own[1].value)} ({_range(own[1])})",
-            f"{_share(own[2])} ({_interval(own[2])})",
-        )
-    ]
+    change, correlation = (f"{_number(one.value)} ({_range(one)})" for one in (found.mean_absolute_change,
+                                                                             found.correlation))  # fmt: skip
+    rows = [("probe's direction", change, correlation, f"{_share(found.flips)} ({_interval(found.flips)})")]
     rows += [
-        (name, _number(control.mean_absolute_change), _number(control.correlation), f"{100 * control.flips:.1f}")
-        for name, control in zip(names[1:], found.controls, strict=True)
+        (
+            f"random {one.seed + 1}",
+            _number(one.mean_absolute_change),
+            _number(one.correlation),
+            f"{100 * one.flips:.1f}",
+        )
+        for one in found.controls
     ]
+    first, last = found.states[0], found.states[-1]
+    if len(found.states) == 1:
+        places = f"state {first}"
+    elif len(found.states) > 2 and found.states == tuple(range(first, last + 1)):
+        places = f"states {first} to {last}"
+    else:
+        places = "states " + ", ".join(map(str, found.states))
     before, after = found.accuracy_before, found.accuracy_after
     right = (
         f" Zero-shot accuracy on {before.n} pairs that differ: {_share(before)}% before, {_share(after)}% after."
@@ -207,24 +196,20 @@ def ablation_table(found: Ablation) -> Table:
         ["taken out", "mean change (nats)", "correlation", "flipped (%)"],
         rows,
         strong=[0],
-        note=f"Taken out of {_listed(found.states)}. correlation: of what is lost with the probe's "
+        note=f"Taken out of {places}. correlation: of what is lost with the probe's "
         f"log-odds. In brackets: 95% intervals, bootstrap over groups.{p_value}{right}",
     )
 
 
-def shortened(text: str, words: int) -> str:
-    """The first words of a text."""
+def shortened(text: str, words: int | None) -> str:
+    """The first words of a text; all where ``words`` is None."""
     parts = text.split()
-    return text if len(parts) <= words else " ".join(parts[:words]) + " ..."
+    return text if words is None or len(parts) <= words else " ".join(parts[:words]) + " ..."
 
 
 def quality_name(result: JudgeResult) -> str:
     """The quality, with its wording where that is not the first."""
     return result.scores.quality + (f", wording {result.quality.wording}" if result.quality.wording != 1 else "")
-
-
-def _names(result: JudgeResult) -> tuple[str, str]:
-    return quality_name(result), result.scores.method
 
 
 def _share(figure: Figure) -> str:
@@ -249,11 +234,3 @@ def _gain(paired: PairedFigure) -> tuple[str, str, str]:
         return _NONE, _NONE, _NONE
     p_value = "<0.001" if paired.p_value < 0.001 else f"{paired.p_value:.3f}"
     return f"{100 * figure.value:+.1f}", f"{100 * figure.low:+.1f} to {100 * figure.high:+.1f}", p_value
-
-
-def _listed(states: Sequence[int]) -> str:
-    if len(states) == 1:
-        return f"state {states[0]}"
-    if len(states) > 2 and list(states) == list(range(states[0], states[-1] + 1)):
-        return f"states {states[0]} to {states[-1]}"
-    return "states " + ", ".join(map(str, states))

@@ -81,9 +81,7 @@ class Units:
             values: Shape [pairs].
             pairs: Items of each pair, shape [pairs, 2].
         """
-        if len(values) == 0:
-            return Figure(None, None, None, 0)
-        return self._figure(float(values.mean()), self._resampled(values, pairs), len(values))
+        return self._mean(values, self.pair_weights(pairs))[0]
 
     def difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedFigure":
         """Mean of ``second - first`` on the same pairs, with the p-value of its bootstrap distribution.
@@ -93,13 +91,11 @@ class Units:
             second: Shape [pairs].
             pairs: Items of each pair, shape [pairs, 2].
         """
-        if len(first) == 0:
-            return PairedFigure(Figure(None, None, None, 0), None)
-        change = second - first
-        samples = self._resampled(change, pairs)
+        figure, samples = self._mean(second - first, self.pair_weights(pairs))
+        if not figure.n:
+            return PairedFigure(figure, None)
         tail = min(np.mean(samples <= 0), np.mean(samples >= 0))
-        p_value = min(1.0, 2 * float(tail) + 2 / (len(samples) + 1))
-        return PairedFigure(self._figure(float(change.mean()), samples, len(change)), p_value)
+        return PairedFigure(figure, min(1.0, 2 * float(tail) + 2 / (len(samples) + 1)))
 
     def group_mean(self, values: FloatArray, units: IntArray) -> Figure:
         """Mean of one value a group, for example a rank correlation.
@@ -108,22 +104,20 @@ class Units:
             values: Shape [groups that have one].
             units: Numbers of these groups, in the same order and shape.
         """
-        if len(values) == 0:
-            return Figure(None, None, None, 0)
-        weights = self.counts[:, units]
-        total = weights.sum(axis=1)
-        samples = (weights @ values)[total > 0] / total[total > 0]
-        return self._figure(float(values.mean()), samples, len(values))
+        return self._mean(values, self.counts[:, units])[0]
 
-    def _resampled(self, values: FloatArray, pairs: IntArray) -> FloatArray:
-        weights = self.pair_weights(pairs)
+    def _mean(self, values: FloatArray, weights: FloatArray) -> tuple[Figure, FloatArray]:
+        """Mean of values [n] and its resamples, by their weights in each of them [resamples, n]."""
+        if len(values) == 0:
+            return Figure(None, None, None, 0), np.zeros(0)
         total = weights.sum(axis=1)
         kept = total > 0
-        means: FloatArray = (weights[kept] @ values) / total[kept]
-        return means
+        samples: FloatArray = (weights[kept] @ values) / total[kept]
+        return self.figure(float(values.mean()), samples, len(values)), samples
 
     @staticmethod
-    def _figure(value: float, samples: FloatArray, n: int) -> Figure:
+    def figure(value: float, samples: FloatArray, n: int) -> Figure:
+        """A value with the 95% interval of its resamples, shape [resamples]."""
         low, high = np.quantile(samples, [0.025, 0.975])
         return Figure(value, float(low), float(high), n)
 
@@ -203,4 +197,4 @@ def _over_items(
         found.append(np.where(differ, np.nan_to_num(measure(scores, truth, chosen)), np.nan))
     table = np.array(found)
     means = np.nanmean(table[:, ~np.isnan(table).all(axis=0)], axis=0)
-    return Units._figure(float(values.mean()), means, sum(len(members) for members, _ in rankings))
+    return Units.figure(float(values.mean()), means, sum(len(members) for members, _ in rankings))

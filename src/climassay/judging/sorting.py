@@ -1,21 +1,21 @@
 """Merge sort by pairwise preferences: PairS greedy, PairS beam and our exact merge, all lazy and level by level."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.judging.beam import merge_beam
-from climassay.judging.comparisons import Ask, Comparisons
-from climassay.judging.merge import Merged, Run, Score, merge_all_pairs, merge_exact, merge_greedy
-from climassay.judging.strengths import fitted_strengths
+from climassay.judging.merge import Merged, Run, Score, merge_all_pairs, merge_beam, merge_exact, merge_greedy
+from climassay.judging.preferences import Ask, Comparisons
 
 SortMethod = Literal["exact", "beam", "greedy", "all-pairs", "fitted", "strengths"]
+RIDGE = 0.01
+"""Penalty in units of one comparison: decides nothing but the zero point where the comparisons connect all items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,6 @@ def sort_items(
     threshold: float = 0.6,
     score: Score = "mean",
     seed: int | None = 0,
-    on_progress: Callable[[int], None] | None = None,
 ) -> Ranking:
     """Sort items 0 to n - 1 by a quality, best first.
 
@@ -64,7 +63,6 @@ def sort_items(
         score: For "exact" and "beam": what a merge is worth, the mean log-likelihood of its comparisons (PairS) or
             their sum (PPairS).
         seed: Shuffles the items first, so that the order in which they came cannot help; None keeps it.
-        on_progress: Called after every batch with the number of pairs asked about so far.
 
     Raises:
         InputError: An option is out of range, or ``ask`` gave no number for a pair.
@@ -82,7 +80,6 @@ def sort_items(
         threshold=threshold,
         score=score,
         seed=seed,
-        on_progress=on_progress,
     )[0]
 
 
@@ -95,7 +92,6 @@ def sort_groups(
     threshold: float = 0.6,
     score: Score = "mean",
     seed: int | None = 0,
-    on_progress: Callable[[int], None] | None = None,
 ) -> list[Ranking]:
     """Sort several groups of items at once, each by itself.
 
@@ -110,7 +106,6 @@ def sort_groups(
         threshold: For "exact" and "beam".
         score: For "exact" and "beam".
         seed: Shuffles every group, each in a way of its own.
-        on_progress: Called after every batch with the number of pairs asked about so far.
 
     Returns:
         A ranking for each group: ``order`` holds the given indices, ``comparisons`` is the group's own, ``strengths``
@@ -120,29 +115,35 @@ def sort_groups(
     Raises:
         InputError: An option is out of range, or ``ask`` gave no number for a pair.
     """
-    _check(method, beam_size, threshold, score)
+    if method not in get_args(SortMethod):
+        raise InputError(f"There is no sorting method {method!r}; choose one of {', '.join(get_args(SortMethod))}.")
+    if score not in get_args(Score):
+        raise InputError(f"A merge has no score {score!r}; choose one of {', '.join(get_args(Score))}.")
+    if beam_size is not None and beam_size < 1:
+        raise InputError(f"A beam keeps at least 1 partial merge, got {beam_size}.")
+    if math.isnan(threshold) or threshold < 0:
+        raise InputError(f"The threshold is an entropy in nats and cannot be {threshold}; 0 follows every outcome.")
     comparisons = Comparisons(ask, max((max(group, default=-1) for group in groups), default=-1) + 1)
-
-    def look_up(pairs: ArrayLike) -> NDArray[np.float64]:
-        before = comparisons.batches
-        values = comparisons.look_up(pairs)
-        if on_progress is not None and comparisons.batches > before:
-            on_progress(comparisons.asked)
-        return values
 
     def merge(merges: list[tuple[Run, Run]]) -> list[Merged]:
         if method in ("greedy", "fitted"):
-            return merge_greedy(merges, look_up)
+            return merge_greedy(merges, comparisons.look_up)
         if method == "all-pairs":
-            return merge_all_pairs(merges, look_up)
+            return merge_all_pairs(merges, comparisons.look_up)
         if method == "beam":
-            return merge_beam(merges, look_up, beam_size=beam_size, threshold=threshold, score=score)
+            return merge_beam(merges, comparisons.look_up, beam_size=beam_size, threshold=threshold, score=score)
         # Of 200 noisy items pruning spares about 40% of the pairs at threshold 0 and 2% at 0.6, for twice the batches.
-        return merge_exact(merges, look_up, threshold=threshold, score=score, prune=threshold <= 0)
+        return merge_exact(merges, comparisons.look_up, threshold=threshold, score=score, prune=threshold <= 0)
 
-    starts = [_shuffled(group, seed, number) for number, group in enumerate(groups)]
+    starts: list[Run] = []
+    for number, group in enumerate(groups):
+        own = np.random.default_rng(None if seed is None else seed if number == 0 else [seed, number])
+        places = range(len(group)) if seed is None else own.permutation(len(group)).tolist()
+        starts.append(tuple(group[place] for place in places))
     if method == "strengths":
-        look_up(np.array([pair for start in starts for pair in combinations(start, 2)], dtype=np.int64).reshape(-1, 2))
+        comparisons.look_up(
+            np.array([pair for start in starts for pair in combinations(start, 2)], dtype=np.int64).reshape(-1, 2)
+        )
         levels = [[start] for start in starts]
     else:
         levels = [halve(start) for start in starts]
@@ -153,13 +154,6 @@ def sort_groups(
         for number, pairs in pending.items():
             levels[number] = [next(done).order for _ in pairs]
     return [_ranking(group, runs[0], comparisons, method) for group, runs in zip(groups, levels, strict=True)]
-
-
-def _shuffled(group: Sequence[int], seed: int | None, number: int) -> Run:
-    if seed is None:
-        return tuple(group)
-    own = np.random.default_rng(seed if number == 0 else [seed, number])
-    return tuple(group[place] for place in own.permutation(len(group)).tolist())
 
 
 def _ranking(group: Sequence[int], order: Run, comparisons: Comparisons, method: SortMethod) -> Ranking:
@@ -174,6 +168,39 @@ def _ranking(group: Sequence[int], order: Run, comparisons: Comparisons, method:
     return Ranking(tuple(order), int(own.sum()), comparisons.batches, method, strengths)
 
 
+def fitted_strengths(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Strengths whose differences fit the log-odds best, in the sense of least squares.
+
+    A merge uses every comparison once and then forgets it. Comparisons are noisy, and a log-odds says more than its
+    sign: fitting one strength an item to all of them averages the noise out.
+
+    With all pairs given this is, but for a factor, an item's mean log-odds against the others (Borda's count on
+    log-odds); with some of the pairs it takes into account whom an item was compared with.
+
+    Args:
+        n: Number of items.
+        pairs: Item indices, shape [pairs, 2].
+        log_odds: Natural log-odds that the first is better, shape [pairs].
+
+    Returns:
+        Strengths in nats, shape [n], mean 0 over connected items; an item never compared has 0.
+
+    References:
+        Thurstone's and Bradley-Terry's models in the form of least squares: Mosteller (1951), Psychometrika 16, 3-9.
+    """
+    from scipy.sparse import csr_matrix, identity
+    from scipy.sparse.linalg import spsolve
+
+    if n == 0:
+        return np.zeros(0)
+    count = len(pairs)
+    rows = np.repeat(np.arange(count), 2)
+    signs = np.tile([1.0, -1.0], count)
+    design = csr_matrix((signs, (rows, pairs.ravel())), shape=(count, n))
+    normal = (design.T @ design + RIDGE * identity(n)).tocsc()
+    return np.asarray(spsolve(normal, design.T @ log_odds), dtype=np.float64).reshape(n)
+
+
 def halve(items: Run) -> list[Run]:
     """Cut items into a power of two of runs of length 0 or 1, so that neighbours of a level never differ by over 1."""
     n = len(items)
@@ -181,14 +208,3 @@ def halve(items: Run) -> list[Run]:
     while count < n:
         count *= 2
     return [items[n * part // count : n * (part + 1) // count] for part in range(count)]
-
-
-def _check(method: str, beam_size: int | None, threshold: float, score: str) -> None:
-    if method not in get_args(SortMethod):
-        raise InputError(f"There is no sorting method {method!r}; choose one of {', '.join(get_args(SortMethod))}.")
-    if score not in get_args(Score):
-        raise InputError(f"A merge has no score {score!r}; choose one of {', '.join(get_args(Score))}.")
-    if beam_size is not None and beam_size < 1:
-        raise InputError(f"A beam keeps at least 1 partial merge, got {beam_size}.")
-    if math.isnan(threshold) or threshold < 0:
-        raise InputError(f"The threshold is an entropy in nats and cannot be {threshold}; 0 follows every outcome.")

@@ -3,31 +3,33 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
+from climassay.claim_identity import words_id
 from climassay.errors import InputError
-from climassay.judging.candidates import ContrastCandidate, Fitted, PointCandidate, ProbeSettings, both_ways
-from climassay.judging.folds import pairs_within
+from climassay.judging.candidates import (
+    PROBE_METHODS,
+    ProbeCandidate,
+    ProbeMethod,
+    ProbeSettings,
+    labels_of,
+    outcomes_of,
+    pairs_within,
+)
 from climassay.judging.items import Item, word_counts
-from climassay.judging.judges import layers_of
+from climassay.judging.judges import Cost, Harvester, StateTable, layers_of
 from climassay.judging.preferences import FloatArray, IntArray, Progress
 from climassay.judging.probe import Contrast, PairProbe, PointProbe, ProbeProvenance, log_length_differences, three_way
 from climassay.judging.probe_fitting import fit_principal
-from climassay.judging.probing import Cost, Harvester
+from climassay.judging.prompts import both_ways
 from climassay.judging.quality import Quality
 from climassay.judging.scores import Figure, JudgedPairs, PairedFigure, Units, correctness, pair_calibration
-from climassay.judging.tables import ContrastTable, PointTable
 from climassay.learning.evaluation import Calibration
 from climassay.learning.pairwise import HeldOut, RegularisationPath, average_orders, item_folds
 
-ProbeMethod = Literal["ppairs", "ppairs-length", "principal", "pointwise", "pointwise-length"]
-PROBE_METHODS: tuple[ProbeMethod, ...] = get_args(ProbeMethod)
 COMPONENTS = 3
 """Principal components of the picture."""
-
-AnyProbe = TypeVar("AnyProbe", PairProbe, PointProbe)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,32 +109,53 @@ def train_probe(
             f"The harvester does not read layer {unread}: it reads {', '.join(map(str, harvester.layers))}."
         )
     groups = [item.group for item in items]
-    labels = np.array([item.label for item in items], dtype=np.float64)
+    labels = labels_of(items)
     if pairs is None:
         pairs = pairs_within(groups, np.arange(len(items)), pairs_per_item, np.random.default_rng(seed))
     if not len(pairs):
         raise InputError("No two of the items can be compared: each is the only one of its group.")
-    made = _fit(items, harvester, method, chosen, pairs, on_progress)
-    fit = made.fitted.fit
-    held_out = fit.held_out
-    if made.contrast is not None and method == "principal":
-        held_out = _hold_out_principal(made.contrast, made.fitted.pairs, labels, groups, chosen.seed)
-    test = _test_pairs(made.fitted.pairs, held_out, fit.probe.tie_band)
-    longer = _longer(test, items)
+    table = StateTable(harvester, items, on_progress)
+    fitted = ProbeCandidate(method, table, items, chosen).fit(pairs)
+    fit, shown, held_out = fitted.fit, fitted.pairs, fitted.fit.held_out
+    if method.startswith("pointwise"):
+        states, shown = table.points(items, layers=fitted.layers)[0].astype(np.float64), both_ways(fitted.pairs)
+        differences = states[shown[:, 0]] - states[shown[:, 1]]
+    else:
+        contrast = table.contrasts(items, fitted.pairs, layers=fitted.layers).states
+        differences = contrast.plus.astype(np.float64) - contrast.minus
+        differences -= differences.mean(axis=0)
+        if method == "principal":
+            held_out = _hold_out_principal(contrast, fitted.pairs, labels, groups, chosen.seed)
+    # Each held-out pair in one order only, for both orders were averaged.
+    once = fitted.pairs[held_out.rows, 0] < fitted.pairs[held_out.rows, 1]
+    odds, truth = held_out.log_odds[once], held_out.outcomes[once].astype(np.float64)
+    test = JudgedPairs(fitted.pairs[held_out.rows[once]], truth, odds, three_way(odds, fit.probe.tie_band))
+    test = test.take(test.truth != 0)
+    ratios = log_length_differences(np.array(word_counts(items)), test.pairs)
+    longer = replace(test, log_odds=ratios, predicted=three_way(ratios, 0.0))
     units = Units.of(groups, seed=seed)
+    prompt = harvester.questions.prompt("point" if method.startswith("pointwise") else "contrast")
+    source = replace(
+        fit.probe.provenance.reading(model=harvester.model),
+        quality=json.dumps(asdict(harvester.questions.quality), ensure_ascii=False),
+        layers=fitted.layers,
+        template=prompt.name,
+        template_sha256=prompt.sha256,
+        trained_on=tuple(dict.fromkeys(words_id(items[index].text) for index in np.unique(pairs))),
+    )
     return TrainedProbe(
-        _described(fit.probe, harvester, made.fitted.layers, method),
+        replace(fit.probe, provenance=source),
         fit.path,
         units.mean(correctness(test), test.pairs),
         units.mean(correctness(longer), test.pairs),
         units.difference(correctness(longer), correctness(test), test.pairs),
         pair_calibration(test),
-        _picture(made.differences, _outcomes(labels, made.pairs), seed),
+        _picture(differences, outcomes_of(labels, shown), seed),
         harvester.cost,
         n_items=len(np.unique(pairs)),
         n_groups=len({groups[index] for index in np.unique(pairs)}),
         n_pairs=len(pairs),
-        failed=made.fitted.failed,
+        failed=fitted.failed,
     )
 
 
@@ -151,41 +174,6 @@ def quality_of(provenance: ProbeProvenance) -> Quality:
         ) from None
 
 
-class _Made(NamedTuple):
-    """A fit with the activations behind it."""
-
-    fitted: Fitted
-    contrast: Contrast | None
-    """Of ``fitted.pairs``; None for a pointwise probe."""
-    pairs: IntArray
-    """[pairs, 2]; those of ``differences``, both orders."""
-    differences: FloatArray
-    """[pairs, features]."""
-
-
-def _fit(
-    items: Sequence[Item],
-    harvester: Harvester,
-    method: ProbeMethod,
-    settings: ProbeSettings,
-    pairs: IntArray,
-    on_progress: Progress | None,
-) -> _Made:
-    regress = method.endswith("-length")
-    if method.startswith("pointwise"):
-        points = PointTable(harvester, items, on_progress)
-        fitted = PointCandidate(points, items, settings, regress_length=regress).fit(pairs)
-        states = points.take(fitted.layers)[0].astype(np.float64)
-        both = both_ways(fitted.pairs)
-        return _Made(fitted, None, both, states[both[:, 0]] - states[both[:, 1]])
-    contrasts = ContrastTable(harvester, items, on_progress)
-    kind: Literal["supervised", "principal"] = "principal" if method == "principal" else "supervised"
-    fitted = ContrastCandidate(contrasts, items, settings, kind=kind, regress_length=regress).fit(pairs)
-    contrast = contrasts.take(fitted.pairs, fitted.layers).states
-    differences = contrast.plus.astype(np.float64) - contrast.minus
-    return _Made(fitted, contrast, fitted.pairs, differences - differences.mean(axis=0))
-
-
 def _hold_out_principal(
     contrast: Contrast, pairs: IntArray, labels: FloatArray, groups: Sequence[str], seed: int
 ) -> HeldOut:
@@ -194,7 +182,7 @@ def _hold_out_principal(
     rows, odds = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
     for fold in range(int(folds.max()) + 1):
         training, inside = (folds != fold).all(axis=1), (folds == fold).all(axis=1)
-        if not (inside.any() and _outcomes(labels, pairs[training]).any()):
+        if not (inside.any() and outcomes_of(labels, pairs[training]).any()):
             continue
         part = Contrast(contrast.plus[training], contrast.minus[training])
         probe = fit_principal(part, pairs[training], labels, groups=groups).probe
@@ -202,42 +190,7 @@ def _hold_out_principal(
         rows.append(np.flatnonzero(inside))
         odds.append(average_orders(tested, pairs[inside]))
     held = np.concatenate(rows)
-    return HeldOut(held, np.concatenate(odds), _outcomes(labels, pairs[held]))
-
-
-def _test_pairs(pairs: IntArray, held_out: HeldOut, band: float) -> JudgedPairs:
-    """Held-out pairs, each in one order only, for both orders were averaged."""
-    chosen = pairs[held_out.rows]
-    once = chosen[:, 0] < chosen[:, 1]
-    odds = held_out.log_odds[once]
-    test = JudgedPairs(chosen[once], held_out.outcomes[once].astype(np.float64), odds, three_way(odds, band))
-    return test.take(test.truth != 0)
-
-
-def _longer(test: JudgedPairs, items: Sequence[Item]) -> JudgedPairs:
-    ratios = log_length_differences(np.array(word_counts(items)), test.pairs)
-    return replace(test, log_odds=ratios, predicted=three_way(ratios, 0.0))
-
-
-def _outcomes(labels: FloatArray, pairs: IntArray) -> IntArray:
-    return np.sign(labels[pairs[:, 0]] - labels[pairs[:, 1]]).astype(np.int64)
-
-
-def _described(probe: AnyProbe, harvester: Harvester, layers: tuple[int, ...], method: ProbeMethod) -> AnyProbe:
-    """The probe with where it comes from."""
-    questions, model = harvester.questions, harvester.model
-    prompt = questions.prompt("point" if method.startswith("pointwise") else "contrast")
-    source = replace(
-        probe.provenance,
-        quality=json.dumps(asdict(questions.quality), ensure_ascii=False),
-        model=model.name,
-        fingerprint=model.fingerprint,
-        layers=layers,
-        dtype=model.dtype,
-        template=prompt.name,
-        template_sha256=prompt.sha256,
-    )
-    return replace(probe, provenance=source)
+    return HeldOut(held, np.concatenate(odds), outcomes_of(labels, pairs[held]))
 
 
 def _picture(differences: FloatArray, truth: IntArray, seed: int) -> Picture:

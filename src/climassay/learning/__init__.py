@@ -11,14 +11,13 @@ from climassay.learning.evaluation import (
     Evaluation,
     auroc,
     auroc_estimate,
-    brier_score,
     calibration,
     evaluate,
     log_loss,
 )
 from climassay.learning.harvest import Harvest, harvest
 from climassay.learning.linear import LinearModel, fit_linear, fit_path, softmax
-from climassay.learning.model_file import ModelFormat, Provenance, checked_array
+from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
 from climassay.learning.splits import (
     NearDuplicates,
     Split,
@@ -47,13 +46,13 @@ __all__ = [
     "NearDuplicates",
     "PartSpec",
     "Provenance",
+    "SavedModel",
     "Split",
     "TextClassifier",
     "Threshold",
     "TrainedClassifier",
     "auroc",
     "auroc_estimate",
-    "brier_score",
     "calibration",
     "checked_array",
     "evaluate",

@@ -180,9 +180,12 @@ class Section:
 
     def _parts(self, keys: Sequence[bytes]) -> Iterator["_Part"]:
         """What each shard contributes, the shard's file mapped while it is used and no longer."""
-        for shard, places, rows in _by_shard([self._index[key] for key in keys]):
-            contents = self._shards[shard]
-            yield _Part(contents, np.memmap(contents.path, dtype=np.uint8, mode="r"), places, rows)
+        shards, rows = np.array([self._index[key] for key in keys], dtype=np.int64).T
+        for shard in np.unique(shards):
+            places = np.flatnonzero(shards == shard)
+            places = places[np.argsort(rows[places], kind="stable")]
+            contents = self._shards[int(shard)]
+            yield _Part(contents, np.memmap(contents.path, dtype=np.uint8, mode="r"), places, rows[places])
 
     def _take_in(self, path: Path) -> None:
         self._seen.add(path.name)
@@ -254,23 +257,12 @@ def _open_shard(path: Path) -> tuple[_Shard, bytes]:
         rows = keys.shape[0]
         if keys.shape != (rows, KEY_BYTES) or logprobs.shape != states.shape[:2] or count.shape != (rows,):
             raise ValueError("its tensors do not belong together")
-        if any(tensor.end - tensor.start != _size(tensor) for tensor in tensors.values()) or states.shape[0] != rows:
+        sizes = (np.prod(one.shape) * np.dtype(_DTYPES[one.dtype]).itemsize for one in tensors.values())
+        given = (one.end - one.start for one in tensors.values())
+        if any(map(int.__ne__, given, map(int, sizes))) or states.shape[0] != rows:
             raise ValueError("its tensors do not have the size of their shape")
         file.seek(keys.start)
         return _Shard(path, states, logprobs, count), file.read(keys.end - keys.start)
-
-
-def _size(tensor: _Tensor) -> int:
-    return int(np.prod(tensor.shape)) * np.dtype(_DTYPES[tensor.dtype]).itemsize
-
-
-def _by_shard(found: Sequence[tuple[int, int]]) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
-    """For each shard that is needed: places in the result and rows of the shard, in the order of the rows."""
-    shards, rows = np.array(found, dtype=np.int64).T
-    for shard in np.unique(shards):
-        places = np.flatnonzero(shards == shard)
-        places = places[np.argsort(rows[places], kind="stable")]
-        yield int(shard), places, rows[places]
 
 
 def _safetensors(tensors: dict[str, NDArray[Any]]) -> bytes:

@@ -5,7 +5,7 @@ Everything is fitted on scores of items that the scorer was not fitted on.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,11 +37,6 @@ class Calibrator:
     """Isotonic: ascending scores, between which probabilities are interpolated; constant beyond the ends."""
     probabilities: tuple[float, ...] = ()
     """At these scores, never falling."""
-
-    @classmethod
-    def read(cls, facts: dict[str, Any]) -> "Calibrator":
-        """The calibrator that ``asdict`` and JSON made this of."""
-        return cls(**{**facts, "scores": tuple(facts["scores"]), "probabilities": tuple(facts["probabilities"])})
 
     def __call__(self, scores: ArrayLike) -> FloatArray:
         """Probabilities, of the shape of ``scores``."""
@@ -251,13 +246,6 @@ class Threshold:
     same items, so new ones may do a little worse."""
     yield_: Estimate
     """Share of the items that are kept."""
-
-    @classmethod
-    def read(cls, facts: dict[str, Any] | None) -> "Threshold | None":
-        """The threshold that ``asdict`` and JSON made this of."""
-        if facts is None:
-            return None
-        return cls(facts["value"], facts["wanted"], Estimate.read(facts["precision"]), Estimate.read(facts["yield_"]))
 
 
 def threshold_for(

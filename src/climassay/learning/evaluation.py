@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.reporting import Table
+from climassay.reporting import Axis, LinePlot, Point, Series, Table
 from climassay.statistics import (
     Estimate,
     Interval,
@@ -203,8 +203,9 @@ def evaluate(
         return Estimate(float(np.nan_to_num(value[0])), Interval(float(low), float(high)), len(labels), level)
 
     shares = counts if weights is None else weights
-    constant = int(np.argmax(shares))
-    top = float(shares[constant] / shares.sum())
+    most = int(np.argmax(shares))
+    top = float(shares[most] / shares.sum())
+    exact = Estimate(top, Interval(top, top), len(labels))
     auroc = None
     if k == 2 and known.any():
         fold = np.zeros(len(labels), dtype=np.int64) if folds is None else np.asarray(folds, dtype=np.int64)
@@ -217,7 +218,7 @@ def evaluate(
         n=len(labels),
         groups=size,
         failed=int((said < 0).sum()),
-        constant=proportion(int(counts[constant]), len(labels)) if weights is None else _exact(top, len(labels)),
+        constant=exact if weights is not None else proportion(int(counts[most]), len(labels)),
         constant_macro_f1=2 * top / (1 + top) / int((counts > 0).sum()),
         accuracy=estimate("accuracy"),
         balanced_accuracy=estimate("balanced_accuracy"),
@@ -265,7 +266,6 @@ def auroc_estimate(
     folds: ArrayLike | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
-    level: float = 0.95,
 ) -> Estimate:
     """AUROC with its bootstrap interval over groups, each weighing as often as it is drawn.
 
@@ -276,7 +276,6 @@ def auroc_estimate(
         folds: Shape [items]: only items of one fold are compared; None: all.
         resamples: Bootstrap samples.
         seed: Of the resampling.
-        level: Of the interval.
     """
     labels, given = np.asarray(positive, dtype=np.int64), np.asarray(scores, dtype=np.float64)
     units = np.arange(len(labels)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -298,8 +297,8 @@ def auroc_estimate(
         made += ahead.sum(axis=1) * behind.sum(axis=1)
     values = np.divide(won, made, out=np.full(len(won), np.nan), where=made > 0)
     sampled = values[1:][np.isfinite(values[1:])]
-    low, high = np.quantile(sampled, [(1 - level) / 2, (1 + level) / 2]) if len(sampled) else (0.0, 1.0)
-    return Estimate(float(np.nan_to_num(values[0], nan=0.5)), Interval(float(low), float(high)), len(labels), level)
+    low, high = np.quantile(sampled, [0.025, 0.975]) if len(sampled) else (0.0, 1.0)
+    return Estimate(float(np.nan_to_num(values[0], nan=0.5)), Interval(float(low), float(high)), len(labels))
 
 
 def log_loss(probabilities: FloatArray, truth: IntArray) -> float:
@@ -353,6 +352,43 @@ def calibration(probabilities: ArrayLike, outcomes: ArrayLike, bins: int = 10) -
         expected_calibration_error=expected_calibration_error(np.maximum(given, 1 - given), right, bins),
         curve=reliability_curve(given, came, bins),
     )
+
+
+def reliability_plot(title: str, curves: Sequence[tuple[str, Calibration]]) -> LinePlot:
+    """Observed against predicted shares, with the diagonal on which honest probabilities lie.
+
+    Args:
+        title: Of the figure.
+        curves: Calibrations by name; intervals are drawn where there is one.
+    """
+    axis_x, axis_y = (
+        Axis(label, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=True)
+        for label in ("predicted probability", "observed share")
+    )
+    series = [
+        Series(
+            name,
+            tuple(
+                Point(
+                    bin_.confidence,
+                    bin_.accuracy.value,
+                    # Intervals of several curves would hide each other.
+                    bin_.accuracy.interval.low if len(curves) == 1 else None,
+                    bin_.accuracy.interval.high if len(curves) == 1 else None,
+                    f"{bin_.accuracy.n} predictions",
+                )
+                for bin_ in known.curve
+            ),
+        )
+        for name, known in curves
+    ]
+    briers = "; ".join(
+        f"{name}: Brier score {known.brier:.3f} (constant {known.brier_constant:.3f}), calibration error "
+        f"{known.expected_calibration_error:.3f}"
+        for name, known in curves
+    )
+    diagonal = Series("perfectly calibrated", (Point(0, 0), Point(1, 1)), reference=True)
+    return LinePlot(title, (*series, diagonal), axis_x, axis_y, note=f"{briers}.", square=True)
 
 
 def _checked(probabilities: ArrayLike, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -420,10 +456,6 @@ def _measures(sums: FloatArray, k: int, mix: FloatArray | None) -> dict[str, Flo
 def _mean_of_known(values: FloatArray) -> FloatArray:
     known = np.isfinite(values)
     return np.asarray(np.where(known, values, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
-
-
-def _exact(value: float, n: int) -> Estimate:
-    return Estimate(value, Interval(value, value), n)
 
 
 def _range(one: Estimate) -> str:

@@ -102,12 +102,8 @@ def harvest(
     before = model.work
     served = [index for index, key in work.keys.items() if key in shelf]
     shard = max(shard, model.wave) if isinstance(model, Spread) else shard
-    work.run(shelf, shard, on_progress or _silent, done=len(served) + len(work.failed))
+    work.run(shelf, shard, on_progress or (lambda _: None), done=len(served) + len(work.failed))
     return _harvest(shelf, work, len(served), max(options, default=0), model.work - before)
-
-
-def _silent(_: int) -> None:
-    """Progress that nobody watches."""
 
 
 class _Shelf(Protocol):

@@ -6,9 +6,9 @@ and whose vectors or hidden states it reads.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from climassay.claim_identity import words_id
 from climassay.errors import InputError, MissingExtraError
 from climassay.folder_files import write_file
 from climassay.given_files import parse_json
-from climassay.models.contract import Encoder, Generator
+from climassay.models.contract import Encoder, Generator, OpenWeights
 
 T = TypeVar("T")
 Array = NDArray[Any]
@@ -82,6 +82,17 @@ class Provenance:
         given["measured"] = {str(name): float(value) for name, value in dict(given.get("measured", {})).items()}
         return cls(**given)
 
+    def reading(self, encoder: Encoder | None = None, model: OpenWeights | None = None) -> Self:
+        """The same, with the encoder and the model whose output is read, where there are any."""
+        return replace(
+            self,
+            encoder=encoder.name if encoder else "",
+            encoder_fingerprint=encoder.fingerprint if encoder else "",
+            model=model.name if model else "",
+            fingerprint=model.fingerprint if model else "",
+            dtype=model.dtype if model else "",
+        )
+
     def facts(self) -> dict[str, Any]:
         """What JSON can write; :meth:`read` gives the same again."""
         return asdict(self)
@@ -124,7 +135,7 @@ class ModelFormat:
     thing: str
     """What such a file holds, in words: ``probe``."""
     trained_by: str
-    """What makes one, for example ``climassay validator train``."""
+    """What makes one, for example ``climassay generate validate train``."""
 
     def save(self, path: Path, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
         """Write a file; an existing one is replaced at once, never left half written.
@@ -194,6 +205,48 @@ class ModelFormat:
                 f"A file of a {self.thing} needs safetensors: pip install 'climassay[local]'."
             ) from error
         return cast(Any, safe_open), cast(Any, save)
+
+
+class SavedModel:
+    """Something learned that is kept in one file, with its arrays as they are and everything else as JSON.
+
+    A class says in which format, what is written (:meth:`contents`), and how it is made of that again (:meth:`build`).
+    """
+
+    __slots__ = ()
+    FORMAT: ClassVar[ModelFormat]
+
+    def contents(self) -> tuple[Mapping[str, Array], Mapping[str, Any]]:
+        """Arrays of any shape by name, and facts that JSON can write."""
+        raise NotImplementedError
+
+    @classmethod
+    def build(cls, facts: dict[str, Any], arrays: dict[str, Array]) -> Self:
+        """The thing that :meth:`contents` were written of, also by an earlier climassay.
+
+        Raises:
+            KeyError, TypeError, ValueError: The file is damaged.
+        """
+        raise NotImplementedError
+
+    def save(self, path: Path) -> None:
+        """Write it as one file; an existing one is replaced at once, never left half written.
+
+        Raises:
+            InputError: The file cannot be written.
+            MissingExtraError: safetensors is not installed.
+        """
+        self.FORMAT.save(path, *self.contents())
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read it exactly as it was saved.
+
+        Raises:
+            InputError: The file is missing, damaged, of another kind, or written by a newer climassay.
+            MissingExtraError: safetensors is not installed.
+        """
+        return cls.FORMAT.load(path, cls.build)
 
 
 def checked_array(name: str, array: Array, shape: tuple[int | None, ...]) -> Array:

@@ -206,7 +206,7 @@ def davidson_loss(outcomes: IntArray, weight: FloatArray, with_ties: bool) -> Lo
     return loss
 
 
-def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0, folds: int = FOLDS) -> IntArray:
+def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0) -> IntArray:
     """Assign items to folds: whole groups where there are several, single items where there is one.
 
     A pair belongs to a fold only where both its items do; a pair between two folds is neither trained on nor tested
@@ -216,16 +216,16 @@ def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0, folds: int 
         pairs: Shape [pairs, 2], item indices.
         groups: Shape [items], any labels.
         seed: Decides the assignment.
-        folds: Wanted number; fewer where there are not enough groups, or not two items a fold.
 
     Returns:
-        Shape [items]: the fold, -1 for items in no pair. All zero or -1 where the items are too few for two folds.
+        Shape [items]: one of five folds, or of fewer where there are not enough groups, or not two items a fold; -1 for
+        items in no pair. All zero or -1 where the items are too few for two folds.
     """
     _, group = np.unique(np.asarray(groups), return_inverse=True)
     present = np.unique(pairs)
     units = group if len(np.unique(group[present])) > 1 else np.arange(len(group))
     members = len(np.unique(units[present]))
-    count = min(folds, members if units is group else members // 2)
+    count = min(FOLDS, members if units is group else members // 2)
     assigned = np.full(len(group), -1, dtype=np.int64)
     assigned[present] = group_folds(units[present], count, seed=seed) if count > 1 else 0
     return assigned

@@ -85,11 +85,9 @@ class NearDuplicates:
         return np.unique(found, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def near_duplicate_groups(
-    texts: Sequence[str], encoder: Encoder | None = None, *, similar: float = SIMILAR
-) -> IntArray:
+def near_duplicate_groups(texts: Sequence[str], encoder: Encoder | None = None) -> IntArray:
     """Group of each text, shape [texts] from 0; see :class:`NearDuplicates`."""
-    return NearDuplicates(texts, encoder, similar=similar).groups()
+    return NearDuplicates(texts, encoder).groups()
 
 
 def group_folds(

@@ -4,7 +4,8 @@ Everything in climassay that sorts a text into classes is a configuration of thi
 claims, texts that cannot be checked.
 
 Example:
-    trained = train_text_classifier(texts, labels, classes, groups=articles, encoder=load_encoder())
+    training = TrainingTexts(texts, labels, classes, groups=articles, models=FeatureModels(load_encoder()))
+    trained = train_text_classifier(training)
     trained.classifier.save(Path("fallacies.safetensors"))
     TextClassifier.load(Path("fallacies.safetensors")).predict(["It has always changed."])
 """
@@ -12,8 +13,7 @@ Example:
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,12 +33,11 @@ from climassay.learning.features import (
     read_source,
 )
 from climassay.learning.linear import LINKS, Block, LinearModel, Link, fit_linear, softmax
-from climassay.learning.model_file import ModelFormat, Provenance, checked_array
+from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
 from climassay.learning.splits import FOLDS, IntArray, NearDuplicates, Split, group_folds, splits_of
 from climassay.models.contract import Encoder, Generator
 
 FloatArray = NDArray[np.float64]
-FORMAT = ModelFormat("climassay-text-classifier", 1, "text classifier", "a command that trains one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ class FittedPart:
 
 
 @dataclass(frozen=True, eq=False)
-class TextClassifier:
+class TextClassifier(SavedModel):
     """Linear models on what texts say; of several, the geometric mean of their probabilities.
 
     Attributes:
@@ -101,8 +100,9 @@ class TextClassifier:
         provenance: What it was learned from, and how good it is.
         mix: Shares of the classes for which probabilities are given; None: those of the training data.
         models: Encoder and language model; loaded by their names where they are not given.
-        format: The kind of file it is kept in.
     """
+
+    FORMAT = ModelFormat("climassay-text-classifier", 1, "text classifier", "a command that trains one")
 
     classes: tuple[str, ...]
     parts: tuple[FittedPart, ...]
@@ -111,7 +111,6 @@ class TextClassifier:
     provenance: Provenance = field(default_factory=Provenance)
     mix: tuple[float, ...] | None = None
     models: FeatureModels | None = None
-    format: ModelFormat = FORMAT
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -136,7 +135,7 @@ class TextClassifier:
         Raises:
             InputError: They are not those that it was trained on.
         """
-        self.provenance.check(self.format.thing, encoder=encoder, model=model)
+        self.provenance.check(self.FORMAT.thing, encoder=encoder, model=model)
         return replace(self, models=FeatureModels(encoder, model, self._layer))
 
     def predict_proba(self, texts: Sequence[str | Text], *, on_progress: Progress | None = None) -> FloatArray:
@@ -153,15 +152,23 @@ class TextClassifier:
         empty = next((place for place, (text, _) in enumerate(read) if not any(map(str.isalpha, text))), None)
         if empty is not None:
             raise InputError(f"Text {empty + 1} has no words to go by.")
-        if not read or not self.parts:
-            found = np.tile(np.array(self.shares), (len(read), 1))
-        else:
-            blocks = {
-                source: read_source(source, read, self._models, self.vocabularies.get(source), on_progress=on_progress)
-                for source in self.sources
-            }
-            found = _pooled(self.parts, blocks)
+        found = self.pooled(
+            len(read), lambda source, words: read_source(source, read, self._models, words, on_progress=on_progress)
+        )
         return found if self.mix is None else reweighted(found, self.shares, self.mix)
+
+    def pooled(self, texts: int, block: Callable[[Source, Vocabulary | None], Block]) -> FloatArray:
+        """Geometric mean of the parts' probabilities on the training mix, normalised; shape [texts, classes].
+
+        Args:
+            texts: Their number.
+            block: Gives the features of a source, with its vocabulary.
+        """
+        if not texts or not self.parts:
+            return np.tile(np.array(self.shares), (texts, 1))
+        blocks = {source: block(source, self.vocabularies.get(source)) for source in self.sources}
+        each = [part.model.probabilities([blocks[source] for source in part.sources]) for part in self.parts]
+        return softmax(np.mean([np.log(np.maximum(one, 1e-12)) for one in each], axis=0))
 
     def predict(self, texts: Sequence[str | Text]) -> list[str]:
         """The most probable class of each text."""
@@ -186,13 +193,8 @@ class TextClassifier:
             truth, self.predict_proba(texts), self.classes, groups=groups, mix=self.mix, seed=seed
         )  # fmt: skip
 
-    def save(self, path: Path) -> None:
-        """Write it as one safetensors file, everything but the arrays as JSON in its header; replaced at once, whole.
-
-        Raises:
-            InputError: The file cannot be written.
-            MissingExtraError: safetensors is not installed.
-        """
+    def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+        """See :class:`SavedModel`."""
         arrays: dict[str, FloatArray] = {}
         for number, part in enumerate(self.parts):
             arrays[f"weights{number}"], arrays[f"bias{number}"] = part.model.weights, part.model.bias
@@ -209,29 +211,11 @@ class TextClassifier:
             "provenance": self.provenance.facts(),
             "mix": self.mix,
         }
-        self.format.save(path, arrays, facts)
+        return arrays, facts
 
     @classmethod
-    def load(cls, path: Path, format: ModelFormat = FORMAT) -> Self:
-        """Read a classifier exactly as it was saved.
-
-        Args:
-            path: The file.
-            format: The kind of file it must be.
-
-        Raises:
-            InputError: The file is missing, damaged, of another kind, or written by a newer climassay.
-            MissingExtraError: safetensors is not installed.
-        """
-        return format.load(path, lambda facts, arrays: cls.build(facts, arrays, format))
-
-    @classmethod
-    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray], format: ModelFormat) -> Self:
-        """From what a file holds: weights of shape [features, classes] or [features, 1] and biases for each part.
-
-        Raises:
-            KeyError, TypeError, ValueError: The file is damaged.
-        """
+    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
+        """From weights of shape [features, classes] or [features, 1] and biases for each part."""
         classes, shares = tuple(facts["classes"]), tuple(float(share) for share in facts["shares"])
         if len(classes) < 2 or len(set(classes)) < len(classes) or len(shares) != len(classes) or min(shares) <= 0:
             raise ValueError("its classes or shares are not what they can be")
@@ -249,8 +233,7 @@ class TextClassifier:
             bias = checked_array("bias", arrays[f"bias{number}"], (biases,))
             parts.append(FittedPart(check_sources(held["sources"]), LinearModel(held["link"], weights, bias)))
         mix = None if facts["mix"] is None else tuple(facts["mix"])
-        provenance = Provenance.read(facts["provenance"])
-        return cls(classes, tuple(parts), shares, vocabularies, provenance, mix, None, format)
+        return cls(classes, tuple(parts), shares, vocabularies, Provenance.read(facts["provenance"]), mix)
 
     @property
     def _layer(self) -> int:
@@ -269,7 +252,7 @@ class TextClassifier:
             from climassay.models.local.model import LocalModel
 
             model = LocalModel(self.provenance.model, dtype=self.provenance.dtype or None)
-        self.provenance.check(self.format.thing, encoder=encoder, model=model)
+        self.provenance.check(self.FORMAT.thing, encoder=encoder, model=model)
         return FeatureModels(encoder, model, self._layer)
 
 
@@ -350,25 +333,7 @@ class TrainingTexts:
         return self._blocks[source][places]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """Linear models fitted on some texts."""
-
-    parts: tuple[FittedPart, ...]
-    vocabularies: dict[Source, Vocabulary]
-    shares: tuple[float, ...]
-
-    def probabilities(self, training: TrainingTexts, places: IntArray) -> FloatArray:
-        """Probabilities of some of the texts, shape [places, classes]."""
-        if not self.parts:
-            return np.tile(np.array(self.shares), (len(places), 1))
-        sources = dict.fromkeys(source for part in self.parts for source in part.sources)
-        return _pooled(
-            self.parts, {one: training.block(one, places, self.vocabularies.get(one)) for one in sources}
-        )  # fmt: skip
-
-
-def fit_classifier(spec: ClassifierSpec, training: TrainingTexts, places: IntArray) -> Fitted:
+def fit_classifier(spec: ClassifierSpec, training: TrainingTexts, places: IntArray) -> TextClassifier:
     """Fit a classifier's linear models on some of the texts; vocabularies are learned from these alone.
 
     Args:
@@ -391,15 +356,22 @@ def fit_classifier(spec: ClassifierSpec, training: TrainingTexts, places: IntArr
         )  # fmt: skip
         parts.append(FittedPart(part.sources, model))
     counts = np.bincount(training.truth[places], minlength=len(training.classes))
-    return Fitted(tuple(parts), vocabularies, tuple(class_shares(counts).tolist()))
+    return TextClassifier(training.classes, tuple(parts), tuple(class_shares(counts).tolist()), vocabularies)
 
 
 def held_out_probabilities(spec: ClassifierSpec, training: TrainingTexts, splits: Sequence[Split]) -> FloatArray:
     """Probabilities by fits on the other folds, shape [texts, classes]; NaN for texts that no fold tests."""
     found = np.full((len(training.texts), len(training.classes)), np.nan)
     for split in splits:
-        found[split.test] = fit_classifier(spec, training, split.train).probabilities(training, split.test)
+        fitted = fit_classifier(spec, training, split.train)
+        found[split.test] = fitted.pooled(
+            len(split.test),
+            lambda source, words: training.block(source, split.test, words),  # noqa: B023
+        )
     return found
+
+
+C = TypeVar("C", bound=TextClassifier)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -412,11 +384,11 @@ class TriedClassifier:
     evaluation: Evaluation
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainedClassifier:
+@dataclass(frozen=True, eq=False)
+class TrainedClassifier(Generic[C]):
     """A classifier and the evidence behind it."""
 
-    classifier: TextClassifier
+    classifier: C
     tried: tuple[TriedClassifier, ...]
     """All that were tried, on the same folds, in the order given."""
     chosen: TriedClassifier
@@ -471,54 +443,36 @@ def best_of(tried: Sequence[TriedClassifier]) -> TriedClassifier:
 
 
 def train_text_classifier(
-    texts: Sequence[str | Text],
-    labels: Sequence[str],
-    classes: Sequence[str],
+    training: TrainingTexts,
     *,
-    groups: Sequence[Any] | None = None,
-    encoder: Encoder | None = None,
-    model: Generator | None = None,
-    layer: int = 20,
     specs: Sequence[ClassifierSpec] = SPECS,
     folds: int = FOLDS,
     seed: int = 0,
     resamples: int = RESAMPLES,
     provenance: Provenance | None = None,
-    format: ModelFormat = FORMAT,
-    on_progress: Progress | None = None,
+    kind: type[C] = TextClassifier,  # type: ignore[assignment]
     on_fit: Callable[[], None] | None = None,
-) -> TrainedClassifier:
+) -> TrainedClassifier[C]:
     """Choose a classifier by held-out log loss, and fit it on all texts.
 
     Args:
-        texts: Texts, or texts with what stands around them.
-        labels: One of the classes each.
-        classes: Names; ascending where they are in order.
-        groups: What is never split between folds; None: near duplicates.
-        encoder: For vectors, and to find near duplicates.
-        model: A local model, for hidden states.
-        layer: Layer whose states are read.
+        training: Labelled texts, with the models that are read.
         specs: What is tried.
         folds: Of the cross-validation.
         seed: Of folds and bootstrap.
         resamples: Bootstrap samples of the intervals.
-        provenance: What is known of the data.
-        format: The kind of file it will be kept in.
-        on_progress: Called with the number of texts read since the last call.
+        provenance: What is known of the data; its figures stand beside those measured here.
+        kind: Class of the classifier.
         on_fit: Called after each classifier tried.
 
     Raises:
         InputError: Too few texts or groups, or a source without its model.
     """
-    models = FeatureModels(encoder, model, layer)
-    training = TrainingTexts(texts, labels, classes, groups=groups, models=models, on_progress=on_progress)
     tried = compare_classifiers(specs, training, folds=folds, seed=seed, resamples=resamples, on_fit=on_fit)
-    chosen = best_of(tried)
-    source = replace(
-        provenance or Provenance(), seed=seed, measured={**(provenance or Provenance()).measured,
-        **chosen.evaluation.figures},
-    )  # fmt: skip
-    return TrainedClassifier(finish_classifier(chosen.spec, training, source, format=format), tuple(tried), chosen)
+    chosen, known = best_of(tried), provenance or Provenance()
+    source = replace(known, seed=seed, measured={**known.measured, **chosen.evaluation.figures})
+    made = finish_classifier(chosen.spec, training, source, kind=kind)
+    return TrainedClassifier(made, tuple(tried), chosen)
 
 
 def finish_classifier(
@@ -526,37 +480,21 @@ def finish_classifier(
     training: TrainingTexts,
     provenance: Provenance,
     *,
-    places: IntArray | None = None,
-    format: ModelFormat = FORMAT,
-) -> TextClassifier:
-    """Fit a classifier on all texts (or on some), with its provenance made complete.
-
-    Args:
-        spec: What to fit.
-        training: Labelled texts.
-        provenance: Data, licence and figures.
-        places: Of the texts to fit on, shape [chosen]; None: all.
-        format: The kind of file it will be kept in.
-    """
-    kept = np.arange(len(training.texts)) if places is None else places
-    fitted = fit_classifier(spec, training, kept)
+    kind: type[C] = TextClassifier,  # type: ignore[assignment]
+) -> C:
+    """Fit a classifier on all texts, with its provenance made complete; arguments as :func:`train_text_classifier`."""
+    fitted = fit_classifier(spec, training, np.arange(len(training.texts)))
     encoder = training.models.need_encoder() if needs_encoder(spec.sources) else None
     model = training.models.need_model() if needs_model(spec.sources) else None
     source = replace(
-        provenance,
-        items=len(kept),
-        groups=len(np.unique(training.groups[kept])),
-        encoder=encoder.name if encoder else "",
-        encoder_fingerprint=encoder.fingerprint if encoder else "",
-        model=model.name if model else "",
-        fingerprint=model.fingerprint if model else "",
-        dtype=model.dtype if model else "",
+        provenance.reading(encoder, model),
+        items=len(training.texts),
+        groups=len(np.unique(training.groups)),
         layers=(training.models.layer,) if model else (),
         regularisation=spec.parts[0].regularisation if spec.parts else None,
     )
-    return TextClassifier(
-        training.classes, fitted.parts, fitted.shares, fitted.vocabularies, source, None, training.models, format
-    )
+    held = fitted.classes, fitted.parts, fitted.shares, fitted.vocabularies
+    return kind(*held, source, None, training.models)
 
 
 def class_places(labels: Sequence[str], classes: Sequence[str]) -> IntArray:
@@ -570,9 +508,3 @@ def class_places(labels: Sequence[str], classes: Sequence[str]) -> IntArray:
     if unknown is not None:
         raise InputError(f"The label {unknown!r} is none of {', '.join(classes)}.")
     return np.array([places[label] for label in labels], dtype=np.int64)
-
-
-def _pooled(parts: Sequence[FittedPart], blocks: dict[Source, Block]) -> FloatArray:
-    """Geometric mean of the parts' probabilities, normalised; shape [texts, classes]."""
-    found = [part.model.probabilities([blocks[source] for source in part.sources]) for part in parts]
-    return softmax(np.mean([np.log(np.maximum(one, 1e-12)) for one in found], axis=0))

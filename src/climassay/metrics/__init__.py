@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from climassay.metrics.entailment_head import EntailmentHead, HeadEntailment
     from climassay.metrics.entailment_loading import load_entailment
     from climassay.metrics.entailment_pairs import EntailmentScores, validate_entailment
-    from climassay.metrics.facts import Answered, Fact, FactMetric, FactScores, fact_scores
+    from climassay.metrics.facts import Fact, FactMetric, FactScores, fact_scores
     from climassay.metrics.facts_splitting import ModelSplitter, split_facts
     from climassay.metrics.factual_accuracy import PromptedSupport, factual_accuracies
     from climassay.metrics.judged_accuracy import Judgement, judge_answers
+    from climassay.metrics.registry import METRICS, Answered, Metric, Scorer, metric
     from climassay.metrics.window_calibration import (
         LabelledAnswer,
         WindowCalibration,
@@ -51,10 +52,11 @@ _PLACES = {
     "entailment_head": ("EntailmentHead", "HeadEntailment"),
     "entailment_loading": ("load_entailment",),
     "entailment_pairs": ("EntailmentScores", "validate_entailment"),
-    "facts": ("Answered", "Fact", "FactMetric", "FactScores", "fact_scores"),
+    "facts": ("Fact", "FactMetric", "FactScores", "fact_scores"),
     "facts_splitting": ("ModelSplitter", "split_facts"),
     "factual_accuracy": ("PromptedSupport", "factual_accuracies"),
     "judged_accuracy": ("Judgement", "judge_answers"),
+    "registry": ("METRICS", "Answered", "Metric", "Scorer", "metric"),
     "window_calibration": (
         "LabelledAnswer",
         "WindowCalibration",
@@ -67,6 +69,7 @@ _MODULE_OF = {name: module for module, names in _PLACES.items() for name in name
 
 __all__ = [
     "ANSWER_METRICS",
+    "METRICS",
     "AnswerRow",
     "AnswerScores",
     "Answered",
@@ -81,11 +84,13 @@ __all__ = [
     "HeadEntailment",
     "Judgement",
     "LabelledAnswer",
+    "Metric",
     "ModelSplitter",
     "PromptedEntailment",
     "PromptedSupport",
     "RelationScorer",
     "Relations",
+    "Scorer",
     "WindowCalibration",
     "bert_score",
     "bleu",
@@ -101,6 +106,7 @@ __all__ = [
     "factual_accuracy",
     "judge_answers",
     "load_entailment",
+    "metric",
     "nearest_part",
     "phrase_similarities",
     "phrase_similarity",

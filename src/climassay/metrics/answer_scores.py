@@ -1,20 +1,20 @@
 """All text metrics of a table of answers, each with its mean and interval."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from climassay.errors import InputError, ModelError
-from climassay.metrics.bert_score import bert_score
-from climassay.metrics.bleu import bleu, bleu_each, bleu_signature, character_bleu, character_bleu_each
-from climassay.metrics.exact_match import exact_match, exact_match_normalised
 from climassay.metrics.judged_accuracy import Judgement, judge_answers
-from climassay.metrics.phrase_similarity import WINDOW, ClozeAnswer, phrase_similarities, phrases, sentence_encoder
+from climassay.metrics.phrase_similarity import WINDOW, phrases
+from climassay.metrics.registry import METRICS, Answered, Batch, Metric, Scorer
 from climassay.models.contract import Generator
 from climassay.models.encoder import BUNDLED_ENCODER
 from climassay.prompts import Prompt
 from climassay.questions.rows import Row, parse_rows, read_bytes
 from climassay.statistics import Estimate, mean_estimate, proportion
+
+JUDGED = "judged_accuracy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +42,6 @@ class AnswerTable:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerMetric:
-    """A metric of single answers."""
-
-    label: str
-    cloze: bool
-    """Whether it is one of cloze answers; the others are of freeform answers."""
-    binary: bool = False
-    """Right or wrong: its interval is Wilson's, else a bootstrap over answers."""
-
-
-@dataclass(frozen=True, slots=True)
 class AnswerScores:
     """Scores of every row and their means."""
 
@@ -69,16 +58,7 @@ class AnswerScores:
     """What the judge said, by place of the row; empty without one. Failures have no score and count in no mean."""
 
 
-ANSWER_METRICS: Mapping[str, AnswerMetric] = {
-    "bleu_char": AnswerMetric("BLEU (characters)", cloze=False),
-    "bleu": AnswerMetric("BLEU (words)", cloze=False),
-    "bert_score": AnswerMetric("BERTScore (F1)", cloze=False),
-    "judged_accuracy": AnswerMetric("accuracy as judged", cloze=False),
-    "exact_match": AnswerMetric("exact match", cloze=True, binary=True),
-    "exact_match_normalised": AnswerMetric("exact match, normalised", cloze=True, binary=True),
-    "phrase_similarity": AnswerMetric("phrase similarity", cloze=True),
-}
-"""By name, in the order of tables."""
+ANSWER_METRICS = METRICS
 
 
 def read_answers(path: str | Path) -> AnswerTable:
@@ -147,7 +127,7 @@ def score_answers(
 
     Args:
         rows: Answers with a statement are cloze answers, the others freeform answers.
-        metrics: Names of :data:`ANSWER_METRICS`, computed for all rows (phrase similarity for those with a statement);
+        metrics: Names of :data:`METRICS`, computed for all rows (phrase similarity for those with a statement);
             by default the metrics of cloze answers for those and the metrics of freeform answers for the others.
         encoder: For BERTScore and phrase similarity.
         window: Words on each side of a gap; None is the whole statement.
@@ -163,39 +143,43 @@ def score_answers(
     """
     if not rows:
         raise InputError("There are no answers to score.")
-    unknown = [name for name in metrics or () if name not in ANSWER_METRICS]
+    scorer = Scorer(encoder, encoder, window=window, judge=judge)
+    usable = [one for one in METRICS.values() if one.name == JUDGED or (one.score is not None and not one.needs)]
+    unknown = [name for name in metrics or () if name not in {one.name for one in usable}]
     if unknown:
-        raise InputError(f"{unknown[0]!r} is no metric of answers: they are {', '.join(ANSWER_METRICS)}.")
+        known = ", ".join(one.name for one in usable)
+        raise InputError(f"{unknown[0]!r} is no metric of answers: they are {known}.")
+    if judge is None and JUDGED in (metrics or ()):
+        raise InputError("Judged accuracy needs a judge: name a strong model (--judge openai:NAME).")
     scores: dict[str, tuple[float | None, ...]] = {}
     means: dict[str, Estimate] = {}
     pooled: dict[str, float] = {}
     judgements: dict[int, Judgement] = {}
-    wanted = [*(metrics if metrics is not None else ANSWER_METRICS), *(("judged_accuracy",) if judge else ())]
-    for name in dict.fromkeys(wanted):
-        if name == "judged_accuracy":
-            if judge is not None:
-                judgements = _judged(rows, judge, judge_prompt)
-                scores[name] = tuple(
-                    one.score if (one := judgements.get(place)) else None for place in range(len(rows))
-                )
-                means[name] = mean_estimate([score for score in scores[name] if score is not None], seed=seed)
-            elif metrics is not None:
-                raise InputError("Judged accuracy needs a judge: name a strong model (--judge openai:NAME).")
-            continue
-        places = _places(rows, name, asked=metrics is not None)
-        if not places:
-            continue
-        chosen = [rows[place] for place in places]
-        values = _values(name, chosen, encoder, window)
-        found = dict(zip(places, values, strict=True))
-        scores[name] = tuple(found.get(place) for place in range(len(rows)))
-        binary = ANSWER_METRICS[name].binary
-        means[name] = proportion(round(sum(values)), len(values)) if binary else mean_estimate(values, seed=seed)
-        if name in _POOLED:
-            pooled[name] = _POOLED[name]([row.reference for row in chosen], [row.answer for row in chosen])
-    sources = {
-        name: judge.name if judge and name == "judged_accuracy" else _source(name, encoder, window) for name in scores
-    }
+    wanted = [METRICS[name] for name in metrics] if metrics is not None else usable
+    wanted += [METRICS[JUDGED]] if judge is not None else []
+    for one in dict.fromkeys(wanted):
+        if one.score is None:
+            if judge is None:
+                continue
+            judgements = _judged(rows, judge, judge_prompt)
+            found = {place: judgement.score for place, judgement in judgements.items()}
+        else:
+            places = _places(rows, one, asked=metrics is not None)
+            if not places:
+                continue
+            items = [
+                Answered(rows[place].statement or rows[place].question, rows[place].reference, rows[place].answer)
+                for place in places
+            ]
+            found = dict(zip(places, Batch(items, scorer).scores(one), strict=True))
+            if one.pooled is not None:
+                pooled[one.name] = one.pooled([item.reference for item in items], [item.answer for item in items])
+        values = [value for value in found.values() if value is not None]
+        scores[one.name] = tuple(found.get(place) for place in range(len(rows)))
+        means[one.name] = (
+            proportion(round(sum(values)), len(values)) if one.binary else mean_estimate(values, seed=seed)
+        )
+    sources = {name: METRICS[name].source(scorer) for name in scores}
     return AnswerScores(tuple(rows), scores, means, pooled, sources, judgements)
 
 
@@ -210,44 +194,13 @@ def _judged(rows: Sequence[AnswerRow], judge: Generator, prompt: Prompt | None) 
     return dict(zip(places, found, strict=True))
 
 
-_POOLED: Mapping[str, Callable[[list[str], list[str]], float]] = {"bleu_char": character_bleu, "bleu": bleu}
-
-
-def _places(rows: Sequence[AnswerRow], name: str, *, asked: bool) -> list[int]:
+def _places(rows: Sequence[AnswerRow], one: Metric, *, asked: bool) -> list[int]:
     """Places of the rows that a metric is computed for."""
-    if name == "phrase_similarity":
+    if one.name == "phrase_similarity":
         places = [place for place, row in enumerate(rows) if row.statement]
         if asked and not places:
             raise InputError("Phrase similarity needs cloze statements: a column statement with a gap (<MASK>).")
         return places
     if asked:
         return list(range(len(rows)))
-    return [place for place, row in enumerate(rows) if bool(row.statement) is ANSWER_METRICS[name].cloze]
-
-
-def _values(name: str, rows: Sequence[AnswerRow], encoder: str, window: int | None) -> list[float]:
-    references, answers = [row.reference for row in rows], [row.answer for row in rows]
-    if name == "bleu_char":
-        return character_bleu_each(references, answers)
-    if name == "bleu":
-        return bleu_each(references, answers)
-    if name == "bert_score":
-        return list(bert_score(references, answers, encoder).f1)
-    if name == "phrase_similarity":
-        items = [ClozeAnswer(row.statement, row.reference, row.answer) for row in rows]
-        return phrase_similarities(items, window=window, encoder=encoder)
-    match = exact_match if name == "exact_match" else exact_match_normalised
-    return [float(same) for same in match(references, answers)]
-
-
-def _source(name: str, encoder: str, window: int | None) -> str:
-    if name == "bleu":
-        return f"sacreBLEU {bleu_signature(each=True)}"
-    if name == "bleu_char":
-        return "NLTK corpus_bleu over characters, smoothing 1"
-    if name == "bert_score":
-        return encoder
-    if name == "phrase_similarity":
-        words = "whole statement" if window is None else f"window {window}"
-        return f"{sentence_encoder(encoder).name}, {words}"
-    return ""
+    return [place for place, row in enumerate(rows) if ("cloze" if row.statement else "freeform") in one.kinds]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.metrics.answer_pairs import Candidates, References, answer_pairs
+from climassay.metrics.registry import Batch, metric
 from climassay.metrics.token_encoder import TokenEncoder, TokenVectors, token_encoder
 from climassay.models.encoder import BUNDLED_ENCODER
 
@@ -150,3 +151,15 @@ def _document_frequencies(references: Sequence[TokenVectors]) -> dict[int, float
 def _rescaled(values: tuple[float, float, float], baseline: tuple[float, float, float]) -> tuple[float, float, float]:
     precision, recall, f1 = ((value - zero) / (1 - zero) for value, zero in zip(values, baseline, strict=True))
     return precision, recall, f1
+
+
+@metric(
+    "bert_score",
+    "BERTScore",
+    kinds=["freeform"],
+    published="bert_score",
+    short="BERTScore",
+    source=lambda scorer: scorer.bert_model,
+)
+def _bert_scores(batch: Batch) -> Sequence[float]:
+    return bert_score(batch.references, batch.answers, encoder=batch.scorer.bert_model).f1

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from climassay.metrics.answer_pairs import Candidates, Pair, References, answer_pairs
+from climassay.metrics.registry import Batch, metric
 
 _PERCENT = 100.0
 
@@ -126,3 +127,27 @@ def _word_bleu(*, effective_order: bool = False) -> Any:
     from sacrebleu.metrics.bleu import BLEU
 
     return BLEU(effective_order=effective_order)
+
+
+@metric(
+    "bleu_char",
+    "BLEU (characters)",
+    kinds=["freeform"],
+    published="bleu",
+    short="BLEU",
+    source=lambda _: "NLTK corpus_bleu over characters, smoothing 1",
+    pooled=character_bleu,
+)
+def _character_bleu_scores(batch: Batch) -> list[float]:
+    return character_bleu_each(batch.references, batch.answers)
+
+
+@metric(
+    "bleu",
+    "BLEU (words)",
+    kinds=["freeform"],
+    source=lambda _: f"sacreBLEU {bleu_signature(each=True)}",
+    pooled=bleu,
+)
+def _bleu_scores(batch: Batch) -> list[float]:
+    return bleu_each(batch.references, batch.answers)

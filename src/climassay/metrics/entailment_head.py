@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from climassay.errors import InputError
 from climassay.learning.calibration import prior_shift
 from climassay.learning.evaluation import Evaluation, auroc
 from climassay.learning.linear import LinearModel, fit_linear
-from climassay.learning.model_file import ModelFormat, Provenance, checked_array
+from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
 from climassay.learning.splits import FOLDS, IntArray, group_folds, hold_out, near_duplicate_groups, splits_of
 from climassay.metrics.entailment import RELATIONS, Relations, RelationScorer, nearest_parts
 from climassay.metrics.entailment_features import NAMES, FloatArray, PairFeatures, pair_features
@@ -25,7 +25,6 @@ from climassay.metrics.entailment_pairs import LabelledPair, PairTable, pair_sco
 from climassay.metrics.perturbations import contradict, cut_tail
 from climassay.models.contract import Encoder
 
-FORMAT = ModelFormat("climassay-entailment-head", 2, "entailment head", "climassay metrics entailment train")
 BUNDLED_HEAD = Path(__file__).with_name("entailment_head.safetensors")
 """The head that comes with climassay; see docs/results/entailment.md."""
 REGULARISATIONS = (0.3, 1.0)
@@ -36,7 +35,7 @@ _SHORTEN_PREMISE = 0.15
 
 
 @dataclass(frozen=True, eq=False)
-class EntailmentHead:
+class EntailmentHead(SavedModel):
     """Probabilities of the three relations, linear in features of a pair.
 
     It needs no language model, no torch and no GPU. It knows nearness, shared words, negations, directions and numbers,
@@ -52,6 +51,8 @@ class EntailmentHead:
         given: The encoder; loaded by its name if None.
     """
 
+    FORMAT = ModelFormat("climassay-entailment-head", 2, "entailment head", "climassay metrics entailment train")
+
     model: LinearModel
     provenance: Provenance
     given: Encoder | None = None
@@ -62,7 +63,7 @@ class EntailmentHead:
         Raises:
             InputError: Another one than the head's.
         """
-        self.provenance.check(FORMAT.thing, encoder=encoder)
+        self.provenance.check(self.FORMAT.thing, encoder=encoder)
         return replace(self, given=encoder)
 
     @cached_property
@@ -73,7 +74,7 @@ class EntailmentHead:
         from climassay.models.encoder import load_encoder
 
         encoder = load_encoder(self.provenance.encoder)
-        self.provenance.check(FORMAT.thing, encoder=encoder)
+        self.provenance.check(self.FORMAT.thing, encoder=encoder)
         return encoder
 
     def probabilities(self, features: PairFeatures) -> FloatArray:
@@ -97,28 +98,19 @@ class EntailmentHead:
         """Figures of the three relations; they say something only of statements that it was not trained on."""
         return pair_scores(pairs, self.predict_proba([(pair.premise, pair.statement) for pair in pairs]))
 
-    def save(self, path: Path) -> None:
-        """Write it as a safetensors file, its provenance as JSON in the header; replaced at once, whole.
-
-        Raises:
-            InputError: The file cannot be written.
-            MissingExtraError: safetensors is not installed.
-        """
+    def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+        """See :class:`SavedModel`."""
         facts = {"relations": list(RELATIONS), "features": list(NAMES), "provenance": self.provenance.facts()}
-        FORMAT.save(path, {"weights": self.model.weights, "bias": self.model.bias}, facts)
+        return {"weights": self.model.weights, "bias": self.model.bias}, facts
 
     @classmethod
-    def load(cls, path: Path = BUNDLED_HEAD) -> "EntailmentHead":
-        """Read a head exactly as it was saved; the bundled one by default.
-
-        Raises:
-            InputError: The file is missing, damaged, no entailment head, or written by another version of climassay.
-            MissingExtraError: safetensors is not installed.
-        """
-        return FORMAT.load(path, cls._build)
+    def load(cls, path: Path = BUNDLED_HEAD) -> Self:
+        """Read a head exactly as it was saved, the bundled one by default; errors as :meth:`SavedModel.load`."""
+        return super().load(path)
 
     @classmethod
-    def _build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> "EntailmentHead":
+    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
+        """See :class:`SavedModel`."""
         if tuple(facts["features"]) != NAMES or tuple(facts["relations"]) != RELATIONS:
             raise ValueError("it reads other features than this version of climassay has")
         weights = checked_array("weights", arrays["weights"], (None, len(RELATIONS)))
@@ -263,8 +255,6 @@ def train_entailment(
     pairs: Sequence[LabelledPair],
     encoder: Encoder,
     *,
-    regularisations: Sequence[float] = REGULARISATIONS,
-    turned_shares: Sequence[float] = TURNED_SHARES,
     folds: int = FOLDS,
     seed: int = 0,
     on_fit: Callable[[], None] | None = None,
@@ -275,8 +265,6 @@ def train_entailment(
         table: Where the pairs come from, for the head's provenance.
         pairs: Training pairs.
         encoder: For vectors, and to keep statements that are nearly the same in one fold.
-        regularisations: C to try.
-        turned_shares: Shares of the pairs made by rule to try.
         folds: Of the cross-validation.
         seed: Of folds and of the pairs made by rule.
         on_fit: Called after each setting tried.
@@ -286,10 +274,10 @@ def train_entailment(
     """
     if {pair.relation for pair in pairs} != set(range(len(RELATIONS))):
         raise InputError(f"An entailment head learns from pairs of all relations: {', '.join(RELATIONS)}.")
-    lesson = _Lesson(pairs, encoder, folds, seed)
+    data = _TrainingData(pairs, encoder, folds, seed)
     tried = []
-    for setting in product(regularisations, turned_shares, (False, True)):
-        tried.append(lesson.held_out(HeadChoice(*setting)))
+    for setting in product(REGULARISATIONS, TURNED_SHARES, (False, True)):
+        tried.append(data.held_out(HeadChoice(*setting)))
         if on_fit is not None:
             on_fit()
     tried.sort(key=lambda one: one[0].merit, reverse=True)
@@ -301,8 +289,6 @@ def train_entailment(
         data_sha256=table.sha256,
         items=len(pairs),
         groups=len(statements),
-        encoder=encoder.name,
-        encoder_fingerprint=encoder.fingerprint,
         regularisation=best.regularisation,
         seed=seed,
         measured={
@@ -313,13 +299,13 @@ def train_entailment(
             "turned_auroc": best.turned_auroc,
         },
         trained_on=statements,
-        settings={"turned": int((lesson.chances < best.turned_share).sum()) - len(pairs)},
-    )
-    model = lesson.fit(np.arange(len(lesson.relations)), best)
+        settings={"turned": int((data.chances < best.turned_share).sum()) - len(pairs)},
+    ).reading(encoder)
+    model = data.fit(np.arange(len(data.relations)), best)
     return TrainedEntailment(EntailmentHead(model, provenance), tuple(choice for choice, _ in tried))
 
 
-class _Lesson:
+class _TrainingData:
     """Labelled pairs as arrays, and behind them those that were made of them by rule."""
 
     def __init__(self, pairs: Sequence[LabelledPair], encoder: Encoder, folds: int, seed: int) -> None:

@@ -5,6 +5,7 @@ import unicodedata
 
 from climassay.claim_identity import folded_case
 from climassay.metrics.answer_pairs import Candidates, References, answer_pairs
+from climassay.metrics.registry import Batch, metric
 
 _POWER = re.compile(r"(?<=\d)(?:<sup>|(?=[⁻⁰¹²³⁴-⁹]))", re.IGNORECASE)
 """Where an exponent of a number begins: 10² is not 102."""
@@ -113,3 +114,15 @@ def _singulars(word: str) -> set[str]:
         if word.endswith(ending):
             found.update(word.removesuffix(ending) + singular for singular in singulars)
     return found
+
+
+@metric(
+    "exact_match", "exact match", kinds=["cloze"], binary=True, published="exact_match", short="cloze EM", tested=True
+)
+def _exact_scores(batch: Batch) -> list[float]:
+    return [float(same) for same in exact_match(batch.references, batch.answers)]
+
+
+@metric("exact_match_normalised", "exact match, normalised", kinds=["cloze"], binary=True)
+def _normalised_scores(batch: Batch) -> list[float]:
+    return [float(same) for same in exact_match_normalised(batch.references, batch.answers)]

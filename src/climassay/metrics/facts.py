@@ -15,21 +15,13 @@ from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.metrics.entailment import Relations, RelationScorer
 from climassay.metrics.facts_splitting import FactSplitter, split_all
+from climassay.metrics.registry import Answered, Batch, Scorer, metric
 from climassay.models.contract import Encoder
 
 Standing = Literal["supported", "contradicted", "open", "irrelevant"]
 
 RELEVANT = 0.3
 """Least cosine of an answer's statement with question and reference; chosen on Pirá, see docs/results/entailment.md."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """A question with its reference answer and an answer to be judged."""
-
-    question: str
-    reference: str
-    answer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,3 +204,28 @@ def fact_scores(
 
     vectors = encoder or load_encoder()
     return FactMetric(scorer or bundled_entailment(), vectors).score(items)
+
+
+def _scorer_name(scorer: Scorer) -> str:
+    return "" if scorer.entailment is None else scorer.entailment.name
+
+
+def _facts(batch: Batch) -> list[FactScores | None]:
+    metric_of_facts = batch.scorer.facts
+    assert metric_of_facts is not None
+    return cast("list[FactScores | None]", batch.once("facts", lambda: metric_of_facts.score(batch.items)))
+
+
+@metric("fact_precision", "fact precision", kinds=["freeform"], needs="facts", source=_scorer_name)
+def _precision_scores(batch: Batch) -> list[float | None]:
+    return [None if found is None else found.precision for found in _facts(batch)]
+
+
+@metric("fact_recall", "fact recall", kinds=["freeform"], needs="facts", source=_scorer_name)
+def _recall_scores(batch: Batch) -> list[float | None]:
+    return [None if found is None else found.recall for found in _facts(batch)]
+
+
+@metric("fact_f1", "fact F1", kinds=["freeform"], needs="facts", tested=True, source=_scorer_name)
+def _f1_scores(batch: Batch) -> list[float | None]:
+    return [None if found is None else found.f1 for found in _facts(batch)]

@@ -1,13 +1,14 @@
 """Factual accuracy of answers (ClimaQA): how sure a judge is that an answer supports the reference answer."""
 
 from collections.abc import Sequence
-from typing import overload
+from typing import cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
 from climassay.metrics.entailment import Entailment, Relations, nearest_parts, supports
+from climassay.metrics.registry import Batch, Scorer, metric
 from climassay.models.calibration import BLANK, option_probabilities
 from climassay.models.contract import Encoder, OptionRequest, OptionScorer
 from climassay.prompts import Prompt, load_prompt
@@ -153,3 +154,35 @@ class PromptedSupport:
     def _request(self, evidence: str, claim: str) -> OptionRequest:
         rendered = self._prompt.render(evidence=evidence, claim=claim)
         return OptionRequest(rendered.messages, ANSWERS, rendered.assistant_prefix)
+
+
+def _judge_name(scorer: Scorer) -> str:
+    return "" if scorer.entailment is None else scorer.entailment.name
+
+
+def _support(batch: Batch) -> list[float | None]:
+    def compute() -> list[float | None]:
+        assert batch.scorer.entailment is not None
+        return supports(batch.scorer.entailment, list(zip(batch.references, batch.answers, strict=True)))
+
+    return cast("list[float | None]", batch.once("support", compute))
+
+
+@metric(
+    "factual_accuracy",
+    "factual accuracy",
+    kinds=["freeform"],
+    published="factual_accuracy",
+    short="FA",
+    tested=True,
+    needs="entailment",
+    source=_judge_name,
+)
+def _factual_accuracy_scores(batch: Batch) -> list[float | None]:
+    temperature = batch.scorer.temperature
+    return [None if share is None else factual_accuracy(share, temperature) for share in _support(batch)]
+
+
+@metric("supported", "supported", kinds=["freeform"], binary=True, needs="entailment", source=_judge_name)
+def _supported_scores(batch: Batch) -> list[float | None]:
+    return [None if share is None else float(share > 0.5) for share in _support(batch)]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from climassay.errors import InputError
+from climassay.metrics.registry import METRICS, Metric
 from climassay.models.contract import Completion, GenerationRequest, Generator, Sampling
 from climassay.models.profiles import profile_of
 from climassay.prompts import Prompt, load_prompt
@@ -117,3 +118,17 @@ def _read(completion: Completion) -> Judgement:
     if verdict not in SCORES or not isinstance(reason, str):
         return Judgement(None, "", f"The judge's answer has no reason or no known verdict: {completion.text[:80]!r}.")
     return Judgement(verdict, reason.strip())
+
+
+METRICS.add(
+    "judged_accuracy",
+    Metric(
+        "judged_accuracy",
+        "accuracy as judged",
+        ("freeform",),
+        tested=True,
+        needs="judge",
+        source=lambda scorer: "" if scorer.judge is None else scorer.judge.name,
+    ),
+    __name__,
+)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
+from climassay.metrics.registry import Batch, Scorer, metric
 from climassay.models.contract import Encoder
 from climassay.models.encoder import BUNDLED_ENCODER, load_encoder
 
@@ -159,3 +160,21 @@ def sentence_encoder(encoder: Encoder | str | None = None) -> Encoder:
 @cache
 def _loaded(name: str) -> Encoder:
     return load_encoder(name)
+
+
+def _encoder_and_window(scorer: Scorer) -> str:
+    words = "whole statement" if scorer.window is None else f"window {scorer.window}"
+    return f"{sentence_encoder(scorer.encoder).name}, {words}"
+
+
+@metric(
+    "phrase_similarity",
+    "phrase similarity",
+    kinds=["cloze"],
+    published="phrase_similarity",
+    short="cloze PS",
+    tested=True,
+    source=_encoder_and_window,
+)
+def _phrase_scores(batch: Batch) -> list[float]:
+    return phrase_similarities(batch.items, window=batch.scorer.window, encoder=batch.scorer.encoder)

@@ -11,7 +11,7 @@ Failures are values, not exceptions: a request that fails gives a :class:`Comple
 model that cannot work at all raises :class:`~climassay.errors.ModelError`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -355,14 +355,31 @@ class Spread(Protocol):
         """Requests of one call that keep all places busy."""
 
 
+@runtime_checkable
+class ConcurrentModel(Generator, Protocol):
+    """A model that answers calls of several threads at the same time, as a server does."""
+
+    def cancel(self, threads: Collection[int]) -> None:
+        """End the calls that these threads have under way: each raises KeyboardInterrupt there.
+
+        Args:
+            threads: Their numbers, as ``threading.get_ident`` gives them.
+        """
+
+
+def unwrapped(model: Any) -> Any:
+    """The model itself, where it is wrapped, for example by the records."""
+    while (inner := getattr(model, "wrapped", None)) is not None:
+        model = inner
+    return model
+
+
 def window_of(model: Generator) -> int:
     """Most tokens that a model reads and writes together; :data:`DEFAULT_WINDOW` where it does not tell.
 
     A model that is wrapped, for example by the records, is looked through; a server may have told its model's window.
     """
-    while (inner := getattr(model, "wrapped", None)) is not None:
-        model = inner
-    told: int | None = getattr(model, "window", None)
+    told: int | None = getattr(unwrapped(model), "window", None)
     return told or DEFAULT_WINDOW
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -43,8 +43,10 @@ class OpenAIModel:
     first requests, kept in the workspace and shown by :attr:`capabilities`
     (:mod:`climassay.models.openai_capabilities`).
 
-    Limits of the fingerprint: it covers the base URL, the model's name and this client's protocol, since a server does
-    not show its weights. If a server changes what it serves under a name, ask afresh (``--no-cache``).
+    Limits of the fingerprint: it covers the server, the model's name and this client's protocol, since a server does
+    not show its weights. The server is known by its name in the user's configuration, so that it may move to another
+    host or port, and by its base URL where it has no name there. If a server changes what it serves under a name, ask
+    afresh (``--no-cache``).
 
     An ``assistant_prefix`` cannot be continued over chat completions in general, so it becomes an instruction at the
     end of the prompt, and a completion that repeats it is shortened by it.
@@ -94,7 +96,7 @@ class OpenAIModel:
         self.base_url = server.base_url
         self._connection = Connection(server, ceiling, policy or RetryPolicy(), clock or Clock())
         self._limits = {"max_output_tokens": max_output_tokens, "reasoning_effort": reasoning_effort}
-        self._knowledge = Knowledge(self.base_url, self._model, folder)
+        self._knowledge = Knowledge(self.base_url, self._model, folder, None if provider == OPENAI else provider)
         self._conversation = Conversation(
             self._model, self._connection, self._knowledge, price, max_output_tokens, reasoning_effort
         )
@@ -109,13 +111,28 @@ class OpenAIModel:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over base URL, model name, limits and protocol of this client; see the limits above."""
-        identity: dict[str, Any] = {
-            "provider": "openai",
-            "base_url": self.base_url,
-            "model": self._model,
-            "protocol": PROTOCOL,
-        }
+        """SHA-256 over server, model name, limits and protocol of this client; see the limits above."""
+        if self._provider == OPENAI:
+            return self._fingerprint_at(self.base_url)
+        return self._hashed({"provider": self._provider})
+
+    @property
+    def earlier_fingerprints(self) -> Mapping[str, str | None]:
+        """Fingerprints under which earlier versions stored this model's answers: those with the server's address in it.
+
+        They come with the name that the request must have been stored under: the server's address now is enough by
+        itself (None); an address that the workspace knows from another day may have been another server's.
+        """
+        if self._provider == OPENAI:
+            return {}
+        earlier: dict[str, str | None] = {self._fingerprint_at(url): self.name for url in self._knowledge.addresses()}
+        return earlier | {self._fingerprint_at(self.base_url): None}
+
+    def _fingerprint_at(self, base_url: str) -> str:
+        return self._hashed({"provider": "openai", "base_url": base_url})
+
+    def _hashed(self, server: Mapping[str, str]) -> str:
+        identity: dict[str, Any] = {**server, "model": self._model, "protocol": PROTOCOL}
         identity |= {name: value for name, value in self._limits.items() if value is not None}
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
@@ -197,6 +214,10 @@ class OpenAIModel:
 
         self._connection.map(self._conversation.weigh, requests, keep)
         return [results[index] for index in range(len(requests))]
+
+    def cancel(self, threads: Collection[int]) -> None:
+        """End the calls that these threads have under way; see :class:`climassay.models.contract.ConcurrentModel`."""
+        self._connection.cancel(threads)
 
     def close(self) -> None:
         """Close the connections and end the client's thread."""

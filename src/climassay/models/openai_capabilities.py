@@ -128,17 +128,20 @@ class Knowledge:
         base_url: Address of the server, normalised.
         model: Name of the model there.
         folder: The workspace in which it is kept; None keeps it for this client only.
+        provider: Name of the server in the user's configuration, under which it is kept in place of the address, so
+            that it is not lost when the server moves.
 
     Attributes:
         known: What is known by now.
         fallbacks: How often something had to be done in another way, by what the server lacks.
     """
 
-    def __init__(self, base_url: str, model: str, folder: Path | None = None) -> None:
+    def __init__(self, base_url: str, model: str, folder: Path | None = None, provider: str | None = None) -> None:
         self._base_url = base_url
+        self._server = base_url if provider is None else f"{provider}:"
         self._model = model
         self._file = None if folder is None else folder / FILE_NAME
-        self.known = Capabilities() if self._file is None else _kept(self._file, base_url, model)
+        self.known = Capabilities() if self._file is None else _capabilities(self._entry(_read(self._file)))
         self.fallbacks: Counter[str] = Counter()
         self._contradictions: Counter[str] = Counter()
 
@@ -321,10 +324,20 @@ class Knowledge:
         if window is not None and window != self.known.window:
             self._learn(window=window)
 
+    def addresses(self) -> tuple[str, ...]:
+        """Base URLs under which the workspace has known a model of this name, by whatever server."""
+        everything = {} if self._file is None else _read(self._file)
+        return tuple(server for server, models in everything.items() if "://" in server and self._model in models)
+
     def forget(self) -> None:
         """Know nothing of the model any more, here and in the workspace."""
         self.known = Capabilities()
         self._keep(None)
+
+    def _entry(self, everything: Mapping[str, dict[str, Any]]) -> Any:
+        """What the workspace has of the model, under its server or, as earlier versions kept it, its address."""
+        places = (everything.get(server, {}) for server in (self._server, self._base_url))
+        return next((models[self._model] for models in places if self._model in models), None)
 
     def _believed(self, name: str, shown: object) -> bool:
         """Whether a contradiction is taken as it is: at once, or the last of several where the contrary was shown."""
@@ -345,10 +358,11 @@ class Knowledge:
         # What cannot be kept, for example in a workspace that may only be read, is learnt again.
         with suppress(OSError, Timeout), FileLock(f"{self._file}.lock", timeout=_LOCK_SECONDS):
             everything = _read(self._file)
-            models = everything.setdefault(self._base_url, {})
-            kept = models.pop(self._model, {})
-            if changes is not None:
-                models[self._model] = {**(kept if isinstance(kept, dict) else {}), **changes}
+            kept = self._entry(everything)
+            models = everything.setdefault(self._server, {})
+            models[self._model] = {} if changes is None else {**(kept if isinstance(kept, dict) else {}), **changes}
+            if not models[self._model] and self._server == self._base_url:
+                del models[self._model]
             everything = {url: entries for url, entries in everything.items() if entries}
             write_file(self._file, json.dumps(everything, indent=1, sort_keys=True, ensure_ascii=False).encode())
 
@@ -397,9 +411,8 @@ def _read(file: Path) -> dict[str, dict[str, Any]]:
     return {url: dict(models) for url, models in data.items() if isinstance(models, dict)}
 
 
-def _kept(file: Path, base_url: str, model: str) -> Capabilities:
+def _capabilities(entry: Any) -> Capabilities:
     """What is kept of a model; what does not fit, as a newer version may have written, is learnt again."""
-    entry: Any = _read(file).get(base_url, {}).get(model)
     names = {one.name for one in fields(Capabilities)}
     try:
         return filled(Capabilities, {name: entry[name] for name in entry if name in names}, "", "")

@@ -1,12 +1,13 @@
 """One server: an event loop in its own thread, connections that are reused, and attempts until there is an answer."""
 
 import asyncio
+import concurrent.futures
 import json
 import queue
 import re
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -99,6 +100,8 @@ class Connection:
         self._options: dict[str, Any] = {}
         self._proven = False
         self._starting = threading.Lock()
+        self._under_way: dict[int, concurrent.futures.Future[None]] = {}
+        """The work of each thread that waits for some."""
 
     def map(self, work: Callable[[I], Awaitable[O]], items: Sequence[I], on_result: Callable[[int, O], None]) -> None:
         """Do asynchronous work on items, as many at once as the ceiling allows; results go to the calling thread.
@@ -113,11 +116,10 @@ class Connection:
         """
         results: queue.SimpleQueue[list[tuple[int, O]] | BaseException | None] = queue.SimpleQueue()
         future = asyncio.run_coroutine_threadsafe(self._work_all(work, items, results), self._running_loop())
+        self._under_way[threading.get_ident()] = future
         known: deque[tuple[int, O]] = deque()
         try:
-            while (bundle := _next(results)) is not None:
-                if isinstance(bundle, BaseException):
-                    raise bundle
+            while isinstance(bundle := _next(results, future), list):
                 known.extend(bundle)
                 while known:
                     on_result(*known.popleft())
@@ -130,7 +132,16 @@ class Connection:
                 on_result(*known.popleft())
             raise
         finally:
+            del self._under_way[threading.get_ident()]
             future.cancel()
+        if bundle is not None:
+            raise bundle
+
+    def cancel(self, threads: Collection[int]) -> None:
+        """End the work that these threads wait for: their calls raise KeyboardInterrupt."""
+        for thread in threads:
+            if (future := self._under_way.get(thread)) is not None:
+                future.cancel()
 
     async def ask(self, payload: dict[str, Any]) -> Outcome:
         """Send one request until it is answered, refused for good, out of attempts or out of time."""
@@ -232,6 +243,9 @@ class Connection:
                     group.create_task(worker())
         except ExceptionGroup as failures:
             last = failures.exceptions[0]
+        except asyncio.CancelledError:
+            last = KeyboardInterrupt()
+            raise
         finally:
             hand_over()
             results.put(last)
@@ -355,11 +369,16 @@ class Connection:
         return self._client
 
 
-def _next(results: "queue.SimpleQueue[I]") -> I:
-    """The next item; wakes now and then, since a Ctrl-C that comes just before a wait does not end the wait."""
+def _next(results: "queue.SimpleQueue[I]", work: "concurrent.futures.Future[None]") -> I | KeyboardInterrupt:
+    """The next item; wakes now and then, since a Ctrl-C that comes just before a wait does not end the wait.
+
+    Work that is cancelled before it begins gives none.
+    """
     while True:
         with suppress(queue.Empty):
             return results.get(timeout=WAKE_SECONDS)
+        if work.cancelled():
+            return KeyboardInterrupt()
 
 
 def _causes(failure: BaseException) -> Iterator[BaseException]:

@@ -8,7 +8,7 @@ set each entry otherwise (``[profile]``).
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
-from climassay.models.contract import Generator
+from climassay.models.contract import Generator, unwrapped
 
 ProfileName = Literal["small", "strong"]
 STRONG_PARAMETERS = 3_000_000_000
@@ -80,9 +80,7 @@ def parameters_of(model: Generator) -> int | None:
     Args:
         model: One that is wrapped, for example by the records, is looked through.
     """
-    while (inner := getattr(model, "wrapped", None)) is not None:
-        model = inner
-    found: int | None = getattr(model, "parameters", None)
+    found: int | None = getattr(unwrapped(model), "parameters", None)
     return found
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from climassay.errors import InputError, MissingExtraError
 from climassay.models.bundled import BUNDLED
 from climassay.models.contract import Generator
+from climassay.models.provider import PROVIDERS, ModelProvider, provider
 from climassay.models.servers import LOCAL, OPENAI, configuration_file, is_served
 
 if TYPE_CHECKING:
@@ -58,39 +59,84 @@ def load_model(
         ModelError: The model cannot be found or loaded.
         MissingExtraError: A local model without the packages of ``climassay[local]``.
     """
-    provider, separator, rest = name.partition(":")
+    source, separator, rest = name.partition(":")
     if not separator and name in BUNDLED:
-        provider, rest = LOCAL, name
-    if not rest or (provider != LOCAL and not is_served(name)):
+        source, rest = LOCAL, name
+    options = {
+        "base_url": base_url,
+        "device": device,
+        "dtype": dtype,
+        "adapter": adapter,
+        "concurrency": concurrency,
+        "price": price,
+        "policy": policy,
+        "max_output_tokens": max_output_tokens,
+        "reasoning_effort": reasoning_effort,
+        "folder": folder,
+    }
+    known = PROVIDERS.get(source)
+    if rest and known is not None:
+        return known.open(rest, **options)
+    if not rest or not is_served(name):
         raise InputError(
             f"The model name {name!r} is not understood: write local:NAME (bundled name, folder or hub id), "
             "openai:NAME (with --base-url for another server than OpenAI's), or PROVIDER:NAME with a table "
             f"[providers.PROVIDER] in {configuration_file()}."
         )
-    if provider == LOCAL:
-        _refuse_options(LOCAL, base_url=base_url, reasoning_effort=reasoning_effort)
-        try:
-            from climassay.models.local.model import LocalModel
-        except ModuleNotFoundError as error:
-            raise MissingExtraError(
-                f"The local model {rest} needs {error.name}: run `pip install 'climassay[local]'`."
-            ) from error
+    if base_url is not None:
+        raise InputError(f"The option --base-url does not go with {source}: models.")
+    return ModelProvider(source, load_served).open(rest, **options, provider=source)
 
-        return LocalModel(
-            f"local:{rest}",
-            device=device,
-            dtype=dtype,
-            adapter=adapter,
-            concurrency=concurrency,
-            max_output_tokens=max_output_tokens,
-        )
-    _refuse_options(
-        provider, device=device, dtype=dtype, adapter=adapter, base_url=None if provider == OPENAI else base_url
+
+@provider(LOCAL, served=False)
+def load_local(
+    name: str,
+    *,
+    device: str | None = None,
+    dtype: str | None = None,
+    adapter: str | None = None,
+    concurrency: int | None = None,
+    max_output_tokens: int | None = None,
+) -> Generator:
+    """Load a bundled model, or one of a folder or of the hub.
+
+    Raises:
+        MissingExtraError: The packages of ``climassay[local]`` are not installed.
+    """
+    try:
+        from climassay.models.local.model import LocalModel
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"The local model {name} needs {error.name}: run `pip install 'climassay[local]'`."
+        ) from error
+    return LocalModel(
+        f"{LOCAL}:{name}",
+        device=device,
+        dtype=dtype,
+        adapter=adapter,
+        concurrency=concurrency,
+        max_output_tokens=max_output_tokens,
     )
+
+
+@provider(OPENAI)
+def load_served(
+    name: str,
+    *,
+    provider: str = OPENAI,
+    base_url: str | None = None,
+    concurrency: int | None = None,
+    price: "Price | None" = None,
+    policy: "RetryPolicy | None" = None,
+    max_output_tokens: int | None = None,
+    reasoning_effort: str | None = None,
+    folder: Path | None = None,
+) -> Generator:
+    """Make a client for a model behind an OpenAI-compatible server."""
     from climassay.models.openai_api import OpenAIModel
 
     return OpenAIModel(
-        rest,
+        name,
         provider=provider,
         base_url=base_url,
         concurrency=concurrency,
@@ -100,9 +146,3 @@ def load_model(
         reasoning_effort=reasoning_effort,
         folder=folder,
     )
-
-
-def _refuse_options(provider: str, **options: str | None) -> None:
-    given = [name for name, value in options.items() if value is not None]
-    if given:
-        raise InputError(f"The option --{given[0].replace('_', '-')} does not go with {provider}: models.")

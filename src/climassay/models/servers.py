@@ -34,6 +34,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from climassay.configuration import filled, load_toml
 from climassay.errors import InputError, ModelError
+from climassay.models.provider import PROVIDERS
 from climassay.secrecy import TrustedUrl, is_secret, note_secret
 
 LOCAL, OPENAI = "local", "openai"
@@ -152,13 +153,16 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
 
 
 def is_served(model: str) -> bool:
-    """Whether a model's name is that of a model behind a server: ``openai:`` or a provider of the user's comes first.
+    """Whether a model's name is that of a model behind a server: ``openai:`` or another provider of such comes first.
 
     Raises:
         InputError: The user's configuration cannot be read.
     """
     provider, separator, _ = model.partition(":")
-    return bool(separator) and provider != LOCAL and (provider == OPENAI or provider in providers())
+    if not separator:
+        return False
+    known = PROVIDERS.get(provider)
+    return provider in providers() if known is None else known.served
 
 
 def configuration_file() -> Path:

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +11,7 @@ from climassay.errors import InputError
 from climassay.folder_files import write_file
 from climassay.given_files import read_text, reason
 from climassay.models.contract import Message, Role
+from climassay.questions.types import prompt_files
 
 _FOLDER = Path(__file__).parent
 _SUFFIX = ".prompt"
@@ -86,7 +87,12 @@ class Prompt:
 
 def prompt_names() -> list[str]:
     """Names of the built-in prompts."""
-    return sorted(path.name.removesuffix(_SUFFIX) for path in _FOLDER.glob(f"*{_SUFFIX}"))
+    return sorted(_files())
+
+
+@cache
+def _files() -> dict[str, Path]:
+    return {path.stem: path for path in _FOLDER.glob(f"*{_SUFFIX}")} | prompt_files()
 
 
 def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
@@ -104,7 +110,7 @@ def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
             return Prompt(name, _read(own), str(own))
     if name not in prompt_names():
         raise InputError(f"There is no prompt {name!r}: there are {', '.join(prompt_names())}.")
-    return Prompt(name, (_FOLDER / file).read_text(encoding="utf-8"), "built in")
+    return Prompt(name, _files()[name].read_text(encoding="utf-8"), "built in")
 
 
 def _read(file: Path) -> str:
@@ -129,6 +135,6 @@ def export_prompts(folder: Path) -> list[Path]:
     for name in prompt_names():
         target = folder / (name + _SUFFIX)
         if not target.exists():
-            write_file(target, (_FOLDER / target.name).read_bytes())
+            write_file(target, _files()[name].read_bytes())
             written.append(target)
     return written

@@ -23,14 +23,15 @@ from textwrap import shorten
 
 from climassay.errors import InputError
 from climassay.questions.hub import HUB, fetch_questions
-from climassay.questions.question import GAP, KINDS, LETTERS, LEVELS, Kind, Level, Question
+from climassay.questions.question import KINDS, LEVELS, Kind, Level, Question
 from climassay.questions.rows import Row, parse_rows, read_bytes
+from climassay.questions.types import TYPES
+from climassay.questions.types.cloze import GAPS
+from climassay.questions.types.multiple_choice import OPTION_MARK
 
 _SHOWN_CHARACTERS = 300
 """Of the columns that a message names: a damaged header may be a whole file long."""
-_OPTION_MARK = re.compile(r"^\s*\(?([A-Za-z])\s*[).:]\s*")
 _DASHES = re.compile(r"^\s*-{5,}\s*$", re.MULTILINE)
-_GAP = re.compile(r"<\s*(?:mask|blank)\s*>|\[\s*(?:mask|blank)\s*\]|_{4,}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,61 +155,24 @@ def _level(value: str) -> Level | None:
     raise InputError(f"the level {value!r} is none of {', '.join(LEVELS)}")
 
 
-def _check_options(options: Sequence[str]) -> None:
-    if len(options) < 2:
-        raise InputError(f"a multiple-choice question needs at least two options, this one has {len(options)}")
-    if len(options) > len(LETTERS):
-        raise InputError(f"at most {len(LETTERS)} options can be lettered, this question has {len(options)}")
-    if any(not option for option in options):
-        raise InputError("an option is empty")
-    doubled = [option for option, count in Counter(option.casefold() for option in options).items() if count > 1]
-    if doubled:
-        raise InputError(f"the option {doubled[0]!r} stands there twice")
-
-
-def _correct_index(answer: str, options: Sequence[str]) -> int:
-    """Index of the option that an answer names by its letter, by ``letter) text`` or by its text."""
-    texts = [option.casefold() for option in options]
-    if answer.casefold() in texts:
-        return texts.index(answer.casefold())
-    bare = answer.strip("()[]. ").lower()
-    if len(bare) == 1 and bare in LETTERS[: len(options)]:
-        return LETTERS.index(bare)
-    marked = _OPTION_MARK.match(answer)
-    if marked and marked[1].lower() in LETTERS[: len(options)]:
-        return LETTERS.index(marked[1].lower())
-    raise InputError(f"the answer {answer!r} names none of the {len(options)} options")
-
-
 def _from_climassay(row: Row, number: int) -> Question:
     kind = _text(row, "kind") or _text(row, "task") or _kind_by_content(row)
     if kind not in KINDS:
         raise InputError(f"the kind {kind!r} is none of {', '.join(KINDS)}")
-    question, answer = _needed(row, "question"), _needed(row, "answer")
-    options: tuple[str, ...] = ()
-    correct = None
-    if kind == "mcq":
-        given = row.get("options") or ()
-        if isinstance(given, str):
-            given = _split_options(given)
-        if isinstance(given, Mapping):
-            given = [given[letter] for letter in sorted(given)]
-        if not isinstance(given, Sequence):
-            raise InputError(f"the options are {str(given)[:40]!r} instead of a list")
-        options = tuple(" ".join(str(option).split()) for option in given)
-        _check_options(options)
-        correct = _correct_index(answer, options)
-        answer = options[correct]
-    if kind == "cloze":
-        question = _one_gap(question)
+    given = row.get("options") or ()
+    if isinstance(given, str):
+        given = _split_options(given)
+    if isinstance(given, Mapping):
+        given = [given[letter] for letter in sorted(given)]
+    if not isinstance(given, Sequence):
+        raise InputError(f"the options are {str(given)[:40]!r} instead of a list")
+    options = [" ".join(str(option).split()) for option in given]
+    content = TYPES[kind].read(_needed(row, "question"), _needed(row, "answer"), options)
     return Question(
         id=_text(row, "id") or f"q{number:05d}",
         kind=kind,
-        question=question,
-        answer=answer,
+        **content._asdict(),
         level=_level(_text(row, "level")),
-        options=options,
-        correct=correct,
         context=_text(row, "passage") or _text(row, "context") or None,
         document=_text(row, "document") or None,
         section=_text(row, "section") or None,
@@ -218,20 +182,13 @@ def _from_climassay(row: Row, number: int) -> Question:
 def _kind_by_content(row: Row) -> Kind:
     if row.get("options"):
         return "mcq"
-    return "cloze" if _GAP.search(_text(row, "question")) else "freeform"
+    return "cloze" if GAPS.search(_text(row, "question")) else "freeform"
 
 
 def _split_options(text: str) -> list[str]:
     """Options of a ClimaQA cell: ``a) ...`` lines, joined by a line of dashes or by plain line breaks."""
     parts = _DASHES.split(text) if _DASHES.search(text) else re.split(r"\n(?=\s*\(?[A-Za-z]\s*[).:])", text)
-    return [_OPTION_MARK.sub("", " ".join(part.split())) for part in parts if part.strip()]
-
-
-def _one_gap(statement: str) -> str:
-    found = _GAP.findall(statement)
-    if len(found) != 1:
-        raise InputError(f"a cloze statement needs exactly one {GAP}, this one has {len(found)}")
-    return _GAP.sub(GAP, statement)
+    return [OPTION_MARK.sub("", " ".join(part.split())) for part in parts if part.strip()]
 
 
 def _from_climaqa(row: Row, number: int) -> Question:
@@ -239,45 +196,29 @@ def _from_climaqa(row: Row, number: int) -> Question:
     if validation in ("invalid", "false", "0", "no"):
         raise InputError("experts marked it invalid")
     question, answer = _needed(row, "Question"), _needed(row, "Answer")
-    options: tuple[str, ...] = ()
-    correct = None
-    kind: Kind = "freeform"
-    if row.get("Options"):
-        kind = "mcq"
-        options = tuple(_split_options(str(row["Options"])))
-        _check_options(options)
-        correct = _correct_index(answer, options)
-        answer = options[correct]
-    elif _GAP.search(question):
-        kind = "cloze"
-        question = _one_gap(question)
+    options = _split_options(str(row["Options"])) if row.get("Options") else []
+    kind = _kind_by_content({"question": question, "options": options})
+    content = TYPES[kind].read(question, answer, options)
     return Question(
         id=f"{kind}-{number:05d}",
         kind=kind,
-        question=question,
-        answer=answer,
+        **content._asdict(),
         level=_level(_text(row, "Complexity")),
-        options=options,
-        correct=correct,
         context=_text(row, "Context") or None,
     )
 
 
 def _from_pira(row: Row, number: int) -> Question:
     letters = [letter for letter in "ABCDEFGH" if _text(row, letter)]
-    options = tuple(_text(row, letter) for letter in letters)
-    _check_options(options)
+    options = [_text(row, letter) for letter in letters]
     marked = _needed(row, "alternative").upper()
     if marked not in letters:
         raise InputError(f"the alternative {marked!r} is none of {', '.join(letters)}")
-    correct = letters.index(marked)
+    content = TYPES["mcq"].read(_needed(row, "question"), options[letters.index(marked)], options)
     return Question(
         id=_text(row, "id") or f"pira-{number:05d}",
         kind="mcq",
-        question=_needed(row, "question"),
-        answer=options[correct],
-        options=options,
-        correct=correct,
+        **content._asdict(),
         context=_text(row, "text") or None,
     )
 

@@ -1,21 +1,23 @@
 """One benchmark question."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-Kind = Literal["mcq", "freeform", "cloze"]
+from climassay.questions.types import TYPES, QuestionType
+from climassay.questions.types.base import GAP, LETTERS, option_letter
+
+__all__ = ["GAP", "KINDS", "LETTERS", "LEVELS", "Kind", "Level", "Question", "option_letter"]
+
+KINDS: tuple[str, ...] = tuple(TYPES)
+"""Names of the types of questions, in the order of tables."""
+if TYPE_CHECKING:
+    Kind = str
+else:
+    # What checks values while the program runs (settings, the JSON API) knows the names.
+    Kind = Literal[KINDS]
 Level = Literal["base", "reasoning", "hypothetical"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 LEVELS: tuple[Level, ...] = get_args(Level)
 """From plain to complex."""
-
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-GAP = "<MASK>"
-
-
-def option_letter(index: int) -> str:
-    """Letter of an option: 0 gives ``a``."""
-    return LETTERS[index]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,11 @@ class Question:
     """Text the question was made from, where the file has it."""
     document: str | None = None
     section: str | None = None
+
+    @property
+    def type(self) -> QuestionType:
+        """What is particular to its kind."""
+        return TYPES[self.kind]
 
     def arranged(self, order: tuple[int, ...]) -> tuple[str, ...]:
         """The options in another order: position p shows option ``order[p]``."""

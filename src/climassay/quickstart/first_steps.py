@@ -38,7 +38,7 @@ def _documents_found(room: Room) -> str | None:
 
 
 def _add(room: Room, answer: str, talk: Talk) -> str:
-    from climassay.calls import add_documents
+    from climassay.api import add_documents
 
     try:
         files = shlex.split(answer)
@@ -80,7 +80,7 @@ def _asked(room: Room) -> str | None:
 
 
 def _ask(room: Room, answer: str, talk: Talk) -> str:
-    from climassay.calls import ask
+    from climassay.api import ask
 
     tell = talk.progress("Searching and asking", 1)
     found = ask(answer, NAME, model=room.model, workspace=room.workspace, passages=PASSAGES)
@@ -92,7 +92,7 @@ def _ask(room: Room, answer: str, talk: Talk) -> str:
 
 
 def _checked(room: Room) -> str | None:
-    for run in room.runs("factcheck"):
+    for run in room.runs("check", "factcheck"):
         transcripts = run.results.get("transcript", [])
         sides = [name for advocate in run.config.get("advocates", []) for name in advocate["collections"]]
         if NAME in sides and transcripts and transcripts[0]["verdict"]["outcome"] != "failed":
@@ -112,7 +112,7 @@ def debate_settings(room: Room) -> "DebateSettings":
 
 
 def _check(room: Room, answer: str, talk: Talk) -> str:
-    from climassay.calls import check_claim
+    from climassay.api import check_claim
     from climassay.factcheck import factcheck_page
     from climassay.factcheck.page_words import DEMONSTRATION, ENDING
     from climassay.folder_files import write_file
@@ -152,7 +152,7 @@ def _check_command(room: Room, answer: str) -> str:
         f"--text-tokens {short.text_tokens}"
     )
     return (
-        f"climassay factcheck {shlex.quote(answer)} --collection {NAME} --plain --force --split none "
+        f"climassay check {shlex.quote(answer)} --collection {NAME} --plain --force --split none "
         f"{rounds}{_model_option(room)}"
     )
 

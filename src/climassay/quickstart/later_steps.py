@@ -124,7 +124,7 @@ def _number(answer: str) -> int:
 
 
 def _generate(room: Room, answer: str, talk: Talk) -> str:
-    from climassay.calls import generate
+    from climassay.api import generate
 
     recipe = _write_recipe(room, _number(answer))
     most = sum(recipe.stop.asked or 0 for _ in recipe.wanted())
@@ -197,7 +197,7 @@ def _write_experiment(room: Room, files: Sequence[str]) -> Path:
 
 
 def _evaluate(room: Room, _answer: str, talk: Talk) -> str:
-    from climassay.calls import run_plan
+    from climassay.api import run_plan
     from climassay.evaluation import load_plan
     from climassay.reporting import as_markdown
 

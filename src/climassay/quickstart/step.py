@@ -66,8 +66,8 @@ class Room:
         """Where the quickstart writes files; made by the step that first writes one."""
         return self.workspace.root / NAME
 
-    def runs(self, command: str) -> "Iterator[RunDetails]":
-        """Finished runs of a command in this workspace, the newest first."""
+    def runs(self, *commands: str) -> "Iterator[RunDetails]":
+        """Finished runs of a command in this workspace, the newest first; it may have had other names before."""
         from climassay.records import Records
         from climassay.records.queries import list_runs, run_details
 
@@ -75,7 +75,7 @@ class Room:
             return
         with Records(self.workspace.records_url) as store:
             for one in reversed(list_runs(store.database)):
-                if one.command == command and one.status == "done":
+                if one.command in commands and one.status == "done":
                     yield run_details(store.database, one.id)
 
     def close(self) -> None:

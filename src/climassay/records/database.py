@@ -3,7 +3,7 @@
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from climassay.errors import MissingExtraError, RecordsError
 from climassay.records import tables
+from climassay.records.migrating import OLDEST, keep_copy, migrate
 
 BUSY_SECONDS = 60
 """How long one process waits for another's transaction."""
@@ -69,32 +70,56 @@ class Database:
             # SQLite's own words about damage quote the damaged bytes, which Python then cannot read.
             raise self._corrupt(f"text that is no UTF-8, byte 0x{error.object[error.start]:02x}") from None
 
-    def write(self, work: Callable[[sa.Connection], T]) -> T:
+    def connect(self) -> sa.Connection:
+        """A connection of its own, for locks that are held as long as it is open."""
+        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        connection.detach()
+        return connection
+
+    def write(self, work: Callable[[sa.Connection], T], *, durable: bool = True) -> T:
         """Do ``work`` in one write transaction and commit it; on SQLite there is no other writer until then.
 
         A transaction that loses against another process's is done again, so ``work`` must bear being called twice.
+
+        Args:
+            work: What is done.
+            durable: Whether it has to outlive a crash of the machine; what need not, is not waited for.
         """
-        writer = self._engine.execution_options(climassay_write=True)
+        writer = self._engine.execution_options(climassay_write="FULL" if durable else "NORMAL")
         for attempt in range(ATTEMPTS):
             try:
                 with writer.begin() as connection:
+                    if not durable and not self.is_sqlite:
+                        connection.execute(sa.text("SET LOCAL synchronous_commit TO off"))
                     return work(connection)
             except DBAPIError as error:
                 if attempt == ATTEMPTS - 1 or not lost_to_another(error):
                     raise self._in_words(error) from None
         raise AssertionError("unreachable")
 
-    def insert_new(self, connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+    def insert_new(
+        self, connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]], *, replacing: Sequence[str] = ()
+    ) -> None:
         """Insert those rows whose primary key is not there yet.
 
         Rows are sorted by key, so that two processes that insert the same rows wait for each other in one order.
+
+        Args:
+            connection: Of a write transaction.
+            table: Where to.
+            rows: With all columns that are not null.
+            replacing: Columns that a row takes over which is there already.
         """
         if not rows:
             return
         columns = [column.name for column in table.primary_key.columns]
         unique = {tuple(row[name] for name in columns): row for row in rows}
         insert = sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
-        statement = insert.on_conflict_do_nothing(index_elements=columns)
+        if replacing:
+            new = {name: insert.excluded[name] for name in replacing}
+            statement = insert.on_conflict_do_update(index_elements=columns, set_=new)
+        else:
+            statement = insert.on_conflict_do_nothing(index_elements=columns)
         connection.execute(statement, [unique[key] for key in sorted(unique)])
 
     def create_tables(self, metadata: sa.MetaData) -> None:
@@ -105,8 +130,7 @@ class Database:
         """
 
         def work(connection: sa.Connection) -> None:
-            if not self.is_sqlite:
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(ADVISORY_LOCK)))
+            self.lock(connection, ADVISORY_LOCK)
             metadata.create_all(connection, checkfirst=True)
 
         self.write(work)
@@ -138,8 +162,8 @@ class Database:
         if version is None:
             self.write(self._create)
             version = self.stored_version()
-        if version is not None and version < tables.SCHEMA_VERSION and version >= min(tables.ADDED_COLUMNS) - 1:
-            self.write(self._add_columns)
+        if version is not None and OLDEST <= version < tables.SCHEMA_VERSION:
+            self.write(self._migrate)
             version = self.stored_version()
         if version != tables.SCHEMA_VERSION:
             self._refuse_damage()
@@ -173,27 +197,29 @@ class Database:
             f"{self.shown_url} is a database, but not one of climassay's records: choose another workspace or URL."
         )
 
-    def _add_columns(self, connection: sa.Connection) -> None:
+    def _migrate(self, connection: sa.Connection) -> None:
         """Bring the tables of an earlier version to this one; another process may have done so meanwhile."""
+        self.lock(connection, ADVISORY_LOCK)
+        kept = sa.select(tables.meta.c.value).where(tables.meta.c.name == "schema_version")
+        version = int(connection.execute(kept).scalar_one())
+        if version >= tables.SCHEMA_VERSION:
+            return
+        if self.is_sqlite:
+            keep_copy(Path(str(self.url.database)), version)
+        else:
+            # Revisions name tables without a schema, which they then find in ours.
+            connection = connection.execution_options(schema_translate_map=None)
+            connection.execute(sa.text(f"SET LOCAL search_path TO {POSTGRES_SCHEMA}"))
+        migrate(connection, version)
+
+    def lock(self, connection: sa.Connection, number: int) -> None:
+        """Let no other process into the transactions that take this number; on SQLite there is one writer anyway."""
         if not self.is_sqlite:
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(ADVISORY_LOCK)))
-        schema = None if self.is_sqlite else POSTGRES_SCHEMA
-        inspector = sa.inspect(connection)
-        compiler = connection.dialect.ddl_compiler(connection.dialect, None)  # type: ignore[arg-type]
-        preparer = connection.dialect.identifier_preparer
-        for table, name in (place for places in tables.ADDED_COLUMNS.values() for place in places):
-            if name not in {column["name"] for column in inspector.get_columns(table, schema=schema)}:
-                column = compiler.get_column_specification(tables.metadata.tables[table].c[name])
-                target = (
-                    preparer.quote(table) if schema is None else f"{preparer.quote(schema)}.{preparer.quote(table)}"
-                )
-                connection.execute(sa.text(f"ALTER TABLE {target} ADD COLUMN {column}"))
-        version = sa.update(tables.meta).where(tables.meta.c.name == "schema_version")
-        connection.execute(version.values(value=str(tables.SCHEMA_VERSION)))
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
 
     def _create(self, connection: sa.Connection) -> None:
+        self.lock(connection, ADVISORY_LOCK)
         if not self.is_sqlite:
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(ADVISORY_LOCK)))
             connection.execute(sa.schema.CreateSchema(POSTGRES_SCHEMA, if_not_exists=True))
         tables.metadata.create_all(connection, checkfirst=True)
         self.insert_new(connection, tables.meta, [{"name": "schema_version", "value": str(tables.SCHEMA_VERSION)}])
@@ -281,7 +307,9 @@ def _enter_write_ahead_log(cursor: sqlite3.Cursor) -> None:
 def _begin_sqlite(connection: sa.Connection) -> None:
     # A deferred transaction that turns into a writer fails at once when another process wrote in between;
     # an immediate one waits for its turn.
-    writes = connection.get_execution_options().get("climassay_write", False)
+    writes = connection.get_execution_options().get("climassay_write")
+    if writes:
+        connection.exec_driver_sql(f"PRAGMA synchronous = {writes}")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 

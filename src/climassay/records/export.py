@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError
-from climassay.folder_files import cannot_write
+from climassay.folder_files import cannot_write, put
 from climassay.records.database import Database
 from climassay.records.queries import RecordedAnswer, iterate_answers
 from climassay.spreadsheets import safe_cell
@@ -55,7 +55,7 @@ def export_answers(
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         write(partial, counted())
-        partial.replace(path)
+        put(partial, path)
     except OSError as error:
         raise cannot_write(path, error) from error
     finally:

@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from climassay.models.contract import GenerationRequest, Message, OptionRequest
 
@@ -26,6 +26,15 @@ class Renderer(Protocol):
         """The prompt as the model receives it."""
 
 
+@runtime_checkable
+class KnownEarlier(Protocol):
+    """A model whose answers may be stored under fingerprints that earlier versions gave it."""
+
+    @property
+    def earlier_fingerprints(self) -> Mapping[str, str | None]:
+        """With each the name of the model that its requests must have; None for any."""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """A request as the records know it."""
@@ -39,6 +48,10 @@ class Identity:
     """The rendered prompt."""
     settings: str
     """Canonical JSON: schema and sampling of a generation, options of a scoring."""
+
+    def key_under(self, fingerprint: str) -> bytes:
+        """The key of the same request to a model of another fingerprint."""
+        return text_digest(canonical_json([self.kind, fingerprint, self.prompt, self.settings]))
 
 
 def canonical_json(value: Any) -> str:

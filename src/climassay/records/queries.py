@@ -196,15 +196,29 @@ def run_details(database: Database, run: str) -> RunDetails:
         RecordsError: There is no such run.
     """
     summary = require_run(database, run)
-    runs, results = tables.runs, tables.results
+    config, seeds, error = run_settings(database, run)
+    usage = tuple(usage_by_model(database, run))
+    return RunDetails(summary, config, seeds, error, usage, run_rows(database, run))
+
+
+def run_rows(
+    database: Database, run: str, which: sa.ColumnElement[bool] | None = None
+) -> dict[str, list[dict[str, Any]]]:
+    """Rows that a run stored, by table and in their order.
+
+    Args:
+        database: Of the records.
+        run: Id of the run.
+        which: Only rows of ``results`` of which this holds; by default all.
+    """
+    results = tables.results
+    kept = sa.select(results.c.name, results.c.row).where(results.c.run == run)
     rows: dict[str, list[dict[str, Any]]] = {}
     with database.read() as connection:
-        row = connection.execute(sa.select(runs).where(runs.c.id == run)).one()
-        kept = sa.select(results.c.name, results.c.row).where(results.c.run == run)
-        for name, text in connection.execute(kept.order_by(results.c.name, results.c.position)):
+        chosen = kept if which is None else kept.where(which)
+        for name, text in connection.execute(chosen.order_by(results.c.name, results.c.position)):
             rows.setdefault(name, []).append(json.loads(text))
-    usage = tuple(usage_by_model(database, run))
-    return RunDetails(summary, json.loads(row.config), json.loads(row.seeds), row.error, usage, rows)
+    return rows
 
 
 def run_settings(database: Database, run: str) -> tuple[dict[str, Any], dict[str, Any], str | None]:

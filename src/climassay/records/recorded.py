@@ -1,13 +1,14 @@
 """A model whose every answer is stored before anyone sees it, and asked for only once."""
 
 import queue
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, cast
 
-from climassay.errors import ModelError
+from climassay.errors import ModelError, RecordsError
 from climassay.models.contract import (
     Completion,
     CompletionCallback,
@@ -22,10 +23,15 @@ from climassay.models.contract import (
     number_format,
 )
 from climassay.records.answers import AnsweredRequest, storable_answer
-from climassay.records.identity import Identity, generation_identity, scoring_identity
+from climassay.records.identity import Identity, KnownEarlier, generation_identity, scoring_identity
 from climassay.records.runs import Run
-from climassay.records.store import Records
+from climassay.records.store import Records, StoredAnswer
 from climassay.records.writer import Submission
+
+PATIENCE_SECONDS = 120.0
+"""So long without an answer, a request that another run is asking is waited for; then it is asked here, too."""
+FIRST_LOOK, LAST_LOOK = 0.02, 0.5
+"""Seconds between two looks at what others are asking, growing from the first to the last."""
 
 A = TypeVar("A", Completion, OptionScores)
 R = TypeVar("R", GenerationRequest, OptionRequest)
@@ -50,8 +56,8 @@ class RecordedModel:
 
     An answer reaches the caller (as a return value or through ``on_result``) only after the transaction that holds it
     has been committed; so whatever was used can be looked up, even if the process is killed at that moment. Equal
-    requests of one call are asked once. Failed requests are stored too, and are asked again by the next run. A stored
-    answer carries the usage of when it was asked.
+    requests of one call are asked once, and the answer to what another living run is asking is waited for. Failed
+    requests are stored too, and are asked again by the next run. A stored answer carries the usage of its asking.
 
     Args:
         model: The model to ask.
@@ -66,6 +72,8 @@ class RecordedModel:
         self._run = run
         self._use_cache = use_cache
         self._tally = Tally()
+        self._counting = threading.Lock()
+        self._earlier: Mapping[str, str | None] | None = None
 
     @property
     def wrapped(self) -> Generator:
@@ -105,7 +113,7 @@ class RecordedModel:
             RecordsError: An answer could not be stored.
         """
         identities = [generation_identity(self._model, request) for request in requests]
-        call: _Call[Completion] = _Call(self._store, self._run, identities, on_result)
+        call: _Call[Completion] = _Call(self._store, self._run, identities, on_result, self._count)
         return self._answer(call, requests, self._model.generate)
 
     def option_logprobs(
@@ -120,7 +128,7 @@ class RecordedModel:
         if not isinstance(self._model, OptionScorer):
             raise ModelError(f"The model {self.name} generates text only and cannot weigh options: use another one.")
         identities = [scoring_identity(self._model, request) for request in requests]
-        call: _Call[OptionScores] = _Call(self._store, self._run, identities, on_result)
+        call: _Call[OptionScores] = _Call(self._store, self._run, identities, on_result, self._count)
         return self._answer(call, requests, self._model.option_logprobs)
 
     def close(self) -> None:
@@ -129,37 +137,65 @@ class RecordedModel:
 
     def _answer(self, call: "_Call[A]", requests: Sequence[R], ask: Callable[..., list[A]]) -> list[A]:
         if self._use_cache:
-            self._count(hits=call.serve_stored())
-        missing = call.missing()
-        if missing:
+            call.serve_stored()
+            if call.missing():
+                call.serve_earlier(self._stored_earlier())
+        asked: set[int] = set()
+        while missing := [index for index in call.missing() if index not in asked]:
+            mine = call.mark(missing) if self._use_cache else missing
+            asked.update(mine)
+            if mine:
+                self._ask(call, [(index, requests[index]) for index in mine], ask)
+            call.serve_others(asked)
+        return call.answers()
+
+    def _ask(self, call: "_Call[A]", requests: Sequence[tuple[int, R]], ask: Callable[..., list[A]]) -> None:
+        try:
             with call.storing():
                 ask(
-                    [requests[index] for index in missing],
-                    on_result=lambda position, answer: self._store_one(call, missing[position], answer),
+                    [request for _, request in requests],
+                    on_result=lambda position, answer: self._store_one(call, requests[position][0], answer),
                 )
-        return call.answers()
+        except BaseException:
+            call.unmark([index for index, _ in requests])
+            raise
+
+    def _stored_earlier(self) -> Mapping[str, str | None]:
+        """The model's earlier fingerprints under which something is stored (:class:`KnownEarlier`), looked up once."""
+        if self._earlier is None:
+            earlier = self._model.earlier_fingerprints if isinstance(self._model, KnownEarlier) else {}
+            among = self._store.fingerprints_among(earlier)
+            self._earlier = {fingerprint: earlier[fingerprint] for fingerprint in earlier if fingerprint in among}
+        return self._earlier
 
     def _store_one(self, call: "_Call[A]", index: int, answer: A) -> None:
         self._count(asked=1, failed=int(answer.error is not None), usage=answer.usage)
         call.store(index, answer)
 
     def _count(self, hits: int = 0, asked: int = 0, failed: int = 0, usage: Usage | None = None) -> None:
-        tally = self._tally
-        self._tally = replace(
-            tally,
-            hits=tally.hits + hits,
-            asked=tally.asked + asked,
-            failed=tally.failed + failed,
-            usage=tally.usage + usage if usage else tally.usage,
-        )
+        with self._counting:
+            tally = self._tally
+            self._tally = replace(
+                tally,
+                hits=tally.hits + hits,
+                asked=tally.asked + asked,
+                failed=tally.failed + failed,
+                usage=tally.usage + usage if usage else tally.usage,
+            )
 
 
 class _Call(Generic[A]):
     """The state of one call: which answers are known, which wait for their commit, and who is to be told."""
 
     def __init__(
-        self, store: Records, run: Run, identities: Sequence[Identity], on_result: Callable[[int, A], None] | None
+        self,
+        store: Records,
+        run: Run,
+        identities: Sequence[Identity],
+        on_result: Callable[[int, A], None] | None,
+        count: Callable[[int], None],
     ) -> None:
+        self._count_hits = count
         self._store = store
         self._run = run
         self._identities = identities
@@ -169,19 +205,70 @@ class _Call(Generic[A]):
             self._places.setdefault(identity.key, []).append(index)
         self._known: dict[int, A] = {}
         self._waiting = 0
+        self._impatient = False
         self._committed: queue.SimpleQueue[tuple[int, A]] = queue.SimpleQueue()
 
-    def serve_stored(self) -> int:
-        """Hand on what the records have; gives the number of distinct requests served."""
-        stored = self._store.look_up(list(self._places))
-        self._run.note_uses(answer.id for answer in stored.values())
-        for key, answer in stored.items():
-            self._hand_on(self._places[key][0], cast(A, answer.answer))
-        return len(stored)
+    def serve_stored(self) -> None:
+        """Hand on what the records have."""
+        self._serve(self._store.look_up(list(self._places)))
+
+    def serve_earlier(self, fingerprints: Mapping[str, str | None]) -> None:
+        """Hand on what the records have under earlier fingerprints of the model, each with the name that it needs."""
+        for fingerprint, name in fingerprints.items():
+            keys = {self._identities[index].key_under(fingerprint): index for index in self.missing()}
+            found = self._store.look_up(list(keys), name)
+            self._serve({self._identities[keys[key]].key: answer for key, answer in found.items()})
+
+    def mark(self, missing: Sequence[int]) -> list[int]:
+        """Those of the missing requests that are ours to ask: no other run is asking them or has just been answered."""
+        keys = {self._identities[index].key: index for index in missing}
+        taken, alone = self._run.in_flight.take(list(keys), all_of_them=self._impatient)
+        if not alone:
+            answered = self._store.look_up(taken)
+            self._serve(answered)
+            self._run.in_flight.drop(list(answered))
+        return [keys[key] for key in taken if keys[key] not in self._known]
+
+    def unmark(self, asked: Sequence[int]) -> None:
+        """Let others ask what was to be asked and was not answered."""
+        with suppress(RecordsError):
+            self._run.in_flight.drop([self._identities[index].key for index in asked if index not in self._known])
+
+    def serve_others(self, asked: set[int]) -> None:
+        """Hand on what other runs are asking, as they store it.
+
+        It ends when all is served, when a request is left that nobody asks any more, or after :data:`PATIENCE_SECONDS`
+        without an answer of the others; then :meth:`mark` takes what is left.
+
+        Args:
+            asked: Requests that were asked here.
+        """
+        since, pause = time.monotonic(), FIRST_LOOK
+        while waiting := [self._identities[index].key for index in self.missing() if index not in asked]:
+            held = self._run.in_flight.held_by_others()
+            free = [key for key in waiting if key not in held]
+            if free:
+                found = self._store.look_up(free)
+                self._serve(found)
+                if len(found) < len(free):
+                    return
+                since, pause = time.monotonic(), FIRST_LOOK
+            elif time.monotonic() - since > PATIENCE_SECONDS:
+                self._impatient = True
+                return
+            else:
+                time.sleep(pause)
+                pause = min(2 * pause, LAST_LOOK)
 
     def missing(self) -> list[int]:
         """Indices of the requests to ask, the first of equals only."""
         return [places[0] for places in self._places.values() if places[0] not in self._known]
+
+    def _serve(self, stored: Mapping[bytes, StoredAnswer]) -> None:
+        self._count_hits(len(stored))
+        self._run.note_uses(answer.id for answer in stored.values())
+        for key, answer in stored.items():
+            self._hand_on(self._places[key][0], cast(A, answer.answer))
 
     def store(self, index: int, answer: A) -> None:
         """Queue an answer for the next transaction, and hand on those that have been committed since."""

@@ -14,10 +14,11 @@ from climassay.errors import ClimassayError, RecordsError
 from climassay.records import tables
 from climassay.records.answers import storable_text
 from climassay.records.database import Database
-from climassay.records.writer import HEARTBEAT_SECONDS, AnswerWriter
+from climassay.records.in_flight import InFlight
+from climassay.records.writer import AnswerWriter
 from climassay.secrecy import without_secrets
 
-SILENCE_SECONDS = 6 * HEARTBEAT_SECONDS
+SILENCE_SECONDS = 90.0
 """A running run without a sign of life for so long has been killed."""
 
 
@@ -29,12 +30,14 @@ class Run:
 
     Attributes:
         id: ``r`` and eight hexadecimal digits; cannot be mistaken for the key of a request.
+        in_flight: Its marks on the requests that it is asking.
     """
 
     def __init__(
         self, database: Database, command: str, config: Mapping[str, Any], seeds: Mapping[str, Any] | None = None
     ) -> None:
         self.id = "r" + os.urandom(4).hex()
+        self.in_flight = InFlight(database, self.id)
         self._database = database
         self._command = command
         self._config = _to_json(config, "configuration")
@@ -43,7 +46,7 @@ class Run:
 
     def __enter__(self) -> "Run":
         self._database.write(self._start)
-        self._writer = AnswerWriter(self._database, self.id)
+        self._writer = AnswerWriter(self._database, self.id, self.in_flight)
         return self
 
     def __exit__(
@@ -53,7 +56,12 @@ class Run:
         self._writer = None
         status, sentence = _status_of(error)
         values = {"status": status, "error": sentence, "ended_at": time.time(), "seen_at": time.time()}
-        self._database.write(lambda connection: connection.execute(self._row().values(values)))
+
+        def end(connection: sa.Connection) -> None:
+            connection.execute(self._row().values(values))
+            connection.execute(tables.in_flight.delete().where(tables.in_flight.c.run == self.id))
+
+        self._database.write(end)
 
     @property
     def writer(self) -> AnswerWriter:
@@ -107,6 +115,8 @@ class Run:
         silent = sa.and_(tables.runs.c.status == "running", tables.runs.c.seen_at < now - SILENCE_SECONDS)
         ended = {"status": "interrupted", "ended_at": tables.runs.c.seen_at}
         connection.execute(tables.runs.update().where(silent).values(ended))
+        running = sa.select(tables.runs.c.id).where(tables.runs.c.status == "running")
+        connection.execute(tables.in_flight.delete().where(tables.in_flight.c.run.not_in(running)))
         connection.execute(
             tables.runs.insert().values(
                 id=self.id,

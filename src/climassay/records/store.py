@@ -1,6 +1,6 @@
 """The records: one database of everything that was asked, answered and computed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, cast
@@ -64,11 +64,12 @@ class Records:
         """
         return Run(self.database, command, config, seeds)
 
-    def look_up(self, keys: Sequence[bytes]) -> dict[bytes, StoredAnswer]:
+    def look_up(self, keys: Sequence[bytes], model: str | None = None) -> dict[bytes, StoredAnswer]:
         """The newest answer without error to each request that has one.
 
         Args:
             keys: Keys as in :class:`~climassay.records.identity.Identity`.
+            model: Only requests that were stored under this name of a model.
         """
         found: dict[bytes, StoredAnswer] = {}
         answers, requests = tables.answers, tables.requests
@@ -82,10 +83,20 @@ class Records:
                     .where(answers.c.request.in_(chunk), answers.c.error.is_(None))
                     .order_by(answers.c.id)
                 )
+                if model is not None:
+                    query = query.where(requests.c.model == model)
                 for row in connection.execute(query).mappings():
                     answer = answer_from_row(cast(Kind, row["kind"]), cast(Mapping[str, Any], row))
                     found[bytes(row["key"])] = StoredAnswer(row["id"], answer)
         return found
+
+    def fingerprints_among(self, fingerprints: Collection[str]) -> set[str]:
+        """Those of some fingerprints under which there are requests."""
+        if not fingerprints:
+            return set()
+        found = sa.select(tables.requests.c.fingerprint).where(tables.requests.c.fingerprint.in_(fingerprints))
+        with self.database.read() as connection:
+            return set(connection.execute(found.distinct()).scalars())
 
     def close(self) -> None:
         """Give back the connections."""

@@ -20,10 +20,9 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 2
-"""Raised with every change of these tables; a database says which version it has."""
-ADDED_COLUMNS = {2: (("answers", "reasoning_tokens"),)}
-"""Columns by the version that brought them; a database of an earlier version gets them when it is opened."""
+SCHEMA_VERSION = 3
+"""Raised with every change of these tables or of a higher room's; a database says which version it has, and those of
+earlier ones are brought forward by :mod:`climassay.records.migrations`."""
 
 metadata = MetaData()
 
@@ -90,7 +89,8 @@ answers = Table(
     Column("cost", Float),
     Index("answers_by_request", "request"),
     Index("answers_by_run", "run"),
-    comment="What came back: an answer, or the error of a failed request. The newest answer without error is served.",
+    comment="What came back: an answer, or the error of a failed request. Of those without error the one of the "
+    "highest id is served: the newest, and one's own before those of merged records, which have ids below 0.",
 )
 
 uses = Table(
@@ -99,6 +99,14 @@ uses = Table(
     Column("run", String(16), ForeignKey("runs.id"), primary_key=True),
     Column("answer", Integer, ForeignKey("answers.id"), primary_key=True),
     comment="Answers of earlier runs that a run was served from the records.",
+)
+
+in_flight = Table(
+    "in_flight",
+    metadata,
+    Column("request", LargeBinary(32), primary_key=True),
+    Column("run", String(16), nullable=False),
+    comment="Keys of requests that a run is asking, so that another one waits for the answer.",
 )
 
 results = Table(

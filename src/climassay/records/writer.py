@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -12,12 +12,11 @@ from climassay.errors import RecordsError
 from climassay.records import tables
 from climassay.records.answers import AnsweredRequest, answer_columns, storable_text
 from climassay.records.database import Database
-from climassay.records.identity import text_digest
+from climassay.records.identity import Identity, text_digest
+from climassay.records.in_flight import HEARTBEAT_SECONDS, InFlight
 
 LINGER_SECONDS = 0.02
 """How long a transaction waits for company. The provider is not kept waiting, only the answer's user is."""
-HEARTBEAT_SECONDS = 15.0
-"""How often a run says that it is alive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +33,18 @@ class AnswerWriter:
 
     Args:
         database: Where to.
-        run: Identifier of the run; its row is touched every 15 seconds as a sign of life.
+        run: Identifier of the run; its row is touched every two seconds as a sign of life.
+        in_flight: The run's marks, which go with the answers.
     """
 
-    def __init__(self, database: Database, run: str) -> None:
+    def __init__(self, database: Database, run: str, in_flight: InFlight) -> None:
         self._database = database
         self._run = run
+        self._in_flight = in_flight
         self._queue: queue.SimpleQueue[Submission | None] = queue.SimpleQueue()
         self._hurry = threading.Event()
+        self._hurried = 0
+        self._hurrying = threading.Lock()
         self._failure: RecordsError | None = None
         self._thread = threading.Thread(target=self._work, name="climassay-records", daemon=True)
         self._thread.start()
@@ -61,11 +64,13 @@ class AnswerWriter:
             raise self._failure
 
     def hurry(self, on: bool) -> None:
-        """Commit at once (somebody waits) or gather answers for a moment first."""
-        if on:
-            self._hurry.set()
-        else:
-            self._hurry.clear()
+        """Commit at once (somebody waits, of several threads perhaps) or gather answers for a moment first."""
+        with self._hurrying:
+            self._hurried += 1 if on else -1
+            if self._hurried:
+                self._hurry.set()
+            else:
+                self._hurry.clear()
 
     def close(self) -> None:
         """Store what is queued, then end the thread."""
@@ -113,37 +118,43 @@ class AnswerWriter:
 
     def _store(self, batch: list[Submission]) -> None:
         answered = [submission.answered for submission in batch] if self._failure is None else []
-        self._database.write(lambda connection: self._insert(connection, answered))
+        self._database.write(lambda connection: self._insert(connection, answered), durable=bool(answered))
 
     def _insert(self, connection: sa.Connection, batch: list[AnsweredRequest]) -> None:
-        texts, requests, answers = [], [], []
-        for answered in batch:
-            identity = answered.identity
-            prompt, settings = text_digest(identity.prompt), text_digest(identity.settings)
-            texts += [
-                {"digest": prompt, "body": storable_text(identity.prompt)},
-                {"digest": settings, "body": identity.settings},
-            ]
-            requests.append(
-                {
-                    "key": identity.key,
-                    "kind": identity.kind,
-                    "model": identity.model,
-                    "fingerprint": identity.fingerprint,
-                    "prompt": prompt,
-                    "settings": settings,
-                }
-            )
-            answers.append(
-                {
-                    "request": identity.key,
-                    "run": self._run,
-                    "answered_at": answered.answered_at,
-                    **answer_columns(answered.answer),
-                }
-            )
-        self._database.insert_new(connection, tables.texts, texts)
-        self._database.insert_new(connection, tables.requests, requests)
+        insert_requests(self._database, connection, [answered.identity for answered in batch])
+        answers = [
+            {
+                "request": answered.identity.key,
+                "run": self._run,
+                "answered_at": answered.answered_at,
+                **answer_columns(answered.answer),
+            }
+            for answered in batch
+        ]
         if answers:
             connection.execute(tables.answers.insert(), answers)
+            self._in_flight.drop_in(connection, [row["request"] for row in answers])
         connection.execute(tables.runs.update().where(tables.runs.c.id == self._run).values(seen_at=time.time()))
+
+
+def insert_requests(database: Database, connection: sa.Connection, identities: Sequence[Identity]) -> None:
+    """Store requests with their texts, as far as they are not there yet."""
+    texts, requests = [], []
+    for identity in identities:
+        prompt, settings = text_digest(identity.prompt), text_digest(identity.settings)
+        texts += [
+            {"digest": prompt, "body": storable_text(identity.prompt)},
+            {"digest": settings, "body": identity.settings},
+        ]
+        requests.append(
+            {
+                "key": identity.key,
+                "kind": identity.kind,
+                "model": identity.model,
+                "fingerprint": identity.fingerprint,
+                "prompt": prompt,
+                "settings": settings,
+            }
+        )
+    database.insert_new(connection, tables.texts, texts)
+    database.insert_new(connection, tables.requests, requests)

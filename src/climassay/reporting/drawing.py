@@ -31,8 +31,9 @@ _WRONG, _MIDDLE, _RIGHT, _OUTSIDE = (227, 139, 116), (240, 223, 166), (127, 186,
 """As ``--wrong``, ``--middle``, ``--right`` and ``--outside`` of the reports' style."""
 
 
-_DEEP = ((200, 85, 61), (176, 137, 0), (31, 111, 139))
-"""The same for small points, as ``--g1``, ``--g4`` and ``--g0``: pale ones could not be seen."""
+_DEEP = ((178, 24, 43), (220, 168, 0), (18, 63, 158))
+"""The same for small points, as ``--least``, ``--mid`` and ``--most``: pale ones could not be seen, and five levels
+must be told apart by readers who see no red and green, too."""
 _PALE = (_WRONG, _MIDDLE, _RIGHT)
 
 

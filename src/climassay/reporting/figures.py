@@ -7,6 +7,8 @@ from itertools import accumulate, pairwise
 
 _TURNS = 8
 """In which clouds of specks are drawn."""
+_CHARACTER, _LINE = 5.8, 14.0
+"""Width of a character and height of a line of a label, in units of the drawing."""
 _LEAST_WIDTH = 0.4
 """Of a part of a stacked bar, in per cent: about two pixels in a wide window."""
 
@@ -88,13 +90,24 @@ class DotPlot:
     together: bool = False
     """Dots of one label share a row; a legend names their groups."""
     order: tuple[str, ...] = ()
-    """Of the groups; those that it does not name follow by first appearance."""
+    """Of the groups, which keep their colours where some of them have no dots; those that it does not name follow by
+    first appearance. Where it is given, a legend names the groups."""
 
     @property
     def groups(self) -> tuple[str, ...]:
         """Names of the groups that have dots, in order."""
         present = dict.fromkeys(dot.group for dot in self.dots)
         return tuple(dict.fromkeys((*(name for name in self.order if name in present), *present)))
+
+    @property
+    def tones(self) -> dict[str, int]:
+        """Number of each group's colour."""
+        return {name: number for number, name in enumerate(dict.fromkeys((*self.order, *self.groups)))}
+
+    @property
+    def keyed(self) -> bool:
+        """Whether a legend tells what the colours mean."""
+        return self.together or bool(self.order)
 
     @property
     def measure(self) -> Axis:
@@ -196,6 +209,15 @@ class Cloud:
 
 
 @dataclass(frozen=True, slots=True)
+class Label:
+    """A name at a place of a scatter plot."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ScatterPlot:
     """Clouds of points that share their axes; kinds differ in colour and, where they are few, in shape."""
 
@@ -208,6 +230,8 @@ class ScatterPlot:
     """Thousands of points: specks without shape, some ten bytes each; colours follow the clouds' places."""
     wide: bool = False
     """As wide as the page."""
+    labels: tuple[Label, ...] = ()
+    """Names of places, the most important first; one that would cover an earlier one is left out."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -234,6 +258,21 @@ class ScatterPlot:
 
         turns = ((cloud, cloud.points[turn::_TURNS]) for turn in range(_TURNS) for cloud in self.clouds)
         return [(cloud, path(points)) for cloud, points in turns if points]
+
+    def placed_labels(self, left: float, right: float, top: float, foot: float) -> list[Label]:
+        """The labels that have room, at their places in the drawing; see :meth:`specks`."""
+        placed: list[tuple[Label, float]] = []
+        for label in self.labels:
+            half = _CHARACTER * len(label.text) / 2
+            x = left + (right - left) * self.x.share(label.x)
+            x = min(max(x, left + half), right - half)
+            y = foot - (foot - top) * self.y.share(label.y)
+            for moved in (y, y - _LINE, y + _LINE):
+                free = all(abs(moved - o.y) >= _LINE or abs(x - o.x) >= half + width for o, width in placed)
+                if free and top + _LINE <= moved <= foot:
+                    placed.append((Label(round(x, 1), round(moved, 1), label.text), half))
+                    break
+        return [label for label, _ in placed]
 
     @property
     def description(self) -> str:

@@ -49,6 +49,7 @@ def marked(text: str, words: Collection[str]) -> tuple[Piece, ...]:
     return tuple(_pieces(text, wanted))
 
 
+@lru_cache(maxsize=4096)
 def stems(text: str) -> tuple[str, ...]:
     """The stems of a text's words and its numbers, in order, stop words left out."""
     found = (_plain(match.group()) for match in _WORD.finditer(text))

@@ -131,15 +131,31 @@ def as_csv(table: Table) -> str:
     Marks stand in columns ``best`` and ``top`` of their own, as the headings of the marked cells, so that cells stay
     what they are, but for those that a spreadsheet would run (:func:`climassay.spreadsheets.safe_cell`).
     """
-    marks: list[Mark] = ["best", "top"] if table.marks else []
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    labels = [column.label for column in table.columns]
-    writer.writerow([safe_cell(label) for label in (*labels, *marks)])
-    for number, row in enumerate(table.rows):
-        marked = [
-            "; ".join(label for place, label in enumerate(labels) if table.is_marked(number, place, mark))
-            for mark in marks
-        ]
-        writer.writerow([safe_cell(cell) for cell in (*row, *marked)])
+    headings, rows = headed_cells(table)
+    writer.writerows([safe_cell(cell) for cell in row] for row in (headings, *rows))
     return out.getvalue()
+
+
+def headed_cells(table: Table) -> tuple[list[str], list[list[str]]]:
+    """Headings, no two of them the same, and rows as a spreadsheet has them, with marks in columns of their own."""
+    marks: list[Mark] = ["best", "top"] if table.marks else []
+    labels: list[str] = []
+    for label in (*(column.label for column in table.columns), *marks):
+        name, number = label, 1
+        while name in labels:
+            number += 1
+            name = f"{label} ({number})"
+        labels.append(name)
+    rows = [
+        [
+            *row,
+            *(
+                "; ".join(labels[place] for place in range(len(row)) if table.is_marked(number, place, mark))
+                for mark in marks
+            ),
+        ]
+        for number, row in enumerate(table.rows)
+    ]
+    return labels, rows

@@ -4,12 +4,7 @@ Everything here is a pure function of arrays; random procedures take a seed.
 """
 
 from climassay.statistics.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
-from climassay.statistics.classification import (
-    ClassificationScores,
-    classification_scores,
-    constant_baseline,
-    expected_calibration_error,
-)
+from climassay.statistics.classification import constant_baseline, expected_calibration_error
 from climassay.statistics.correlation import Correlation, kendall, spearman
 from climassay.statistics.intervals import (
     Estimate,
@@ -31,7 +26,6 @@ from climassay.statistics.selective import (
 )
 
 __all__ = [
-    "ClassificationScores",
     "Correlation",
     "CoveragePoint",
     "Estimate",
@@ -42,7 +36,6 @@ __all__ = [
     "SelectiveCurve",
     "accuracy_sample_size",
     "bootstrap_interval",
-    "classification_scores",
     "cohen_kappa",
     "constant_baseline",
     "expected_calibration_error",

@@ -1,10 +1,10 @@
 """Estimates with intervals."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,11 +29,6 @@ class Estimate:
     n: int
     """Independent items behind the value (not permutations or repeats of one item)."""
     level: float = 0.95
-
-    @classmethod
-    def read(cls, facts: Mapping[str, Any]) -> "Estimate":
-        """The estimate that ``asdict`` and JSON made this of."""
-        return cls(**{**facts, "interval": Interval(*facts["interval"])})
 
 
 def _check_level(level: float) -> None:

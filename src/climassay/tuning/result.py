@@ -3,13 +3,15 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError
 from climassay.given_files import parse_json, read_text
+from climassay.reporting.results import Result
+from climassay.reporting.tables import Table
 from climassay.tuning.config import TuningConfig
 from climassay.tuning.data import TextData, TuningData
 from climassay.tuning.files import replace_file
@@ -91,7 +93,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class TuningResult:
+class TuningResult(Result):
     """An adapter and all that is to be known about it."""
 
     folder: Path
@@ -125,6 +127,56 @@ class TuningResult:
     warnings: tuple[str, ...] = ()
     trials: tuple[Trial, ...] = ()
     """All settings of the search that chose this one, best first; empty where there was none."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, with the name by which the adapter is used, losses and perplexities."""
+        data = {"name": self.name, "model": self.model, **asdict(self)}
+        evaluations = [{**asdict(one), "perplexity": one.perplexity} for one in self.evaluations]
+        return {**data, "evaluations": evaluations, "loss_before": self.before.loss, "loss": self.best.loss}
+
+    def tables(self) -> list[Table]:
+        """The validation loss in the course of the training, and the trials of a search."""
+        rows = [
+            (f"{one.step}", f"{one.loss:.4f}", f"{one.perplexity:.2f}", "kept" if one.step == self.best_step else "")
+            for one in self.evaluations
+        ]
+        course = Table.of(
+            f"{self.name}: {self.base} on {self.train.size} {self.train.kind} of {self.train.name}",
+            ("step", "validation loss", "perplexity", ""),
+            rows,
+            left=0,
+            note=f"Nats a token of {self.validation.size} {self.validation.kind} ({self.validation.name}, "
+            f"{self.validation.learned} tokens). Settings: {self._settings()}.",
+            strong=[place for place, one in enumerate(self.evaluations) if one.step == self.best_step],
+        )
+        return [course, *([self._trials()] if self.trials else [])]
+
+    def notes(self) -> Iterator[str]:
+        """Warnings, and how to use the adapter."""
+        yield from (f"Warning: {warning}" for warning in self.warnings)
+        early = ", stopped early" if self.stopped_early else ""
+        yield f"{len(self.losses)} of {self.steps} steps in {self.seconds:.0f} s{early}. Use it as\n{self.model}"
+
+    def _trials(self) -> Table:
+        first = self.trials[0].config
+        names = ("rank", "alpha", "epochs", "learning_rate", "dropout", "weight_decay", "warmup", "schedule")
+        varied = [
+            name for name in names if any(getattr(one.config, name) != getattr(first, name) for one in self.trials)
+        ]
+        rows = [
+            (
+                *(f"{getattr(trial.config, name)}" for name in varied),
+                "diverged" if trial.loss is None else f"{trial.loss:.4f}",
+                f"{trial.step}",
+            )
+            for trial in self.trials
+        ]
+        headings = (*(name.replace("_", " ") for name in varied), "validation loss", "at step")
+        return Table.of("Trials, best first", headings, rows, left=0, strong=[0])
+
+    def _settings(self) -> str:
+        shown = {**asdict(self.config), "targets": "+".join(self.config.targets)}
+        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items() if value is not None)
 
     @property
     def model(self) -> str:
@@ -175,7 +227,10 @@ def read_result(folder: Path) -> TuningResult | None:
         return None
     try:
         data = parse_json(read_text(file))
-        if data.pop("format") != FORMAT:
+        written = data.pop("format")
+        if isinstance(written, int) and written > FORMAT:
+            raise InputError(f"{file} was written by a newer climassay (format {written}): update climassay.")
+        if written != FORMAT:
             raise ValueError("another format")
         return _from_data(folder, data)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

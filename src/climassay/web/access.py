@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.requests import HTTPConnection
 
 from climassay.web.accounts import Role, User
 from climassay.web.failures import API, Refused, SignInNeeded
@@ -15,19 +16,21 @@ from climassay.web.place import Place, PlaceHere
 SESSION_COOKIE = "climassay_session"
 VISITOR_COOKIE = "climassay_visitor"
 """Of somebody who is not signed in, so that their forms can be protected too."""
+DEVICE_COOKIE = "climassay_device"
+"""Of a browser that somebody signed in from, so that guesses of strangers do not count against them."""
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")
 CSRF_FIELD = "csrf"
 CSRF_HEADER = "x-csrf-token"
 
 
-def bearer(request: Request) -> str | None:
+def bearer(request: HTTPConnection) -> str | None:
     """The token of a program; taken below ``/api/`` only."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" and request.url.path.startswith(API) else None
 
 
-def visitor(request: Request, place: PlaceHere) -> User | None:
-    """Who asks; None where nobody is signed in."""
+def visitor(request: HTTPConnection, place: PlaceHere) -> User | None:
+    """Who asks; None where nobody is signed in. Looked up once a request."""
     if not hasattr(request.state, "user"):
         token, session = bearer(request), request.cookies.get(SESSION_COOKIE)
         user = None
@@ -61,7 +64,7 @@ def _reader(user: Visitor, place: PlaceHere) -> User | None:
 
 
 def _asker(user: Visitor, place: PlaceHere) -> User | None:
-    if user is None and place.settings.public != "check":
+    if not may_ask(user, place):
         raise SignInNeeded("Please sign in first.")
     return user
 
@@ -76,6 +79,11 @@ Asker = Annotated[User | None, Depends(_asker)]
 def may_read(user: User | None, place: Place) -> bool:
     """Whether results, checks and the library are open to somebody."""
     return user is not None or place.settings.public != "nothing"
+
+
+def may_ask(user: User | None, place: Place) -> bool:
+    """Whether somebody may have claims checked."""
+    return user is not None or place.settings.public == "check"
 
 
 def visitor_token(request: Request) -> str:

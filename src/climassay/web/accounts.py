@@ -1,10 +1,11 @@
 """People and what lets them in: passwords, sessions, one-time links, tokens for programs."""
 
 import hashlib
+import hmac
 import re
 import secrets as random_secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,8 +23,14 @@ Purpose = Literal["enter", "invitation", "password"]
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,39}")
 ATTEMPTS = 5
-"""Wrong passwords for one name within the window, until its next ones are not even looked at."""
+"""Wrong passwords for one name from one address within the window, until its next ones are not even looked at."""
 ATTEMPTS_BY_ADDRESS = 30
+ATTEMPTS_BY_DEVICE = 10
+"""Wrong passwords from a browser that the account was entered from before; nobody else's count against it."""
+ATTEMPTS_WITHOUT_DELAY = 20
+"""Wrong passwords for one name from anywhere, until an attempt has to wait; it is looked at all the same."""
+LONGEST_DELAY = 8.0
+"""Seconds of that wait, which begins with one and doubles with every further wrong password."""
 WINDOW_SECONDS = 15 * 60.0
 LINK_HOURS: dict[Purpose, float] = {"enter": 24.0, "invitation": 7 * 24.0, "password": 24.0}
 
@@ -167,35 +174,80 @@ class AccountStore:
         kept = passwords.hashed(name, password)
         self._database.write(lambda connection: _keep_password(connection, name, kept, keep_session))
 
-    def check_password(self, name: str, password: str, address: str) -> User | None:
+    def check_password(self, name: str, password: str, address: str, device: str = "") -> User | None:
         """Who signs in; None for a wrong name or password, in the same time.
+
+        No stranger can lock somebody out: wrong passwords count for the address that they come from, and those from
+        elsewhere only make an attempt wait (:meth:`delay`). A browser that the account was entered from counts alone.
 
         Args:
             name: As typed.
             password: As typed.
             address: Where the request comes from, for the limit of attempts.
+            device: What :meth:`device` gave to this browser; empty or invented where it did not.
 
         Raises:
-            TooManyAttempts: For this name, or from this address.
+            TooManyAttempts: For this name from this address, or from this address, or from this browser.
         """
         name = name.strip().lower()
-        subjects = {digest(f"name {name}"): ATTEMPTS, digest(f"address {address}"): ATTEMPTS_BY_ADDRESS}
-        attempt = self._begin_attempt(subjects)
         with self._database.read() as connection:
             row = connection.execute(sa.select(users).where(users.c.name == name)).first()
         kept = row.password if row is not None and row.active else None
+        subjects: dict[bytes, int | None]
+        if self._knows(device, name, kept):
+            subjects = {digest(f"device {device}"): ATTEMPTS_BY_DEVICE}
+        else:
+            subjects = {
+                digest(f"name {name} from {address}"): ATTEMPTS,
+                digest(f"address {address}"): ATTEMPTS_BY_ADDRESS,
+                digest(f"name {name}"): None,
+            }
+        attempt = self._begin_attempt(subjects)
         fitting = passwords.fits(kept, password)  # also for nobody, so that it takes as long
         if row is None or not fitting:
             return None
-        forgiven = sa.or_(failures.c.subject == digest(f"name {name}"), failures.c.id.in_(attempt))
+        own = [subject for subject, most in subjects.items() if most != ATTEMPTS_BY_ADDRESS and most is not None]
+        forgiven = sa.or_(failures.c.subject.in_(own), failures.c.id.in_(attempt))
         self._database.write(lambda connection: connection.execute(failures.delete().where(forgiven)))
         return _user(row)
 
-    def _begin_attempt(self, subjects: dict[bytes, int]) -> list[int]:
+    def delay(self, name: str, device: str = "") -> float:
+        """Seconds that an attempt has to wait before it is looked at, because many wrong passwords came for its name.
+
+        Args:
+            name: As typed.
+            device: What :meth:`device` gave to this browser, which never waits.
+        """
+        name = name.strip().lower()
+        since = sa.and_(failures.c.subject == digest(f"name {name}"), failures.c.at > self._now() - WINDOW_SECONDS)
+        with self._database.read() as connection:
+            wrong = connection.execute(sa.select(sa.func.count()).where(since)).scalar_one()
+            kept = connection.execute(sa.select(users.c.password).where(users.c.name == name)).scalar()
+        over = wrong - ATTEMPTS_WITHOUT_DELAY
+        return 0.0 if over < 0 or self._knows(device, name, kept) else min(LONGEST_DELAY, 2.0 ** min(over, 10))
+
+    def device(self, name: str) -> str:
+        """What a browser keeps from which an account was entered; a new password of the account makes it worthless."""
+        with self._database.read() as connection:
+            kept = connection.execute(sa.select(users.c.password).where(users.c.name == name)).scalar()
+        nonce = random_secrets.token_urlsafe(12)
+        return f"{nonce}.{self._device_mark(nonce, name, kept or '')}"
+
+    def _knows(self, device: str, name: str, kept: str | None) -> bool:
+        nonce, _, mark = device.partition(".")
+        if not mark or not kept:
+            return False
+        return hmac.compare_digest(mark.encode("utf-8", "replace"), self._device_mark(nonce, name, kept).encode())
+
+    def _device_mark(self, nonce: str, name: str, kept: str) -> str:
+        said = f"{nonce}|{name}|{kept}".encode("utf-8", "replace")
+        return hmac.new(self.secret("device"), said, hashlib.sha256).hexdigest()
+
+    def _begin_attempt(self, subjects: Mapping[bytes, int | None]) -> list[int]:
         """Count an attempt as a failure before its password is looked at, so that guesses at one moment count, too.
 
         Args:
-            subjects: What is counted, each with how many failures are borne.
+            subjects: What is counted, each with how many failures are borne; None bears any number.
 
         Returns:
             The rows of the attempt, to be taken back where it succeeds.
@@ -212,13 +264,13 @@ class AccountStore:
         # Whoever commits later sees who committed before, so that no more pass than are borne.
         since = failures.c.at > now - WINDOW_SECONDS
         with self._database.read() as connection:
-            counted = {
-                subject: connection.execute(
-                    sa.select(sa.func.count()).where(failures.c.subject == subject, since)
-                ).scalar_one()
-                for subject in subjects
-            }
-        if any(counted[subject] > most for subject, most in subjects.items()):
+            full = any(
+                connection.execute(sa.select(sa.func.count()).where(failures.c.subject == subject, since)).scalar_one()
+                > most
+                for subject, most in subjects.items()
+                if most is not None
+            )
+        if full:
             ours = failures.delete().where(failures.c.id.in_(attempt))
             self._database.write(lambda connection: connection.execute(ours))
             raise TooManyAttempts(f"Too many attempts: wait {WINDOW_SECONDS / 60:.0f} minutes, then try again.")

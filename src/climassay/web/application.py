@@ -18,7 +18,9 @@ from climassay import __version__
 from climassay.web.access import check_csrf
 from climassay.web.failures import add_failures
 from climassay.web.place import Place
-from climassay.web.protection import BodyLimit, SafeHeaders
+from climassay.web.protection import BodyLimit, Frontage, SafeHeaders
+from climassay.web.public_view import PublicView
+from climassay.web.visitors import Turns
 
 AREAS = (
     "annotate",
@@ -72,8 +74,11 @@ def create_app(place: Place) -> FastAPI:
             area.register(place)
     app.mount("/static", _Assets(directory=Path(str(files("climassay.web") / "static"))), name="static")
     add_failures(app)
+    app.add_middleware(PublicView, place=place)
+    app.add_middleware(Turns, place=place)
     app.add_middleware(BodyLimit, place=place)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(place.settings.hosts))
+    app.add_middleware(Frontage, prefix=place.settings.prefix)
     app.add_middleware(SafeHeaders, https=place.settings.https)
     return app
 

@@ -1,5 +1,6 @@
 """What a page answers when it cannot do what was asked: one sentence, the right status, the same for programs."""
 
+import logging
 from typing import Any
 from urllib.parse import quote
 
@@ -7,11 +8,13 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from climassay.errors import ClimassayError, InputError, RecordsError
 from climassay.web.accounts import TooManyAttempts
 
 API = "/api/"
+LOG = "climassay.web"
 TITLES = {
     400: "This does not work",
     401: "Please sign in",
@@ -21,6 +24,7 @@ TITLES = {
     413: "Too large",
     429: "Too many attempts",
     500: "Something went wrong",
+    503: "Busy",
 }
 
 
@@ -67,6 +71,10 @@ def add_failures(app: FastAPI) -> None:
             wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             following = f"?next={quote(wanted, safe='')}" if request.method in ("GET", "HEAD") else ""
             return RedirectResponse(f"/sign-in{following}", status_code=303)
+        if status == 500:
+            logging.getLogger(LOG).error("%s", error)
+            if getattr(request.state, "user", None) is None:
+                return failure(request, status, "The server cannot do this at the moment; its log says why.")
         return failure(request, status, str(error))
 
     async def http(request: Request, error: Exception) -> Response:
@@ -93,6 +101,17 @@ def add_failures(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, http)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(Exception, unforeseen)
+
+
+async def refuse(
+    scope: Scope, receive: Receive, send: Send, status: int, sentence: str, headers: dict[str, str] | None = None
+) -> None:
+    """Answer with a sentence before anything is known of who asks."""
+    given = {"Connection": "close", **(headers or {})}
+    answer: Response = PlainTextResponse(sentence, status, given)
+    if scope["path"].startswith(API):
+        answer = JSONResponse({"error": sentence}, status, given)
+    await answer(scope, receive, send)
 
 
 def failure(request: Request, status: int, sentence: str, details: list[dict[str, Any]] | None = None) -> Response:

@@ -21,6 +21,8 @@ jobs = sa.Table(
     sa.Column("by", sa.String(40)),
     sa.Column("made_at", sa.Float, nullable=False),
     sa.Column("ended_at", sa.Float),
+    sa.Column("owner", sa.String(16)),
+    sa.Column("seen_at", sa.Float),
     sa.Index("web_jobs_by_state", "state", "made_at"),
     comment="Long work that people asked for in the browser.",
 )

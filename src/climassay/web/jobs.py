@@ -2,7 +2,8 @@
 
 A job is a row before anybody is told of it. One thread a lane does the work, so that two debates never load two models
 and two uploads never write one collection at once. A server that was killed finds its jobs again when it starts: they
-are queued once more, which is why work has to be resumable.
+are queued once more, which is why work has to be resumable. A job that runs belongs to the server that does it: as long
+as that gives signs of life, no other one takes the job, and who has lost it changes nothing about it any more.
 """
 
 import json
@@ -10,7 +11,7 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -29,6 +30,10 @@ State = Literal["queued", "running", "done", "failed", "stopped"]
 ENDED: tuple[State, ...] = ("done", "failed", "stopped")
 QUIET_SECONDS = 0.2
 """Progress is written at most so often."""
+HEARTBEAT_SECONDS = 5.0
+"""How often a server says that it is doing its jobs."""
+LEASE_SECONDS = 30.0
+"""A job whose server has given no sign of life for so long may be queued again."""
 WAKE_SECONDS = 5.0
 """A lane looks for work so often even if nobody wakes it."""
 
@@ -81,16 +86,28 @@ class JobReport:
         job: Id.
         stopping: Set when the server ends.
         news: Notified of every event.
+        owner: The server that does the job.
+        announce: Called with the job whenever it told something.
     """
 
-    def __init__(self, database: Database, job: str, stopping: threading.Event, news: threading.Condition) -> None:
+    def __init__(
+        self,
+        database: Database,
+        job: str,
+        stopping: threading.Event,
+        news: threading.Condition,
+        owner: str,
+        announce: Callable[[str], None] | None = None,
+    ) -> None:
         self.job = job
+        self._owner = owner
+        self._announce = announce
         self._database = database
         self._stopping = stopping
         self._news = news
         self._written = 0.0
         self._asked = 0.0
-        self._stopped = False
+        self._stopped = self._lost = False
         with database.read() as connection:
             query = sa.select(sa.func.max(job_events.c.number)).where(job_events.c.job == job)
             self._number: int = connection.execute(query).scalar() or 0
@@ -102,14 +119,28 @@ class JobReport:
 
     @property
     def stopped(self) -> bool:
-        """Whether the work should end: somebody stopped it, or the server ends."""
-        now = time.monotonic()
-        if not self._stopped and now - self._asked > QUIET_SECONDS:
-            self._asked = now
-            with self._database.read() as connection:
-                state = connection.execute(sa.select(jobs.c.state).where(jobs.c.id == self.job)).scalar_one()
-            self._stopped = state == "stopped"
-        return self._stopped or self._stopping.is_set()
+        """Whether the work should end: somebody stopped it, another server does it now, or this server ends."""
+        if time.monotonic() - self._asked > QUIET_SECONDS:
+            self._look()
+        return self._stopped or self._lost or self._stopping.is_set()
+
+    @property
+    def stopped_by_somebody(self) -> bool:
+        """Whether a person stopped the job that is still this server's to do."""
+        self._look()
+        return self._stopped and not self._lost
+
+    @property
+    def lost(self) -> bool:
+        """Whether another server does the job now, which then alone says how it ended."""
+        self._look()
+        return self._lost
+
+    def _look(self) -> None:
+        self._asked = time.monotonic()
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(jobs.c.state, jobs.c.owner).where(jobs.c.id == self.job)).one()
+        self._stopped, self._lost = row.state == "stopped", row.owner != self._owner
 
     def progress(self, done: int, total: int = 0, message: str = "") -> None:
         """Say how far the work is.
@@ -124,7 +155,7 @@ class JobReport:
             return
         self._written = now
         values = {"done": done, "total": total, "message": message}
-        ours = jobs.update().where(jobs.c.id == self.job).values(values)
+        ours = jobs.update().where(jobs.c.id == self.job, jobs.c.owner == self._owner).values(values)
         self._database.write(lambda connection: connection.execute(ours))
         self._tell()
 
@@ -144,6 +175,8 @@ class JobReport:
     def _tell(self) -> None:
         with self._news:
             self._news.notify_all()
+        if self._announce is not None:
+            self._announce(self.job)
 
 
 JobWork = Callable[["Place", dict[str, Any], JobReport], dict[str, Any] | None]
@@ -162,26 +195,52 @@ class Jobs:
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
         self._news = threading.Condition()
+        self._listeners: list[Callable[[str], None]] = []
+        self._owner = "s" + os.urandom(6).hex()
         database.create_tables(metadata)
 
     def register(self, kind: str, work: JobWork, lane: Lane) -> None:
         """Say how jobs of a kind are done."""
         self._works[kind] = (lane, work)
 
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Have a function called, in any thread, with the id of every job that tells something or changes its state."""
+        self._listeners.append(listener)
+
     def start(self, place: "Place") -> None:
-        """Queue again what a kill has cut, and begin."""
-        cut = jobs.update().where(jobs.c.state == "running").values(state="queued")
-        self._database.write(lambda connection: connection.execute(cut))
-        for lane in get_args(Lane):
-            thread = threading.Thread(target=self._work_lane, args=(place, lane), name=f"jobs-{lane}", daemon=True)
+        """Begin, also with what a kill has cut."""
+        threads = [
+            threading.Thread(target=self._work_lane, args=(place, lane), name=f"jobs-{lane}", daemon=True)
+            for lane in get_args(Lane)
+        ]
+        self._threads += [*threads, threading.Thread(target=self._live, name="jobs-life", daemon=True)]
+        for thread in self._threads:
             thread.start()
-            self._threads.append(thread)
+
+    def take_over(self) -> None:
+        """Queue again what other servers had begun, dead or alive: for the one that knows itself to be the only one."""
+        self._queue_again(jobs.c.owner != self._owner)
+
+    def _queue_again(self, *whose: sa.ColumnElement[bool]) -> None:
+        ours = sa.and_(jobs.c.state == "running", sa.or_(jobs.c.owner.is_(None), *whose))
+        cut = jobs.update().where(ours).values(state="queued", owner=None)
+        self._database.write(lambda connection: connection.execute(cut))
+
+    def _live(self) -> None:
+        """Give signs of life for the jobs that are done here, and queue again those of servers that give none."""
+        while not self._stopping.is_set():
+            try:
+                self._give_sign()
+                silent = jobs.c.seen_at < time.time() - LEASE_SECONDS
+                self._queue_again(sa.and_(jobs.c.owner != self._owner, silent))
+            except Exception:
+                traceback.print_exc()
+            self._stopping.wait(HEARTBEAT_SECONDS)
 
     def close(self) -> None:
         """Ask what runs to end, and wait a moment; it goes on at the next start."""
         self._stopping.set()
-        with self._news:
-            self._news.notify_all()
+        self._announce("")
         for thread in self._threads:
             thread.join(timeout=5)
 
@@ -212,8 +271,7 @@ class Jobs:
             "made_at": time.time(),
         }
         self._database.write(lambda connection: connection.execute(jobs.insert().values(row)))
-        with self._news:
-            self._news.notify_all()
+        self._announce(job)
         return job
 
     def stop(self, job: str) -> None:
@@ -221,8 +279,7 @@ class Jobs:
         ours = sa.and_(jobs.c.id == job, jobs.c.state.in_(("queued", "running")))
         ended = jobs.update().where(ours).values(state="stopped", ended_at=time.time())
         self._database.write(lambda connection: connection.execute(ended))
-        with self._news:
-            self._news.notify_all()
+        self._announce(job)
 
     def get(self, job: str) -> Job:
         """A job.
@@ -235,6 +292,23 @@ class Jobs:
         if row is None:
             raise InputError(f"There is no job {job!r}.")
         return _job(row)
+
+    def many(self, ids: Collection[str]) -> "Sequence[Job]":
+        """The jobs of some ids, those that there are."""
+        with self._database.read() as connection:
+            return [_job(row) for row in connection.execute(sa.select(jobs).where(jobs.c.id.in_(ids)))]
+
+    def last_events(self, ids: Collection[str]) -> dict[str, int]:
+        """Numbers of the last events of jobs that have told something."""
+        query = sa.select(job_events.c.job, sa.func.max(job_events.c.number)).where(job_events.c.job.in_(ids))
+        with self._database.read() as connection:
+            return {job: int(last) for job, last in connection.execute(query.group_by(job_events.c.job))}
+
+    def unended_or_since(self, kind: str, since: float) -> "Sequence[Job]":
+        """Jobs of a kind that have not ended, or that were asked for after a moment."""
+        recent = sa.or_(jobs.c.state.not_in(ENDED), jobs.c.made_at > since)
+        with self._database.read() as connection:
+            return [_job(row) for row in connection.execute(sa.select(jobs).where(jobs.c.kind == kind, recent))]
 
     def list(self, kind: str | None = None, most: int = 50, after: str | None = None) -> list[Job]:
         """Jobs, the newest first; those behind one of them where its id is given.
@@ -266,6 +340,11 @@ class Jobs:
         with self._news:
             self._news.wait(seconds)
 
+    def _give_sign(self) -> None:
+        mine = sa.and_(jobs.c.state == "running", jobs.c.owner == self._owner)
+        alive = jobs.update().where(mine).values(seen_at=time.time())
+        self._database.write(lambda connection: connection.execute(alive), durable=False)
+
     def _work_lane(self, place: "Place", lane: Lane) -> None:
         while not self._stopping.is_set():
             try:
@@ -288,14 +367,19 @@ class Jobs:
             row = connection.execute(query).first()
         if row is None:
             return None
-        taken = jobs.update().where(jobs.c.id == row.id, jobs.c.state == "queued").values(state="running")
+        taken = (
+            jobs.update()
+            .where(jobs.c.id == row.id, jobs.c.state == "queued")
+            .values(state="running", owner=self._owner, seen_at=time.time())
+        )
         if not self._database.write(lambda connection: connection.execute(taken).rowcount):
             return None
+        self._announce(row.id)
         return _job(row)
 
     def _do(self, place: "Place", job: Job) -> None:
         _, work = self._works[job.kind]
-        report = JobReport(self._database, job.id, self._stopping, self._news)
+        report = JobReport(self._database, job.id, self._stopping, self._news, self._owner, self._announce)
         try:
             result = work(place, job.payload, report)
         except Stopped:
@@ -314,10 +398,17 @@ class Jobs:
             values["ended_at"] = time.time()
         if result is not None:
             values["result"] = json.dumps(result, ensure_ascii=False)
-        ours = jobs.update().where(jobs.c.id == job, jobs.c.state == "running").values(values)
+        mine = sa.and_(jobs.c.id == job, jobs.c.state == "running", jobs.c.owner == self._owner)
+        ours = jobs.update().where(mine).values(values)
         self._database.write(lambda connection: connection.execute(ours))
+        self._announce(job)
+
+    def _announce(self, job: str) -> None:
+        """Wake who waits for news; ``job`` is empty where the server ends."""
         with self._news:
             self._news.notify_all()
+        for listener in self._listeners:
+            listener(job)
 
 
 def _job(row: sa.Row[Any]) -> Job:

@@ -1,6 +1,8 @@
 """Pages from templates: everything is escaped, every form is protected, every asset is ours."""
 
 import hashlib
+import json
+import re
 import time
 from functools import cache
 from importlib.resources import files
@@ -13,13 +15,17 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from climassay import __version__
 from climassay.web.access import (
     CSRF_FIELD,
+    DEVICE_COOKIE,
     SESSION_COOKIE,
     VISITOR_COOKIE,
     csrf_token,
+    may_ask,
     may_read,
     visitor,
 )
 from climassay.web.place import Place
+
+_LEADING = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
 
 
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
@@ -43,12 +49,17 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
             path=request.url.path,
             user=user,
             readable=may_read(user, place),
+            askable=may_ask(user, place),
             csrf_token=token,
             csrf_field=field,
             version=__version__,
+            root=place.settings.prefix,
             **values,
         )
     )
+    if place.settings.prefix:
+        # Values are escaped, so that whatever leads to "/" this way stands in a template of ours.
+        rendered = _LEADING.sub(rf"\1{place.settings.prefix}/", rendered)
     answer = HTMLResponse(rendered, status, {"Cache-Control": "no-store"})
     made = getattr(request.state, "new_visitor", None)
     if made is not None:
@@ -70,7 +81,8 @@ def safe_next(wanted: str | None) -> str:
 
 def keep_cookie(answer: Response, place: Place, name: str, value: str) -> None:
     """Set a cookie that scripts cannot read and other sites do not send."""
-    age = int(place.settings.session_days * 86400) if name == SESSION_COOKIE else None
+    days = {SESSION_COOKIE: place.settings.session_days, DEVICE_COOKIE: 365.0}.get(name)
+    age = None if days is None else int(days * 86400)
     answer.set_cookie(name, value, max_age=age, httponly=True, samesite="lax", secure=place.settings.https, path="/")
 
 
@@ -84,6 +96,15 @@ def asset(name: str) -> str:
 def day_and_time(seconds: float | None) -> str:
     """A moment in words, UTC; a dash where there is none."""
     return "–" if seconds is None else time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
+
+
+def laid_out(text: str | None) -> str:
+    """JSON in lines of its own for every value; any other text as it is."""
+    try:
+        value = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return text or ""
+    return json.dumps(value, ensure_ascii=False, indent=2) if isinstance(value, dict | list) else text or ""
 
 
 @cache
@@ -100,4 +121,5 @@ def environment() -> Any:
     )
     made.globals["asset"] = asset
     made.filters["moment"] = day_and_time
+    made.filters["laid_out"] = laid_out
     return made

@@ -10,8 +10,11 @@ from climassay.models.contract import Encoder
 from climassay.records import Records
 from climassay.records.database import Database
 from climassay.web.accounts import AccountStore
+from climassay.web.computed import Computed
+from climassay.web.job_streams import JobStreams
 from climassay.web.jobs import Jobs
 from climassay.web.settings import ServerSettings
+from climassay.web.visitors import Visitors
 from climassay.workspace import Workspace
 
 T = TypeVar("T")
@@ -34,6 +37,9 @@ class Place:
         self.records = Records(database_url or workspace.records_url)
         self.accounts = AccountStore(self.database)
         self.jobs = Jobs(self.database)
+        self.streams = JobStreams(self.jobs)
+        self.visitors = Visitors()
+        self.computed = Computed()
         self.csrf_key = self.accounts.secret("csrf")
         self._shared: dict[str, Any] = {}
         self._locks: dict[str, threading.Lock] = {}
@@ -59,10 +65,11 @@ class Place:
             return cast(T, self._shared[key])
 
     def encoder(self, name: str) -> Encoder:
-        """An encoder, loaded once for everything that the server does."""
+        """An encoder, loaded once for everything that the server does; it encodes a text once."""
         from climassay.models.encoder import load_encoder
+        from climassay.models.vector_memory import VectorMemory
 
-        return self.shared(f"encoder {name}", lambda: load_encoder(name))
+        return self.shared(f"encoder {name}", lambda: VectorMemory(load_encoder(name)))
 
     def forget(self, prefix: str) -> None:
         """Let go of shared things whose key begins so; who holds one goes on with it."""

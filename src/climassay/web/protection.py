@@ -1,17 +1,23 @@
 """What every answer carries and every request must keep to: headers, hosts, sizes."""
 
+import asyncio
+import contextlib
 import re
+from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from climassay.web.access import SESSION_COOKIE
-from climassay.web.failures import API
+from climassay.web.failures import refuse
 from climassay.web.place import Place
 
-UPLOADS = re.compile(r"/(?:api/v1/)?(?:library|annotate)/(?:.*/)?(?:upload|import|documents)")
+UPLOADS = re.compile(r"/(?:api/v1/)?(?:library|annotate)/(?:.*/)?(?:upload|import|documents)|/confidence/file")
 """Paths that take large bodies, from people with an account only."""
+SILENCE_SECONDS = 20.0
+"""Bodies may come in at their slowest pace for so long before a byte of them is there."""
+SLOWEST = 1000
+"""Bytes a second that a body must bring on the whole."""
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -50,12 +56,61 @@ class SafeHeaders:
         await self._app(scope, receive, send_with_headers)
 
 
+class Frontage:
+    """Turns what comes from outside into what the pages know: paths without the prefix, and HEAD as GET.
+
+    A proxy may take the prefix away or leave it; what leads a browser elsewhere gets it back.
+    """
+
+    def __init__(self, app: ASGIApp, prefix: str) -> None:
+        self._app = app
+        self._prefix = prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path, prefix, head = scope["path"], self._prefix, scope["method"] == "HEAD"
+        if prefix and (path == prefix or path.startswith(f"{prefix}/")):
+            path = path[len(prefix) :] or "/"
+            raw = quote(path, safe="/:@!$&'()*+,;=~").encode()
+            scope = {**scope, "path": path, "raw_path": raw}
+        if head:
+            scope = {**scope, "method": "GET"}
+
+        async def outwards(message: Message) -> None:
+            if message["type"] == "http.response.start" and prefix:
+                headers = MutableHeaders(scope=message)
+                if (place := headers.get("location", "")).startswith("/") and not place.startswith("//"):
+                    headers["location"] = prefix + place
+            if head and message["type"] == "http.response.body":
+                await send({"type": "http.response.body", "body": b""})
+                # What would have followed, perhaps for hours, nobody waits for.
+                raise _Told
+            await send(message)
+
+        with contextlib.suppress(_Told):
+            await self._app(scope, receive, outwards)
+
+
+class _Told(Exception):
+    """The head of an answer was sent, which was all that was asked for."""
+
+
 class _TooMuch(Exception):
     """The body grew over its limit."""
 
 
+class _TooSlow(Exception):
+    """The body does not come in."""
+
+
 class BodyLimit:
-    """Refuses bodies that are too large, by their announced length and while they come in."""
+    """Refuses bodies that are too large or too slow, by their announced length and while they come in.
+
+    A short one is taken in whole before anything else is done, so that nobody holds a turn by sending slowly.
+    """
 
     def __init__(self, app: ASGIApp, place: Place) -> None:
         self._app = app
@@ -68,15 +123,25 @@ class BodyLimit:
             return
         headers = Headers(scope=scope)
         limit = await self._limit(scope["path"], headers)
+        too_much = f"Too large: at most {limit / 2**20:.3g} MB are taken here."
         announced = headers.get("content-length", "")
         if announced.isdigit() and int(announced) > limit:
-            await self._refuse(scope, receive, send, limit)
+            await refuse(scope, receive, send, 413, too_much)
             return
-        taken, begun = 0, False
+        taken, begun, waited, ended = 0, False, 0.0, False
+        clock = asyncio.get_running_loop().time
 
         async def counted() -> Message:
-            nonlocal taken
-            message = await receive()
+            nonlocal taken, waited, ended
+            if ended:
+                return await receive()
+            since = clock()
+            try:
+                message = await asyncio.wait_for(receive(), SILENCE_SECONDS + taken / SLOWEST - waited)
+            except TimeoutError:
+                raise _TooSlow from None
+            waited += clock() - since
+            ended = not message.get("more_body", False)
             taken += len(message.get("body", b""))
             if taken > limit:
                 raise _TooMuch
@@ -91,10 +156,16 @@ class BodyLimit:
             await send(message)
 
         try:
-            await self._app(scope, counted, watched)
+            if limit <= self._place.settings.form_bytes:
+                await self._app(scope, await _whole(counted, receive), send)
+            else:
+                await self._app(scope, counted, watched)
         except _TooMuch:
             if not begun:
-                await self._refuse(scope, receive, send, limit)
+                await refuse(scope, receive, send, 413, too_much)
+        except _TooSlow:
+            if not begun:
+                await refuse(scope, receive, send, 408, "The request came in too slowly.")
 
     async def _limit(self, path: str, headers: Headers) -> int:
         settings = self._place.settings
@@ -113,11 +184,19 @@ class BodyLimit:
             known = await run_in_threadpool(accounts.session_user, session)
         return settings.upload_bytes if known is not None else settings.form_bytes
 
-    @staticmethod
-    async def _refuse(scope: Scope, receive: Receive, send: Send, limit: int) -> None:
-        said = f"Too large: at most {limit / 2**20:.3g} MB are taken here."
-        headers = {"Connection": "close"}
-        answer: Response = PlainTextResponse(said, 413, headers)
-        if scope["path"].startswith(API):
-            answer = JSONResponse({"error": said}, 413, headers)
-        await answer(scope, receive, send)
+
+async def _whole(body: Receive, receive: Receive) -> Receive:
+    """What gives a body that has come in already, and afterwards whatever else comes."""
+    parts, more = [], True
+    while more:
+        message = await body()
+        if message["type"] != "http.request":
+            break
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    first: list[Message] = [{"type": "http.request", "body": b"".join(parts), "more_body": False}]
+
+    async def given() -> Message:
+        return first.pop() if first else await receive()
+
+    return given

@@ -1,5 +1,6 @@
 """How a server is set up."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 from climassay.errors import InputError
 from climassay.models import Generator, load_model
 from climassay.models.openai_prices import model_price
+from climassay.web.networks import Networks
 from climassay.workspace import Workspace
 
 Public = Literal["nothing", "read", "check"]
@@ -27,7 +29,8 @@ class ServerSettings:
     host: str = "127.0.0.1"
     port: int = 8000
     address: str = ""
-    """Where people reach the server, for example ``https://climassay.example.org``; empty: host and port."""
+    """Where people reach the server, for example ``https://climassay.example.org`` or ``https://example.org/climassay``;
+    empty: host and port."""
     public: Public = "nothing"
     """What is open to people without an account: ``nothing``, to ``read`` results, checks and the library, or to have
     claims ``check``-ed as well."""
@@ -44,13 +47,22 @@ class ServerSettings:
     form_bytes: int = 2**20
     """Largest body of any other request."""
     session_days: float = 14.0
+    visitor_checks: int = 20
+    """Claims an hour that somebody without an account may have checked."""
+    proxies: str = "127.0.0.1,::1"
+    """Addresses or networks of proxies, by commas, whose word on a visitor's address is taken; ``*``: of anybody."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.address)
-        if self.address and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/")):
-            raise InputError(f"The address must look like https://climassay.example.org, got {self.address!r}.")
-        if min(self.upload_bytes, self.form_bytes) < 1 or self.session_days <= 0:
+        known = parts.scheme in ("http", "https") and parts.hostname and not parts.query and not parts.fragment
+        if self.address and not (known and re.fullmatch(r"[\w/.~-]*", parts.path, re.ASCII)):
+            raise InputError(
+                "The address must look like https://climassay.example.org or https://example.org/climassay, "
+                f"got {self.address!r}."
+            )
+        if min(self.upload_bytes, self.form_bytes, self.visitor_checks) < 1 or self.session_days <= 0:
             raise InputError("Limits of a server must be above 0.")
+        Networks(self.proxies)
 
     @property
     def root(self) -> str:
@@ -59,6 +71,11 @@ class ServerSettings:
             return self.address.rstrip("/")
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{'127.0.0.1' if host in ('0.0.0.0', '[::]') else host}:{self.port}"
+
+    @property
+    def prefix(self) -> str:
+        """Path below which people reach the pages, as in ``/climassay``; empty at the top of a host."""
+        return urlsplit(self.address).path.rstrip("/")
 
     @property
     def https(self) -> bool:

@@ -54,5 +54,39 @@ def test_a_page_holds_the_measured_accuracy_and_counts(paged):
     assert "47% of 300 statements" in page
 
 
-def test_a_page_without_findings_says_so():
-    assert "Nothing was found." in lint_page([check(draft_of("Ice melts (high confidence)."))])
+GERMAN = "Die Hitzewellen werden mit der Erwärmung in Zukunft zunehmen, und das ist von der Wissenschaft belegt. " * 8
+
+
+@pytest.mark.parametrize(
+    ("text", "holds", "english"),
+    [
+        ("Ice melts (high confidence).", True, True),
+        ("Glaciers will lose more mass than in the last century (very likely).", True, True),
+        ("Whisk the eggs. Bake for an hour.", False, True),
+        ("See low-confidence processes in the annex.", False, True),
+        (GERMAN, False, False),
+    ],
+)
+def test_no_findings_comfort_only_where_there_was_something_to_check(text, holds, english):
+    checked = check(draft_of(text))
+    assert checked.findings == ()
+    assert (checked.examined.holds_assessment, checked.examined.is_english) == (holds, english)
+    told = data(checked)
+    assert told["holds_assessment"] is holds
+    assert told["conclusion"] == checked.conclusion
+    assert ("nothing" in checked.conclusion) is not (holds and english)
+    page = lint_page([checked])
+    for words in (checked.conclusion, checked.examined.looked_at, *checked.examined.not_looked_at):
+        assert words in page
+
+
+def test_what_was_looked_at_is_counted_by_sentence():
+    text = (
+        "# Ice (high confidence)\n\nIce melts (high confidence). Rain is likely. "
+        "Glaciers will lose more mass than in the last century.\n\n| a |"
+    )
+    examined = check(draft_of(text), chosen_rules("wide-range")).examined
+    assert (examined.sentences, examined.with_terms, examined.stating_findings) == (5, 3, 1)
+    assert examined.kinds_passed_over == ("headings", "cells of tables")
+    assert "wide-range" not in examined.rules_off
+    assert "untagged-finding" in examined.rules_off

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from climassay.confidence.tagging.items import LEVELS, LabelledItem, TaggingItem
+from climassay.confidence.tagging.labelled import LEVELS, LabelledItem, TaggingItem
 from topic_encoder import TopicEncoder
 
 SIGNS = ("might perhaps", "suggests", "shows", "unequivocally")

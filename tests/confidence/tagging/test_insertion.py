@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from climassay.confidence.tagging.insertion import balanced_sample, train_insertion
-from climassay.confidence.tagging.items import LEVELS, LabelledItem, TaggingItem
+from climassay.confidence.tagging.labelled import LEVELS, LabelledItem, TaggingItem
 from climassay.errors import InputError
 from planted_model import PlantedModel
 

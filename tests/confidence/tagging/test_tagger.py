@@ -12,12 +12,13 @@ from climassay.confidence.tagging import (
     CLIMATEX_MIX,
     EQUAL,
     LEVELS,
+    Tagger,
     TaggingItem,
     load_tagger,
     on_mixes,
     train_tagger,
 )
-from climassay.confidence.tagging.tagger import FORMAT, tagging_texts
+from climassay.confidence.tagging.tagger import tagging_texts
 from climassay.errors import InputError
 from climassay.learning import ClassifierSpec, ModelFormat, PartSpec, Provenance, reweighted
 from climassay.learning.features import FeatureModels
@@ -51,7 +52,7 @@ def trained():
 
 @pytest.fixture(scope="module")
 def tagger(trained):
-    return trained.tagger
+    return trained.classifier
 
 
 def test_the_one_that_reads_the_signs_is_chosen(trained) -> None:
@@ -59,14 +60,14 @@ def test_the_one_that_reads_the_signs_is_chosen(trained) -> None:
     assert trained.chosen is words
     assert words.evaluation.accuracy.value == 1.0
     assert vectors.evaluation.balanced_accuracy.value < 0.45
-    assert trained.tagger.provenance.measured["equal_accuracy"] == 1.0
-    assert trained.tagger.confusion is not None
-    assert np.trace(trained.tagger.confusion) == 160
+    assert trained.classifier.provenance.measured["equal_accuracy"] == 1.0
+    assert trained.classifier.confusion is not None
+    assert np.trace(trained.classifier.confusion) == 160
 
 
 def test_random_labels_are_not_learned() -> None:
     items, training = lesson(FeatureModels(), noise=1.0)
-    found = train_tagger(items, training, specs=(WORDS,), folds=4, resamples=20).tagger.provenance
+    found = train_tagger(items, training, specs=(WORDS,), folds=4, resamples=20).classifier.provenance
     assert found.measured["equal_accuracy"] < 0.42
 
 
@@ -80,7 +81,7 @@ def test_tags_what_it_has_not_seen(tagger) -> None:
 
 @pytest.mark.parametrize("spec", [WORDS, ALL], ids=["words", "all sources"])
 def test_a_saved_tagger_says_the_same(spec, tmp_path) -> None:
-    made = train_tagger(*lesson(), specs=(spec,), folds=4, resamples=20, provenance=SOURCE).tagger
+    made = train_tagger(*lesson(), specs=(spec,), folds=4, resamples=20, provenance=SOURCE).classifier
     path = tmp_path / "t.safetensors"
     made.for_mix((1, 2, 3, 4)).save(path)
     again = load_tagger(path).with_models(encoder() if spec is ALL else None)
@@ -115,7 +116,7 @@ def test_a_file_of_version_1_gives_the_same(tagger, tmp_path) -> None:
         "mix": None,
     }  # fmt: skip
     path = tmp_path / "old.safetensors"
-    ModelFormat(FORMAT.name, 1, "", "").save(path, arrays, facts)
+    ModelFormat(Tagger.FORMAT.name, 1, "", "").save(path, arrays, facts)
     found = load_tagger(path)
     items = [one.item for one in planted(20, seed=9)]
     assert np.array_equal(found.predict_proba(items), tagger.predict_proba(items))
@@ -128,7 +129,7 @@ def test_a_file_of_version_1_gives_the_same(tagger, tmp_path) -> None:
 
 
 def test_another_encoder_is_refused() -> None:
-    made = train_tagger(*lesson(), specs=(VECTORS,), folds=4, resamples=10).tagger
+    made = train_tagger(*lesson(), specs=(VECTORS,), folds=4, resamples=10).classifier
     other = encoder()
     other.fingerprint = "another"
     with pytest.raises(InputError, match="was trained on the encoder"):
@@ -237,7 +238,9 @@ def test_a_tagger_of_states_is_saved_and_asks_for_its_model(tmp_path) -> None:
 
     model = LocalModel(f"local:{save_tiny(tmp_path / 'tiny')}")
     spec = ClassifierSpec("states", (PartSpec(("mean states", "last states")),))
-    made = train_tagger(*lesson(FeatureModels(None, model, 2), count=48), specs=(spec,), folds=3, resamples=10).tagger
+    made = train_tagger(
+        *lesson(FeatureModels(None, model, 2), count=48), specs=(spec,), folds=3, resamples=10
+    ).classifier
     made.save(tmp_path / "t.safetensors")
     items = [one.item for one in planted(8, seed=2)]
     again = load_tagger(tmp_path / "t.safetensors")

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from climassay.confidence.topics import judge_names, propose_names, words_name
+from climassay.confidence.topics import judge_names, propose_names
 from climassay.errors import InputError
 from scripted_model import ScriptedModel
 from topic_encoder import TopicEncoder
@@ -55,17 +55,27 @@ def test_no_name_is_given_twice():
     assert "another topic" in faults("Ocean", "Glacier", "Cloud", "Carbon", taken=["OCEAN"])[0]
 
 
-def test_names_of_words_say_something_new_with_each():
-    assert words_name(["sea level", "sea", "level rise", "coasts", "coastal", "cyclone cyclones", "storm surge"]) == (
-        "Sea level, coasts, storm surge"
-    )
-    assert words_name(["ice"]) == "Ice"
-    assert words_name([]) == "Unnamed"
+def test_a_name_must_be_borne_by_most_statements():
+    encoder = TopicEncoder()
+    ocean = encoder.encode(["ocean"] * 2 + ["ocean carbon"] * 6)
+    members = [ocean, *(encoder.encode([one] * 8) for one in ("glacier", "cloud aerosol", "carbon"))]
+    centres = np.stack([vectors.mean(axis=0) / np.linalg.norm(vectors.mean(axis=0)) for vectors in members])
+    found = judge_names(["Ocean and carbon", "Glacier", "Cloud", "Albedo"], centres, encoder, members=members)
+    assert [one.fault for one in found[:3]] == ["", "", ""]
+    assert found[0].support == 0.75
+    # The albedo is named by no statement of the last topic.
+    assert found[3].fault
+    assert found[3].support == 0
+    mixed = [encoder.encode(["ocean"] * 3 + ["albedo"] * 5), *members[1:]]
+    (first, *_) = judge_names(["Ocean", "Glacier", "Cloud", "Carbon"], centres, encoder, members=mixed)
+    assert "only 38% of the topic's statements bear it" in first.fault
 
 
 def test_a_model_sees_statements_and_words_and_answers_under_a_schema():
     model = ScriptedModel(write=lambda prompt, schema: json.dumps({"name": ' "ocean  heat." '}) if schema else "no")
-    names = propose_names([["ocean", "heat"], ["ice"]], [["The ocean warms."], ["Ice melts."]], model)
+    names = propose_names(
+        ["Ocean heat", "Ice"], [["ocean", "heat"], ["ice"]], [["The ocean warms."], ["Ice melts."]], model
+    )
     assert names == ["Ocean heat", "Ocean heat"]
     assert "The ocean warms." in model.texts[0]
     assert "Ice" in model.texts[0]
@@ -74,13 +84,13 @@ def test_a_model_sees_statements_and_words_and_answers_under_a_schema():
 
 @pytest.mark.parametrize("answer", [ValueError("down"), "not JSON", "[1]"], ids=["failed", "text", "list"])
 def test_answers_that_cannot_be_read_are_no_names(answer):
-    assert propose_names([["a"]], [["b"]], ScriptedModel(write=lambda *_: answer)) == [""]
+    assert propose_names(["A"], [["a"]], [["b"]], ScriptedModel(write=lambda *_: answer)) == [""]
 
 
 def test_own_prompts_are_used(tmp_path):
     (tmp_path / "topic_name.prompt").write_text("[user]\nMy words: {{ words | join(' ') }}")
     model = ScriptedModel(write=lambda *_: '{"name": "Ice"}')
-    propose_names([["floe", "berg"]], [[]], model, prompts=tmp_path)
+    propose_names(["Floes"], [["floe", "berg"]], [[]], model, prompts=tmp_path)
     assert "My words: floe berg" in model.texts[0]
     with pytest.raises(InputError, match="does not exist"):
-        propose_names([["a"]], [[]], model, prompts=tmp_path / "nowhere")
+        propose_names(["A"], [["a"]], [[]], model, prompts=tmp_path / "nowhere")

@@ -224,26 +224,32 @@ def test_commands(monkeypatch, capsys, tmp_path, primer):
     rows = [{"question": one.statement.replace(one.term, "<MASK>", 1), "answer": one.term} for one in primer[:8]]
     labels.write_text("".join(json.dumps(row) + "\n" for row in rows))
     file = tmp_path / "masker.json"
-    code, text, _ = run_command(monkeypatch, capsys, "masker", "train", labels, "-o", file, "--no-vectors", "--json")
+    code, text, _ = run_command(
+        monkeypatch, capsys, "generate", "mask", "train", labels, "-o", file, "--no-vectors", "--json"
+    )
     assert code == 0
     assert set(json.loads(text)["held_out"]) == {"accuracy@1", "accuracy@3"}
-    code, text, _ = run_command(monkeypatch, capsys, "masker", "evaluate", f"statistics,{file}", "primer", "--json")
+    code, text, _ = run_command(
+        monkeypatch, capsys, "generate", "mask", "evaluate", f"statistics,{file}", "primer", "--json"
+    )
     assert code == 0
     found = json.loads(text)["maskers"]
     assert [one["name"] for one in found] == ["longest word", "statistics", "trained"]
-    code, text, err = run_command(monkeypatch, capsys, "masker", "measure", "primer", "--masker", file, "--json")
+    code, text, err = run_command(
+        monkeypatch, capsys, "generate", "mask", "measure", "primer", "--masker", file, "--json"
+    )
     assert code == 0
     assert [one["name"] for one in json.loads(text)["maskers"]][:2] == ["longest word", "trained"]
-    assert "masker evaluate" in err
+    assert "mask evaluate" in err
     drafts, masked = tmp_path / "drafts.jsonl", tmp_path / "masked.jsonl"
     bare = Wording("The albedo of ice is high.")
     write_drafts(drafts, [draft(1), draft(2, "cloze", wording=bare), draft(3, "cloze", wording=Wording("It is."))])
     for given in (("statistics", drafts), (drafts,), (drafts, "--masker", file)):
-        code, text, err = run_command(monkeypatch, capsys, "masker", "apply", *given, "-o", masked, "--json")
+        code, text, err = run_command(monkeypatch, capsys, "generate", "mask", "apply", *given, "-o", masked, "--json")
         assert code == 0
         told = json.loads(text)
         assert (told["masked"], told["no_term"], told["failed"]) == (1, 1, 0)
-        assert ("masker apply" in err) == (len(given) != 2)
-    code, _, err = run_command(monkeypatch, capsys, "masker", "evaluate", "statistics", tmp_path / "none.csv")
+        assert ("mask apply" in err) == (len(given) != 2)
+    code, _, err = run_command(monkeypatch, capsys, "generate", "mask", "evaluate", "statistics", tmp_path / "none.csv")
     assert code == 2
     assert err.startswith("climassay: ")

@@ -15,6 +15,11 @@ _MOST_WORDS = 10
 _SHORTEST = 2
 _WORD = re.compile(r"[^\s()\[\]{},;:.]+")
 _SMALL_WORDS = {"a", "an", "the", "of", "for", "and", "in", "on", "by", "to", "with", "or", "from", "at", "as"}
+_PLURALS = (
+    ("gases", "gas"), ("biases", "bias"), ("analyses", "analysis"), ("indices", "index"), ("sses", "ss"),
+    ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("ies", "y"), ("s", ""),
+)  # fmt: skip
+"""Endings of plurals and of their singulars, the first that fits."""
 _WHERE_WORDS_END = re.compile(r"[()\[\]{};:]|\.\s|,(?=\s+(?:and|but|which|that|where|while)\b)")
 
 
@@ -68,7 +73,7 @@ def _lowered(words: str) -> str:
 
 
 def _singular(words: str) -> str:
-    for end, singular in (("ies", "y"), ("sses", "ss"), ("s", "")):
+    for end, singular in _PLURALS:
         if words.endswith(end) and not words.endswith("ss"):
             return words[: len(words) - len(end)] + singular
     return words

@@ -5,7 +5,7 @@ confidence that do not go together, and tags that contradict themselves, each at
 """
 
 from climassay.confidence.linting.catalogue import RULES, chosen_rules
-from climassay.confidence.linting.checking import Checked, check
+from climassay.confidence.linting.checking import Checked, Examined, check
 from climassay.confidence.linting.draft import Draft, Location
 from climassay.confidence.linting.finding import Finding, Rule, Severity
 from climassay.confidence.linting.reading import draft_of, read_draft
@@ -15,6 +15,7 @@ __all__ = [
     "RULES",
     "Checked",
     "Draft",
+    "Examined",
     "Finding",
     "Location",
     "MeasuredAccuracy",

@@ -4,13 +4,23 @@ from climassay.confidence.linting.finding import Rule
 from climassay.confidence.linting.finding_rules import UNTAGGED_FINDING
 from climassay.confidence.linting.level_rules import LEVEL_RULES
 from climassay.confidence.linting.likelihood_rules import LIKELIHOOD_RULES
+from climassay.confidence.linting.probability_rules import PROBABILITY_RULES
+from climassay.confidence.linting.spelling_rule import MISSPELT_TERM
 from climassay.confidence.linting.vocabulary_rules import VOCABULARY_RULES
 from climassay.errors import InputError
+from climassay.registry import Registry
 
-RULES: dict[str, Rule] = {
-    rule.name: rule for rule in (UNTAGGED_FINDING, *VOCABULARY_RULES, *LEVEL_RULES, *LIKELIHOOD_RULES)
-}
-"""All that need nothing but the text."""
+RULES: Registry[Rule] = Registry("rule", "climassay.lint_rules")
+"""All that need nothing but the text; a package adds another by ``RULES.add(rule.name, rule)``."""
+for _rule in (
+    UNTAGGED_FINDING,
+    *VOCABULARY_RULES,
+    MISSPELT_TERM,
+    *LEVEL_RULES,
+    *LIKELIHOOD_RULES,
+    *PROBABILITY_RULES,
+):
+    RULES.add(_rule.name, _rule)
 ALL = "all"
 
 

@@ -3,8 +3,12 @@
 import re
 from collections.abc import Iterator
 
+from climassay.confidence.attitudes import speaks_of_trust
 from climassay.confidence.linting.draft import Draft, Sentence
 from climassay.confidence.linting.finding import Example, Remark, Rule
+from climassay.confidence.linting.probability_rules import gives_probability
+from climassay.confidence.linting.spelling_rule import slips
+from climassay.confidence.linting.vocabulary_rules import off_scale
 
 FEWEST_WORDS = 7
 """Of a sentence that may state a finding."""
@@ -80,6 +84,11 @@ _OPEN = re.compile(
     r"\b(?:is|are|remains?)\s+(?:still\s+)?(?:unknown|unclear|(?:highly\s+|very\s+)?uncertain|not\s+(?:clear|known|understood|assessed|available))\b|\bknowledge\s+gaps?\b",
     re.IGNORECASE,
 )
+_INQUIRY = re.compile(
+    r"^\W*(?:\w+\s+){0,2}(?:storylines?|scenarios?|experiments?|simulations?|stress\s+tests?|indicators?|frameworks?|reviews?)"
+    r"\s+(?:explores?|examines?|considers?|investigates?|describes?|asks?|tests?)\b",
+    re.IGNORECASE,
+)
 _END = re.compile(r"\.\W*$")
 _CUES_NEEDED = 2
 
@@ -88,17 +97,18 @@ def states_finding(sentence: Sentence) -> bool:
     """Whether a sentence asserts a result about the world.
 
     It is a whole sentence that speaks of change, cause, expectation, comparison or a quantity, twice over at least. It
-    is not about the text itself or its methods, no definition, no result of a single study, no wish, no open question.
+    is not about the text itself or its methods, no definition, no result of a single study, nothing on what people
+    trust, no probability in figures, no wish, no open question.
     """
     text = sentence.text
     if sentence.block.kind not in ("paragraph", "item", "quotation") or not _END.search(text):
         return False
     if len(text.split()) < FEWEST_WORDS or not _VERB.search(text):
         return False
-    refused = (_CERTAIN_WORDS, _ABOUT_THE_TEXT, _POINTS, _REPORTS, _DEFINITION, _ONE_STUDY, _WISH, _OPEN)
+    refused = (_CERTAIN_WORDS, _ABOUT_THE_TEXT, _POINTS, _REPORTS, _DEFINITION, _ONE_STUDY, _WISH, _OPEN, _INQUIRY)
     if any(pattern.search(text) for pattern in refused):
         return False
-    return cues(text) >= _CUES_NEEDED
+    return cues(text) >= _CUES_NEEDED and not speaks_of_trust(text) and not gives_probability(text)
 
 
 def cues(text: str) -> int:
@@ -111,8 +121,9 @@ def cues(text: str) -> int:
 
 def _untagged(draft: Draft) -> Iterator[Remark]:
     for sentence in draft.sentences:
-        tagged = any(not mark.attributive for mark in sentence.marks)
-        if not tagged and not sentence.likelihoods and states_finding(sentence):
+        tagged = any(not mark.attributive for mark in sentence.marks) or sentence.likelihoods
+        # A term that is misspelt or off the scale is one that other rules name.
+        if not tagged and states_finding(sentence) and not off_scale(sentence) and not any(slips(sentence)):
             yield Remark(
                 *sentence.at(0, len(sentence.text)),
                 "This sentence states a finding without a term of confidence or likelihood: add one, or leave it where "

@@ -91,7 +91,10 @@ def _incomplete_pair(draft: Draft) -> Iterator[Remark]:
         start, end = mark.whole
         # "There is robust evidence (medium agreement)", "low confidence (limited evidence)", "(limited evidence, weak
         # agreement)": the other half is there, or a level is what counts.
-        if re.search(rf"\b(?:{lack}|confidence)\b", sentence.text[max(0, start - _NEAR) : end]):
+        before = sentence.text[max(0, start - _NEAR) : end]
+        # Of "(high confidence) (medium evidence)" the second pair of brackets rates the statement anew, by half.
+        beside = re.search(r"confidence\s*[)\]]\s*\Z", sentence.text[:start])
+        if re.search(rf"\b{lack}\b", before) or (re.search(r"\bconfidence\b", before) and not beside):
             continue
         yield Remark(*_at(sentence, mark), f"The brackets rate the {have} but not the {lack}.")
 
@@ -173,7 +176,10 @@ INCOMPLETE_PAIR = Rule(
     "note",
     "evidence without agreement, or agreement without evidence",
     f"The summary terms are a pair: limited, medium or robust evidence, and low, medium or high agreement ({_BOX}).",
-    (Example("Yields fall (limited evidence).", "Yields fall (limited evidence, medium agreement)."),),
+    (
+        Example("Yields fall (limited evidence).", "Yields fall (limited evidence, medium agreement)."),
+        Example("Yields fall (high confidence) (medium evidence).", "Yields fall (low confidence: limited evidence)."),
+    ),
     _incomplete_pair,
 )
 REPEATED_TAG = Rule(

@@ -2,23 +2,40 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
-from climassay.confidence.linting.clauses import likelihoods_under
+from climassay.confidence.attitudes import is_opinion
+from climassay.confidence.extraction.extracting import explains_terms
+from climassay.confidence.linting.clauses import RANGE_BEHIND, divided, likelihoods_under
 from climassay.confidence.linting.draft import Draft, Sentence
 from climassay.confidence.linting.finding import Example, Remark, Rule
 from climassay.confidence.marks import LikelihoodTerm
-from climassay.confidence.vocabulary import LIKELIHOOD_RANGES, TAGS, Likelihood, Tag
+from climassay.confidence.vocabulary import TAGS, Tag
 
 _BOX = "AR6 WG1, Box 1.1"
 _LOW = TAGS.index("low")
 _HIGH = TAGS.index("high")
-_NUMBER = r"\d{1,3}(?:\.\d+)?"
-_BOUNDS = re.compile(
-    rf"(?P<range>\s*\branges?\b)?\s*(?P<open>[(\[:,]\s*)?(?:(?P<low>[<>≤≥]?{_NUMBER})\s*%?\s*(?:[-–—]|to)\s*(?P<high>[<>≤≥]?{_NUMBER})\s*%"
-    rf"|(?P<sign>[<>≤≥])\s*(?P<bound>{_NUMBER})\s*%)(?P<after>\s*(?:probability|chance|likelihood)?)(?P<close>\s*(?:[)\];,.]|$))?"
+_HEDGE = re.compile(
+    r"(?P<hedge>\b(?:may|might|could)\b(?:[\s,*_]+(?:have|been|(?P<be>be)|also|well|even|now|then|still|already|therefore|thus|"
+    r"become|indeed|again))*|\b(?:[Pp]ossibly|[Pp]erhaps|[Mm]aybe|[Pp]otentially|[Cc]onceivably|[Pp]resumably|[Aa]rguably|"
+    r"[Ss]upposedly|[Ss]eemingly|[Aa]pparently))[\s,*_]+\Z"
 )
-_RANGE_BEHIND = re.compile(r"\s*(?:[a-z]+\s+)?ranges?\b")
-_TOLERANCE = 0.015
+"""May with a small letter: "in May likely" is a month."""
+_PREDICATE = re.compile(r"[\s*_]*(?:(?:to|that|if|when|in|under|for|at|by|with|and|but)\b|[,.;:()]|$)")
+_NOT = re.compile(
+    r"(?<!\bor )(?<!\bif )(?<!\bbut )\b(?P<no>not)\s+(?:(?:at\s+all|necessarily|yet)\s+)?[*_]*\Z", re.IGNORECASE
+)
+_IT_IS = re.compile(r"\bit\s+(?:is|was|remains|becomes|has\s+been)\s+(?:\w+\s+)?[*_]*\Z", re.IGNORECASE)
+_SAME_CLAUSE = re.compile(
+    r"[*_]*\s+that\b(?:(?!\b(?:that|which|who|whose|where|if|when|as|than|it)\b).)*"
+    r"(?:\b(?:will|would|is|are|was|were|has|have|be|to)\s+(?:\w+\s+)?[*_]*|[(\[])",
+    re.DOTALL,
+)
+_SIDE_BY_SIDE = re.compile(r"[*_]*,?\s*[(\[]?[*_]*")
+_NEAR = 60
+"""Characters before a term in which the words that govern it are looked for."""
+_MOST_TERMS = 3
+"""More terms in a sentence explain them or list classes."""
 _FEWEST_IN_ITALICS = 3
 """Terms in italics from which on a file is taken to set its terms so."""
 
@@ -50,57 +67,51 @@ def _pairs(draft: Draft) -> Iterator[tuple[Sentence, LikelihoodTerm, Tag]]:
                     yield sentence, term, mark.levels[-1]
 
 
-def _stated_range(draft: Draft) -> Iterator[Remark]:
+def _hedged(draft: Draft) -> Iterator[Remark]:
     for sentence in draft.sentences:
         for term in sentence.likelihoods:
-            found = _BOUNDS.match(sentence.text, term.end)
-            if found is None or not _is_probability(found):
+            base = max(0, term.start - _NEAR)
+            hedge = _HEDGE.search(sentence.text[base : term.start])
+            if hedge is None or is_opinion(sentence.text, term.start):
                 continue
-            # The word may stand before the numbers or behind them.
-            said = found["range"] is not None or _RANGE_BEHIND.match(sentence.text, found.end()) is not None
-            fits = _fits_interval(term.term, found) if said else _fits(term.term, found)
-            if not fits:
-                yield Remark(*sentence.at(term.start, found.end()), _meaning(term.term, interval=said))
+            if hedge["be"] and not _PREDICATE.match(sentence.text, term.end):
+                continue  # "could be likely candidates"
+            yield Remark(
+                *sentence.at(base + hedge.start("hedge"), term.end),
+                f'"{term.term.capitalize()}" is a probability already, and "{hedge["hedge"]}" takes it back: keep the '
+                "term alone.",
+                sentence.text[term.start : term.end],
+            )
 
 
-def _is_probability(found: re.Match[str]) -> bool:
-    """Numbers that are a probability, and not a quantity: "likely 20-30% lower" speaks of a quantity."""
-    named = bool(found["after"].strip())
-    enclosed = bool(found["open"]) and found["open"].strip() in ("(", "[", ":") and bool(found["close"])
-    if found["range"]:
-        return enclosed and found["low"] is not None
-    reaches = found["low"] is not None and (_value(found["high"]) >= 1 or _value(found["low"]) <= 0)
-    return named or enclosed or (reaches and bool(found["close"]))
+def _negated(draft: Draft) -> Iterator[Remark]:
+    for sentence in draft.sentences:
+        for term in sentence.likelihoods:
+            base = max(0, term.start - _NEAR)
+            no = _NOT.search(sentence.text[base : term.start])
+            if no is None or is_opinion(sentence.text, term.start):
+                continue
+            yield Remark(
+                *sentence.at(base + no.start("no"), term.end),
+                f'"Not {term.term}" leaves open which probability is meant: use the term for it.',
+            )
 
 
-def _value(number: str) -> float:
-    return float(number.lstrip("<>≤≥")) / 100
-
-
-def _fits(term: Likelihood, found: re.Match[str]) -> bool:
-    low, high = LIKELIHOOD_RANGES[term]
-    if found["low"] is not None:
-        return abs(_value(found["low"]) - low) <= _TOLERANCE and abs(_value(found["high"]) - high) <= _TOLERANCE
-    above = found["sign"] in ">≥"
-    stands, open_end = (low, high == 1.0) if above else (high, low == 0.0)
-    return open_end and abs(_value(found["bound"]) - stands) <= _TOLERANCE
-
-
-def _fits_interval(term: Likelihood, found: re.Match[str]) -> bool:
-    """A "very likely range (5-95%)" is named by its quantiles: it holds nine tenths of the probability."""
-    if found["low"] is None:
-        return _fits(term, found)
-    width = _value(found["high"]) - _value(found["low"])
-    return abs(width - LIKELIHOOD_RANGES[term][0]) <= _TOLERANCE + 0.005 or _fits(term, found)
-
-
-def _meaning(term: Likelihood, *, interval: bool) -> str:
-    low, high = (round(100 * bound) for bound in LIKELIHOOD_RANGES[term])
-    if interval:
-        return f'A "{term}" range holds {low}% of the probability; the numbers beside it say something else.'
-    return (
-        f'"{term.capitalize()}" stands for a probability of {low} to {high}%; the numbers beside it say something else.'
-    )
+def _two_likelihoods(draft: Draft) -> Iterator[Remark]:
+    for sentence in draft.sentences:
+        terms = [term for term in sentence.likelihoods if not RANGE_BEHIND.match(sentence.text, term.end)]
+        if explains_terms(sentence.text) or len(terms) > _MOST_TERMS:
+            continue
+        for one, other in pairwise(terms):
+            between = sentence.text[one.end : other.start]
+            framed = _IT_IS.search(sentence.text[max(0, one.start - _NEAR) : one.start]) and _SAME_CLAUSE.fullmatch(
+                between
+            )
+            if (framed and not divided(between)) or _SIDE_BY_SIDE.fullmatch(between):
+                yield Remark(
+                    *sentence.at(one.start, other.end),
+                    f'One outcome has one probability, and here it is "{one.term}" and "{other.term}": choose one.',
+                )
 
 
 def _unmarked(draft: Draft) -> Iterator[Remark]:
@@ -156,18 +167,44 @@ LIKELIHOOD_AND_CONFIDENCE = Rule(
     _both,
     default=False,
 )
-LIKELIHOOD_RANGE = Rule(
-    "likelihood-range",
-    "error",
-    "numbers contradict the term of likelihood",
-    f"Every term of likelihood stands for one range of probability ({_BOX}, and the first footnotes of the summaries).",
+HEDGED_LIKELIHOOD = Rule(
+    "hedged-likelihood",
+    "warning",
+    "likelihood taken back by another hedge",
+    f"A term of likelihood says how probable an outcome is ({_BOX}); with may, could or possibly before it, "
+    "nobody can say which probability is left.",
+    (
+        Example("Rain may very likely increase.", "Rain will very likely increase."),
+        Example("It is possibly unlikely that rain increases.", "Rain may increase but will very likely fall later."),
+    ),
+    _hedged,
+)
+NEGATED_LIKELIHOOD = Rule(
+    "negated-likelihood",
+    "note",
+    "negated term of likelihood",
+    f"Each term stands for a range of probability ({_BOX}); what is left when it is denied is not on the scale.",
+    (
+        Example("It is not unlikely that rain will increase.", "It is more likely than not that rain will increase."),
+        Example("It is not virtually certain.", "It is likely, if not very likely, that rain increases."),
+    ),
+    _negated,
+)
+TWO_LIKELIHOODS = Rule(
+    "two-likelihoods",
+    "warning",
+    "two terms of likelihood for one outcome",
+    f"One outcome has one probability, and one term stands for it ({_BOX}).",
     (
         Example(
-            "It is very likely (66–100%) that rain will increase.",
-            "It is very likely (90–100%) that rain will increase.",
+            "It is likely that rain will very likely increase.",
+            "It is likely that rain increases, and it is very likely that floods do.",
+        ),
+        Example(
+            "Rain is likely, virtually certain, to increase.", "It is unlikely that the very likely range is right."
         ),
     ),
-    _stated_range,
+    _two_likelihoods,
 )
 UNMARKED_TERM = Rule(
     "unmarked-term",
@@ -183,4 +220,11 @@ UNMARKED_TERM = Rule(
     ),
     _unmarked,
 )
-LIKELIHOOD_RULES = (LIKELIHOOD_LOW_CONFIDENCE, LIKELIHOOD_AND_CONFIDENCE, LIKELIHOOD_RANGE, UNMARKED_TERM)
+LIKELIHOOD_RULES = (
+    LIKELIHOOD_LOW_CONFIDENCE,
+    LIKELIHOOD_AND_CONFIDENCE,
+    HEDGED_LIKELIHOOD,
+    NEGATED_LIKELIHOOD,
+    TWO_LIKELIHOODS,
+    UNMARKED_TERM,
+)

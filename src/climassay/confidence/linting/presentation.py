@@ -60,10 +60,20 @@ def sarif(results: Sequence[Checked]) -> dict[str, Any]:
 
 
 def data(checked: Checked) -> dict[str, Any]:
-    """What JSON can write: the file, counts by rule, and every finding."""
+    """What JSON can write: the file, what was looked at and what not, counts by rule, and every finding."""
+    examined = checked.examined
     return {
         "file": checked.draft.name,
         "words": checked.draft.words,
+        "conclusion": checked.conclusion,
+        "holds_assessment": examined.holds_assessment,
+        "looked_at": {
+            "sentences": examined.sentences,
+            "with_a_term": examined.with_terms,
+            "stating_a_finding_without_a_term": examined.stating_findings,
+            "language": examined.language,
+        },
+        "not_looked_at": list(examined.not_looked_at),
         "findings_per_1000_words": round(checked.per_thousand_words, 2),
         "by_rule": checked.by_rule,
         "silenced": checked.silenced,

@@ -1,162 +1,239 @@
-"""Rules on words that look like calibrated terms and are none."""
+"""Rules on words that look like calibrated terms and are none.
+
+What is no term is told by grammar rather than by a list of phrases: a word of degree ("fairly", "exceptionally"), a
+word of amount ("strong", "moderate") and a head ("confidence", "likely", "evidence") that do not make one of the terms.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from climassay.confidence.attitudes import is_held_by_people, is_opinion
 from climassay.confidence.linting.draft import Draft, Sentence
 from climassay.confidence.linting.finding import Example, Remark, Rule
+from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LIKELIHOODS, TAGS
 
 _BOX = "AR6 WG1, Box 1.1"
-_CONFIDENCE_WORDS = {
-    "moderate": "medium",
-    "moderately high": "medium",
-    "fair": "medium",
-    "reasonable": "medium",
-    "considerable": "high",
-    "strong": "high",
-    "great": "high",
-    "fairly high": "high",
-    "quite high": "high",
-    "relatively high": "high",
-    "rather high": "high",
-    "reasonably high": "high",
-    "extremely high": "very high",
-    "exceptionally high": "very high",
-    "highest": "very high",
-    "full": "very high",
-    "complete": "very high",
-    "absolute": "very high",
-    "total": "very high",
-    "very medium": "medium",
-    "weak": "low",
-    "poor": "low",
-    "limited": "low",
-    "little": "low",
-    "fairly low": "low",
-    "quite low": "low",
-    "relatively low": "low",
-    "rather low": "low",
-    "extremely low": "very low",
-    "exceptionally low": "very low",
-    "no": "very low",
+_STRONGLY = (
+    "very|extremely|exceptionally|highly|really|exceedingly|extraordinarily|extraordinary|"
+    "overwhelmingly|remarkably|unusually|truly|vanishingly"
+)
+_PARTLY = (
+    "fairly|quite|rather|relatively|reasonably|moderately|somewhat|pretty|comparatively|sufficiently|slightly|"
+    "modestly|substantially|considerably|largely"
+)
+_NEARLY = (
+    "virtually|almost|nearly|near|practically|absolutely|completely|totally|entirely|all[\\s-]but|as[\\s-]good[\\s-]as"
+)
+_DEGREE = f"{_STRONGLY}|{_PARTLY}|{_NEARLY}"
+_AMOUNTS = {
+    "very high": "full|complete|absolute|total|utmost|maximum|maximal|overwhelming|unshakeable|near[\\s-]total",
+    "high": "high|strong|great|considerable|substantial|significant|solid|firm|robust|good|much|ample|large|compelling",
+    "medium": "medium|moderate|intermediate|average|middling|fair|reasonable|modest",
+    "low": "low|weak|poor|limited|little|slight|scant|minimal|scarce|slim|thin|small",
+    "very low": "no|zero",
 }
-_LIKELIHOOD_WORDS = {
-    "highly likely": "very likely",
-    "quite likely": "likely",
-    "fairly likely": "likely",
-    "rather likely": "likely",
-    "reasonably likely": "likely",
-    "relatively likely": "likely",
-    "somewhat likely": "more likely than not",
-    "quite certain": "extremely likely",
-    "almost certain": "virtually certain",
-    "almost certainly": "virtually certain",
-    "nearly certain": "virtually certain",
-    "near certain": "virtually certain",
-    "practically certain": "virtually certain",
-    "very probable": "very likely",
-    "highly probable": "very likely",
-    "very probably": "very likely",
-    "probably": "likely",
-    "highly unlikely": "very unlikely",
-    "quite unlikely": "unlikely",
-    "fairly unlikely": "unlikely",
-    "rather unlikely": "unlikely",
-    "highly improbable": "very unlikely",
-    "improbable": "unlikely",
-    "very improbable": "very unlikely",
+_AMOUNT = "|".join(_AMOUNTS.values())
+_EVIDENCE_ONLY = {
+    "medium": "some",
+    "robust": "ample|extensive|abundant|clear|conclusive|strongest|unequivocal|convincing|overwhelming",
+    "limited": "sparse|insufficient|inadequate|patchy|anecdotal",
 }
-_EVIDENCE_WORDS = {
-    **dict.fromkeys(
-        ("strong", "high", "good", "ample", "solid", "much", "compelling", "overwhelming", "strongest"), "robust"
-    ),
-    **dict.fromkeys(("moderate", "some", "fair"), "medium"),
-    **dict.fromkeys(("low", "weak", "poor", "little", "sparse", "scarce", "insufficient"), "limited"),
-}
-_AGREEMENT_WORDS = {
-    **dict.fromkeys(
-        ("strong", "robust", "good", "broad", "wide", "widespread", "full", "general", "very high"), "high"
-    ),
-    **dict.fromkeys(("moderate", "fair", "some"), "medium"),
-    **dict.fromkeys(("weak", "poor", "limited", "little", "no"), "low"),
-}
+_AGREEMENT_ONLY = {"high": "broad|wide|widespread|general|universal|close|excellent|unanimous", "low": "partial"}
+_GAP = r"[\s*_-]+"
 
 
-def _any_of(words: dict[str, str]) -> str:
-    """The longest first, so that "very probably" is not read as "probably"."""
-    ordered = sorted(words, key=len, reverse=True)
-    return "|".join(re.escape(word).replace(r"\ ", r"[\s-]+") for word in ordered)
+def _phrase(amounts: str, head: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?<![\w-])(?:(?P<how>{_DEGREE}){_GAP})?(?P<word>{amounts}){_GAP}(?P<head>{head})\b(?![-\u2010]\w)",
+        re.IGNORECASE,
+    )
 
 
-_CONFIDENCE = re.compile(
-    rf"(?<![\w-])(?P<word>{_any_of(_CONFIDENCE_WORDS)})(?P<end>\s+confidence)\b(?!\s+(?:intervals?|bounds?|limits?|levels?|statements?|in\s+"
-    r"(?:the\s+)?(?:government|institution|market|currenc|science|scientist|econom|public|leader)))",
-    re.IGNORECASE,
+_CONFIDENCE = _phrase(_AMOUNT, "confidence")
+_NOT_A_LEVEL = re.compile(
+    r"\s+(?:intervals?|bounds?|limits?|levels?|statements?|scores?|bands?|ranges?)\b", re.IGNORECASE
+)
+_CERTAINTY = _phrase(_AMOUNT, "certainty|certitude")
+_MISCALLED = re.compile(
+    rf"(?<![\w-])(?P<word>(?:(?:{_DEGREE}){_GAP})?(?:(?:un)?likely|certain)){_GAP}(?P<head>confidence)\b", re.IGNORECASE
 )
 _CONFIDENT = re.compile(
-    r"(?<![\w-])(?:(?P<how>very|highly|fairly|quite|reasonably|extremely|absolutely|virtually)\s+)?confident\b(?=\s+that\b|\s*[,)])",
+    r"(?<![\w-])(?:(?P<how>\d{1,3}\s?%|(?:\w+ly|very|quite|rather))\s+)?confident\b(?=\s+that\b|\s*[,)])",
     re.IGNORECASE,
 )
-_HOW_CONFIDENT = {"fairly": "medium", "quite": "high", "reasonably": "medium", "": "high", "highly": "high"}
-_LIKELIHOOD = re.compile(rf"(?<![\w-])(?P<word>{_any_of(_LIKELIHOOD_WORDS)})\b(?!\s+not\s+the\b)", re.IGNORECASE)
-_NO_TERM = re.compile(r"(?:more|less|equally|not|most|least|as)\s+\Z", re.IGNORECASE)
-_EVIDENCE = re.compile(rf"(?<![\w-])(?P<word>{_any_of(_EVIDENCE_WORDS)})(?P<end>\s+evidence)\b", re.IGNORECASE)
-_AGREEMENT = re.compile(rf"(?<![\w-])(?P<word>{_any_of(_AGREEMENT_WORDS)})(?P<end>\s+agreement)\b", re.IGNORECASE)
-_PAIR_END = re.compile(r"[\s,;*_]*(?:and|but|with|or)?[\s*_]*(?:\w+\s+){1,3}(?:evidence|agreement)\b", re.IGNORECASE)
-_PAIR_START = re.compile(r"\b(?:evidence|agreement)[\s,;*_]*(?:and|but|with|or)?[\s*_]*\Z", re.IGNORECASE)
+_CHANCE = _phrase(_AMOUNT, "likelihood|probability")
+_LIKELY = re.compile(
+    rf"(?<![\w-])(?P<how>{_DEGREE}|high|low|medium|moderate|strong|weak){_GAP}(?P<head>(?:un)?likely|(?:im)?probabl[ey]|certain(?:ly)?)\b(?![-\u2010]\w)"
+    r"|(?<![\w-])(?P<alone>(?:more|less)\s+than\s+likely(?!\s+not)|improbable|probably)\b(?!\s+not\s+the\b)",
+    re.IGNORECASE,
+)
+_PARTICULAR = re.compile(
+    r"\s+(?:\w+ly\s+)?(?:\w+\s+)?(?:extent|degree|amounts?|kinds?|types?|areas?|regions?|cases?|circumstances|conditions)\b"
+)
+_NO_TERM = re.compile(r"\b(?:more|less|equally|most|least|as|so|how)\s+\Z", re.IGNORECASE)
+_EVIDENCE = _phrase("|".join((_AMOUNT, *_EVIDENCE_ONLY.values())), "evidence")
+_AGREEMENT = _phrase("|".join((_AMOUNT, *_EVIDENCE_ONLY.values(), *_AGREEMENT_ONLY.values())), "agreement")
+_PAIR_WORD = rf"(?:(?:{_DEGREE})\s+)?(?:limited|{_AMOUNT}|\w+ed|\w+ive)"
+_PAIR_END = re.compile(
+    rf"[\s,;*_]*(?:and|but|with|or)?[\s*_]*(?:{_PAIR_WORD})\s+(?:evidence|agreement)\b", re.IGNORECASE
+)
+_PAIR_START = re.compile(
+    rf"\b(?:{_PAIR_WORD})\s+(?:evidence|agreement)[\s,;*_]*(?:and|but|with|or)?[\s*_]*\Z", re.IGNORECASE
+)
 _BRACKETS = re.compile(r"[(\[]([^()\[\]]{0,300})[)\]]")
+_NEAR = 40
+"""Characters before words in which what governs them is looked for."""
 _SHORT_BRACKETS = 8
 """Words from which on brackets hold a sentence rather than a tag."""
+_THERE_IS = re.compile(r"\b(?:there\s+(?:is|was|remains)|with|have|has)\s+(?:an?\s+|now\s+|only\s+)*\Z", re.IGNORECASE)
+_THAT = re.compile(r"\s+that\b", re.IGNORECASE)
+_THAT_OR_IN = re.compile(r"\s+(?:that|in)\b|\s*[,.;)]", re.IGNORECASE)
 
 
-def _confidence(draft: Draft) -> Iterator[Remark]:
+def off_scale(sentence: Sentence) -> bool:
+    """Whether a sentence states its certainty in words that are no calibrated terms."""
+    return any(True for rule in (_confidence, _likelihood, _evidence) for _ in rule(sentence))
+
+
+def _each(draft: Draft, rule: Callable[[Sentence], Iterator[Remark]]) -> Iterator[Remark]:
     for sentence in draft.sentences:
-        for match in _CONFIDENCE.finditer(sentence.text):
-            yield _of(sentence, match, _CONFIDENCE_WORDS, "confidence", "is not a level of confidence")
-        for match in _CONFIDENT.finditer(sentence.text):
-            if _NO_TERM.search(sentence.text[: match.start()]):
-                continue
-            level = _HOW_CONFIDENT.get((match["how"] or "").lower(), "very high")
-            yield Remark(
-                *sentence.at(*match.span()),
-                f'"{match.group()}" is not a level of confidence: name one of the five, perhaps {level} confidence.',
-                f"({level} confidence)",
+        yield from rule(sentence)
+
+
+def _amount(word: str) -> str:
+    """The level of confidence that a word of amount comes nearest to."""
+    return next(level for level, words in _AMOUNTS.items() if re.fullmatch(words, word, re.IGNORECASE))
+
+
+def _level(match: re.Match[str]) -> str:
+    """The level of confidence nearest to a word of amount and its word of degree."""
+    near, how = _amount(match["word"]), match["how"] or ""
+    if near in ("low", "high") and how and not re.fullmatch(_PARTLY, how, re.IGNORECASE):
+        return f"very {near}"
+    return near
+
+
+def _confidence(sentence: Sentence) -> Iterator[Remark]:
+    text = sentence.text
+    for match in _CONFIDENCE.finditer(text):
+        said = _words(match)
+        if said.removesuffix(" confidence") in TAGS or _NOT_A_LEVEL.match(text, match.end()):
+            continue
+        if not is_held_by_people(text, *match.span()):
+            yield _better(sentence, match, f"{_level(match)} confidence", "is not a level of confidence")
+    for match in _CERTAINTY.finditer(text):
+        framed = _THERE_IS.search(text[max(0, match.start() - _NEAR) : match.start()]) and _THAT_OR_IN.match(
+            text, match.end()
+        )
+        if (framed or _rates(text, match)) and not is_held_by_people(text, *match.span()):
+            yield _better(sentence, match, f"{_level(match)} confidence", "is not a level of confidence")
+    for match in _MISCALLED.finditer(text):
+        if not is_held_by_people(text, *match.span()):
+            message = (
+                f'"{_words(match)}" mixes the two scales: confidence is low, medium or high, an outcome is likely.'
             )
+            yield Remark(*sentence.at(*match.span()), message)
+    for match in _CONFIDENT.finditer(text):
+        if _NO_TERM.search(text[max(0, match.start() - _NEAR) : match.start()]) or re.search(
+            r"\bnot\s+\Z", text[max(0, match.start() - _NEAR) : match.start()]
+        ):
+            continue
+        if is_held_by_people(text, *match.span()) or is_opinion(text, match.start()):
+            continue
+        how = match["how"] or ""
+        if how.endswith("%"):
+            message = f'"{match.group()}" gives confidence as a probability: name one of the five levels.'
+            yield Remark(*sentence.at(*match.span()), message)
+            continue
+        level = "medium" if re.fullmatch(_PARTLY, how, re.IGNORECASE) else "very high" if how else "high"
+        yield Remark(
+            *sentence.at(*match.span()),
+            f'"{match.group()}" is not a level of confidence: name one of the five, perhaps {level} confidence.',
+            f"({level} confidence)",
+        )
 
 
-def _likelihood(draft: Draft) -> Iterator[Remark]:
-    for sentence in draft.sentences:
-        for match in _LIKELIHOOD.finditer(sentence.text):
-            if not _NO_TERM.search(sentence.text[: match.start()]):
-                yield _of(sentence, match, _LIKELIHOOD_WORDS, "", "is not a term of likelihood")
+def _likelihood(sentence: Sentence) -> Iterator[Remark]:
+    text = sentence.text
+    for match in _LIKELY.finditer(text):
+        said = _words(match)
+        if (
+            said in LIKELIHOODS
+            or _NO_TERM.search(text[max(0, match.start() - _NEAR) : match.start()])
+            or is_opinion(text, match.start())
+        ):
+            continue
+        if said.endswith("certain") and _PARTICULAR.match(text, match.end()):
+            continue  # "in almost certain areas"
+        yield _better(sentence, match, _term(match), "is not a term of likelihood")
+    for match in _CHANCE.finditer(text):
+        framed = _THERE_IS.search(text[max(0, match.start() - _NEAR) : match.start()]) and _THAT.match(
+            text, match.end()
+        )
+        if (framed or _rates(text, match)) and "-" not in match.group():
+            level = _level(match)
+            term = {"very high": "very likely", "high": "likely", "medium": "about as likely as not"}.get(level)
+            term = term or {"low": "unlikely", "very low": "very unlikely"}[level]
+            yield _better(sentence, match, term, "is not a term of likelihood")
 
 
-def _evidence(draft: Draft) -> Iterator[Remark]:
-    for pattern, words, noun in ((_EVIDENCE, _EVIDENCE_WORDS, "evidence"), (_AGREEMENT, _AGREEMENT_WORDS, "agreement")):
-        for sentence in draft.sentences:
-            brackets = _tag_brackets(sentence.text)
-            for match in pattern.finditer(sentence.text):
-                if _is_rating(sentence.text, match, brackets):
-                    yield _of(sentence, match, words, noun, f"does not rate {noun}")
+def _term(match: re.Match[str]) -> str:
+    """The term of likelihood that comes nearest to words of degree and of likelihood."""
+    if match["alone"]:
+        return {"more": "likely", "less": "unlikely", "improbable": "unlikely"}.get(
+            match["alone"].lower().split()[0], "likely"
+        )
+    head, how = match["head"].lower(), match["how"].lower()
+    against = head.startswith(("un", "im"))
+    if head.startswith("certain"):
+        return "very likely" if re.fullmatch(_PARTLY, how) else "virtually certain"
+    if re.fullmatch(_NEARLY, how):
+        return "exceptionally unlikely" if against else "virtually certain"
+    plain = "unlikely" if against else "likely"
+    return f"very {plain}" if re.fullmatch(_STRONGLY, how) else plain
 
 
-def _of(sentence: Sentence, match: re.Match[str], words: dict[str, str], noun: str, what: str) -> Remark:
-    known = words[re.sub(r"[\s-]+", " ", match["word"].lower())]
-    better = f"{known} {noun}".strip()
+def _evidence(sentence: Sentence) -> Iterator[Remark]:
+    for pattern, terms, noun, more in (
+        (_EVIDENCE, EVIDENCE, "evidence", _EVIDENCE_ONLY),
+        (_AGREEMENT, AGREEMENT, "agreement", _EVIDENCE_ONLY | _AGREEMENT_ONLY),
+    ):
+        for match in pattern.finditer(sentence.text):
+            if _words(match).removesuffix(f" {noun}") in terms or not _is_rating(sentence.text, match):
+                continue
+            word = match["word"]
+            known = next((term for term, words in more.items() if re.fullmatch(words, word, re.IGNORECASE)), "")
+            known = known or terms[min(max(TAGS.index(_amount(word)) - 1, 0), 2)]
+            # What is robust of evidence is high of agreement.
+            better = f"{known if known in terms else terms[(*EVIDENCE, *AGREEMENT).index(known) % 3]} {noun}"
+            yield _better(sentence, match, better, f"does not rate {noun}")
+
+
+def _words(match: re.Match[str]) -> str:
+    return re.sub(r"[\s*_-]+", " ", match.group().lower())
+
+
+def _better(sentence: Sentence, match: re.Match[str], better: str, what: str) -> Remark:
     said = " ".join(match.group().split())
-    return Remark(*sentence.at(*match.span()), f'"{said}" {what} in the calibrated vocabulary: say "{better}".', better)
+    message = f'"{said}" {what} in the calibrated vocabulary: say "{better}".'
+    return Remark(*sentence.at(*match.span()), message, better)
 
 
-def _tag_brackets(text: str) -> list[tuple[int, int]]:
-    return [match.span() for match in _BRACKETS.finditer(text) if len(match[1].split()) <= _SHORT_BRACKETS]
+def _rates(text: str, match: re.Match[str]) -> bool:
+    """Whether words stand in short brackets, as tags do."""
+    return any(
+        bracket.start() < match.start() and match.end() < bracket.end()
+        for bracket in _BRACKETS.finditer(text)
+        if len(bracket[1].split()) <= _SHORT_BRACKETS
+    )
 
 
-def _is_rating(text: str, match: re.Match[str], brackets: list[tuple[int, int]]) -> bool:
+def _is_rating(text: str, match: re.Match[str]) -> bool:
     """Evidence in ordinary English is none: only in short brackets, or evidence and agreement side by side."""
-    if any(start < match.start() and match.end() < end for start, end in brackets):
+    if _rates(text, match):
         return True
-    pair = _PAIR_END.match(text, match.end()) or _PAIR_START.search(text[max(0, match.start() - 40) : match.start()])
-    return pair is not None
+    before = text[max(0, match.start() - 60) : match.start()]
+    return _PAIR_END.match(text, match.end()) is not None or _PAIR_START.search(before) is not None
 
 
 CONFIDENCE_VOCABULARY = Rule(
@@ -168,8 +245,10 @@ CONFIDENCE_VOCABULARY = Rule(
         Example("Rain will increase (moderate confidence).", "Rain will increase (medium confidence)."),
         Example("We are highly confident that rain will increase.", "Rain will increase (high confidence)."),
         Example("Rain will increase (extremely high confidence).", "Rain will increase (very high confidence)."),
+        Example("Rain will increase (high certainty).", "Farmers report strong confidence in the forecasts."),
+        Example("Rain will increase (likely confidence).", "Rain will likely increase."),
     ),
-    _confidence,
+    lambda draft: _each(draft, _confidence),
 )
 LIKELIHOOD_VOCABULARY = Rule(
     "likelihood-vocabulary",
@@ -179,8 +258,10 @@ LIKELIHOOD_VOCABULARY = Rule(
     (
         Example("Rain will fairly likely increase.", "Rain will likely increase."),
         Example("Rain will almost certainly increase.", "It is virtually certain that rain will increase."),
+        Example("Rain is exceptionally likely to increase.", "Rain is extremely likely to increase."),
+        Example("Rain will increase (high likelihood).", "Plans consider low-likelihood, high-impact outcomes."),
     ),
-    _likelihood,
+    lambda draft: _each(draft, _likelihood),
 )
 EVIDENCE_VOCABULARY = Rule(
     "evidence-vocabulary",
@@ -192,6 +273,6 @@ EVIDENCE_VOCABULARY = Rule(
         Example("Yields fall (strong evidence, high agreement).", "Yields fall (robust evidence, high agreement)."),
         Example("Yields fall (medium evidence, strong agreement).", "Strong evidence points to falling yields."),
     ),
-    _evidence,
+    lambda draft: _each(draft, _evidence),
 )
 VOCABULARY_RULES = (CONFIDENCE_VOCABULARY, LIKELIHOOD_VOCABULARY, EVIDENCE_VOCABULARY)

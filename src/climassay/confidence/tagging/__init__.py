@@ -3,8 +3,16 @@
 What was reached, beside published figures, is in docs/results/confidence.md; how to use it in docs/confidence.md.
 """
 
-from climassay.confidence.tagging.items import LEVELS, LabelledItem, Taggable, TaggingItem
-from climassay.confidence.tagging.labelled import ClimateX, LabelledTable, read_climatex, read_labelled
+from climassay.confidence.tagging.labelled import (
+    LEVELS,
+    ClimateX,
+    LabelledItem,
+    LabelledTable,
+    Taggable,
+    TaggingItem,
+    read_climatex,
+    read_labelled,
+)
 from climassay.confidence.tagging.quantification import Shares, adjusted_shares, estimate_shares, share_residuals
 from climassay.confidence.tagging.tagger import (
     BUNDLED_TAGGER,
@@ -15,7 +23,6 @@ from climassay.confidence.tagging.tagger import (
     SPECS,
     STATES,
     Tagger,
-    TrainedTagger,
     load_tagger,
     on_mixes,
     train_tagger,
@@ -37,7 +44,6 @@ __all__ = [
     "Taggable",
     "Tagger",
     "TaggingItem",
-    "TrainedTagger",
     "adjusted_shares",
     "estimate_shares",
     "load_tagger",

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.confidence.tagging.items import LEVELS, LabelledItem, Taggable, TaggingItem
+from climassay.confidence.tagging.labelled import LEVELS, LabelledItem, Taggable, TaggingItem
 from climassay.confidence.vocabulary import Tag
 from climassay.errors import InputError
 from climassay.judging import (

@@ -97,13 +97,21 @@ def estimate_shares(
     generator = np.random.default_rng(seed)
     drawn = np.empty((samples, k))
     if residuals is not None:
-        off = _checked_residuals(residuals, k)
+        off = np.asarray(residuals, dtype=np.float64)
+        if off.ndim != 2 or off.shape[1] != k or len(off) < _FEWEST_DOCUMENTS or not np.isfinite(off).all():
+            raise InputError(f"Residuals of {k} levels have shape [documents, {k}] and at least five rows.")
         for sample in range(samples):
             taken = sums[generator.integers(0, len(sums), len(sums))].sum(axis=0)
             drawn[sample] = _in_simplex(taken / taken.sum() + off[generator.integers(0, len(off))])
         point = _in_simplex(sums.sum(axis=0) / sums.sum() + off.mean(axis=0))
     else:
-        errors = _checked_table(confusion, k)
+        if confusion is None:
+            raise InputError("Shares are corrected by residuals or by a table of errors: give one of them.")
+        errors = np.asarray(confusion, dtype=np.float64)
+        if errors.shape != (k, k) or not np.isfinite(errors).all() or (errors < 0).any():
+            raise InputError(f"A table of errors of {k} levels has {k} rows and columns of counts, got {errors.shape}.")
+        if (errors.sum(axis=1) == 0).any():
+            raise InputError("The table of errors has no statements of some level: shares cannot be corrected for it.")
         for sample in range(samples):
             taken = sums[generator.integers(0, len(sums), len(sums))].sum(axis=0)
             drawn[sample] = adjusted_shares(taken, np.stack([generator.dirichlet(row + 0.5) for row in errors]))
@@ -179,21 +187,3 @@ def adjusted_shares(counts: ArrayLike, rates: ArrayLike) -> FloatArray:
 def _in_simplex(shares: FloatArray) -> FloatArray:
     kept = np.maximum(shares, 0.0)
     return np.asarray(kept / kept.sum())
-
-
-def _checked_table(confusion: ArrayLike | None, k: int) -> FloatArray:
-    if confusion is None:
-        raise InputError("Shares are corrected by residuals or by a table of errors: give one of them.")
-    errors = np.asarray(confusion, dtype=np.float64)
-    if errors.shape != (k, k) or not np.isfinite(errors).all() or (errors < 0).any():
-        raise InputError(f"A table of errors of {k} levels has {k} rows and columns of counts, got {errors.shape}.")
-    if (errors.sum(axis=1) == 0).any():
-        raise InputError("The table of errors has no statements of some level: shares cannot be corrected for it.")
-    return errors
-
-
-def _checked_residuals(residuals: ArrayLike, k: int) -> FloatArray:
-    found = np.asarray(residuals, dtype=np.float64)
-    if found.ndim != 2 or found.shape[1] != k or len(found) < _FEWEST_DOCUMENTS or not np.isfinite(found).all():
-        raise InputError(f"Residuals of {k} levels have shape [documents, {k}] and at least five rows.")
-    return found

@@ -6,7 +6,7 @@ statements freed of their tags, is measured on three mixes of levels, and knows 
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self, cast
@@ -14,7 +14,8 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.confidence.tagging.items import LEVELS, LabelledItem, Taggable, TaggingItem
+from climassay.claim_identity import words_id
+from climassay.confidence.tagging.labelled import LEVELS, LabelledItem, Taggable, TaggingItem
 from climassay.confidence.tagging.quantification import share_residuals
 from climassay.confidence.vocabulary import TAGS, Tag
 from climassay.errors import InputError
@@ -37,17 +38,15 @@ from climassay.learning.text_classifier import (
     CONSTANT,
     VECTORS,
     WORDS,
+    TrainedClassifier,
     TrainingTexts,
-    TriedClassifier,
-    best_of,
     compare_classifiers,
-    finish_classifier,
+    train_text_classifier,
 )
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-FORMAT = ModelFormat("climassay-confidence-tagger", 2, "confidence tagger", "climassay confidence tag train")
 BUNDLED_TAGGER = Path(__file__).with_name("tagger.safetensors")
 """The tagger that comes with climassay; see docs/results/confidence.md."""
 
@@ -86,6 +85,8 @@ class Tagger(TextClassifier):
     of ClimateX's test set, each with ``_low`` and ``_high``.
     """
 
+    FORMAT = ModelFormat("climassay-confidence-tagger", 2, "confidence tagger", "climassay confidence tag train")
+
     @property
     def levels(self) -> tuple[Tag, ...]:
         """What it gives probabilities of, from the lowest."""
@@ -121,19 +122,14 @@ class Tagger(TextClassifier):
         return super().predict_proba([TaggingItem.of(one).read() for one in texts], on_progress=on_progress)
 
     @classmethod
-    def load(cls, path: Path = BUNDLED_TAGGER, format: ModelFormat = FORMAT) -> Self:
-        """Read a tagger exactly as it was saved; the bundled one by default.
-
-        Raises:
-            InputError: The file is missing, damaged, no tagger, or written by a newer climassay.
-            MissingExtraError: safetensors is not installed.
-        """
-        return super().load(path, format)
+    def load(cls, path: Path = BUNDLED_TAGGER) -> Self:
+        """Read a tagger exactly as it was saved, the bundled one by default; errors as :meth:`SavedModel.load`."""
+        return super().load(path)
 
     @classmethod
-    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray], format: ModelFormat = FORMAT) -> Self:
-        """From what a file holds; see :meth:`TextClassifier.build`."""
-        made = super().build(_version_2(facts) if facts["version"] < 2 else facts, arrays, format)
+    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
+        """See :meth:`TextClassifier.build`."""
+        made = super().build(_version_2(facts) if facts["version"] < 2 else facts, arrays)
         if [tag for tag in TAGS if tag in made.classes] != list(made.classes):
             raise ValueError("its levels are others")
         return made
@@ -206,17 +202,6 @@ def on_mixes(
     }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainedTagger:
-    """A tagger and the evidence behind it."""
-
-    tagger: Tagger
-    chosen: TriedClassifier
-    """The one with the lowest held-out log loss."""
-    tried: tuple[TriedClassifier, ...]
-    """All that were tried, on the same folds, in the order given."""
-
-
 def train_tagger(
     items: Sequence[LabelledItem],
     training: TrainingTexts | None = None,
@@ -228,7 +213,7 @@ def train_tagger(
     resamples: int = RESAMPLES,
     provenance: Provenance | None = None,
     on_fit: Callable[[], None] | None = None,
-) -> TrainedTagger:
+) -> TrainedClassifier[Tagger]:
     """Choose a tagger by held-out log loss over folds that share no section, and fit it on all statements.
 
     Where there are enough documents of enough statements, the chosen one is cross-validated over whole documents too,
@@ -249,11 +234,13 @@ def train_tagger(
         InputError: Too few statements or sections, or a source without its model.
     """
     training = training or tagging_texts(items)
-    tried = compare_classifiers(specs, training, folds=folds, seed=seed, resamples=resamples, on_fit=on_fit)
-    chosen = best_of(tried)
+    trained = train_text_classifier(
+        training, specs=specs, folds=folds, seed=seed, resamples=resamples, provenance=provenance,
+        kind=Tagger, on_fit=on_fit,
+    )  # fmt: skip
+    chosen, source = trained.chosen, trained.classifier.provenance
     found = on_mixes(training.truth, chosen.probabilities, training.groups, resamples=resamples, seed=seed)
-    measured = found["natural"].figures
-    settings: dict[str, Any] = {}
+    measured, settings = source.measured, dict[str, Any]()
     if "equal" in found:
         settings["confusion"] = found["equal"].confusion
         for name, one in (
@@ -269,7 +256,6 @@ def train_tagger(
         )[0]  # fmt: skip
         with suppress(InputError):  # where too few documents are large enough, it does without
             settings["residuals"] = share_residuals(training.truth, apart.probabilities, documents.tolist()).tolist()
-    source = replace(provenance or Provenance(), seed=seed, measured=measured, settings=settings)
-    made = finish_classifier(chosen.spec, training, source, format=FORMAT)
-    tagger = Tagger(**{one.name: getattr(made, one.name) for one in fields(made)})
-    return TrainedTagger(tagger, chosen, tuple(tried))
+    learned_from = tuple(dict.fromkeys(words_id(one.item.text) for one in items))
+    source = replace(source, measured=measured, settings=settings, trained_on=learned_from)
+    return replace(trained, classifier=replace(trained.classifier, provenance=source))

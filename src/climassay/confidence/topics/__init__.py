@@ -1,9 +1,9 @@
 """What statements are about: topics found by clustering, named by words, by a model or by hand."""
 
 from climassay.confidence.topics.clustering import Grouping, group_statements, map_of
-from climassay.confidence.topics.modelling import FittedTopics, NamedTopics, fit_topics, name_topics
+from climassay.confidence.topics.modelling import FittedTopics, NamedTopics, context_sentences, fit_topics, name_topics
 from climassay.confidence.topics.names_file import NamedTopic, match_names, read_names, write_names
-from climassay.confidence.topics.naming import NameProposal, judge_names, propose_names, words_name
+from climassay.confidence.topics.naming import NameProposal, judge_names, propose_names
 from climassay.confidence.topics.tables import report_table, topic_table
 from climassay.confidence.topics.topic import (
     OUTSIDE,
@@ -26,6 +26,7 @@ __all__ = [
     "Topic",
     "TopicModel",
     "TopicSettings",
+    "context_sentences",
     "fit_topics",
     "group_statements",
     "judge_names",
@@ -37,7 +38,6 @@ __all__ = [
     "read_topics",
     "report_table",
     "topic_table",
-    "words_name",
     "write_names",
     "write_topics",
 ]

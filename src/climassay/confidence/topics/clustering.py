@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from climassay.confidence.topics.phrases import terms
 from climassay.confidence.topics.topic import OUTSIDE, TopicSettings
 from climassay.errors import InputError, MissingExtraError
 
@@ -35,13 +36,8 @@ _CANDIDATE_WORDS = 30
 """Words that maximal marginal relevance chooses among."""
 _MANY = 1000
 """Statements from which a word must occur three times to describe a topic."""
-_TOKEN = r"(?u)\b[^\W\d_][\w-]*[^\W_]\b"
-_CALIBRATED = (
-    "confidence likely unlikely virtually certain likelihood evidence agreement robust limited medium high low very "
-    "extremely exceptionally"
-)
-"""Words of certainty say how sure authors are, not what about."""
-_PAPER = "et al figure fig table section chapter box cross faq doi annex spm ts"
+_BLOCK = 1024
+"""Vectors that are compared with all others at once."""
 
 
 class WordEncoder(Protocol):
@@ -107,7 +103,7 @@ def map_of(vectors: FloatArray, seed: int, neighbours: int = 15) -> FloatArray:
         MissingExtraError: The extra ``topics`` is not installed.
     """
     with _quiet():
-        places = _umap(2, 0.1, seed, neighbours, len(vectors)).fit_transform(vectors)
+        places = _umap(2, 0.1, seed, neighbours, vectors).fit_transform(vectors)
     return np.asarray(places, dtype=np.float32)
 
 
@@ -169,7 +165,7 @@ def _fine_clusters(
     clusters = hdbscan.HDBSCAN(min_cluster_size=least, max_cluster_size=most, metric="euclidean", core_dist_n_jobs=1)
     model = bertopic.BERTopic(
         embedding_model=_embedder(encoder),
-        umap_model=_umap(settings.components, 0.0, settings.seed, settings.neighbours, len(texts)),
+        umap_model=_umap(settings.components, 0.0, settings.seed, settings.neighbours, vectors),
         hdbscan_model=clusters,
         vectorizer_model=_vectorizer(texts),
         ctfidf_model=_ctfidf(),
@@ -214,31 +210,47 @@ def _largest_first(coarse: IntArray) -> tuple[IntArray, list[int]]:
     return np.asarray(renumbered[coarse], dtype=np.int64), order
 
 
-def _umap(components: int, spread: float, seed: int, neighbours: int, count: int) -> Any:
+def nearest_neighbours(vectors: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
+    """Each vector's nearest ones by cosine, itself first, and their distances, both of shape [n, count].
+
+    Exact: to compile an approximate search takes longer than to compare a hundred thousand vectors.
+    """
+    found = np.zeros((len(vectors), count), dtype=np.int64)
+    distances = np.zeros((len(vectors), count), dtype=np.float32)
+    for start in range(0, len(vectors), _BLOCK):
+        cosines = vectors[start : start + _BLOCK] @ vectors.T
+        rows = np.arange(len(cosines))
+        cosines[rows, start + rows] = 2  # above all others, those of the same words too
+        near = np.sort(np.argpartition(-cosines, count - 1, axis=1)[:, :count], axis=1)
+        order = np.argsort(-np.take_along_axis(cosines, near, axis=1), axis=1, kind="stable")
+        near = np.take_along_axis(near, order, axis=1)
+        found[start : start + _BLOCK] = near
+        distances[start : start + _BLOCK] = np.clip(1 - np.take_along_axis(cosines, near, axis=1), 0, None)
+    return found, distances
+
+
+def _umap(components: int, spread: float, seed: int, neighbours: int, vectors: FloatArray) -> Any:
+    count = min(neighbours, len(vectors) - 1)
     return _import("umap").UMAP(
-        n_neighbors=min(neighbours, count - 1),
+        n_neighbors=count,
         n_components=components,
         min_dist=spread,
         metric="cosine",
         random_state=seed,
         n_jobs=1,
+        precomputed_knn=nearest_neighbours(vectors, count),
     )
 
 
 def _vectorizer(texts: Sequence[str]) -> Any:
     """Counts words and pairs of words, without stop words and, where there are many statements, rare ones."""
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
+    from sklearn.feature_extraction.text import CountVectorizer
 
-    options = {
-        "ngram_range": (1, 2),
-        "stop_words": sorted({*ENGLISH_STOP_WORDS, *_CALIBRATED.split(), *_PAPER.split()}),
-        "token_pattern": _TOKEN,
-    }
     try:
-        known = CountVectorizer(**options, min_df=3 if len(texts) >= _MANY else 1).fit(texts).vocabulary_
+        known = CountVectorizer(analyzer=terms, min_df=3 if len(texts) >= _MANY else 1).fit(texts).vocabulary_
     except ValueError:
         raise InputError("The statements have no words but stop words.") from None
-    return CountVectorizer(**options, vocabulary=sorted(known))
+    return CountVectorizer(analyzer=terms, vocabulary=sorted(known))
 
 
 def _ctfidf() -> Any:

@@ -1,6 +1,7 @@
 """From statements to named topics."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from climassay.confidence.statement import Statement
 from climassay.confidence.topics.clustering import Grouping, group_statements, map_of, nearest
 from climassay.confidence.topics.names_file import NamedTopic, match_names, sketch_of
-from climassay.confidence.topics.naming import NameProposal, judge_names, propose_names, words_name
+from climassay.confidence.topics.naming import NameProposal, judge_names, propose_names
+from climassay.confidence.topics.phrases import joined_name, phrases, written
 from climassay.confidence.topics.topic import OUTSIDE, PlacedStatement, Topic, TopicModel, TopicSettings
 from climassay.errors import InputError
 from climassay.models.contract import Encoder, Generator
@@ -19,6 +21,10 @@ from climassay.models.kept_vectors import kept_vectors
 
 EXAMPLES = 8
 """Statements kept to show what a topic is about."""
+_OWN = 2
+"""Weight of the statement itself among the sentences around it."""
+ONE_REPORT = 0.9
+"""Share of a topic's statements in one report, of several, from which the topic is marked as that report's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,8 @@ class FittedTopics:
     model: TopicModel
     centres: NDArray[np.float32]
     """Unit vectors, shape [topics, width]."""
+    members: tuple[NDArray[np.float32], ...]
+    """Vectors of each topic's tagged statements, shape [size, width] each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +63,11 @@ def fit_topics(
 
     Args:
         statements: In any order; duplicates are left out.
-        encoder: Its vectors of statements with context are kept in the cache.
+        encoder: Its vectors of sentences are kept in the cache.
         settings: The same statements, encoder and settings give the same topics.
-        place_untagged: Give untagged statements the nearest topic too; each needs a vector.
-        on_progress: Called with the number of vectors known since the last call.
+        place_untagged: Give untagged statements the nearest topic too.
+        on_progress: Called with the number of sentences whose vectors are known since the last call; there are as many
+            as :func:`context_sentences` gives.
 
     Raises:
         InputError: Too few statements are tagged, two have the same id, or no clusters are found.
@@ -66,8 +75,7 @@ def fit_topics(
     """
     asked = settings or TopicSettings()
     tagged, untagged = _counted([one for one in statements if place_untagged or one.tag is not None])
-    contexts = [one.context for one in (*tagged, *untagged)]
-    vectors = kept_vectors(contexts, encoder, "statement_vectors", on_progress=on_progress)
+    vectors = context_vectors([*tagged, *untagged], encoder, on_progress=on_progress)
     own = vectors[: len(tagged)]
     found = group_statements([one.text for one in tagged], own, encoder, asked)
     places = map_of(own, asked.seed, asked.neighbours).round(3)
@@ -78,10 +86,45 @@ def fit_topics(
     if untagged:
         numbers = nearest(vectors[len(tagged) :], found.centres)
         placed += [PlacedStatement(one.id, int(number)) for one, number in zip(untagged, numbers, strict=True)]
-    topics = tuple(_topic(number, tagged, own, found) for number in range(len(found.words)))
+    several = len({one.report for one in tagged}) > 1
+    topics = tuple(_topic(number, tagged, own, found, several) for number in range(len(found.words)))
     outliers = int(found.outliers.sum())
     model = TopicModel(topics, tuple(placed), sum(found.joined), outliers, encoder.fingerprint, asked)
-    return FittedTopics(model, found.centres)
+    return FittedTopics(model, found.centres, tuple(own[found.groups == number] for number in range(len(topics))))
+
+
+def context_sentences(statements: Iterable[Statement], *, place_untagged: bool = False) -> list[str]:
+    """The sentences that the vectors of statements are made of, each once."""
+    counted = (one for one in statements if one.duplicate_of is None and (place_untagged or one.tag is not None))
+    return list(dict.fromkeys(sentence for one in counted for sentence in (*one.before, one.text, *one.after)))
+
+
+def context_vectors(
+    statements: Sequence[Statement], encoder: Encoder, *, on_progress: Callable[[int], None] | None = None
+) -> NDArray[np.float32]:
+    """Unit vectors of statements with their context: the mean of their sentences' vectors, weighted by length.
+
+    The statement itself counts twice.
+
+    Neighbouring statements share most of their sentences, so that each is encoded once and kept in the cache.
+
+    Returns:
+        Shape [statements, width].
+    """
+    from scipy.sparse import csr_matrix
+
+    sentences = context_sentences(statements, place_untagged=True)
+    known = kept_vectors(sentences, encoder, "sentence_vectors", on_progress=on_progress)
+    places = {sentence: place for place, sentence in enumerate(sentences)}
+    entries = [
+        (row, places[sentence], (_OWN if sentence is one.text else 1) * (len(sentence) or 1))
+        for row, one in enumerate(statements)
+        for sentence in (*one.before, one.text, *one.after)
+    ]
+    rows, columns, weights = zip(*entries, strict=True) if entries else ((), (), ())
+    table = csr_matrix((np.array(weights, np.float32), (rows, columns)), (len(statements), len(sentences)))
+    vectors = table @ known
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12), dtype=np.float32)
 
 
 def name_topics(
@@ -141,9 +184,9 @@ def _proposals(
     said = {one.id: one.text for one in statements}
     topics = fitted.model.topics
     examples = [[said[id] for id in topic.examples] for topic in topics]
-    words, seed = [topic.words for topic in topics], fitted.model.settings.seed
-    names = propose_names(words, examples, generator, seed=seed, prompts=prompts)
-    return dict(enumerate(judge_names(names, fitted.centres, encoder, taken)))
+    own, words = [topic.name for topic in topics], [topic.words for topic in topics]
+    names = propose_names(own, words, examples, generator, seed=fitted.model.settings.seed, prompts=prompts)
+    return dict(enumerate(judge_names(names, fitted.centres, encoder, taken, members=fitted.members)))
 
 
 def _texts_by_topic(model: TopicModel, statements: Sequence[Statement]) -> list[list[str]]:
@@ -165,7 +208,18 @@ def _counted(statements: Sequence[Statement]) -> tuple[list[Statement], list[Sta
     return [one for one in ordered if one.tag is not None], [one for one in ordered if one.tag is None]
 
 
-def _topic(number: int, tagged: Sequence[Statement], vectors: NDArray[np.float32], found: Grouping) -> Topic:
+def _topic(
+    number: int, tagged: Sequence[Statement], vectors: NDArray[np.float32], found: Grouping, several: bool
+) -> Topic:
+    """A topic under the name that its statements' own phrases give.
+
+    Args:
+        number: Of the group.
+        tagged: All tagged statements.
+        vectors: Theirs, shape [tagged, width].
+        found: The groups.
+        several: Whether the statements are of several reports.
+    """
     members = np.flatnonzero(found.groups == number)
     inside = members[~found.outliers[members]]
     order = np.argsort(-(vectors[inside] @ found.centres[number]), kind="stable")
@@ -176,12 +230,16 @@ def _topic(number: int, tagged: Sequence[Statement], vectors: NDArray[np.float32
             examples.append(tagged[place].id)
         if len(examples) == EXAMPLES:
             break
+    said = [tagged[place].text for place in members.tolist()]
+    words = written(found.words[number], said)
+    ((report, most),) = Counter(tagged[place].report for place in members.tolist()).most_common(1)
     return Topic(
         number,
-        words_name(found.words[number]),
-        found.words[number],
+        joined_name(phrases(found.words[number], said) or words),
+        words,
         len(members),
         len(members) - len(inside),
         found.joined[number],
         tuple(examples),
+        report=report if several and most >= ONE_REPORT * len(members) else None,
     )

@@ -2,8 +2,9 @@
 
 A small model's proposals are often too general ("Climate change impacts") or made up. A name is therefore judged by
 what it is for: the encoder that placed the statements must find the topic by its name. A name is kept if it is short
-enough, not only made of words that every topic has, not given already, and if its topic's middle is among the
-:data:`NEAREST` most similar to it. Where it fails, the topic's own words are its name.
+enough, not only made of words that every topic has, not given already, if its topic's middle is among the
+:data:`NEAREST` most similar to it, and if most statements of the topic bear it. Where it fails, phrases of the topic's
+statements are its name (:mod:`climassay.confidence.topics.phrases`).
 """
 
 import json
@@ -21,12 +22,14 @@ from climassay.prompts import load_prompt
 
 NEAREST = 2
 """A name must find its topic among so many."""
+LEAST_SUPPORT = 0.5
+"""Share of a topic's statements that must bear its name."""
+_BORNE = 0.9
+"""A statement bears a name to which it is more similar than this share of the other topics' statements are."""
 LONGEST_NAME = 48
 """Characters."""
 _MOST_WORDS = 6
 _STATEMENTS = 5
-_NAME_WORDS = 3
-_STEM = 5
 _STATEMENT_CHARACTERS = 220
 _OTHERS = 12
 _EVERYWHERE = (
@@ -50,27 +53,12 @@ class NameProposal:
     """As proposed, tidied; empty where there was no answer."""
     fault: str = ""
     """Why it is not used; empty if it is."""
-
-
-def words_name(words: Sequence[str]) -> str:
-    """A name from a topic's words: the first three that share no word with those before them.
-
-    Words that begin with the same five letters count as one: coast and coastal, cyclone and cyclones.
-    """
-    chosen: list[str] = []
-    used: set[str] = set()
-    for word in words:
-        stems = [part[:_STEM] for part in re.findall(r"[^\W_]+", word.casefold())]
-        if not used & set(stems) and len(set(stems)) == len(stems):
-            chosen.append(word)
-            used.update(stems)
-        if len(chosen) == _NAME_WORDS:
-            break
-    name = ", ".join(chosen or words[:1]) or "unnamed"
-    return name[0].upper() + name[1:]
+    support: float | None = None
+    """Share of the topic's statements that bear it."""
 
 
 def propose_names(
+    own: Sequence[str],
     words: Sequence[Sequence[str]],
     examples: Sequence[Sequence[str]],
     model: Generator,
@@ -81,6 +69,7 @@ def propose_names(
     """Ask a model for the names of topics.
 
     Args:
+        own: Name of each topic by its statements' phrases; those of other topics are shown.
         words: Of each topic.
         examples: Typical statements of each topic.
         model: Asked once for each topic, under a schema; wrap it so that answers are recorded.
@@ -92,10 +81,10 @@ def propose_names(
     """
     prompt = load_prompt("topic_name", prompts)
     requests = []
-    for number, (own, said) in enumerate(zip(words, examples, strict=True)):
-        others = [words_name(other) for place, other in enumerate(words) if place != number][:_OTHERS]
+    for number, (typical, said) in enumerate(zip(words, examples, strict=True)):
+        others = [name for place, name in enumerate(own) if place != number][:_OTHERS]
         texts = [text[:_STATEMENT_CHARACTERS] for text in said[:_STATEMENTS]]
-        rendered = prompt.render(statements=texts, words=list(own), others=others)
+        rendered = prompt.render(statements=texts, words=list(typical), others=others)
         requests.append(
             GenerationRequest(
                 rendered.messages,
@@ -108,17 +97,24 @@ def propose_names(
 
 
 def judge_names(
-    names: Sequence[str], centres: NDArray[np.float32], encoder: Encoder, taken: Sequence[str] = ()
+    names: Sequence[str],
+    centres: NDArray[np.float32],
+    encoder: Encoder,
+    taken: Sequence[str] = (),
+    *,
+    members: Sequence[NDArray[np.float32]] = (),
 ) -> list[NameProposal]:
-    """Which names tell their topic from the others.
+    """Which names tell their topic from the others and are borne by most of its statements.
 
     Args:
         names: One a topic.
         centres: Middle of each topic, unit vectors, shape [topics, width].
         encoder: The one that made the vectors.
         taken: Names that are given already, for example by hand.
+        members: Vectors of each topic's statements, shape [size, width] each; without them support is not asked for.
     """
-    similarities = encoder.encode([name or "-" for name in names], role="query") @ centres.T
+    encoded = encoder.encode([name or "-" for name in names], role="query")
+    similarities = encoded @ centres.T
     found: list[NameProposal] = []
     given = {name.casefold() for name in taken}
     for number, name in enumerate(names):
@@ -126,10 +122,19 @@ def judge_names(
         fault = _fault(name) or ("another topic has this name" if name.casefold() in given else "")
         if not fault and place >= NEAREST:
             fault = f"it fits {place} other topics better"
+        support = _support(encoded[number], number, members) if name and len(members) > 1 else None
+        if not fault and support is not None and support < LEAST_SUPPORT:
+            fault = f"only {support:.0%} of the topic's statements bear it"
         if not fault:
             given.add(name.casefold())
-        found.append(NameProposal(name, fault))
+        found.append(NameProposal(name, fault, support))
     return found
+
+
+def _support(name: NDArray[np.float32], number: int, members: Sequence[NDArray[np.float32]]) -> float:
+    """Share of a topic's statements that are more similar to a name than most statements of other topics are."""
+    others = np.concatenate([vectors @ name for place, vectors in enumerate(members) if place != number])
+    return float((members[number] @ name > np.quantile(others, _BORNE)).mean())
 
 
 def _fault(name: str) -> str:

@@ -20,6 +20,7 @@ def topic_table(model: TopicModel) -> Table:
             str(topic.size),
             str(topic.outliers),
             str(topic.clusters),
+            topic.report or "",
         )
         for topic in model.topics
     ]
@@ -29,7 +30,12 @@ def topic_table(model: TopicModel) -> Table:
         f"{tagged} tagged statements in {model.clusters} clusters, joined to {len(model.topics)} topics. "
         f"{model.outliers} of them ({model.outliers / max(1, tagged):.0%}) lay outside every cluster and {what}."
     )
-    headings = ["topic", "words", "named by", "statements", "outliers", "clusters"]
+    if any(topic.report for topic in model.topics):
+        note += (
+            " Only in: nine in ten of its statements are that report's, so that it may be a subject that no other "
+            "report has, or one report's way of writing."
+        )
+    headings = ["topic", "words", "named by", "statements", "outliers", "clusters", "only in"]
     return Table.of("Topics", headings, rows, note=note, left=3)
 
 

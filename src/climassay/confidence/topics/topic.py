@@ -63,6 +63,9 @@ class Topic:
     """Ids of the statements nearest its middle."""
     named_by: NameSource = "words"
     """Who gave the name; ``earlier``: a proposal of an earlier run that still fits."""
+    report: str | None = None
+    """The report that nine in ten of its statements come from, where there are several: its subject is that report's,
+    or only its wording."""
 
 
 @dataclass(frozen=True, slots=True)

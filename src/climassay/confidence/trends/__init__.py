@@ -2,6 +2,7 @@
 
 from climassay.confidence.trends.analysis import TrendAnalysis, analyse_trends
 from climassay.confidence.trends.cases import Case, Cases, ColumnKind, cases_of
+from climassay.confidence.trends.changes import TopicChange, topic_changes
 from climassay.confidence.trends.coverage import (
     DocumentCoverage,
     SilentReport,
@@ -28,6 +29,7 @@ __all__ = [
     "Predictions",
     "SilentReport",
     "TopicAccuracy",
+    "TopicChange",
     "TopicDeviation",
     "TopicScore",
     "TrendAnalysis",
@@ -41,6 +43,7 @@ __all__ = [
     "shrink",
     "silent_reports",
     "topic_accuracies",
+    "topic_changes",
     "trend_data",
     "trend_report",
     "trend_scores",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from climassay.confidence.statement import Statement
 from climassay.confidence.topics import TopicModel
 from climassay.confidence.trends.cases import Cases, ColumnKind, cases_of
+from climassay.confidence.trends.changes import TopicChange, topic_changes
 from climassay.confidence.trends.coverage import DocumentCoverage, SilentReport, document_coverage, silent_reports
 from climassay.confidence.trends.predictions import (
     Predictions,
@@ -32,6 +33,8 @@ class TrendAnalysis:
     """Of a tagger; empty without its predictions for tagged statements."""
     untagged: tuple[UntaggedScore, ...] = ()
     """Estimates for untagged statements; empty without predictions for them."""
+    changes: tuple[TopicChange, ...] = ()
+    """Between cycles that follow each other; empty where there is one."""
     seed: int = 0
 
 
@@ -72,5 +75,6 @@ def analyse_trends(
         tuple(silent_reports(statements)),
         tuple(accuracies),
         tuple(untagged),
+        topic_changes(cases, topics, seed=seed),
         seed,
     )

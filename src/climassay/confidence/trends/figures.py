@@ -1,5 +1,10 @@
 """Trends as figures."""
 
+import re
+from collections.abc import Sequence
+from statistics import median
+
+from climassay.confidence.topics import OUTSIDE, PlacedStatement
 from climassay.confidence.trends.analysis import TrendAnalysis
 from climassay.confidence.trends.scores import TopicScore
 from climassay.confidence.vocabulary import TAGS
@@ -10,6 +15,7 @@ from climassay.reporting import (
     Dot,
     DotPlot,
     HeatMap,
+    Label,
     ScatterPlot,
     StackedBar,
     StackedBars,
@@ -18,6 +24,7 @@ from climassay.reporting import (
 MOST_POINTS = 20_000
 """On a map; some 14 bytes each. Of more, every k-th by the order of ids is drawn, and the note says so."""
 _CLEAR = 0.05
+_CLEARNESS = ("clear after Holm's correction", "not clear")
 _MOST_COLUMNS = 5
 """As many as there are colours."""
 _TAG_PLACES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -72,7 +79,7 @@ def deviation_plot(analysis: TrendAnalysis) -> DotPlot:
     dots = [
         Dot(
             analysis.model.name(one.topic),
-            "clear" if one.p_holm < _CLEAR else "not clear",
+            _CLEARNESS[one.p_holm >= _CLEAR],
             one.shrunken.value,
             one.shrunken.interval.low,
             one.shrunken.interval.high,
@@ -80,8 +87,34 @@ def deviation_plot(analysis: TrendAnalysis) -> DotPlot:
         )
         for one in analysis.scores.deviations
     ]
-    note = "Bars: 95% interval after shrinkage. Blue: clear after Holm's correction; red: not."
-    return _plot("Difference to the mean", dots, note, axis="difference in score", order=("clear", "not clear"))
+    note = "Bars: 95% interval after shrinkage."
+    return _plot("Difference to the mean", dots, note, axis="difference in score", order=_CLEARNESS)
+
+
+def change_plots(analysis: TrendAnalysis) -> list[DotPlot]:
+    """Changes of topics, a plot for each two cycles that follow each other."""
+    pairs = dict.fromkeys((one.before, one.after) for one in analysis.changes)
+    return [
+        _plot(
+            f"Change from {before} to {after}",
+            [
+                Dot(
+                    analysis.model.name(one.topic),
+                    _CLEARNESS[one.p_holm >= _CLEAR],
+                    one.value,
+                    one.interval.low,
+                    one.interval.high,
+                    0.0,
+                )
+                for one in analysis.changes
+                if (one.before, one.after) == (before, after) and one.topic is not None
+            ],
+            "Bars: 95% interval over sections, not corrected for the number of topics.",
+            axis="difference in score",
+            order=_CLEARNESS,
+        )
+        for before, after in pairs
+    ]
 
 
 def statement_map(analysis: TrendAnalysis, column: str | None = None) -> ScatterPlot:
@@ -102,6 +135,9 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
     )
     x, y = ([getattr(one, name) or 0.0 for one in placed] for name in ("x", "y"))
     note = "Neighbours are about the same (UMAP of statements with context); the axes themselves have no meaning."
+    labels = _labels(analysis, mine)
+    if labels:
+        note += " A topic's name stands in its middle where there is room, the largest first."
     if step > 1:
         note += f" {len(drawn)} of {len(mine)} statements are drawn, evenly by their ids."
     return ScatterPlot(
@@ -112,6 +148,7 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
         note,
         small=True,
         wide=column is None,
+        labels=labels,
     )
 
 
@@ -129,6 +166,22 @@ def report_heat(analysis: TrendAnalysis) -> HeatMap:
         "topic",
         "report",
         "Shade: share of the topic's statements.",
+    )
+
+
+def _labels(analysis: TrendAnalysis, shown: Sequence[PlacedStatement]) -> tuple[Label, ...]:
+    """First phrases of topics' names in the middle (medians) of their statements, the largest topics first."""
+    places: dict[int, list[tuple[float, float]]] = {}
+    for one in shown:
+        if one.topic != OUTSIDE:
+            places.setdefault(one.topic, []).append((one.x or 0.0, one.y or 0.0))
+    middles = {
+        number: tuple(median(values) for values in zip(*points, strict=True))
+        for number, points in sorted(places.items(), key=lambda entry: (-len(entry[1]), entry[0]))
+    }
+    return tuple(
+        Label(x, y, re.split(r", | and ", analysis.model.name(number), maxsplit=1)[0])
+        for number, (x, y) in middles.items()
     )
 
 

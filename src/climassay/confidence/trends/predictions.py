@@ -222,7 +222,8 @@ def _rows(path: Path) -> list[Mapping[str, Any]]:
     try:
         text = read_text(path, "utf-8-sig")
         if path.suffix.lower() == ".csv":
-            return list(csv.DictReader(io.StringIO(text, newline="")))
+            read = csv.DictReader(io.StringIO(text, newline=""))
+            return [{str(name).removeprefix("probabilities."): cell for name, cell in row.items()} for row in read]
         rows = [parse_json(line) for line in text.split("\n") if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}.") from None

@@ -8,6 +8,7 @@ from climassay.confidence.topics.tables import report_table, topic_table
 from climassay.confidence.topics.topic import OUTSIDE
 from climassay.confidence.trends.analysis import TrendAnalysis
 from climassay.confidence.trends.figures import (
+    change_plots,
     column_plot,
     deviation_plot,
     report_heat,
@@ -19,12 +20,15 @@ from climassay.confidence.trends.figures import (
 from climassay.confidence.trends.scores import TopicScore
 from climassay.confidence.trends.tables import (
     accuracy_table,
+    change_table,
     coverage_table,
     deviation_table,
     interval_words,
     number,
+    p_words,
     score_table,
     share_table,
+    signed,
     silence_table,
     telling,
     untagged_table,
@@ -45,6 +49,7 @@ def trend_tables(analysis: TrendAnalysis) -> dict[str, Table]:
         "scores": score_table(analysis),
         "shares": share_table(analysis),
         "deviations": deviation_table(analysis),
+        "changes": change_table(analysis),
         "topics": topic_table(analysis.model),
         "reports": report_table(analysis.model, analysis.statements),
         "silent_reports": silence_table(analysis),
@@ -70,6 +75,7 @@ def trend_report(analysis: TrendAnalysis, *, source: str, facts: Sequence[tuple[
         Section("Tags", (tag_bars(analysis), topic_bars(analysis), tables["shares"])),
         Section(f"Scores by topic and {kind}", _scores(analysis, tables)),
         Section("Most and least confident topics", _deviations(analysis, tables)),
+        *([Section("Changes", (*change_plots(analysis), tables["changes"]))] if "changes" in tables else []),
         Section("Map of the statements", _maps(analysis)),
         Section("Topics", (tables["topics"], report_heat(analysis))),
         Section("Where a gap is no silence", tuple(tables[n] for n in ("silent_reports", "coverage") if n in tables)),
@@ -99,6 +105,7 @@ def summary(analysis: TrendAnalysis) -> list[str]:
         said.append(f"By {kind}: {by_column}.")
     above, below = telling(scores.deviations)
     said.append(_telling_words(analysis, above, below))
+    said += _change_words(analysis)
     if analysis.silent and kind == "cycle":
         named = ", ".join(f"{one.cycle} {one.working_group}" for one in analysis.silent)
         said.append(f"These reports did not tag their statements, so that their gaps are no silence: {named}.")
@@ -127,6 +134,10 @@ def trend_data(analysis: TrendAnalysis) -> dict[str, Any]:
         "by_topic": [_score_data(analysis, one) for one in scores.by_topic],
         "cells": [_score_data(analysis, one) for one in scores.cells.values()],
         "deviations": [{"name": model.name(one.topic), **asdict(one)} for one in scores.deviations],
+        "changes": [
+            {"name": None if one.topic is None else model.name(one.topic), **asdict(one), "change": one.value}
+            for one in analysis.changes
+        ],
         "silent_reports": [asdict(one) for one in analysis.silent],
         "coverage": [{**asdict(one), "share": one.share} for one in analysis.coverage],
         "tagger": [asdict(one) for one in analysis.accuracies],
@@ -167,6 +178,21 @@ def _telling_words(analysis: TrendAnalysis, above: Sequence[Any], below: Sequenc
         if found
     ]
     return " ".join(parts)
+
+
+def _change_words(analysis: TrendAnalysis) -> list[str]:
+    """A sentence for each two columns compared."""
+    found = []
+    for whole in (one for one in analysis.changes if one.topic is None):
+        pair = [one for one in analysis.changes if (one.before, one.after) == (whole.before, whole.after)]
+        clear = [one for one in pair if one.topic is not None and one.p_holm < 0.05]
+        named = "; ".join(f"{analysis.model.name(one.topic or 0)} ({signed(one.value)})" for one in clear)
+        overall = f"{signed(whole.value)} ({interval_words(whole.interval, signs=True)}, p {p_words(whole.p)})"
+        found.append(
+            f"From {whole.before} to {whole.after} the mean score changed by {overall}. Clearly changed topics "
+            f"(Holm, 0.05, of {len(pair) - 1}): {named or 'none'}."
+        )
+    return found
 
 
 def _with_interval(score: TopicScore) -> str:

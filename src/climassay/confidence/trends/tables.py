@@ -93,6 +93,31 @@ def deviation_table(analysis: TrendAnalysis) -> Table:
     return Table.of("Most and least confident topics", headings, rows, note=note)
 
 
+def change_table(analysis: TrendAnalysis) -> Table:
+    """Topics that are stated more or less confidently in one cycle than in the one before."""
+    rows = [
+        (
+            f"{one.before} to {one.after}",
+            "all topics" if one.topic is None else analysis.model.name(one.topic),
+            f"{number(one.means[0])}, {one.statements[0]}",
+            f"{number(one.means[1])}, {one.statements[1]}",
+            signed(one.value),
+            interval_words(one.interval, signs=True),
+            p_words(one.p_holm),
+        )
+        for one in analysis.changes
+    ]
+    looked = sum(one.topic is not None for one in analysis.changes)
+    note = (
+        "Mean score with number of statements; change: later minus earlier, interval of 95 % over sections. p: "
+        f"two-sided, by permuting sections, corrected for the {looked} topics looked at (Holm); that of all topics is "
+        "not corrected. Only topics with five sections in both. A change says that levels were given otherwise, not "
+        "why: other findings are assessed, by other authors."
+    )
+    headings = ["columns", "topic", "earlier", "later", "change", "95 % interval", "p (Holm)"]
+    return Table.of(f"Changes between {analysis.cases.kind}s", headings, rows, note=note, left=2, grouped=1)
+
+
 def coverage_table(analysis: TrendAnalysis) -> Table:
     """How much of each document is tagged."""
     words = {"tags": "yes", "hardly": "no", "unknown": "unknown"}

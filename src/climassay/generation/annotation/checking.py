@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from climassay.errors import InputError
 from climassay.generation.annotation.labels import ANNOTATION_REASONS, OTHER
 from climassay.generation.draft import Draft, Wording, gapped
+from climassay.questions.types.base import Content
 from climassay.records.answers import storable_text
 
 LONGEST_NAME = 120
@@ -90,12 +91,14 @@ def _changed(draft: Draft, wording: Wording | None) -> Wording | None:
     """The wording if it is another than the draft's, and makes a question."""
     before = _cleaned(draft.wording)
     after = before if wording is None else _cleaned(wording)
-    if draft.kind == "mcq":
+    if draft.type.options:
         # The answer follows from the option that is marked; nobody has to write it again.
         before, after = replace(before, answer=""), replace(after, answer="")
-    if after == before and draft.kind != "cloze":
+    if after == before and not draft.type.gap:
         return None
-    checked = _CHECKS[draft.kind](after)
+    checked = Wording(*draft.type.edited(Content(after.question, after.answer, after.options, after.correct)))
+    if draft.type.gap:
+        gapped(checked.question, checked.answer)
     return None if after == before else checked
 
 
@@ -114,34 +117,3 @@ def _text(text: str, what: str) -> str:
     if len(cleaned) > LONGEST_TEXT:
         raise InputError(f"{what} has {len(cleaned)} characters, and {LONGEST_TEXT} are the most.")
     return cleaned
-
-
-def _mcq(wording: Wording) -> Wording:
-    options, correct = wording.options, wording.correct
-    if not wording.question:
-        raise InputError("The edited question is empty.")
-    if len(options) < 2 or not all(options):
-        raise InputError("A multiple-choice question needs two options or more, none of them empty.")
-    if len({" ".join(option.casefold().split()) for option in options}) < len(options):
-        raise InputError("Two options of the edited question are the same.")
-    if correct is None or not 0 <= correct < len(options):
-        raise InputError(f"Mark one of the {len(options)} options as correct.")
-    return replace(wording, answer=options[correct])
-
-
-def _freeform(wording: Wording) -> Wording:
-    if not wording.question or not wording.answer:
-        raise InputError("An edited question needs both a question and an answer.")
-    return Wording(wording.question, wording.answer)
-
-
-def _cloze(wording: Wording) -> Wording:
-    if not wording.question:
-        raise InputError("The edited statement is empty.")
-    if not wording.answer:
-        raise InputError("Choose the term of the statement that is masked.")
-    gapped(wording.question, wording.answer)
-    return Wording(wording.question, wording.answer)
-
-
-_CHECKS = {"mcq": _mcq, "freeform": _freeform, "cloze": _cloze}

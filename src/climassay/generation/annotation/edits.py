@@ -30,7 +30,7 @@ def edit_texts(draft: Draft, wording: Wording | None) -> EditTexts:
     """An edit in parts, all of them; nothing where the words stay as they are."""
     if wording is None:
         return EditTexts()
-    if draft.kind != "mcq":
+    if not draft.type.options:
         return EditTexts(wording.question, wording.answer)
     letter = "" if wording.correct is None else option_letter(wording.correct)
     return EditTexts(wording.question, "", wording.options, letter)
@@ -46,7 +46,7 @@ def edited_wording(draft: Draft, texts: EditTexts) -> Wording | None:
         return None
     before = draft.wording
     wording = replace(before, question=texts.question or before.question)
-    if draft.kind != "mcq":
+    if not draft.type.options:
         return replace(wording, answer=texts.answer or before.answer)
     options = texts.options or before.options
     correct = before.correct

@@ -25,6 +25,7 @@ from climassay.generation.annotation.taking_in import GivenLabel, GivenSkip
 from climassay.generation.draft import Draft
 from climassay.given_files import parse_json
 from climassay.questions.rows import Row, parse_rows, read_bytes
+from climassay.reporting.row_files import write_rows
 
 FORMAT = "climassay-annotations"
 VERSION = 1
@@ -134,19 +135,25 @@ def write_table(path: Path, items: Iterable[Item]) -> int:
     """Write current labels as comma-separated values, one a row, and items without labels with empty cells.
 
     A cell that a spreadsheet would take for a formula gets an apostrophe before it; reading takes it off again.
+    A path that ends in ``.xlsx`` gets a workbook, which is not read back.
 
     Returns:
         How many labels were written.
     """
-    file, count = io.StringIO(), 0
-    writer = csv.DictWriter(file, COLUMNS)
-    writer.writeheader()
+    rows: list[dict[str, object]] = []
+    count = 0
     for item in items:
         about = {"draft": item.draft.id, "kind": item.draft.kind, "question": item.draft.wording.question}
-        rows = [_label_cells(item.draft, label) for label in item.labels]
-        count += len(rows)
-        for row in rows or [{}]:
-            writer.writerow({name: _safe(str(value)) for name, value in (about | row).items()})
+        labels = [_label_cells(item.draft, label) for label in item.labels]
+        count += len(labels)
+        rows += [about | label for label in labels or [{}]]
+    if path.suffix.lower() == ".xlsx":
+        write_rows(path, rows)
+        return count
+    file = io.StringIO()
+    writer = csv.DictWriter(file, COLUMNS)
+    writer.writeheader()
+    writer.writerows({name: _safe(str(value)) for name, value in row.items()} for row in rows)
     write_file(path, file.getvalue().encode())
     return count
 

@@ -106,7 +106,7 @@ def order_items(connection: sa.Connection, dataset: str, settings: AnnotationSet
     """Give open items their places: by the validator's confidence where there is one, else by chance."""
     import numpy as np
 
-    from climassay.generation.validation.acquisition import choose_places
+    from climassay.generation.validation.active_learning import choose_places
 
     query = sa.select(items.c.draft, items.c.position, items.c.p_valid).where(
         items.c.dataset == dataset, items.c.state == "open"

@@ -152,6 +152,20 @@ class AnnotationReader:
         with self._database.read() as connection:
             return items_with_labels(connection, dataset, conflict_names(connection, dataset))
 
+    def revision(self, dataset: str) -> tuple[object, ...]:
+        """Another value once a label, a skip or an outcome has come, changed or gone."""
+        said, passed, decided = annotations.c, skips.c, items.c
+        counted = sa.func.count
+        asked = (
+            sa.select(counted(), counted(said.withdrawn_at), sa.func.max(said.number)).where(said.dataset == dataset),
+            sa.select(counted(), sa.func.max(passed.number)).where(passed.dataset == dataset),
+            sa.select(counted(), sa.func.max(decided.settled_at)).where(
+                decided.dataset == dataset, decided.state == "settled"
+            ),
+        )
+        with self._database.read() as connection:
+            return tuple(value for query in asked for value in connection.execute(query).one())
+
     def agreement(self, dataset: str) -> Agreement:
         """How far annotators agree on what is valid, before any adjudication."""
         return agreement_of(self.labels(dataset))

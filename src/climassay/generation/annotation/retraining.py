@@ -35,7 +35,7 @@ class Retraining:
     """What a training came to."""
 
     validator: Path
-    """Its file, as ``climassay validator show`` and ``apply`` take it."""
+    """Its file, as ``climassay generate validate show`` and ``apply`` take it."""
     method: str
     """``features`` or ``probe``."""
     labels: int

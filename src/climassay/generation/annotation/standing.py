@@ -52,7 +52,7 @@ def validator_confidence(draft: Draft) -> float | None:
 
 def suggested_term(draft: Draft) -> str | None:
     """The term of a cloze statement that a masker chose; by word statistics where none has looked at it."""
-    if draft.kind != "cloze":
+    if not draft.type.gap:
         return None
     if draft.wording.answer:
         return draft.wording.answer
@@ -64,7 +64,7 @@ def suggested_term(draft: Draft) -> str | None:
 
 def term_candidates(draft: Draft) -> tuple[str, ...]:
     """Words of a cloze statement that can be masked, in its order."""
-    if draft.kind != "cloze":
+    if not draft.type.gap:
         return ()
     from climassay.generation.masking import candidates
 

@@ -3,11 +3,11 @@
 A conditional logit over the words of each statement, linear in what can be told of them with and without an encoder.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from climassay.generation.draft_files import read_drafts
 from climassay.generation.masking.maskers import Choice, Masker
 from climassay.generation.masking.words import FEATURES, Candidate, WordStatistics, candidates, word_features
 from climassay.given_files import parse_json, read_text
-from climassay.learning import ModelFormat, Provenance, checked_array, softmax
+from climassay.learning import ModelFormat, Provenance, SavedModel, checked_array, softmax
 from climassay.learning.linear import Scaling, conditional_loss, minimise
 from climassay.metrics.token_encoder import TokenVectors, token_encoder
 from climassay.models.encoder import BUNDLED_ENCODER
@@ -27,7 +27,6 @@ from climassay.statistics import Estimate, proportion
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-FORMAT = ModelFormat("climassay-masker", 2, "masker", "climassay masker train")
 REGULARISATION = 10.0
 """Prior variance of what a block of features adds to a word's logit."""
 FEWEST = 5
@@ -193,9 +192,11 @@ class MaskerReading:
         return [first, np.concatenate([vectors for _, vectors in seen])] if self.vectors else [first]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainedMasker:
+@dataclass(frozen=True, eq=False)
+class TrainedMasker(SavedModel):
     """A softmax over the words of a statement, linear in their features (conditional logit)."""
+
+    FORMAT = ModelFormat("climassay-masker", 2, "masker", "climassay generate mask train")
 
     weights: FloatArray
     """Shape [features]: those of words, then impact, then the vector, as :attr:`reading` says; for raw features."""
@@ -244,13 +245,8 @@ class TrainedMasker:
         """How often it agrees with experts; this says something only of choices that it was not trained on."""
         return measure(self, choices)
 
-    def save(self, path: Path) -> None:
-        """Write it as one file; an existing one is replaced at once, never left half written.
-
-        Raises:
-            InputError: The file cannot be written.
-            MissingExtraError: safetensors is not installed.
-        """
+    def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+        """See :class:`SavedModel`."""
         facts = {
             "features": list(FEATURES),
             "reading": asdict(self.reading),
@@ -258,30 +254,26 @@ class TrainedMasker:
             "counts": dict(self.statistics.counts),
             "provenance": self.provenance.facts(),
         }
-        FORMAT.save(path, {"weights": self.weights}, facts)
+        return {"weights": self.weights}, facts
 
     @classmethod
-    def load(cls, path: Path) -> "TrainedMasker":
-        """Read one exactly as it was saved, also a JSON file of an earlier climassay.
-
-        Raises:
-            InputError: The file is missing, damaged, no masker, or of another version.
-            MissingExtraError: safetensors is not installed.
-        """
+    def load(cls, path: Path) -> Self:
+        """Read one exactly as it was saved, also a JSON file of an earlier climassay; see :meth:`SavedModel.load`."""
         if path.is_file():
             with path.open("rb") as opened:
                 start = opened.read(200)
             # A safetensors file begins with the length of its header, whose last bytes are 0.
-            if start[:1] == b"{" and b"\0" not in start[:8] and FORMAT.name.encode() in start:
+            if start[:1] == b"{" and b"\0" not in start[:8] and cls.FORMAT.name.encode() in start:
                 try:
                     row = parse_json(read_text(path))
-                    return cls._build(row, {"weights": np.array(row["weights"], dtype=np.float64)})
+                    return cls.build(row, {"weights": np.array(row["weights"], dtype=np.float64)})
                 except (AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError) as error:
                     raise InputError(f"The masker {path} is damaged ({error}); train it again.") from None
-        return FORMAT.load(path, cls._build)
+        return super().load(path)
 
     @classmethod
-    def _build(cls, facts: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> "TrainedMasker":
+    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
+        """See :class:`SavedModel`."""
         if facts["features"] != list(FEATURES):
             raise ValueError("it reads other features of words than this climassay gives")
         reading, weights = MaskerReading(**facts["reading"]), checked_array("weights", arrays["weights"], (None,))
@@ -300,7 +292,6 @@ def train_masker(
     data: str = "",
     statistics: WordStatistics | None = None,
     reading: MaskerReading | None = None,
-    regularisation: float = REGULARISATION,
     measured: bool = True,
     reader: ReadsWords | None = None,
 ) -> TrainedMasker:
@@ -311,7 +302,6 @@ def train_masker(
         data: Name of the choices, kept with the masker.
         statistics: Word counts of the collection and a glossary.
         reading: What it looks at; by default everything there is.
-        regularisation: Prior variance; larger trusts the choices more.
         measured: Leave each statement out once and keep the accuracies.
         reader: Encoder of tokens; by default the bundled one.
 
@@ -324,13 +314,13 @@ def train_masker(
     blocks, sets, chosen = _material(choices, looks, words, reader)
     figures: dict[str, float] = {}
     if measured:
-        scores = accuracies("trained", choices, _left_out(choices, blocks, sets, chosen, regularisation))
+        scores = accuracies("trained", choices, _left_out(choices, blocks, sets, chosen))
         figures = {"accuracy@1": scores.first.value, "accuracy@3": scores.among_three.value}
     encoder = (reader or bundled_reader()).name if looks.impact or looks.vectors else ""
     source = Provenance(
-        data=data, items=len(choices), encoder=encoder, regularisation=regularisation, measured=figures
+        data=data, items=len(choices), encoder=encoder, regularisation=REGULARISATION, measured=figures
     )  # fmt: skip
-    return TrainedMasker(fit(blocks, sets, chosen, regularisation), looks, words, source, reader)
+    return TrainedMasker(fit(blocks, sets, chosen), looks, words, source, reader)
 
 
 def leave_one_out(
@@ -338,22 +328,23 @@ def leave_one_out(
     *,
     statistics: WordStatistics | None = None,
     reading: MaskerReading | None = None,
-    regularisation: float = REGULARISATION,
     reader: ReadsWords | None = None,
 ) -> list[Choice | None]:
     """The choice for each statement by a masker fitted on all the others; arguments as :func:`train_masker`."""
     material = _material(choices, reading or MaskerReading(), statistics or WordStatistics(), reader)
-    return _left_out(choices, *material, regularisation)
+    return _left_out(choices, *material)
 
 
-def fit(blocks: Sequence[FloatArray], sets: IntArray, chosen: IntArray, regularisation: float) -> FloatArray:
+def fit(
+    blocks: Sequence[FloatArray], sets: IntArray, chosen: IntArray, regularisation: float = REGULARISATION
+) -> FloatArray:
     """Weights, shape [features], of the softmax over each statement's words that best explain the experts' words.
 
     Args:
         blocks: Features of all candidates, shape [candidates, features] each.
         sets: Number of each candidate's statement, shape [candidates], ascending from 0.
         chosen: Row of the expert's word of each statement, shape [statements].
-        regularisation: Prior variance.
+        regularisation: Prior variance; larger trusts the choices more.
     """
     # The mean of a feature moves all words of a statement alike: the softmax does not see it.
     ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
@@ -398,7 +389,6 @@ def _left_out(
     blocks: Sequence[FloatArray],
     sets: IntArray,
     chosen: IntArray,
-    regularisation: float,
 ) -> list[Choice | None]:
     found: list[Choice | None] = []
     for number, choice in enumerate(choices):
@@ -407,7 +397,7 @@ def _left_out(
         # Statements and rows behind the one left out move up.
         moved = sets[~inside] - (sets[~inside] > number)
         rows = chosen[others] - inside.sum() * (np.flatnonzero(others) > number)
-        weights = fit([block[~inside] for block in blocks], moved, rows, regularisation)
+        weights = fit([block[~inside] for block in blocks], moved, rows)
         shares = softmax(np.concatenate([block[inside] for block in blocks], axis=1) @ weights)
         found.append(_ranked(choice.statement, shares))
     return found

@@ -11,9 +11,8 @@ from climassay.generation.publishing.canary import canary_sentence
 from climassay.generation.publishing.entries import Entry
 from climassay.generation.publishing.splitting import SPLITS, Split, SplitPlan
 from climassay.generation.publishing.summary import agreements, count_strata, provenances, removals, sources
-from climassay.questions import KINDS, Kind
+from climassay.questions import KINDS, TYPES, Kind
 
-_TASKS: Mapping[Kind, str] = {"mcq": "multiple-choice", "freeform": "question-answering", "cloze": "fill-mask"}
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _UNKNOWN = "unknown"
 
@@ -78,7 +77,7 @@ def _head(facts: CardFacts) -> str:
         "pretty_name": facts.name,
         "language": ["en"],
         "tags": ["climate", "benchmark"],
-        "task_categories": [_TASKS[kind] for kind in facts.kinds],
+        "task_categories": [TYPES[kind].category for kind in facts.kinds],
         "size_categories": [next((word for most, word in _SIZES if len(facts.entries) < most), "n>1M")],
     }
     if facts.licence:

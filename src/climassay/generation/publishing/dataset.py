@@ -17,7 +17,7 @@ from climassay.generation.publishing.entries import Entry, content_sha256, entri
 from climassay.generation.publishing.rows import as_table, climaqa_columns, climaqa_row, columns, question_row
 from climassay.generation.publishing.splitting import SHARES, Split, SplitPlan, split_placements
 from climassay.given_files import parse_json, read_text
-from climassay.questions import KINDS, Kind, Question, QuestionSet
+from climassay.questions import KINDS, TYPES, Kind, Question, QuestionSet
 
 FORMAT = "climassay-dataset"
 VERSION = 1
@@ -296,13 +296,17 @@ def _files(facts: CardFacts, content: str) -> dict[str, bytes]:
 def _tables(kind: Kind, split: Split, members: Sequence[Entry], guid: str | None) -> dict[str, bytes]:
     canary = canary_sentence(guid) if guid else None
     own = [question_row(entry, canary) for entry in members]
-    theirs = [climaqa_row(entry) for entry in members]
-    import pyarrow
-
-    texts = dict.fromkeys(climaqa_columns(kind), pyarrow.string())
-    return {
+    files = {
         f"data/{kind}/{split}.parquet": as_table(own, columns(kind, canary is not None), canary),
         f"jsonl/{kind}/{split}.jsonl": _lines(own),
+    }
+    if not TYPES[kind].climaqa:
+        return files
+    import pyarrow
+
+    theirs = [climaqa_row(entry) for entry in members]
+    texts = dict.fromkeys(climaqa_columns(kind), pyarrow.string())
+    return files | {
         f"climaqa/{kind}/{split}.parquet": as_table(theirs, texts, canary),
         f"climaqa/{kind}/{split}.jsonl": _lines(theirs),
     }

@@ -93,7 +93,7 @@ def _check(drafts: Sequence[Draft]) -> None:
             )
         wording = draft.wording
         marked = wording.correct is not None and 0 <= wording.correct < len(wording.options)
-        if draft.kind == "mcq" and draft.usable and not marked:
+        if draft.type.options and draft.usable and not marked:
             raise InputError(f"The draft {draft.id} marks none of its {len(wording.options)} options as correct.")
 
 
@@ -103,7 +103,7 @@ def waiting(source: Sequence[Draft] | QuestionSet) -> int:
 
 
 def _waits(draft: Draft) -> bool:
-    return draft.kind == "cloze" and not draft.wording.answer
+    return draft.type.gap and not draft.wording.answer
 
 
 def content_sha256(entries: Sequence[Entry]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from climassay.generation.publishing.entries import Entry
-from climassay.questions import Kind, Question, option_letter
+from climassay.questions import TYPES, Kind, Question, option_letter
 
 _DASHES = "-" * 20
 _TEXT = ("id", "kind", "level", "question")
@@ -17,7 +17,7 @@ def columns(kind: Kind, canary: bool) -> dict[str, Any]:
 
     text = pyarrow.string()
     types: dict[str, Any] = dict.fromkeys(_TEXT, text)
-    if kind == "mcq":
+    if TYPES[kind].options:
         types |= {"options": pyarrow.list_(text), "correct": text}
     types |= dict.fromkeys(("answer", *_SOURCE), text)
     return types | ({"canary": text} if canary else {})
@@ -27,7 +27,7 @@ def question_row(entry: Entry, canary: str | None) -> dict[str, Any]:
     """A question in climassay's format, with where it comes from; ``correct`` is the letter of the correct option."""
     question = entry.question
     row: dict[str, Any] = {name: getattr(question, name) for name in _TEXT}
-    if question.kind == "mcq":
+    if question.type.options:
         assert question.correct is not None
         row |= {"options": list(question.options), "correct": option_letter(question.correct)}
     row |= {"answer": question.answer, "passage": question.context, "document": question.document}

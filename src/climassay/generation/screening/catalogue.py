@@ -1,17 +1,22 @@
 """All checks, and a screening by any of them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft
 from climassay.generation.screening import clues, form, options, references, statements, support
-from climassay.generation.screening.check import Check
+from climassay.generation.screening.check import Check, Examine
 from climassay.generation.screening.language import language_check
 from climassay.generation.screening.model_checks import MODEL_CHECKS, ModelCheck, entailment_check, topic_check
 from climassay.metrics import Entailment
 from climassay.models.contract import Encoder
+from climassay.questions import TYPES, Kind
+from climassay.registry import Registry
 
-CHECKS: tuple[Check, ...] = (
+CHECKS: Registry[Check] = Registry("check", "climassay.checks")
+"""Every check that needs no model, in the order in which faults are told."""
+for _one in (
     *form.CHECKS,
     language_check(),
     *references.CHECKS,
@@ -19,13 +24,33 @@ CHECKS: tuple[Check, ...] = (
     *clues.CHECKS,
     *statements.CHECKS,
     *support.CHECKS,
-)
-"""Every check that needs no model, in the order in which faults are told."""
+):
+    CHECKS.add(_one.name, _one)
+for _kind, _type in TYPES.items():
+    for _own in _type.checks:
+        _examine = partial(lambda examine, draft: examine(draft.content), _own.examine)
+        CHECKS.add(_own.name, Check(_own.name, (_kind,), _own.words, _examine))
+
+
+def check(name: str, kinds: Sequence[Kind], words: str) -> Callable[[Examine], Examine]:
+    """Add a function as a check; see :class:`Check` for what it gets and gives.
+
+    Example:
+        >>> @check("shouting", ["mcq", "freeform"], "The question is in capital letters.")
+        ... def shouting(draft):
+        ...     return "All letters are capitals." if draft.wording.question.isupper() else None
+    """
+
+    def add(function: Examine) -> Examine:
+        CHECKS.add(name, Check(name, tuple(kinds), words, function))
+        return function
+
+    return add
 
 
 def check_names() -> tuple[str, ...]:
     """Names of all checks, those that need a model last."""
-    return (*(check.name for check in CHECKS), *MODEL_CHECKS)
+    return (*CHECKS, *MODEL_CHECKS)
 
 
 def screen(
@@ -62,7 +87,9 @@ def screen(
     if missing:
         model = "an encoder" if missing[0] == "off topic" else "an entailment scorer"
         raise InputError(f"The check {missing[0]!r} needs a model: give {model}.")
-    simple = [language_check(language) if one.name == "other language" else one for one in CHECKS if one.name in wanted]
+    simple = [
+        language_check(language) if name == "other language" else one for name, one in CHECKS.items() if name in wanted
+    ]
     asked: list[ModelCheck] = []
     if encoder is not None and "off topic" in wanted:
         asked.append(topic_check(encoder))

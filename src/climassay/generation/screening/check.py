@@ -11,6 +11,8 @@ ASKED: tuple[Kind, ...] = ("mcq", "freeform")
 CHOICE: tuple[Kind, ...] = ("mcq",)
 STATED: tuple[Kind, ...] = ("cloze",)
 
+Examine = Callable[[Draft], str | None]
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -22,7 +24,7 @@ class Check:
     """Kinds of questions that can have it."""
     words: str
     """What is faulty, in one sentence."""
-    examine: Callable[[Draft], str | None]
+    examine: Examine
     """From a written draft of these kinds to one sentence on what was seen; None where the draft has not the fault."""
 
     def fault(self, draft: Draft) -> str | None:
@@ -32,15 +34,12 @@ class Check:
 
 def stated_texts(draft: Draft) -> tuple[str, ...]:
     """All that a reader of the question is shown: stem and options, question and answer, or statement."""
-    wording = draft.wording
-    if draft.kind == "mcq":
-        return (wording.question, *wording.options)
-    return (wording.question, wording.answer) if draft.kind == "freeform" else (wording.question,)
+    return draft.type.shown(draft.content)
 
 
 def right_answer(draft: Draft) -> str:
     """Text of the correct option where one is marked, else the answer."""
     wording = draft.wording
-    if draft.kind == "mcq" and wording.correct is not None and 0 <= wording.correct < len(wording.options):
+    if wording.correct is not None and 0 <= wording.correct < len(wording.options):
         return wording.options[wording.correct]
     return wording.answer

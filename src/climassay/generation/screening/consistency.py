@@ -71,7 +71,7 @@ class SelfConsistency:
         self._seed = seed
 
     def check(self, drafts: Sequence[Draft], on_progress: Callable[[int], None] | None = None) -> list[Draft]:
-        """The drafts, each multiple-choice question with a decision.
+        """The drafts, each question with options with a decision.
 
         The decision's score is the share of orders answered as marked. Where a call failed it is undecided, unless
         the orders that were answered already decide. Drafts of other kinds, failures and what is rejected already pass
@@ -96,17 +96,18 @@ class SelfConsistency:
         setting = Setting("passages" if self._with_passages else "default", self._prepare(askable))
         scoring: Scoring = "likelihood" if isinstance(self._model, OptionScorer) else "letter"
         found: dict[int, list[Prediction]] = defaultdict(list)
-        for prediction in ask_mcq(
-            questions,
-            self._model,
-            [setting],
-            self._prompts or TaskPrompts.load(),
-            scorings=[scoring],
-            orders=self._orders,
-            seed=self._seed,
-            on_progress=on_progress,
-        ):
-            found[int(prediction.question)].append(prediction)
+        for kind in dict.fromkeys(question.kind for question in questions):
+            for prediction in ask_mcq(
+                [question for question in questions if question.kind == kind],
+                self._model,
+                [setting],
+                self._prompts or TaskPrompts.load(),
+                scorings=[scoring],
+                orders=self._orders,
+                seed=self._seed,
+                on_progress=on_progress,
+            ):
+                found[int(prediction.question)].append(prediction)
         return found
 
     def _prepare(self, askable: dict[int, Draft]) -> Callable[[Sequence[Question], Generator], list[Prepared]]:
@@ -150,14 +151,14 @@ def _lead(predictions: Sequence[Prediction]) -> float | None:
 def _askable(draft: Draft) -> bool:
     wording = draft.wording
     marked = wording.correct is not None and 0 <= wording.correct < len(wording.options)
-    return draft.usable and draft.kind == "mcq" and marked and len(wording.options) >= 2
+    return draft.usable and draft.type.options and marked and len(wording.options) >= 2
 
 
 def _question(draft: Draft, name: str) -> Question:
     wording = draft.wording
     return Question(
         id=name,
-        kind="mcq",
+        kind=draft.kind,
         question=wording.question,
         answer=wording.answer,
         level=draft.level,

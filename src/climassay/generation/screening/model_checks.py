@@ -70,19 +70,22 @@ def entailment_check(scorer: Entailment) -> ModelCheck:
     """``not entailed``: by P(contradicts) where the scorer tells it, else by P(entails)."""
 
     def examine_all(drafts: Sequence[Draft]) -> list[Decision | None]:
-        pairs = [(draft.context, _statement(draft)) for draft in drafts]
+        claims = [(draft.context, draft.type.claim(draft.content)) for draft in drafts]
+        places = [place for place, (_, claim) in enumerate(claims) if claim]
+        found: list[Decision | None] = [None] * len(drafts)
+        pairs = [claims[place] for place in places]
         if not pairs:
-            return []
+            return found
         if isinstance(scorer, RelationScorer):
-            found = scorer.relations(pairs)
-            return [_by_contradiction(None if one is None else one.contradicts) for one in found]
-        return [_by_entailment(score) for score in scorer.score(pairs)]
+            relations = scorer.relations(pairs)
+            said = [_by_contradiction(None if one is None else one.contradicts) for one in relations]
+        else:
+            said = [_by_entailment(score) for score in scorer.score(pairs)]
+        for place, decision in zip(places, said, strict=True):
+            found[place] = decision
+        return found
 
     return ModelCheck("not entailed", examine_all)
-
-
-def _statement(draft: Draft) -> str:
-    return draft.wording.question if draft.kind == "cloze" else f"{draft.wording.question} {right_answer(draft)}"
 
 
 def _by_contradiction(probability: float | None) -> Decision | None:

@@ -4,7 +4,7 @@ from typing import cast
 
 from climassay.generation.draft import Draft, Origin, SourcePassage, Wording
 from climassay.primer import ScreeningExample
-from climassay.questions import GAP, Kind, Level, Question
+from climassay.questions import GAP, Level, Question
 
 GIVEN = Origin(model="", fingerprint="", prompts=(), seed=0)
 """Of questions that no model wrote, as far as their file says."""
@@ -24,7 +24,7 @@ def question_draft(question: Question) -> Draft:
         section=question.section or "",
     )
     wording = Wording(
-        question.question.replace(GAP, question.answer) if question.kind == "cloze" else question.question,
+        question.question.replace(GAP, question.answer) if question.type.gap else question.question,
         question.answer,
         question.options,
         question.correct,
@@ -43,5 +43,5 @@ def example_draft(example: ScreeningExample) -> Draft:
         section=example.section,
     )
     wording = Wording(example.question, example.answer, example.options, example.correct)
-    kind, level = cast(Kind, example.kind), cast(Level, example.level)
+    kind, level = example.kind, cast(Level, example.level)
     return Draft(example.id, kind, level, wording, (passage,), GIVEN)

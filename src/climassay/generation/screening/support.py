@@ -6,7 +6,7 @@ from climassay.generation.screening.words import content_words
 from climassay.grounding.quantities import foreign_quantities, quantities
 from climassay.questions import KINDS
 
-LEAST_SHARE = {"mcq": 0.25, "freeform": 0.4, "cloze": 0.4}
+LEAST_SHARE, LEAST_SHARE_OF_CHOICES = 0.4, 0.25
 """Least share of the content words of question and right answer, or of a statement, that the passages must have.
 What rests on its passages says it in other words, but shares their terms; docs/results/screening.md has the shares."""
 FEWEST_WORDS = 3
@@ -24,8 +24,8 @@ def _foreign_quantity(draft: Draft) -> str | None:
     if not texts:
         return None
     question, answer = draft.wording.question, right_answer(draft)
-    if draft.level == "base" or draft.kind == "cloze":
-        found = foreign_quantities(question if draft.kind == "cloze" else f"{question} {answer}", texts)
+    if draft.level == "base" or not draft.type.levels:
+        found = foreign_quantities(draft.type.claim(draft.content), texts)
         return f"The passages do not have {', '.join(found)}." if found else None
     known = [quantity.unit for text in (*texts, question) for quantity in quantities(text) if quantity.unit]
     # What is counted per year or per kelvin may well be asked in years or kelvins.
@@ -41,17 +41,16 @@ def _foreign_quantity(draft: Draft) -> str | None:
 
 
 def _unsupported(draft: Draft) -> str | None:
-    question = draft.wording.question
     if draft.kind == "freeform" and not any(letter.isdigit() for letter in draft.wording.answer):
         said = set(content_words(draft.wording.answer))
         if said and not said & set(content_words(draft.context)):
             return "No word of the answer stands in the passages."
-    wanted = set(content_words(question if draft.kind == "cloze" else f"{question} {right_answer(draft)}"))
+    wanted = set(content_words(draft.type.claim(draft.content)))
     known = set(content_words(draft.context))
     if len(wanted) < FEWEST_WORDS or not known:
         return None
     share = len(wanted & known) / len(wanted)
-    if share >= LEAST_SHARE[draft.kind]:
+    if share >= (LEAST_SHARE_OF_CHOICES if draft.type.options and not draft.type.states else LEAST_SHARE):
         return None
     missing = sorted(wanted - known)[:4]
     return f"The passages have {share:.0%} of its words; they lack for example {', '.join(missing)}."

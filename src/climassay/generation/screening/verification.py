@@ -91,11 +91,9 @@ class Verification:
         """What is asked about a complete draft."""
         wording = draft.wording
         rendered = self._prompt.render(
-            kind=draft.kind,
+            kind=_form(draft),
             level=draft.level,
-            question=gapped(wording.question, wording.answer).replace(GAP, "____")
-            if draft.kind == "cloze"
-            else wording.question,
+            question=_asked(draft),
             options=[{"letter": letter, "text": text} for letter, text in zip(LETTERS, wording.options, strict=False)],
             answer=right_answer(draft),
             passages=[{"source": passage.source, "text": passage.text} for passage in draft.passages],
@@ -160,9 +158,21 @@ def _complete(draft: Draft) -> bool:
     if not draft.usable or not draft.wording.answer or any(one.step == "consistency" for one in draft.decisions):
         return False
     marked = draft.wording.correct
-    if draft.kind == "cloze":
+    if draft.type.gap:
         return has_term(draft.wording.question, draft.wording.answer)
-    return draft.kind != "mcq" or (marked is not None and 0 <= marked < len(draft.wording.options) <= len(LETTERS))
+    return not draft.type.options or (marked is not None and 0 <= marked < len(draft.wording.options) <= len(LETTERS))
+
+
+def _form(draft: Draft) -> str:
+    """The form in which the template and the schema have a draft's type."""
+    return "mcq" if draft.type.options else "cloze" if draft.type.gap else "freeform"
+
+
+def _asked(draft: Draft) -> str:
+    wording = draft.wording
+    if draft.type.gap:
+        return gapped(wording.question, wording.answer).replace(GAP, "____")
+    return f"{draft.type.title}? {wording.question}" if draft.type.fixed else wording.question
 
 
 def _schema(draft: Draft) -> dict[str, Any]:
@@ -181,7 +191,7 @@ def _schema(draft: Draft) -> dict[str, Any]:
         },
     }
     flaw = {"type": "string", "enum": list(FLAWS)}
-    properties = {"missing": text, "reasoning": text, **own[draft.kind], "flaw": flaw}
+    properties = {"missing": text, "reasoning": text, **own[_form(draft)], "flaw": flaw}
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
@@ -189,7 +199,7 @@ def _faults(draft: Draft, fields: Mapping[str, Any]) -> dict[str, str]:
     """Reason of each fault that an answer names, and one sentence on it; the gravest first."""
     found = {}
     answer, marked = fields["answer"], draft.wording.correct
-    if draft.kind == "mcq":
+    if draft.type.options:
         right = LETTERS[marked or 0]
         others = [letter for letter in fields["also_right"] if letter not in (answer, right)]
         if answer != right:
@@ -199,7 +209,7 @@ def _faults(draft: Draft, fields: Mapping[str, Any]) -> dict[str, str]:
             found[NARROW] = f"It takes {', '.join(others)} for right as well."
     elif answer != "right":
         found[_REASONS.get(answer, str(answer))] = ""
-    if draft.kind == "cloze":
+    if draft.type.gap:
         term = draft.wording.answer.casefold()
         others = [word for word in fields["also_right"] if not nothing(word) and word.casefold() != term]
         if others:

@@ -1,12 +1,12 @@
 """Validators: models that learn from experts which generated questions are valid, and which to have labelled next.
 
 Liu et al. 2025 (ClimaQA), section 4.4 and appendix A.5.2. See docs/generation_validator.md. Fine-tuned models are in
-``fine_tuning``, what active learning would have saved in ``simulation``.
+``fine_tuning``.
 """
 
-from climassay.generation.validation.acquisition import STRATEGIES, Acquisition, choose_next
+from climassay.generation.validation.active_learning import STRATEGIES, Acquisition, choose_next
+from climassay.generation.validation.evaluation import ValidatorScores, score_validator
 from climassay.generation.validation.labels import LabelledDraft, LabelSet, read_label_set, reason_figure
-from climassay.generation.validation.measuring import ValidatorScores, score_validator
 from climassay.generation.validation.reading import Reader, StateReader, TextReader, draft_vectors, validation_prompt
 from climassay.generation.validation.training import Training, train_validator
 from climassay.generation.validation.validators import (

@@ -10,19 +10,19 @@ import numpy as np
 
 from climassay.errors import InputError, ModelError
 from climassay.generation.draft import Subject
+from climassay.generation.validation.evaluation import (
+    KEPT_SHARES,
+    RESAMPLES,
+    chosen_threshold,
+    precision_at,
+    score_validator,
+)
 from climassay.generation.validation.labels import (
     LabelledDraft,
     LabelSet,
     check_labels,
     labels_array,
     source_groups,
-)
-from climassay.generation.validation.measuring import (
-    KEPT_SHARES,
-    RESAMPLES,
-    chosen_threshold,
-    precision_at,
-    score_validator,
 )
 from climassay.generation.validation.reading import ANSWERS, validation_prompt, validation_request
 from climassay.generation.validation.training import Training

@@ -125,8 +125,7 @@ class TextReader:
     @property
     def provenance(self) -> Provenance:
         """See :class:`Reader`."""
-        name, fingerprint = self.encoder.name, self.encoder.fingerprint
-        return Provenance(encoder=name, encoder_fingerprint=fingerprint, settings={"kind": "features"})
+        return Provenance(settings={"kind": "features"}).reading(self.encoder)
 
     def check(self, trained: Provenance) -> None:
         """See :class:`Reader`."""
@@ -206,14 +205,11 @@ class StateReader:
     def provenance(self) -> Provenance:
         """See :class:`Reader`."""
         return Provenance(
-            model=self.model.name,
-            fingerprint=self.model.fingerprint,
-            dtype=self.model.dtype,
             layers=self.layers,
             template=self.prompt.name,
             template_sha256=self.prompt.sha256,
             settings={"kind": "probe", "subject": asdict(self.subject)},
-        )
+        ).reading(model=self.model)
 
     def check(self, trained: Provenance) -> None:
         """See :class:`Reader`."""

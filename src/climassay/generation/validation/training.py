@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import ModelError
+from climassay.generation.validation.evaluation import ValidatorScores, chosen_threshold, score_validator
 from climassay.generation.validation.labels import LabelSet, check_labels, labels_array, source_groups
-from climassay.generation.validation.measuring import ValidatorScores, chosen_threshold, score_validator
 from climassay.generation.validation.reading import Progress, Reader
 from climassay.generation.validation.validators import Learned, TrainedValidator, Validator
 from climassay.learning import Calibrator, LinearModel, fit_calibrator, fit_path, group_folds

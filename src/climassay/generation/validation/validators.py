@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from climassay.errors import InputError, ModelError
 from climassay.folder_files import write_file
 from climassay.generation.draft import Decision, Draft, Subject
+from climassay.generation.validation.evaluation import ValidatorScores, score_validator
 from climassay.generation.validation.labels import LabelledDraft, labels_array, source_groups
-from climassay.generation.validation.measuring import ValidatorScores, score_validator
 from climassay.generation.validation.reading import (
     Progress,
     Reader,
@@ -32,6 +32,7 @@ from climassay.learning import (
     LinearModel,
     ModelFormat,
     Provenance,
+    SavedModel,
     Threshold,
     checked_array,
 )
@@ -44,7 +45,6 @@ from climassay.questions import KINDS
 
 FloatArray = NDArray[np.float64]
 
-FORMAT = ModelFormat("climassay-validator", 2, "validator", "climassay validator train")
 ASKED_FORMAT = "climassay-asked-validator"
 FACTS_FILE = "climassay-validator.json"
 """Beside an adapter."""
@@ -176,6 +176,8 @@ class Learned:
         Raises:
             KeyError, TypeError, ValueError: A value is missing or of another kind.
         """
+        from pydantic import TypeAdapter
+
         renamed: dict[str, str] = {}
         given = facts.get("provenance")
         if given is None:
@@ -184,12 +186,8 @@ class Learned:
             renamed = {"items": "labels", "measured": "held_out" if "held_out" in given else "cross_validated"}
             if given["kind"] == "features":
                 renamed |= {"encoder": "model", "encoder_fingerprint": "fingerprint"}
-        calibrator = facts["calibrator"]
-        found = cls(
-            Provenance.read(given, **renamed),
-            None if calibrator is None else Calibrator.read(calibrator),
-            Threshold.read(facts["threshold"]),
-        )
+        held = {name: facts[name] for name in ("calibrator", "threshold")}
+        found = TypeAdapter(cls).validate_python({"provenance": Provenance.read(given, **renamed), **held})
         if not found.kinds or found.subject is None:
             raise ValueError("it judges no kind of questions")
         return found
@@ -199,8 +197,10 @@ _NO_PROVENANCE = ("format", "calibrator", "threshold")
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedValidator(Validator):
+class TrainedValidator(SavedModel, Validator):
     """A calibrated regression on what is read of drafts: features of the text, or hidden states of a model."""
+
+    FORMAT = ModelFormat("climassay-validator", 2, "validator", "climassay generate validate train")
 
     model: LinearModel
     """Figures of the classes invalid and valid."""
@@ -237,36 +237,27 @@ class TrainedValidator(Validator):
             found[place] = None if number in read.failed else given[number]
         return found
 
-    def save(self, path: Path) -> None:
-        """Write it as one file; an existing one is replaced at once, never left half written.
-
-        Raises:
-            InputError: The file cannot be written.
-            MissingExtraError: safetensors is not installed.
-        """
-        FORMAT.save(path, {"weights": self.model.weights, "bias": self.model.bias}, self.learned.facts())
+    def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+        """See :class:`SavedModel`."""
+        return {"weights": self.model.weights, "bias": self.model.bias}, self.learned.facts()
 
     @classmethod
-    def load(cls, path: Path) -> "TrainedValidator":
-        """Read one exactly as it was saved, without what it reads with.
+    def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
+        """See :class:`SavedModel`; what it reads with is not kept."""
+        if facts["version"] == 1:
+            weights = checked_array("weights", arrays["weights"], (None,))
+            # One column of weights for the log-odds, where today each class has its own.
+            bias = checked_array("bias", np.array([-0.5, 0.5]) * float(facts["bias"]), (2,))
+            model = LinearModel("nominal", np.stack([-weights, weights], axis=1) / 2, bias)
+        else:
+            parts = (("weights", (None, 2)), ("bias", (2,)))
+            model = LinearModel("nominal", *(checked_array(name, arrays[name], shape) for name, shape in parts))
+        return cls(model, Learned.read(facts))
 
-        Raises:
-            InputError: The file is missing, damaged, no validator, or written by a newer climassay.
-            MissingExtraError: safetensors is not installed.
-        """
-
-        def build(facts: dict[str, Any], arrays: dict[str, FloatArray]) -> "TrainedValidator":
-            if facts["version"] == 1:
-                weights = checked_array("weights", arrays["weights"], (None,))
-                # One column of weights for the log-odds, where today each class has its own.
-                bias = checked_array("bias", np.array([-0.5, 0.5]) * float(facts["bias"]), (2,))
-                model = LinearModel("nominal", np.stack([-weights, weights], axis=1) / 2, bias)
-            else:
-                parts = (("weights", (None, 2)), ("bias", (2,)))
-                model = LinearModel("nominal", *(checked_array(name, arrays[name], shape) for name, shape in parts))
-            return cls(model, Learned.read(facts), name=path.name)
-
-        return FORMAT.load(path, build)
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """See :class:`SavedModel`; it is called as its file."""
+        return replace(super().load(path), name=path.name)
 
 
 @dataclass(frozen=True)
@@ -400,7 +391,7 @@ def load_validator(
         name: One of
 
             - ``prompted:MODEL``: a model asked for VALID or INVALID, not trained;
-            - ``adapter:FOLDER``: an adapter that ``climassay validator train --method adapter`` left;
+            - ``adapter:FOLDER``: an adapter that ``climassay generate validate train --method adapter`` left;
             - ``api:STATE.json``: a fine-tuning job that ``--method api`` finished;
             - a file that ``--method features`` or ``probe`` wrote, or the folder or state file of the two above;
             - ``mcq=NAME,freeform=NAME``: one of these for each kind of question.
@@ -435,7 +426,7 @@ def load_validator(
 
         learned, result = read_learned(place, kind), read_result(place)
         if result is None:
-            raise InputError(f"The adapter in {place} is not finished: run climassay validator train again.")
+            raise InputError(f"The adapter in {place} is not finished: run climassay generate validate train again.")
         return PromptedValidator.fine_tuned(_scorer(result.model, load), template, learned, f"adapter:{place.name}")
     if kind == "api":
         from climassay.models.openai_finetuning import read_state
@@ -476,7 +467,7 @@ def kind_of(place: Path) -> str:
     with place.open("rb") as opened:
         start = opened.read(200)
     # A safetensors file begins with the length of its header.
-    return "api" if start.lstrip()[:1] == b"{" and FORMAT.name.encode() not in start else "file"
+    return "api" if start.lstrip()[:1] == b"{" and TrainedValidator.FORMAT.name.encode() not in start else "file"
 
 
 def write_learned(learned: Learned, folder: Path) -> None:
@@ -504,7 +495,7 @@ def read_learned(place: Path, kind: str | None = None) -> Learned:
             data = parse_json(read_text(file))
         except FileNotFoundError:
             raise InputError(
-                f"{place} is no trained validator: train one with climassay validator train --method adapter."
+                f"{place} is no trained validator: train one with climassay generate validate train --method adapter."
             ) from None
         except (OSError, ValueError) as error:
             raise InputError(f"{file} cannot be read ({error}); train the validator again.") from error
@@ -515,8 +506,8 @@ def read_learned(place: Path, kind: str | None = None) -> Learned:
         data = dict(state.facts).get("validator")
         if data is None:
             raise InputError(
-                f"The fine-tuning of {state.base_model} ({state.status}) was not finished: run climassay validator "
-                "train again with the same file."
+                f"The fine-tuning of {state.base_model} ({state.status}) was not finished: run climassay generate "
+                "validate train again with the same file."
             )
     try:
         if data["format"] != ASKED_FORMAT:

@@ -96,7 +96,7 @@ def cloze(
 
 
 def published_task(kind: Kind, files: Sequence[str | Path], *, prefix: bool = True) -> Task:
-    """A task of a benchmark that ``climassay publish`` wrote, with the very prompts that it wrote.
+    """A task of a benchmark that ``climassay generate publish`` wrote, with the very prompts that it wrote.
 
     Args:
         kind: Of its questions.

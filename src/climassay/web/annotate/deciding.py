@@ -11,7 +11,7 @@ from climassay.generation.annotation import Item
 from climassay.web.access import Adjudicator
 from climassay.web.annotate.exchange import FORMATS, export_labels
 from climassay.web.annotate.forms import LabelForm, Said, new_key, read_form
-from climassay.web.annotate.queue import done_words, item_of, queue_of
+from climassay.web.annotate.queue import agreement_of, done_words, item_of, queue_of
 from climassay.web.annotate.shown import address, shown_item, shown_label
 from climassay.web.failures import Missing
 from climassay.web.pages import back_to, page
@@ -112,8 +112,10 @@ def agreement(request: Request, place: PlaceHere, user: Adjudicator, dataset: st
         "annotate/agreement.html.j2",
         dataset=dataset,
         base=address(dataset),
-        agreement=store.agreement(dataset),
-        annotators=store.annotators(dataset),
+        agreement=agreement_of(place, dataset),
+        annotators=place.computed.get(
+            ("annotators", dataset, store.revision(dataset)), lambda: store.annotators(dataset)
+        ),
         formats={name: one.words for name, one in FORMATS.items()},
     )
 

@@ -85,13 +85,13 @@ def read_form(form: LabelForm, draft: Draft) -> Said:
 def _wording(form: LabelForm, draft: Draft) -> Wording:
     """The words that an accepting form stands for."""
     if form.verdict == "valid":
-        if draft.kind != "cloze":
+        if not draft.type.gap:
             return draft.wording
         if not form.term:
             raise InputError("Choose the word that is left out, or edit the statement.")
         return Wording(draft.wording.question, form.term)
     question = _plain(form.question)
-    if draft.kind != "mcq":
+    if not draft.type.options:
         return Wording(question, _plain(form.answer))
     options = tuple(map(_plain, form.option))
     if not form.correct.isdecimal() or int(form.correct) >= len(options):

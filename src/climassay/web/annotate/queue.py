@@ -4,7 +4,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from climassay.errors import InputError
-from climassay.generation.annotation import AnnotationStore, Item, Label, Progress
+from climassay.generation.annotation import Agreement, AnnotationStore, Item, Label, Progress
 from climassay.web.accounts import User
 from climassay.web.annotate.forms import LabelForm, new_key
 from climassay.web.annotate.shown import address, shown_item
@@ -42,6 +42,16 @@ def queue_of(place: Place, dataset: str) -> AnnotationStore:
     except InputError as error:
         raise Missing(str(error)) from None
     return store
+
+
+def agreement_of(place: Place, dataset: str) -> Agreement:
+    """Agreement with its bootstrap intervals, computed once for the labels that there are.
+
+    Raises:
+        Missing: There is no such dataset.
+    """
+    store = queue_of(place, dataset)
+    return place.computed.get(("agreement", dataset, store.revision(dataset)), lambda: store.agreement(dataset))
 
 
 def done_words(word: str) -> str:

@@ -7,13 +7,12 @@ from urllib.parse import quote
 
 from climassay.generation import Draft, Reason, SourcePassage, Wording
 from climassay.generation.annotation import ANNOTATION_REASONS, Item, Label
-from climassay.questions import Kind, Level, option_letter
+from climassay.questions import Level, QuestionType, option_letter
 from climassay.reporting.highlighting import Piece, marked
 from climassay.web.annotate.changes import Change, changes
 from climassay.web.annotate.forms import LabelForm
 from climassay.web.annotate.statement_words import StatementPart, statement_parts
 
-KINDS: dict[Kind, str] = {"mcq": "Multiple choice", "freeform": "Free answer", "cloze": "Cloze statement"}
 LEVELS: dict[Level, str] = {"base": "base level", "reasoning": "needs reasoning", "hypothetical": "hypothetical"}
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|\w+")
 _WEB = re.compile(r"https?://", re.IGNORECASE)
@@ -55,7 +54,7 @@ class ShownItem:
     """All that the page of an item says about its draft."""
 
     id: str
-    kind: Kind
+    type: QuestionType
     kind_words: str
     level_words: str
     question: str
@@ -96,11 +95,7 @@ def address(dataset: str, *parts: str) -> str:
 
 def answer_text(draft: Draft) -> str:
     """What the passages have to say for a draft to be right: the marked option, the answer, or the whole statement."""
-    wording = draft.wording
-    if draft.kind == "cloze":
-        return wording.question
-    marks_one = wording.correct is not None and 0 <= wording.correct < len(wording.options)
-    return wording.options[wording.correct or 0] if marks_one else wording.answer
+    return draft.type.support(draft.content)
 
 
 def shown_item(item: Item, *, confidence: bool, own: Label | None = None, form: LabelForm | None = None) -> ShownItem:
@@ -120,11 +115,11 @@ def shown_item(item: Item, *, confidence: bool, own: Label | None = None, form: 
     if form is not None:
         chosen = tuple(form.reason)
         edited = _typed(form, edited) if form.verdict == "edit" else edited
-    cloze = draft.kind == "cloze"
+    cloze = draft.type.gap
     return ShownItem(
         id=draft.id,
-        kind=draft.kind,
-        kind_words=KINDS[draft.kind],
+        type=draft.type,
+        kind_words=draft.type.title,
         level_words=LEVELS[draft.level],
         question=wording.question,
         answer=wording.answer,
@@ -149,9 +144,9 @@ def shown_label(label: Label, item: Item) -> ShownLabel:
     after = label.wording
     return ShownLabel(
         label=label,
-        kind_words=KINDS[draft.kind],
+        kind_words=draft.type.title,
         question=draft.wording.question,
-        term=(after or draft.wording).answer if draft.kind == "cloze" and label.accepted else "",
+        term=(after or draft.wording).answer if draft.type.gap and label.accepted else "",
         changes=() if after is None else changes(draft.wording, after),
     )
 

@@ -8,7 +8,7 @@ from climassay.errors import InputError
 from climassay.generation.annotation import ANNOTATION_REASONS, AnnotationSettings, AnnotationStore, Item
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
-from climassay.web.annotate.queue import item_of, own_item, queue_of, store_of
+from climassay.web.annotate.queue import agreement_of, item_of, own_item, queue_of, store_of
 from climassay.web.annotate.retraining import KIND, open_training
 from climassay.web.api.annotation_data import (
     AgreementData,
@@ -84,7 +84,7 @@ def retrain_validator(place: PlaceHere, user: Admin, dataset: DatasetName) -> Jo
     job = open_training(place, dataset)
     if job is None:
         job = place.jobs.submit(KIND, f"Train the validator of {dataset}", {"dataset": dataset}, by=user.name)
-    return job_data(place.jobs.get(job))
+    return job_data(place.jobs.get(job), user)
 
 
 @router.get(DATASETS + "/next")
@@ -217,7 +217,7 @@ def list_conflicts(
 @router.get(DATASETS + "/agreement")
 def get_agreement(place: PlaceHere, user: Adjudicator, dataset: DatasetName) -> AgreementData:
     """How far annotators agree: raw, Cohen's and Fleiss' kappa, Krippendorff's alpha, with 95% intervals."""
-    return agreement_data(queue_of(place, dataset).agreement(dataset))
+    return agreement_data(agreement_of(place, dataset))
 
 
 @router.get(DATASETS + "/annotators")

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Query, Request
 from pydantic import Field
 from starlette.responses import JSONResponse, Response
 
@@ -10,6 +10,7 @@ from climassay.factcheck.configuration import settings_tables
 from climassay.factcheck.kept_check import Reviewed, Wanted
 from climassay.factcheck.serialisation import as_data
 from climassay.web.access import Annotator, Asker, Reader
+from climassay.web.accounts import User
 from climassay.web.api.checks_data import (
     BegunCheck,
     CheckData,
@@ -24,11 +25,10 @@ from climassay.web.api.checks_data import (
 from climassay.web.api.fields import NO_NUL, AfterName, Data, Limit, Listed, Share, named, some_share
 from climassay.web.api.jobs import job_data
 from climassay.web.api.routing import area, failing
-from climassay.web.checks.asking import Asked, Busy, begin_check
+from climassay.web.checks.asking import Asked, Busy, begin_again, begin_check
 from climassay.web.checks.downloads import claim_review_of
 from climassay.web.checks.set_ups import chosen, set_ups
-from climassay.web.checks.showing import repeatable
-from climassay.web.checks.store import checks_of, end_check, found_check, send_to_work
+from climassay.web.checks.store import checks_of, end_check, found_check
 from climassay.web.failures import Failure, Missing
 from climassay.web.place import Place, PlaceHere
 
@@ -69,11 +69,11 @@ def list_checks(
     """All checks that fit, the newest first."""
     found = checks_of(place).newest(Wanted(q, verdict, review or ""), most=limit + 1, after=after)
     shown = found[:limit]
-    return Listed(items=[check_data(one) for one in shown], next=shown[-1].id if len(found) > limit else None)
+    return Listed(items=[check_data(one, user) for one in shown], next=shown[-1].id if len(found) > limit else None)
 
 
 @router.post("", status_code=202, responses=failing(429))
-def check_claim(place: PlaceHere, user: Asker, asked: ClaimToCheck) -> BegunCheck:
+def check_claim(request: Request, place: PlaceHere, user: Asker, asked: ClaimToCheck) -> BegunCheck:
     """Have a claim checked.
 
     The debate goes on after the answer: watch its job, and read the verdict from the check when it has ended. A claim
@@ -81,10 +81,10 @@ def check_claim(place: PlaceHere, user: Asker, asked: ClaimToCheck) -> BegunChec
     """
     typed = Asked(asked.claim, asked.source, asked.date, asked.set_up)
     try:
-        check = begin_check(place, user, typed.cleaned(), chosen(place, typed.set_up))
+        check = begin_check(place, request, user, typed.cleaned(), chosen(place, typed.set_up))
     except Busy as error:
         raise TooMuchWaits(str(error)) from None
-    return _begun(place, check)
+    return _begun(place, user, check)
 
 
 @router.get("/set-ups")
@@ -112,7 +112,7 @@ def get_agreement_of_readers(place: PlaceHere, user: Reader) -> AgreementOfReade
 @router.get("/{check}")
 def get_check(place: PlaceHere, user: Reader, check: CheckId) -> CheckData:
     """How a check stands."""
-    return check_data(found_check(place, check)[0].about)
+    return check_data(found_check(place, check)[0].about, user)
 
 
 @router.get("/{check}/transcript")
@@ -122,7 +122,7 @@ def get_transcript(place: PlaceHere, user: Reader, check: CheckId) -> Transcript
     if kept.transcript is None:
         raise Missing(f"The check {check} has no transcript: its state is {kept.about.state!r}.")
     return TranscriptData(
-        check=check_data(kept.about), settings=settings_tables(kept.settings), transcript=as_data(kept.transcript)
+        check=check_data(kept.about, user), settings=settings_tables(kept.settings), transcript=as_data(kept.transcript)
     )
 
 
@@ -163,7 +163,7 @@ def get_claim_review(place: PlaceHere, user: Reader, check: CheckId) -> Response
 def list_reviews(place: PlaceHere, user: Reader, check: CheckId) -> Listed[ReviewData]:
     """What people said about a check, in order; earlier words of a person are kept."""
     found_check(place, check)
-    return Listed(items=[review_data(one) for one in checks_of(place).reviews(check)], next=None)
+    return Listed(items=[review_data(one, user) for one in checks_of(place).reviews(check)], next=None)
 
 
 @router.post("/{check}/reviews")
@@ -173,29 +173,33 @@ def review_check(place: PlaceHere, user: Annotator, check: CheckId, review: Revi
     store = checks_of(place)
     store.review(check, user.name, review.opinion, review.comment)
     mine = [one for one in store.reviews(check) if one.by == user.name and one.current]
-    return review_data(mine[-1])
+    return review_data(mine[-1], user)
 
 
 @router.post("/{check}/stop")
 def stop_check(place: PlaceHere, user: Annotator, check: CheckId) -> CheckData:
     """End a check that goes on: one's own, as an adjudicator anybody's. One that has ended stays as it is."""
     end_check(place, user, check)
-    return check_data(checks_of(place).get(check).about)
+    return check_data(checks_of(place).get(check).about, user)
 
 
-@router.post("/{check}/again", status_code=202)
-def ask_again(place: PlaceHere, user: Asker, check: CheckId) -> BegunCheck:
-    """Go on with a check that broke or was stopped; what was answered is not asked again. Others stay as they are."""
-    kept, _ = found_check(place, check)
-    if repeatable(kept):
-        send_to_work(place, kept.about)
-    return _begun(place, check)
+@router.post("/{check}/again", status_code=202, responses=failing(429))
+def ask_again(request: Request, place: PlaceHere, user: Asker, check: CheckId) -> BegunCheck:
+    """Go on with a check that broke or was stopped; what was answered is not asked again. Others stay as they are.
+
+    One that was stopped goes on for who asked for it, and for adjudicators.
+    """
+    try:
+        begin_again(place, request, user, check)
+    except Busy as error:
+        raise TooMuchWaits(str(error)) from None
+    return _begun(place, user, check)
 
 
-def _begun(place: Place, check: str) -> BegunCheck:
+def _begun(place: Place, user: User | None, check: str) -> BegunCheck:
     kept, job = found_check(place, check)
     return BegunCheck(
-        check=check_data(kept.about),
-        job=None if job is None else job_data(job),
+        check=check_data(kept.about, user),
+        job=None if job is None else job_data(job, user),
         events=None if job is None else f"/jobs/{job.id}/events",
     )

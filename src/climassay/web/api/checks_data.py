@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field, JsonValue
 
 from climassay.factcheck.kept_check import CheckReview, CheckState, CheckSummary, Opinion, Reviewed
+from climassay.web.accounts import User
 from climassay.web.api.fields import Data, Moment, ShortText, Text, moment, some_moment
 from climassay.web.api.jobs import JobData
 
@@ -43,7 +44,7 @@ class CheckData(Data):
     source: str = Field(examples=["https://example.org/column"])
     date: str = Field(examples=["2024-05-31"])
     by: str | None = Field(examples=["ada"])
-    """Name of who asked; null for somebody without an account."""
+    """Name of who asked; null for somebody without an account, and to readers without one."""
     asked_at: Moment
     ended_at: Moment | None
     state: CheckState = Field(examples=["done"])
@@ -91,7 +92,8 @@ class ReviewToGive(Data):
 class ReviewData(Data):
     """What somebody said about a check."""
 
-    by: str = Field(examples=["ada"])
+    by: str | None = Field(examples=["ada"])
+    """Who said it; null to readers without an account."""
     opinion: Opinion = Field(examples=["agree"])
     comment: str = Field(examples=["The tide gauges say otherwise."])
     at: Moment
@@ -106,15 +108,16 @@ class TranscriptData(Data):
     settings: dict[str, JsonValue] = Field(examples=[{"model": "local:smollm2", "rounds": 3}])
     """Who debated and by which rules: the tables of a file that sets up a debate."""
     transcript: dict[str, JsonValue] = Field(examples=[{"scale": "climate-feedback", "rounds": []}])
-    """As `climassay factcheck --json` writes it: claim, subclaims, advocates, rounds, verdict, sources, usage."""
+    """As `climassay check --json` writes it: claim, subclaims, advocates, rounds, verdict, sources, usage."""
 
 
-def check_data(about: CheckSummary) -> CheckData:
-    """A check as it is answered."""
-    names = ("id", "by", "state", "error", "set_up", "job", "run", "outcome", "agree", "disagree", "undecided")
+def check_data(about: CheckSummary, user: User | None) -> CheckData:
+    """A check as it is answered; names that people sign in by are for those who have an account."""
+    names = ("id", "state", "error", "set_up", "job", "run", "outcome", "agree", "disagree", "undecided")
     values: dict[str, Any] = {name: getattr(about, name) for name in names}
     return CheckData(
         **values,
+        by=None if user is None else about.by,
         claim=about.claim.text,
         source=about.claim.source,
         date=about.claim.date,
@@ -126,10 +129,10 @@ def check_data(about: CheckSummary) -> CheckData:
     )
 
 
-def review_data(review: CheckReview) -> ReviewData:
+def review_data(review: CheckReview, user: User | None) -> ReviewData:
     """A review as it is answered."""
     return ReviewData(
-        by=review.by,
+        by=None if user is None else review.by,
         opinion=review.opinion,
         comment=review.comment,
         at=moment(review.made_at),

@@ -144,13 +144,6 @@ def part_of(
     return shown, name(shown[-1]) if len(rest) > limit else None
 
 
-def numbered_part(entries: Sequence[Source], limit: int, after: int) -> tuple[Sequence[Source], int | None]:
-    """A part of a list that only ever grows at its end; ``after`` is -1 before the first."""
-    shown = entries[after + 1 : after + 1 + limit]
-    last = after + len(shown)
-    return shown, last if last + 1 < len(entries) else None
-
-
 def known_place(found: int | None, after: str) -> int:
     """Where a list goes on.
 

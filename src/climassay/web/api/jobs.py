@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field, JsonValue
 
 from climassay.web.access import Admin, Annotator, Reader
+from climassay.web.accounts import User
 from climassay.web.api.fields import AfterName, AfterNumber, Data, Limit, Listed, Moment, moment, named, some_moment
 from climassay.web.api.routing import area
 from climassay.web.failures import Refused
@@ -35,7 +36,7 @@ class JobData(Data):
     result: dict[str, JsonValue] | None = Field(examples=[{"collection": "primer", "documents": 1}])
     """What came of it, once it is done; depends on its kind."""
     by: str | None = Field(examples=["ada"])
-    """Who asked for it; null for somebody without an account."""
+    """Who asked for it; null for somebody without an account, and to readers without one."""
     made_at: Moment
     ended_at: Moment | None
 
@@ -54,14 +55,14 @@ def list_jobs(place: PlaceHere, user: Admin, limit: Limit = 50, after: AfterName
     """The work of everybody, the newest first."""
     found = place.jobs.list(most=limit + 1, after=after)
     return Listed(
-        items=[job_data(job) for job in found[:limit]], next=found[limit - 1].id if len(found) > limit else None
+        items=[job_data(job, user) for job in found[:limit]], next=found[limit - 1].id if len(found) > limit else None
     )
 
 
 @router.get("/{job}")
 def get_job(place: PlaceHere, user: Reader, job: JobId) -> JobData:
     """How far a job is: one's own, of a check also for readers, for adjudicators any."""
-    return job_data(job_for(place, user, job))
+    return job_data(job_for(place, user, job), user)
 
 
 @router.get("/{job}/events")
@@ -90,18 +91,18 @@ def stop_job(place: PlaceHere, user: Annotator, job: JobId) -> JobData:
         if not may_stop(found, user):
             raise Refused("This is somebody else's work: they or an admin can stop it.")
         place.jobs.stop(job)
-    return job_data(place.jobs.get(job))
+    return job_data(place.jobs.get(job), user)
 
 
-def job_data(job: Job) -> JobData:
-    """A job as it is answered."""
+def job_data(job: Job, user: User | None) -> JobData:
+    """A job as it is answered; who asked for it is said to people with an account."""
     values: dict[str, Any] = {name: getattr(job, name) for name in ("id", "kind", "title", "state", "done", "total")}
     return JobData(
         **values,
         message=job.message,
         error=job.error,
         result=job.result,
-        by=job.by,
+        by=None if user is None else job.by,
         made_at=moment(job.made_at),
         ended_at=some_moment(job.ended_at),
     )

@@ -103,7 +103,8 @@ def add_documents(
     user: Adjudicator,
     collection: CollectionName,
     files: Annotated[
-        list[UploadFile], File(description="Up to 50 files: pdf, html, md, txt, epub, csv or jsonl, by their content.")
+        list[UploadFile],
+        File(description="Up to 50 files: pdf, html, md, txt, docx, epub, csv or jsonl, by their content."),
     ],
     title: Annotated[ShortText, Form(description="Of the one file, in place of its own.")] = "",
     licence: Annotated[ShortText, Form(description="Of all files.")] = "",

@@ -5,10 +5,8 @@ from typing import Annotated, Literal
 import sqlalchemy as sa
 from fastapi import Path, Query
 
-from climassay.errors import InputError
-from climassay.evaluation.experiment_report import is_wrong
-from climassay.evaluation.outcome import METRICS, Experiment
-from climassay.evaluation.run_comparison import compare_runs
+from climassay.evaluation.report import is_wrong
+from climassay.metrics.registry import METRICS
 from climassay.questions import Kind, Level
 from climassay.records import tables
 from climassay.records.overview import UsageGroup, run_lines, usage_by
@@ -23,7 +21,6 @@ from climassay.web.api.fields import (
     Limit,
     Listed,
     named,
-    numbered_part,
     share,
 )
 from climassay.web.api.results_data import (
@@ -48,7 +45,9 @@ from climassay.web.api.routing import area
 from climassay.web.failures import Missing
 from climassay.web.place import Place, PlaceHere
 from climassay.web.results.comparing import MOST_RUNS
-from climassay.web.results.questions import QuestionFilter
+from climassay.web.results.comparisons import compared
+from climassay.web.results.question_index import QuestionFilter
+from climassay.web.results.questions import index_of
 from climassay.web.results.runs import found_run, found_summary
 from climassay.web.results.stored_run import StoredRun
 
@@ -86,8 +85,7 @@ def compare_several_runs(
     ] = "overall",
 ) -> ComparisonData:
     """One metric of several runs, with paired tests on the questions that they share."""
-    experiments = [_experiment(place, name) for name in dict.fromkeys(run)]
-    found = compare_runs(experiments, metric, level=level)
+    found = compared(place, list(dict.fromkeys(run)), metric, level)
     places = {id(score): number for number, score in enumerate(found.scores)}
     return ComparisonData(
         metric=metric,
@@ -165,18 +163,14 @@ def list_questions(
     after: AfterNumber = -1,
 ) -> Listed[QuestionData]:
     """The questions of an evaluation, in its order; `after` is the number of the last one."""
-    stored = _asked(place, run)
+    index = index_of(place, run)
     wanted = QuestionFilter(benchmark, kind, level, model, wrong, text.strip())
-    every = list(stored.questions.items())
-    fitting = [
-        number
-        for number, (key, one) in enumerate(every)
-        if number > after and wanted.takes(key[0], one, stored.outcomes[key])
-    ]
-    shown, following = numbered_part(fitting, limit, -1)
+    found = index.numbers(wanted, limit + 1, after=after)
+    shown = found[:limit]
+    stored = index.part(shown)
     return Listed(
-        items=[_question(stored, number, every[number][0], model) for number in shown],
-        next=None if following is None else shown[-1],
+        items=[_question(stored, number, key, model) for number, key in zip(shown, stored.questions, strict=True)],
+        next=shown[-1] if len(found) > limit else None,
     )
 
 
@@ -188,14 +182,15 @@ def get_question(
     number: Annotated[int, Path(description="Of the question in the run, from 0.", ge=0, le=2**31 - 1, examples=[0])],
 ) -> AnsweredQuestionData:
     """One question with every answer to it, its scores, and what the models were given."""
-    stored = _asked(place, run)
-    keys = list(stored.questions)
-    if number >= len(keys):
-        raise Missing(f"The run {run} has {len(keys)} questions, numbered from 0.")
-    outcomes = stored.outcomes[keys[number]]
+    index = index_of(place, run)
+    if number >= len(index):
+        raise Missing(f"The run {run} has {len(index)} questions, numbered from 0.")
+    stored = index.part([number])
+    [(key, asked)] = stored.questions.items()
+    outcomes = stored.outcomes[key]
     return AnsweredQuestionData(
-        question=_question(stored, number, keys[number], ""),
-        context=stored.questions[keys[number]].context,
+        question=_question(stored, number, key, ""),
+        context=asked.context,
         answers=[answer_data(one, wrong=is_wrong(one)) for one in outcomes],
         passages=given_passages(stored, outcomes),
     )
@@ -207,20 +202,6 @@ def list_usage(
 ) -> Listed[UsageData]:
     """What all runs used: tokens, cost, failures, and what the records saved."""
     return Listed(items=[usage_data(one) for one in usage_by(place.database, by)], next=None)
-
-
-def _experiment(place: Place, run: str) -> Experiment:
-    experiment = found_run(place, run).experiment
-    if experiment is None:
-        raise InputError(f"The run {run} asked no questions of a benchmark, so that it cannot be compared.")
-    return experiment
-
-
-def _asked(place: Place, run: str) -> StoredRun:
-    stored = found_run(place, run)
-    if stored.experiment is None:
-        raise Missing(f"The run {run} kept no questions.")
-    return stored
 
 
 def _question(stored: StoredRun, number: int, key: tuple[str, str], model: str) -> QuestionData:

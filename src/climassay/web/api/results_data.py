@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import Field, JsonValue
 
-from climassay.evaluation.outcome import Outcome
+from climassay.evaluation.results import Outcome
 from climassay.questions import Kind, Level, Question
 from climassay.records.overview import RunLine, UsageLine
 from climassay.records.queries import ModelUsage

@@ -11,6 +11,7 @@ from climassay.factcheck.kept_check import KeptCheck, check_data, iso_time
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.shown import as_shown
 from climassay.web.access import Reader
+from climassay.web.checks.reviews import shown_name
 from climassay.web.checks.store import checks_of, found_check
 from climassay.web.failures import Missing
 from climassay.web.place import Place, PlaceHere
@@ -19,10 +20,15 @@ router = APIRouter()
 
 
 @router.get("/checks/{check}/check.json")
-def download_data(place: PlaceHere, _user: Reader, check: str) -> Response:
+def download_data(place: PlaceHere, user: Reader, check: str) -> Response:
     """What was asked, the whole debate, and what people said about it."""
     kept, _ = found_check(place, check)
-    return _file(check_data(kept, checks_of(place).reviews(check)), f"{check}.json", "application/json")
+    data = check_data(kept, checks_of(place).reviews(check))
+    if user is None:
+        data["asked_by"] = shown_name(place, user, data["asked_by"]) or None
+        for said in data["reviews"]:
+            said["by"] = shown_name(place, user, said["by"])
+    return _file(data, f"{check}.json", "application/json")
 
 
 @router.get("/checks/{check}/claimreview.json")

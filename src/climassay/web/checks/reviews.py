@@ -45,17 +45,21 @@ def review_values(place: Place, check: str, user: User | None) -> dict[str, Any]
     every = checks_of(place).reviews(check)
     mine = [one for one in every if user is not None and one.by == user.name]
     return {
-        "reviews": [ShownReview(shown_name(place, one.by), one) for one in every],
+        "reviews": [ShownReview(shown_name(place, user, one.by), one) for one in every],
         "mine": mine[-1] if mine else None,
         "longest_comment": LONGEST_COMMENT,
     }
 
 
-def shown_name(place: Place, name: str | None) -> str:
-    """Somebody's name as others see it; empty for somebody without an account."""
+def shown_name(place: Place, viewer: User | None, name: str | None) -> str:
+    """Somebody's name as a viewer sees it; empty for somebody without an account.
+
+    The name that somebody signs in by is for those who have an account themselves.
+    """
     if name is None:
         return ""
     try:
-        return place.accounts.user(name).shown
+        shown = place.accounts.user(name).shown
     except InputError:
-        return name
+        shown = name
+    return "somebody with an account" if viewer is None and shown == name else shown

@@ -11,10 +11,11 @@ from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import Transcript
 from climassay.web.access import Annotator, Asker, Reader
 from climassay.web.accounts import User
+from climassay.web.checks.asking import begin_again
 from climassay.web.checks.downloads import claim_review_of
 from climassay.web.checks.live import LiveDebate, live_debate
 from climassay.web.checks.reviews import review_values, shown_name
-from climassay.web.checks.store import end_check, found_check, may_stop, send_to_work
+from climassay.web.checks.store import end_check, found_check, may_begin_again, may_stop
 from climassay.web.jobs import Job
 from climassay.web.pages import back_to, page
 from climassay.web.place import Place, PlaceHere
@@ -29,8 +30,8 @@ def show(request: Request, place: PlaceHere, user: Reader, check: str) -> Respon
     common: dict[str, Any] = {
         "about": kept.about,
         "settings": kept.settings,
-        "asker": shown_name(place, kept.about.by),
-        "repeatable": repeatable(kept),
+        "asker": shown_name(place, user, kept.about.by),
+        "repeatable": may_begin_again(user, kept),
     }
     if kept.transcript is None:
         stoppable = kept.about.state == "waiting" and may_stop(user, kept.about)
@@ -55,17 +56,10 @@ def stop(place: PlaceHere, user: Annotator, check: str) -> Response:
 
 
 @router.post("/checks/{check}/again")
-def ask_again(place: PlaceHere, _user: Asker, check: str) -> Response:
+def ask_again(request: Request, place: PlaceHere, user: Asker, check: str) -> Response:
     """Go on with a check that broke or was stopped; what was answered is not asked again."""
-    kept, _ = found_check(place, check)
-    if repeatable(kept):
-        send_to_work(place, kept.about)
+    begin_again(place, request, user, check)
     return back_to(f"/checks/{check}")
-
-
-def repeatable(kept: KeptCheck) -> bool:
-    """Whether a check ended without a result."""
-    return kept.about.state in ("failed", "stopped") or kept.about.outcome == "failed"
 
 
 def _live_values(place: Place, kept: KeptCheck, job: Job | None, after: int = 0) -> dict[str, Any]:

@@ -39,12 +39,12 @@ def found_check(place: Place, check: str) -> tuple[KeptCheck, Job | None]:
     return kept, job
 
 
-def send_to_work(place: Place, about: CheckSummary) -> None:
-    """Queue the debate of a check that waits, or that ended without a result."""
+def send_to_work(place: Place, about: CheckSummary, asker: str = "") -> None:
+    """Queue the debate of a check that waits, or that ended without a result, for somebody whose place it takes."""
     checks_of(place).reopen(about.id)
     shown = about.claim.text[:_TITLE_CHARACTERS]
     title = f"Check: {shown}{'' if shown == about.claim.text else '…'}"
-    job = place.jobs.submit(KIND, title, {"check": about.id}, about.by)
+    job = place.jobs.submit(KIND, title, {"check": about.id, "asker": asker}, about.by)
     checks_of(place).give_to(about.id, job)
 
 
@@ -57,6 +57,12 @@ def send_forgotten(place: Place) -> None:
 def may_stop(user: User | None, about: CheckSummary) -> bool:
     """Whether somebody may stop a check: who asked for it, and who may decide for others."""
     return user is not None and (user.name == about.by or user.may("adjudicator"))
+
+
+def may_begin_again(user: User | None, kept: KeptCheck) -> bool:
+    """Whether somebody who may ask may go on with a check: one that broke; one that was stopped, who may stop it."""
+    about = kept.about
+    return may_stop(user, about) if about.state == "stopped" else about.state == "failed" or about.outcome == "failed"
 
 
 def end_check(place: Place, user: User, check: str) -> None:

@@ -46,15 +46,14 @@ def check_claim(place: Place, payload: dict[str, Any], report: JobReport) -> dic
         try:
             transcript, run = _debate(place, kept, report)
         except Stopped:
-            # A server that ends goes on with the check when it starts again.
-            if not place.jobs.closing:
+            # A server that ends goes on with the check when it starts again; another one may do it now.
+            if report.stopped_by_somebody:
                 checks.stop(name, report.job)
             raise
-        except ClimassayError as error:
-            checks.fail(name, str(error))
-            raise
         except Exception as error:
-            checks.fail(name, f"Something unforeseen went wrong ({type(error).__name__}).")
+            if not report.lost:
+                unforeseen = f"Something unforeseen went wrong ({type(error).__name__})."
+                checks.fail(name, str(error) if isinstance(error, ClimassayError) else unforeseen)
             raise
         checks.finish(name, transcript, run=run)
     about = checks.get(name).about

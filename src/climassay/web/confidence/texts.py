@@ -2,25 +2,35 @@
 
 import unicodedata
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import Response
 
-from climassay.confidence.linting import RULES, Checked, check, draft_of
+from climassay.confidence.linting import RULES, Checked, Draft, check, draft_of
 from climassay.confidence.linting.opened_tagger import OpenedTagger, open_tagger
 from climassay.confidence.linting.page import pieces, shown_findings
+from climassay.confidence.linting.plain_draft import paged_draft
 from climassay.confidence.linting.tagger_rule import MeasuredAccuracy, levels_of
 from climassay.confidence.vocabulary import Tag
+from climassay.corpus.apart import read_apart
+from climassay.corpus.options import MEBIBYTE, ReadOptions
 from climassay.errors import ClimassayError, InputError
 from climassay.learning import reweighted
 from climassay.web.access import Reader
 from climassay.web.failures import TooLarge
+from climassay.web.library.names import shown_name
 from climassay.web.pages import page
 from climassay.web.place import Place, PlaceHere
 
 LONGEST_TEXT = 20_000
 """Characters of a text that is checked."""
+LARGEST_FILE = 5 * MEBIBYTE
+"""Bytes of a Word file that is checked, packed."""
+LONGEST_FILE = 200_000
+"""Characters of its text."""
 LONGEST_STATEMENT = 1_000
 LONGEST_CONTEXT = 4_000
 KINDS = {"markdown": "Markdown", "text": "plain text"}
@@ -79,6 +89,43 @@ def check_text(
     return _page(request, place, asked, checked=check(draft_of(asked.text, kind)))
 
 
+@router.post("/confidence/file")
+def check_file(request: Request, place: PlaceHere, _user: Reader, file: UploadFile) -> Response:
+    """What is found in a Word file."""
+    try:
+        draft = _word_draft(file)
+    except InputError as error:
+        return _page(request, place, Asked(), file_error=str(error), status=400)
+    return _page(request, place, Asked(), checked=check(draft))
+
+
+def _word_draft(file: UploadFile) -> Draft:
+    """A Word file that somebody sent, read in a process of its own and not kept.
+
+    Raises:
+        TooLarge: It has more bytes or more text than is taken.
+        InputError: It is no Word file, or cannot be read.
+    """
+    name = shown_name(file.filename or "")
+    if not name.lower().endswith(".docx"):
+        raise InputError("Choose a Word file, whose name ends in .docx.")
+    data = file.file.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        raise TooLarge(f"{name} has more than {LARGEST_FILE // MEBIBYTE} MB: check it with climassay confidence lint.")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "draft.docx"
+        path.write_bytes(data)
+        result = read_apart(path, ReadOptions(max_bytes=20 * LARGEST_FILE), source=name)
+    if not result.documents:
+        raise InputError(result.skipped[0].reason if result.skipped else f"{name} has no text.")
+    draft = paged_draft(result.documents[0], name)
+    if len(draft.text) > LONGEST_FILE:
+        raise TooLarge(
+            f"{name} has {len(draft.text):,} characters, and the limit is {LONGEST_FILE:,}: send it in parts."
+        )
+    return draft
+
+
 @router.post("/confidence/statement")
 def tag_statement(
     request: Request,
@@ -117,7 +164,7 @@ def tag_statement(
 def _page(request: Request, place: Place, asked: Asked, *, status: int = 200, **values: Any) -> Response:
     checked: Checked | None = values.pop("checked", None)
     opened = _tagger(place)
-    shown = {"error": "", "statement_error": "", "estimates": ()} | values
+    shown = {"error": "", "file_error": "", "statement_error": "", "estimates": ()} | values
     return page(
         request,
         "confidence/check.html.j2",

@@ -6,10 +6,11 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
 from climassay.errors import InputError
-from climassay.web.access import SESSION_COOKIE, Annotator
+from climassay.web.access import DEVICE_COOKIE, SESSION_COOKIE, Annotator
 from climassay.web.accounts import TooManyAttempts
 from climassay.web.pages import back_to, page
 from climassay.web.place import PlaceHere
+from climassay.web.visitors import visitor_address
 
 router = APIRouter(prefix="/account", include_in_schema=False)
 
@@ -30,9 +31,10 @@ def change_password(
     present: Annotated[str, Form()] = "",
 ) -> Response:
     """Set another password; other sessions end."""
-    address = request.client.host if request.client else "unknown"
+    device = request.cookies.get(DEVICE_COOKIE, "")
     try:
-        if user.has_password and place.accounts.check_password(user.name, present, address) is None:
+        address = visitor_address(request)
+        if user.has_password and place.accounts.check_password(user.name, present, address, device) is None:
             raise InputError("The present password is not right.")
         if password != again:
             raise InputError("The two new passwords are not the same.")

@@ -1,16 +1,19 @@
 """The start page, signing in and out, and one-time links."""
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from climassay.errors import InputError
-from climassay.web.access import SESSION_COOKIE, VISITOR_COOKIE, Visitor
+from climassay.web.access import DEVICE_COOKIE, SESSION_COOKIE, VISITOR_COOKIE, Visitor
 from climassay.web.accounts import TooManyAttempts, User
 from climassay.web.failures import Missing
 from climassay.web.pages import back_to, keep_cookie, page, safe_next
 from climassay.web.place import Place, PlaceHere
+from climassay.web.visitors import visitor_address
 
 router = APIRouter(include_in_schema=False)
 
@@ -30,7 +33,7 @@ def sign_in_page(request: Request, user: Visitor, following: Annotated[str, Quer
 
 
 @router.post("/sign-in")
-def sign_in(
+async def sign_in(
     request: Request,
     place: PlaceHere,
     name: Annotated[str, Form()] = "",
@@ -38,13 +41,21 @@ def sign_in(
     following: Annotated[str, Form(alias="next")] = "",
 ) -> Response:
     """Check the password, and begin a session of a new name."""
-    address = request.client.host if request.client else "unknown"
+    device = request.cookies.get(DEVICE_COOKIE, "")
+    # A wait holds no thread, so that those who guess keep nobody from being answered.
+    if delay := await run_in_threadpool(place.accounts.delay, name, device):
+        await asyncio.sleep(delay)
+    async with place.visitors.turn(visitor_address(request)):
+        return await run_in_threadpool(_enter, request, place, name, password, following, device)
+
+
+def _enter(request: Request, place: Place, name: str, password: str, following: str, device: str) -> Response:
     try:
-        user = place.accounts.check_password(name, password, address)
+        user = place.accounts.check_password(name, password, visitor_address(request), device)
     except TooManyAttempts as error:
         return _form(request, following, name, str(error), status=429)
     if user is None:
-        return _form(request, following, name, "Name and password do not go together.", status=401)
+        return _form(request, following, name, "Wrong name or password.", status=401)
     return begin(place, request, user, safe_next(following))
 
 
@@ -99,6 +110,7 @@ def begin(place: Place, request: Request, user: User, following: str) -> Respons
         place.accounts.end_session(earlier)
     answer = back_to(following)
     keep_cookie(answer, place, SESSION_COOKIE, place.accounts.begin_session(user.name, place.settings.session_days))
+    keep_cookie(answer, place, DEVICE_COOKIE, place.accounts.device(user.name))
     answer.delete_cookie(VISITOR_COOKIE, path="/")
     return answer
 

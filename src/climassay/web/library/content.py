@@ -19,6 +19,7 @@ _TAG = re.compile(r"<(?:html|head|body|title|meta|main|article|section|div|p|h[1
 _WORDS = {
     "pdf": "a PDF file",
     "epub": "an EPUB book",
+    "docx": "a Word file",
     "html": "a web page",
     "jsonl": "a file of one JSON object a line",
 }
@@ -29,7 +30,7 @@ def check_content(path: Path, kind: str, shown: str) -> None:
 
     Args:
         path: The file.
-        kind: What its name claims: pdf, epub, html, markdown, text, csv or jsonl.
+        kind: What its name claims: pdf, epub, docx, html, markdown, text, csv or jsonl.
         shown: What its people call it.
 
     Raises:
@@ -43,6 +44,8 @@ def check_content(path: Path, kind: str, shown: str) -> None:
         fits = _PDF in start[:_PDF_WITHIN]
     elif kind == "epub":
         fits = start.startswith(_ZIP) and (b"application/epub+zip" in start[:SAMPLE] or b"META-INF/" in start)
+    elif kind == "docx":
+        fits = start.startswith(_ZIP)  # its reader tells other zips apart
     else:
         fits = _is_text_of(kind, start, shown)
     if not fits:

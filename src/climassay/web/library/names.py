@@ -4,7 +4,7 @@ import re
 import unicodedata
 from pathlib import PurePosixPath
 
-from climassay.corpus.opening import KINDS
+from climassay.corpus.opening import file_endings
 from climassay.errors import InputError
 
 LONGEST_NAME = 120
@@ -13,7 +13,7 @@ LONGEST_TEXT = 300
 """Characters of a title, licence or address."""
 RESERVED = frozenset({"search", "upload", "uploads"})
 """Addresses of the library that are no collections."""
-ALLOWED_SUFFIXES = (".pdf", ".html", ".htm", ".md", ".txt", ".epub", ".csv", ".jsonl")
+ALLOWED_SUFFIXES = (".pdf", ".html", ".htm", ".md", ".txt", ".docx", ".epub", ".csv", ".jsonl")
 _SPACES = re.compile(r"\s+")
 _SEPARATORS = re.compile(r"[/\\]")
 
@@ -54,7 +54,7 @@ def allowed_suffix(name: str) -> str:
 
 def kind_of_suffix(suffix: str) -> str:
     """The kind of file that an allowed suffix claims, for example ``pdf``."""
-    return KINDS[suffix]
+    return file_endings()[suffix]
 
 
 def told_text(given: str, what: str) -> str | None:

@@ -6,14 +6,12 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from climassay.errors import InputError
-from climassay.evaluation.outcome import METRICS, Experiment
-from climassay.evaluation.run_comparison import (
-    compare_runs,
+from climassay.evaluation.comparing import (
     comparison_figure,
     comparison_table,
     comparison_test_table,
-    metrics_in,
 )
+from climassay.metrics.registry import METRICS
 from climassay.reporting import Prose, Report, Section
 from climassay.reporting.drawing import as_svg
 from climassay.web.access import Reader
@@ -21,9 +19,9 @@ from climassay.web.failures import Missing
 from climassay.web.pages import page
 from climassay.web.place import Place, PlaceHere
 from climassay.web.results.blocks import ShownBlock, ShownSection, figure_at, shown_sections, table_at
+from climassay.web.results.comparisons import comparable_run, compared
 from climassay.web.results.downloads import table_file
 from climassay.web.results.files import as_file
-from climassay.web.results.runs import found_run
 from climassay.web.results.style import block_assets
 
 router = APIRouter(include_in_schema=False)
@@ -43,19 +41,19 @@ def show_comparison(
 ) -> Response:
     """One metric of several runs, with paired tests on the questions that they share."""
     names = _names(runs)
-    experiments = [_experiment(place, name) for name in names]
-    metrics = metrics_in(experiments)
+    stored = [comparable_run(place, name) for name in names]
+    metrics = [name for name in METRICS if any(name in one.metrics for one in stored)]
     chosen = metric if metric in metrics else next(iter(metrics), "")
     sections: tuple[ShownSection, ...] = ()
     if chosen:
         query = "?" + "&".join([f"runs={','.join(names)}", f"metric={chosen}", f"level={level}"])
-        made = _report(experiments, chosen, level)
+        made = _report(place, names, chosen, level)
         sections = tuple(_with_query(one, query) for one in shown_sections(made, "/results/compare"))
     return page(
         request,
         "results/compare.html.j2",
         runs=names,
-        experiments=experiments,
+        experiments=[one.experiment for one in stored],
         metrics=[METRICS[name] for name in metrics],
         metric=chosen,
         level=level,
@@ -70,7 +68,7 @@ def send_table(
     place: PlaceHere, _user: Reader, number: int, form: str, runs: RunsWanted, metric: str, level: Level = "overall"
 ) -> Response:
     """A table of a comparison."""
-    table = table_at(_report([_experiment(place, name) for name in _names(runs)], metric, level), number)
+    table = table_at(_report(place, _names(runs), metric, level), number)
     if table is None:
         raise Missing(f"The comparison has no table with the number {number}.")
     return table_file(table, form, f"comparison-{metric}-{number}")
@@ -81,7 +79,7 @@ def send_figure(
     place: PlaceHere, _user: Reader, number: int, runs: RunsWanted, metric: str, level: Level = "overall"
 ) -> Response:
     """A figure of a comparison."""
-    figure = figure_at(_report([_experiment(place, name) for name in _names(runs)], metric, level), number)
+    figure = figure_at(_report(place, _names(runs), metric, level), number)
     if figure is None:
         raise Missing(f"The comparison has no figure with the number {number}.")
     return as_file(as_svg(figure), f"comparison-{metric}.svg")
@@ -95,22 +93,15 @@ def _names(runs: list[str]) -> list[str]:
     return names
 
 
-def _experiment(place: Place, run: str) -> Experiment:
-    experiment = found_run(place, run).experiment
-    if experiment is None:
-        raise InputError(f"The run {run} asked no questions of a benchmark, so that it cannot be compared.")
-    return experiment
-
-
-def _report(experiments: list[Experiment], metric: str, level: Level) -> Report:
-    found = compare_runs(experiments, metric, level=level)
+def _report(place: Place, runs: list[str], metric: str, level: Level) -> Report:
+    found = compared(place, runs, metric, level)
     figure, tests = comparison_figure(found), comparison_test_table(found)
     if figure is None:
         return Report("Comparison", "", (Section("Scores", (Prose("No run has a score in this metric and level."),)),))
     sections = [Section("Scores", (comparison_table(found), figure))]
     if tests is not None:
         sections.append(Section("Paired tests", (tests,)))
-    elif len(experiments) > 1:
+    elif len(runs) > 1:
         words = "These runs have no question in common, so that nothing can be tested question by question."
         sections.append(Section("Paired tests", (Prose(words),)))
     return Report("Comparison", "", tuple(sections))

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from climassay.evaluation.experiment_store import COMMAND
+from climassay.evaluation.results import COMMANDS
 from climassay.records.database import Database
 from climassay.records.queries import iterate_answers
 from climassay.reporting import Report, Table, as_csv, as_latex, as_markdown
@@ -114,7 +114,7 @@ def _answer_lines(database: Database, run: str) -> Iterator[str]:
 
 
 def _whole_report(stored: StoredRun, published: Published) -> Report:
-    if stored.details.summary.command == COMMAND and stored.experiment is not None:
+    if stored.details.summary.command in COMMANDS and stored.experiment is not None:
         return experiment_page(stored, published, answers=True)
     report = stored.report(published)
     facts = (("Run", stored.id), ("Command", stored.details.summary.command))

@@ -8,17 +8,19 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from climassay.evaluation.experiment_report import is_wrong
-from climassay.evaluation.experiment_scores import metrics_of
-from climassay.evaluation.outcome import Metric, Outcome
+from climassay.evaluation.report import is_wrong
+from climassay.evaluation.results import Outcome
+from climassay.evaluation.scores import metrics_of
+from climassay.metrics.registry import Metric
 from climassay.questions import Question, option_letter
 from climassay.records.queries import answers_about
 from climassay.web.access import Reader
 from climassay.web.failures import Missing
 from climassay.web.pages import page
-from climassay.web.place import PlaceHere
-from climassay.web.results.paging import cut
-from climassay.web.results.runs import PageNumber, Search, found_run
+from climassay.web.place import Place, PlaceHere
+from climassay.web.results.paging import part_of, within
+from climassay.web.results.question_index import QuestionFilter, QuestionIndex
+from climassay.web.results.runs import PageNumber, Search, found_summary
 from climassay.web.results.stored_run import StoredRun
 from climassay.web.results.style import block_assets
 
@@ -26,34 +28,6 @@ router = APIRouter(include_in_schema=False)
 PAGE = 50
 MOST_REQUESTS = 100
 Word = Annotated[str, Query(max_length=200)]
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionFilter:
-    """Which questions a reader wants to see."""
-
-    benchmark: str = ""
-    kind: str = ""
-    level: str = ""
-    model: str = ""
-    """Only this model's answers count as wrong."""
-    wrong: bool = False
-    text: str = ""
-    """In the question, its reference or an answer, whatever its case."""
-
-    def takes(self, benchmark: str, question: Question, outcomes: Sequence[Outcome]) -> bool:
-        """Whether a question fits."""
-        plain = (
-            self.benchmark in ("", benchmark),
-            self.kind in ("", question.kind),
-            self.level in ("", question.level),
-        )
-        ours = [outcome for outcome in outcomes if self.model in ("", outcome.cell.model)]
-        if not all(plain) or not ours or (self.wrong and not any(map(is_wrong, ours))):
-            return False
-        words = self.text.lower()
-        said = (question.id, question.question, question.answer, *question.options, *(one.answer for one in ours))
-        return not words or any(words in text.lower() for text in said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +70,22 @@ def show_questions(
     number: PageNumber = 1,
 ) -> Response:
     """The questions that fit, with how many answers are wrong."""
-    stored = _asked(found_run(place, run))
+    index = index_of(place, run)
     wanted = QuestionFilter(benchmark, kind, level, model, wrong, text.strip())
-    fitting = [key for key, one in stored.questions.items() if wanted.takes(key[0], one, stored.outcomes[key])]
+    total = index.count(wanted)
+    shown = within(number, total, PAGE)
+    stored = index.part(index.numbers(wanted, PAGE, skip=(shown - 1) * PAGE) if total else [])
+    lines = [_line(stored, key, model) for key in stored.questions]
     values = {"benchmark": benchmark, "kind": kind, "level": level, "model": model, "text": wanted.text}
-    part = cut(fitting, number, PAGE, f"/results/{run}/questions", {**values, "wrong": "true" if wrong else ""})
+    filters = {**values, "wrong": "true" if wrong else ""}
     return page(
         request,
         "results/questions.html.j2",
-        run=stored.details.summary,
-        part=part,
-        lines=[_line(stored, key, model) for key in part.entries],
+        run=index.summary,
+        part=part_of(lines, shown, total, PAGE, f"/results/{run}/questions", filters),
+        lines=lines,
         wanted=wanted,
-        choices=_choices(stored),
+        choices=index.choices(),
     )
 
 
@@ -117,12 +94,12 @@ def show_question(
     request: Request, place: PlaceHere, _user: Reader, run: str, question: str, benchmark: Word = ""
 ) -> Response:
     """One question with every answer to it."""
-    stored = _asked(found_run(place, run))
-    key = _key(stored, question, benchmark)
-    asked, outcomes = stored.questions[key], stored.outcomes[key]
+    index, number = _number(place, run, question, benchmark)
+    stored = index.part([number])
+    [(key, asked)] = stored.questions.items()
+    outcomes = stored.outcomes[key]
     metrics = metrics_of(outcomes)
-    keys = list(stored.questions)
-    at = keys.index(key)
+    before, after = index.key(number - 1), index.key(number + 1)
     return page(
         request,
         "results/question.html.j2",
@@ -133,8 +110,8 @@ def show_question(
         metrics=metrics,
         answers=[_answer(stored, key, outcome, metrics) for outcome in outcomes],
         requests_address=_requests_address(stored.id, key),
-        before=_address(stored.id, keys[at - 1]) if at else "",
-        after=_address(stored.id, keys[at + 1]) if at + 1 < len(keys) else "",
+        before=_address(run, before) if before else "",
+        after=_address(run, after) if after else "",
         **block_assets(),
     )
 
@@ -149,34 +126,41 @@ def show_requests(
     benchmark: Word = "",
 ) -> Response:
     """The prompts in which a question stands, word for word, with what came back."""
-    stored = _asked(found_run(place, run))
-    key = _key(stored, question, benchmark)
-    asked = stored.questions[key]
+    index, number = _number(place, run, question, benchmark)
+    [(key, asked)] = index.part([number]).questions.items()
     # Cloze statements are shown to models with a line in place of the mask, so that only their parts stand as they are.
     words = max(asked.question.split("<MASK>"), key=len).strip()
     found = answers_about(place.database, run, words, MOST_REQUESTS + 1)
     return page(
         request,
         "results/requests.html.j2",
-        run=stored.details.summary,
+        run=index.summary,
         question=asked,
-        address=_address(stored.id, key),
+        address=_address(run, key),
         answers=found[:MOST_REQUESTS],
         more=len(found) > MOST_REQUESTS,
     )
 
 
-def _asked(stored: StoredRun) -> StoredRun:
-    if stored.experiment is None:
-        raise Missing(f"The run {stored.id} kept no questions.")
-    return stored
+def index_of(place: Place, run: str) -> QuestionIndex:
+    """The questions of a run.
+
+    Raises:
+        Missing: There is no such run, or it kept no questions.
+    """
+    index = QuestionIndex(place, found_summary(place, run))
+    if not len(index):
+        raise Missing(f"The run {run} kept no questions.")
+    return index
 
 
-def _key(stored: StoredRun, question: str, benchmark: str) -> tuple[str, str]:
-    found = [key for key in stored.questions if key[1] == question and benchmark in ("", key[0])]
-    if not found:
-        raise Missing(f"The run {stored.id} has no answer to a question {question[:60]}.")
-    return found[0]
+def _number(place: Place, run: str, question: str, benchmark: str) -> tuple[QuestionIndex, int]:
+    """A run's questions, and the number of one of them."""
+    index = index_of(place, run)
+    number = index.number(question, benchmark)
+    if number is None:
+        raise Missing(f"The run {run} has no answer to a question {question[:60]}.")
+    return index, number
 
 
 def _line(stored: StoredRun, key: tuple[str, str], model: str) -> QuestionLine:
@@ -214,15 +198,3 @@ def _address(run: str, key: tuple[str, str]) -> str:
 
 def _requests_address(run: str, key: tuple[str, str]) -> str:
     return f"/results/{run}/requests?{urlencode({'question': key[1], 'benchmark': key[0]})}"
-
-
-def _choices(stored: StoredRun) -> dict[str, list[str]]:
-    """What the filters offer: values that tell questions or answers apart."""
-    asked = list(stored.questions.values())
-    models = dict.fromkeys(one.cell.model for outcomes in stored.outcomes.values() for one in outcomes)
-    return {
-        "benchmark": list(dict.fromkeys(name for name, _ in stored.questions)),
-        "kind": list(dict.fromkeys(one.kind for one in asked)),
-        "level": list(dict.fromkeys(one.level for one in asked if one.level)),
-        "model": list(models),
-    }

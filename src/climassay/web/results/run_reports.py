@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from climassay.errors import ClimassayError
-from climassay.grounding.presentation import removed_note
+from climassay.errors import ClimassayError, InputError
+from climassay.grounding.presentation import removed_note, unchecked_note
 from climassay.records.queries import RunDetails
 from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table
 from climassay.reporting.html import Block
@@ -67,25 +67,17 @@ def experiment_page(run: "StoredRun", published: str, *, answers: bool) -> Repor
         run: One that kept an experiment.
         published: As for :func:`run_report`.
         answers: Whether it ends with every question and every answer.
+
+    Raises:
+        InputError: What the run kept is no experiment.
     """
     from climassay.evaluation import experiment_report, published_scores
 
     experiment = run.experiment
-    assert experiment is not None
+    if experiment is None:
+        raise InputError("The run keeps no experiment that can be read.")
     beside = published_scores("gold" if published == "gold" else "silver") if published else ()
     return experiment_report(experiment, scores=run.scores, published=beside, answers=answers)
-
-
-def _mcq(run: "StoredRun", _published: str) -> Report:
-    from climassay.evaluation import mcq_report_sections
-    from climassay.evaluation.stored_mcq import mcq_scores_of
-
-    details = run.details
-    config = details.config
-    settings = ", ".join(map(str, config.get("settings", ())))
-    lead = f"{config.get('n', '?')} multiple-choice questions in the settings {settings}."
-    sections = mcq_report_sections(mcq_scores_of(details), "Accuracy")
-    return Report(f"{config.get('model', '?')} on {config.get('questions', '?')}", lead, tuple(sections))
 
 
 def _factcheck(run: "StoredRun", _published: str) -> Report:
@@ -103,22 +95,18 @@ def _factcheck(run: "StoredRun", _published: str) -> Report:
 
 
 def _judges(run: "StoredRun", _published: str) -> Report:
-    from climassay.judging.report import judge_tables
-    from climassay.judging.report_plots import agreement_plots, learning_plots, reliability_plots
-    from climassay.judging.stored_results import judge_results_of
+    from climassay.judging.experiment import judge_results_of
+    from climassay.judging.report import judge_sections
 
     details = run.details
     results = judge_results_of(details)
-    sections = [Section("Agreement", (*agreement_plots(results), *judge_tables(results)))]
-    curves = (*learning_plots(results), *reliability_plots(results))
-    if curves:
-        sections.append(Section("Learning and calibration", curves))
     items = max((result.scores.n_items for result in results), default=0)
-    return Report(f"{details.config.get('model', '?')} as a judge", f"{items} labelled items.", tuple(sections))
+    title = f"{details.config.get('model', '?')} as a judge"
+    return Report(title, f"{items} labelled items.", tuple(judge_sections(results)))
 
 
 def _ranking(run: "StoredRun", _published: str) -> Report:
-    from climassay.judging.stored_results import stored_ranking_table
+    from climassay.judging.report_tables import stored_ranking_table
 
     details = run.details
     lead = f"{len(details.results['ranking'])} items, best first, as {details.config.get('model', '?')} judges them."
@@ -126,7 +114,7 @@ def _ranking(run: "StoredRun", _published: str) -> Report:
 
 
 def _labels(run: "StoredRun", _published: str) -> Report:
-    from climassay.judging.stored_results import stored_label_table
+    from climassay.judging.report_tables import stored_label_table
 
     details = run.details
     lead = f"{len(details.results['labels'])} new items between labelled ones."
@@ -142,7 +130,9 @@ def _answer(run: "StoredRun", _published: str) -> Report:
 def _answer_card(row: Mapping[str, Any]) -> AnswerCard:
     said = tuple((one["text"], tuple(one["citations"]), bool(one["in_house"])) for one in row["sentences"])
     sources = tuple((one["number"], one["citation"], one["passage"]["text"]) for one in row["sources"])
-    note = removed_note(row["removed_citations"])
+    # Runs before references were read have none.
+    unchecked = unchecked_note(name for one in row["sentences"] for name in one.get("unchecked_references", ()))
+    note = " ".join(filter(None, (removed_note(row["removed_citations"]), unchecked)))
     return AnswerCard(row["question"], said or ((row["text"] or row["error"] or "", (), False),), sources, note)
 
 
@@ -168,15 +158,12 @@ def _stored_report(run: "StoredRun", _published: str) -> Report:
     return report_from_data(details.results["report"][0])
 
 
+_EXPERIMENT = ("experiment", "cells", "questions", "passages", "metric_sources", "predictions")
 _MAKERS: Sequence[tuple[str, str, Maker, tuple[str, ...]]] = (
     ("", "report", _stored_report, ()),
-    (
-        "evaluate run",
-        "outcomes",
-        _experiment,
-        ("experiment", "cells", "questions", "passages", "metric_sources"),
-    ),
-    ("evaluate mcq", "accuracy", _mcq, ("predictions", "paired", "position", "questions")),
+    ("evaluate run", "outcomes", _experiment, _EXPERIMENT),
+    ("evaluate mcq", "outcomes", _experiment, _EXPERIMENT),
+    ("evaluate mcq", "predictions", _experiment, ("accuracy", "paired", "position", "questions")),
     ("", "transcript", _factcheck, ("published",)),
     ("judge benchmark", "judges", _judges, ()),
     ("judge rank", "ranking", _ranking, ()),

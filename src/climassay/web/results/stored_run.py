@@ -1,5 +1,6 @@
 """A run with everything that its pages show, read once and kept for the next reader."""
 
+import hashlib
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
@@ -7,11 +8,9 @@ from typing import TypeVar, cast
 
 import sqlalchemy as sa
 
-from climassay.evaluation.experiment_scores import ExperimentScores, score_experiment
-from climassay.evaluation.experiment_store import COMMAND, experiment_of
-from climassay.evaluation.outcome import Experiment, Outcome
-from climassay.evaluation.stored_mcq import COMMAND as MCQ_COMMAND
-from climassay.evaluation.stored_mcq import mcq_experiment_of
+from climassay.evaluation.comparing import metrics_in
+from climassay.evaluation.results import COMMANDS, Experiment, Outcome, experiment_of
+from climassay.evaluation.scores import ExperimentScores, score_experiment
 from climassay.factcheck import Transcript, from_data
 from climassay.questions import Question
 from climassay.records import tables
@@ -60,6 +59,16 @@ class StoredRun:
         return self._once("experiment", self._experiment)
 
     @property
+    def digest(self) -> str:
+        """SHA-256 of its experiment."""
+        return self._once("digest", lambda: hashlib.sha256(repr(self.experiment).encode()).hexdigest())
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Metrics that its experiment has scores in, in the order of tables."""
+        return self._once("metrics", lambda: tuple(metrics_in([self.experiment] if self.experiment else [])))
+
+    @property
     def scores(self) -> ExperimentScores:
         """All numbers of its experiment; it must have one."""
         return self._once("scores", self._scores)
@@ -86,11 +95,11 @@ class StoredRun:
 
     def _experiment(self) -> Experiment | None:
         command, stored = self.details.summary.command, self.details.results
-        if command == COMMAND and "outcomes" in stored:
-            return experiment_of(self.details)
-        if command == MCQ_COMMAND and "predictions" in stored:
-            return mcq_experiment_of(self.details)
-        return None
+        kept = command in COMMANDS and not stored.keys().isdisjoint(("outcomes", "predictions"))
+        try:
+            return experiment_of(self.details) if kept else None
+        except (KeyError, TypeError, ValueError, IndexError):  # damaged, or of somebody's own code under a name of ours
+            return None
 
     def _scores(self) -> ExperimentScores:
         assert self.experiment is not None

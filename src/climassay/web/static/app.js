@@ -1,8 +1,11 @@
 // What all pages share: jobs that tell how far they are. Pages work without it.
 "use strict";
 
+// The path below which a proxy serves the pages; empty at the top of a host.
+const root = document.documentElement.dataset.root || "";
+
 for (const box of document.querySelectorAll("[data-job]")) {
-  const source = new EventSource(`/jobs/${encodeURIComponent(box.dataset.job)}/events`);
+  const source = new EventSource(`${root}/jobs/${encodeURIComponent(box.dataset.job)}/events`);
   const meter = box.querySelector("[data-job-meter]");
   const message = box.querySelector("[data-job-message]");
   const state = box.querySelector("[data-job-state]");

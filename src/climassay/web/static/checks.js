@@ -14,7 +14,7 @@ class Debate {
   }
 
   follow() {
-    const source = new EventSource(`/jobs/${encodeURIComponent(this.box.dataset.jobEvents)}/events?after=${this.shown}`);
+    const source = new EventSource(`${document.documentElement.dataset.root}/jobs/${encodeURIComponent(this.box.dataset.jobEvents)}/events?after=${this.shown}`);
     for (const kind of KINDS) {
       source.addEventListener(kind, (event) => this.want(Number(event.lastEventId)));
     }
@@ -52,7 +52,7 @@ class Debate {
   }
 
   async fetchNews() {
-    const answer = await fetch(`/checks/${encodeURIComponent(this.box.dataset.live)}/debate?after=${this.shown}`);
+    const answer = await fetch(`${document.documentElement.dataset.root}/checks/${encodeURIComponent(this.box.dataset.live)}/debate?after=${this.shown}`);
     if (!answer.ok) throw new Error(`status ${answer.status}`);
     const holder = document.createElement("template");
     holder.innerHTML = await answer.text();

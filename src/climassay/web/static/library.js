@@ -41,7 +41,7 @@ function sendWithProgress(form) {
       // Another answer than ours, as from a proxy: its status says enough.
     }
     if (request.status === 200 && typeof answer.page === "string" && answer.page.startsWith("/library/")) {
-      location.assign(answer.page);
+      location.assign(document.documentElement.dataset.root + answer.page);
     } else if (request.status === 413) {
       fail("That is more than this server takes at once.");
     } else {

@@ -1,9 +1,5 @@
 """Pages and live streams of long work."""
 
-import asyncio
-import json
-from collections.abc import AsyncIterator
-
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
@@ -17,9 +13,6 @@ from climassay.web.pages import back_to, page
 from climassay.web.place import Place, PlaceHere
 
 router = APIRouter(prefix="/jobs", include_in_schema=False)
-POLL_SECONDS = 0.25
-BEAT_SECONDS = 15.0
-"""A comment so often keeps the connection open through proxies."""
 
 
 @router.get("")
@@ -51,32 +44,8 @@ async def events(request: Request, place: PlaceHere, user: Reader, job_id: str) 
     await run_in_threadpool(job_for, place, user, job_id)
     last = request.headers.get("last-event-id", "") or request.query_params.get("after", "")
     after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else 0
-    headers = {"X-Accel-Buffering": "no"}
-    return StreamingResponse(_stream(request, place, job_id, after), media_type="text/event-stream", headers=headers)
-
-
-async def _stream(request: Request, place: Place, job_id: str, after: int) -> AsyncIterator[str]:
-    shown, quiet = "", 0.0
-    while not place.jobs.closing:
-        # The state first: whatever the job told before it ended is then seen below.
-        job = await run_in_threadpool(place.jobs.get, job_id)
-        for event in await run_in_threadpool(place.jobs.events, job_id, after):
-            after = event.number
-            yield f"id: {event.number}\nevent: {event.kind}\ndata: {json.dumps(event.body)}\n\n"
-        state = json.dumps({"done": job.done, "total": job.total, "message": job.message, "state": job.state})
-        if state != shown:
-            shown, quiet = state, 0.0
-            yield f"event: progress\ndata: {state}\n\n"
-        if job.ended:
-            yield f"event: end\ndata: {json.dumps({'state': job.state, 'error': job.error})}\n\n"
-            return
-        if await request.is_disconnected():
-            return
-        await asyncio.sleep(POLL_SECONDS)
-        quiet += POLL_SECONDS
-        if quiet >= BEAT_SECONDS:
-            quiet = 0.0
-            yield ": still here\n\n"
+    stream = place.visitors.stream(request, user, place.streams.follow(job_id, after))
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 def job_for(place: Place, user: User | None, job_id: str) -> Job:

@@ -1,0 +1,301 @@
+"""Claims: debated one by one or by the file, and verdicts scored."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from climassay.errors import InputError
+from climassay.models import DEFAULT_MODEL, Generator
+from climassay.session import Place, Session, one_or_several
+
+if TYPE_CHECKING:
+    from climassay.factcheck import CheckedClaims, ClaimTable, DebateSettings, ScoredVerdicts, Transcript
+    from climassay.factcheck.checking import Checker, Tell
+    from climassay.factcheck.claims import ClaimColumns
+    from climassay.factcheck.debate import Table as DebateTable
+    from climassay.factcheck.transcript import Claim
+
+PRIMER_CLAIMS = "primer:claims"
+"""Names the bundled claims where a file can be named."""
+_CLAIM_COLUMNS = ("claim", "statement", "text")
+"""Columns taken for the claim's text where none is named, the first that there is, in whatever case."""
+
+
+def check_claim(
+    claim: "str | Claim",
+    collections: str | Sequence[str] = (),
+    *,
+    adversaries: Sequence[str] = (),
+    plain: bool = False,
+    settings: "DebateSettings | None" = None,
+    model: Generator | str | None = None,
+    samples: int = 1,
+    workspace: Place = None,
+    force: bool = False,
+    tell: "Tell | None" = None,
+    on_start: "Callable[[DebateTable], None] | None" = None,
+) -> "Transcript":
+    """Check a claim by a debate: an advocate for each collection, and a mediator who gives the verdict.
+
+    Args:
+        claim: One statement, or a claim with its source and date.
+        collections: An advocate each; ``A+B`` is one advocate with two of them, ``A=0.5`` one of weight 0.5.
+        adversaries: Collections of advocates who argue their collection's own stance.
+        plain: Whether the model itself takes part, without passages.
+        settings: Rules of the debate; its advocates and its models are those of the other arguments where these name
+            any.
+        model: Speaks for everybody; by default each model that the settings name, or the bundled one.
+        samples: Number of debates; above 1, the transcript says how stable the verdict is.
+        workspace: Where collections and records lie.
+        force: Debate a claim, too, that looks not checkable or not about climate.
+        tell: Told of everything as it happens.
+        on_start: Told who debates, before anything is asked.
+
+    Returns:
+        Every word of the debate; ``transcript.verdict`` has the label, its explanation and its citations.
+
+    Raises:
+        InputError: The claim is empty, nobody debates, or there is no such collection.
+        ModelError: The model cannot be loaded.
+
+    Example:
+        >>> transcript = check_claim("Carbon dioxide absorbs infrared radiation.", "heat", workspace=folder)
+        >>> transcript.verdict.outcome
+        'verdict'
+    """
+    from climassay.factcheck import make_claim
+
+    made = make_claim(claim) if isinstance(claim, str) else claim
+    rules = _rules(settings, collections, adversaries, plain)
+    with (
+        Session.opened(workspace) as session,
+        _checking(session, rules, model, "check", {"claim": made.text, "samples": samples}) as checker,
+    ):
+        if on_start is not None:
+            on_start(checker.table)
+        [transcript] = checker.check([made], samples=samples, force=force, tell=tell or (lambda _claim, _event: None))
+        checker.keep([transcript])
+    return transcript
+
+
+def check_claims(
+    claims: "str | Path | Sequence[str] | ClaimTable",
+    collections: str | Sequence[str] = (),
+    *,
+    columns: "ClaimColumns | None" = None,
+    adversaries: Sequence[str] = (),
+    plain: bool = False,
+    settings: "DebateSettings | None" = None,
+    model: Generator | str | None = None,
+    limit: int | None = None,
+    samples: int = 1,
+    classes: int | None = None,
+    concurrency: int | None = None,
+    workspace: Place = None,
+    force: bool = False,
+) -> "CheckedClaims":
+    """Check many claims, and score the verdicts where published ones are known.
+
+    Args:
+        claims: A file of claims, ``primer:claims``, statements, or what was read from a file.
+        collections: As in :func:`check_claim`.
+        columns: Which columns of the file to read.
+        adversaries: As in :func:`check_claim`.
+        plain: As in :func:`check_claim`.
+        settings: As in :func:`check_claim`.
+        model: As in :func:`check_claim`.
+        limit: Check a seeded sample of so many claims.
+        samples: Number of debates for each claim.
+        classes: Number of classes to show distributions in.
+        concurrency: Claims debated side by side.
+        workspace: As in :func:`check_claim`.
+        force: As in :func:`check_claim`.
+
+    Raises:
+        InputError: The claims cannot be read, nobody debates, or published verdicts do not fit the scale.
+        ModelError: A model cannot be loaded.
+    """
+    from climassay.factcheck import CheckedClaims, analyse
+    from climassay.factcheck.checking import AT_ONCE
+    from climassay.factcheck.scales import load_scale
+
+    rules = _rules(settings, collections, adversaries, plain)
+    name = Path(claims).name if isinstance(claims, (str, Path)) else "claims"
+    table = sample_claims(claim_table(claims, columns), limit, rules.seed)
+    scale = load_scale(rules.scale)
+    # What could not be scored or shown is said before the debates, and not after them.
+    scale.classes(classes)
+    counts = scale.comparable_counts(verdict for verdict in table.verdicts if verdict is not None)
+    if classes is not None and classes not in counts:
+        raise InputError(f"The published verdicts can be compared in {counts[0]} classes at most, not in {classes}.")
+    truths = {one.id: verdict for one, verdict in zip(table.claims, table.verdicts, strict=True) if verdict is not None}
+    config = {"file": name, "claims": len(table.claims), "samples": samples}
+    with (
+        Session.opened(workspace) as session,
+        _checking(session, rules, model, "factcheck run", config) as checker,
+        session.progress.task("Debating", total=len(table.claims)) as task,
+    ):
+        transcripts = checker.check(
+            table.claims,
+            samples=samples,
+            at_once=concurrency or AT_ONCE,
+            force=force,
+            on_done=lambda _: task.advance(),
+        )
+        checker.keep(transcripts, truths)
+    return CheckedClaims(
+        name,
+        tuple(transcripts),
+        analyse(transcripts, truths, checker.table.scale, classes=classes),
+        checker.run,
+        checker.tallies,
+        table.skipped,
+        _facts(checker),
+    )
+
+
+def claim_table(
+    claims: "str | Path | Sequence[str] | ClaimTable", columns: "ClaimColumns | None" = None
+) -> "ClaimTable":
+    """Claims of a file, of the primer, or as they are given.
+
+    Raises:
+        InputError: The file cannot be read, or a claim is empty.
+    """
+    from climassay.factcheck import ClaimColumns, ClaimTable, make_claim, read_claims
+
+    if isinstance(claims, ClaimTable):
+        return claims
+    if isinstance(claims, (str, Path)):
+        if str(claims) != PRIMER_CLAIMS:
+            return read_claims(Path(claims), columns)
+        from climassay.primer import claims_path
+
+        return read_claims(claims_path(), ClaimColumns(verdict="verdict"))
+    made = tuple(make_claim(one) for one in claims)
+    return ClaimTable(made, (None,) * len(made), ())
+
+
+def sample_claims(table: "ClaimTable", limit: int | None, seed: int) -> "ClaimTable":
+    """So many claims of a table, drawn by a seed, in their order."""
+    if limit is None or limit >= len(table.claims):
+        return table
+    places = sorted(random.Random(seed).sample(range(len(table.claims)), limit))
+    return replace(
+        table,
+        claims=tuple(table.claims[place] for place in places),
+        verdicts=tuple(table.verdicts[place] for place in places),
+    )
+
+
+def score_verdicts(
+    file: str | Path,
+    truth: str,
+    predicted: str,
+    *,
+    scale: str = "climate-feedback",
+    classes: int | None = None,
+    claim: str | None = None,
+    unknown: Literal["error", "wrong"] = "error",
+    seed: int = 0,
+) -> "ScoredVerdicts":
+    """Score predicted verdicts of a table against true ones, with intervals and the best constant answer.
+
+    Args:
+        file: CSV, TSV, JSON, JSONL or Parquet.
+        truth: Column of the true verdicts.
+        predicted: Column of the predicted verdicts.
+        scale: Name of a scale, or a TOML file.
+        classes: Number of classes that the scale is collapsed to.
+        claim: Column of the claims, by which duplicates are known; ``claim``, ``statement`` or ``text`` by default.
+        unknown: Predictions that are no verdicts of the scale are an ``error``, or counted as ``wrong``.
+        seed: Seed of the resampling.
+
+    Raises:
+        InputError: The file or a column cannot be used, or a verdict is not of the scale.
+    """
+    from climassay.factcheck import ScoredVerdicts, load_scale
+    from climassay.factcheck.scoring import score_verdicts as scored
+    from climassay.questions.rows import parse_rows, read_bytes
+
+    path, wanted = Path(file), load_scale(scale)
+    rows = list(parse_rows(path, read_bytes(path)))
+    if not rows:
+        raise InputError(f"{path} has no rows.")
+    # Cells beyond the heading of a CSV file have no name.
+    columns = list(dict.fromkeys(column for row in rows for column in row if column is not None))
+    for option, column in (("--truth", truth), ("--predicted", predicted), ("--claim", claim)):
+        if column is not None and column not in columns:
+            raise InputError(f"{path} has no column {column!r} ({option}): it has {', '.join(map(repr, columns))}.")
+    lower = {column.strip().lower(): column for column in reversed(columns) if column not in (truth, predicted)}
+    named = claim or next((lower[name] for name in _CLAIM_COLUMNS if name in lower), None)
+
+    def cells(name: str) -> list[Any]:
+        return [row.get(name) for row in rows]
+
+    scores = scored(
+        cells(truth),
+        cells(predicted),
+        wanted,
+        classes=classes,
+        claims=None if named is None else cells(named),
+        unknown=unknown,
+        seed=seed,
+    )
+    facts = (
+        ("File", str(file)), ("Truth", truth), ("Predicted", predicted), ("Claims", named or "no column"),
+        ("Scale", scale), ("Not of the scale", unknown), ("Seed", str(seed)),
+    )  # fmt: skip
+    return ScoredVerdicts(scores, f"{predicted} in {path.name}", facts)
+
+
+def _rules(
+    settings: "DebateSettings | None", collections: str | Sequence[str], adversaries: Sequence[str], plain: bool
+) -> "DebateSettings":
+    """The settings, with the advocates that the arguments name, if any."""
+    from climassay.factcheck import DebateSettings, advocates_from_names
+
+    base = settings or DebateSettings(model=DEFAULT_MODEL)
+    named = advocates_from_names(one_or_several(collections), plain=plain, adversaries=adversaries)
+    return replace(base, advocates=named or base.advocates)
+
+
+@contextmanager
+def _checking(
+    session: Session, settings: "DebateSettings", model: Generator | str | None, command: str, config: dict[str, Any]
+) -> "Iterator[Checker]":
+    """A table at which everything is recorded as one run; one model speaks for everybody where one is given."""
+    from climassay.factcheck import open_checker
+    from climassay.factcheck.checking import head_dtype
+
+    speaker = None if model is None else session.model(model, dtype=head_dtype(settings))
+    if speaker is not None:
+        settings = replace(
+            settings,
+            model=speaker.name,
+            mediator=replace(settings.mediator, model=""),
+            advocates=tuple(replace(advocate, model="") for advocate in settings.advocates),
+        )
+    with open_checker(
+        settings,
+        session.debate(settings, speaker),
+        session.records,
+        command=command,
+        config=config,
+        prompts=session.options.prompts,
+        use_cache=not session.options.no_cache,
+    ) as checker:
+        yield checker
+
+
+def _facts(checker: "Checker") -> tuple[tuple[str, str], ...]:
+    """Who debated, for the end of a report."""
+    models = {one.model: ", ".join(filter(None, (one.fingerprint, one.dtype))) for one in checker.table.profiles}
+    return (
+        ("Run", checker.run),
+        ("Mediator", f"{checker.table.mediator.style}, {checker.table.mediator.model}"),
+        *((f"Model {name}", facts) for name, facts in models.items()),
+    )

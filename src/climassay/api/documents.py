@@ -1,0 +1,261 @@
+"""From documents to passages and cited answers."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from climassay.errors import InputError
+from climassay.models import DEFAULT_MODEL, Generator
+from climassay.session import Place, Session, one_or_several
+
+if TYPE_CHECKING:
+    from climassay.corpus import AddProgress, AddReport, Document, ReadOptions, RetrievalReport, Skipped
+    from climassay.corpus.presentation import SearchResult
+    from climassay.grounding import GroundedAnswer
+
+PRIMER = "primer"
+"""Names the bundled books and questions where a file can be named; ``primer:BOOK`` names one book."""
+MOST_REASONS = 3
+"""Files that could not be read whose reasons are told where there is nothing to add."""
+
+
+def add_documents(
+    collection: str,
+    files: str | Path | Iterable[str | Path],
+    *,
+    workspace: Place = None,
+    encoder: str | None = None,
+    passage_size: int | None = None,
+    passage_overlap: int | None = None,
+    reading: "ReadOptions | None" = None,
+    replace_older: bool = False,
+    on_progress: "Callable[[AddProgress], None] | None" = None,
+) -> "AddReport":
+    """Read files and add them to a collection, which is made where it is not there.
+
+    What is there already changes nothing, and an interrupted call goes on where it stopped.
+
+    Args:
+        collection: Its name.
+        files: PDF, HTML, Markdown, text, EPUB, tables, folders of them, or ``primer:BOOK`` for a bundled book.
+        workspace: Where the collection lies.
+        encoder: Name of the encoder of a new collection; by default the bundled one.
+        passage_size: Characters of a passage of a new collection; 2000 by default.
+        passage_overlap: Most characters that neighbouring passages share; 200 by default.
+        reading: Columns of tables, and what is known of the documents.
+        replace_older: Take out older versions of the documents added.
+        on_progress: Told after every batch of passages.
+
+    Returns:
+        What was added and what was there; ``skipped`` names every file that could not be read, with the reason.
+
+    Raises:
+        InputError: None of the files can be read, or the collection has another encoder.
+        ModelError: The encoder cannot be found.
+
+    Example:
+        >>> added = add_documents("heat", "primer:physical_climate", workspace=folder)
+        >>> [book.title for book in added.added]
+        ['Principles of Physical Climate']
+    """
+    from climassay.corpus import open_or_create, read_all
+    from climassay.corpus.collection_store import check_name
+    from climassay.corpus.presentation import told_progress
+
+    check_name(collection)
+    listed = [files] if isinstance(files, (str, Path)) else list(files)
+    skipped: list[Skipped] = []
+
+    def documents() -> "Iterable[Document]":
+        for result in read_all(map(_book_or_file, listed), reading):
+            skipped.extend(result.skipped)
+            yield from result.documents
+
+    read = iter(documents())
+    # Before anything is made: a mistyped file name leaves no empty collection behind.
+    first = next(read, None)
+    if first is None:
+        reason = "; ".join(f"{one.source}: {one.reason}" for one in skipped[:MOST_REASONS])
+        raise InputError(f"There is no document to add to {collection}{': ' + reason if reason else '.'}")
+    with Session.opened(workspace) as session:
+        opened = open_or_create(
+            session.workspace,
+            collection,
+            encoder=encoder,
+            passage_size=passage_size,
+            passage_overlap=passage_overlap,
+            **({} if session.pool is None else {"load": session.pool.load_encoder}),
+        )
+        with session.progress.task(collection) as task:
+            show = on_progress or told_progress(collection, task)
+            report = opened.add(chain([first], read), replace=replace_older, on_progress=show)
+        return replace(report, collection=opened.summary(), skipped=(*skipped, *report.skipped))
+
+
+def search(
+    collections: str | Sequence[str],
+    query: str,
+    *,
+    k: int = 8,
+    mode: str = "hybrid",
+    threshold: float | Literal["measured"] | None = "measured",
+    full: bool = False,
+    workspace: Place = None,
+) -> "SearchResult":
+    """Find passages, the best first.
+
+    Args:
+        collections: Names of collections.
+        query: A question or statement.
+        k: Most hits.
+        mode: ``hybrid``, ``dense``, ``bm25`` or ``rrf``.
+        threshold: Cosine below which a passage is left out; by default the encoder's measured one, None for none.
+        full: Show whole passages.
+        workspace: Where the collections lie.
+
+    Raises:
+        InputError: There is no such collection or mode.
+
+    Example:
+        >>> [hit.passage.document for hit in search("heat", "greenhouse effect", k=1, workspace=folder)]
+        ['Principles of Physical Climate']
+    """
+    from climassay.corpus.presentation import SearchResult
+    from climassay.corpus.search import check_mode
+
+    way, names = check_mode(mode), one_or_several(collections)
+    with Session.opened(workspace) as session:
+        group = session.collections(names)
+        if threshold == "measured":
+            hits = group.search(query, k=k, mode=way)
+            limits = {one.relevance_threshold for one in group.collections}
+            least = limits.pop() if len(limits) == 1 else None
+        else:
+            least = threshold
+            [hits] = group.search_many([query], k=k, mode=way, min_cosine=least)
+        return SearchResult(names, query, way, least, tuple(hits), full)
+
+
+def evaluate_search(
+    collection: str,
+    questions: str | Path | Iterable[str | Path],
+    *,
+    ks: Sequence[int] = (),
+    modes: Sequence[str] = (),
+    workspace: Place = None,
+) -> "RetrievalReport":
+    """Measure how well search finds the passages that questions rest on: recall and mean reciprocal rank.
+
+    Args:
+        collection: Its name.
+        questions: Files with columns ``question`` and ``passage``; ``primer``, or ``primer:BOOK``.
+        ks: Depths of recall; by default 1, 3, 5 and 10.
+        modes: Ways of searching; by default all.
+        workspace: Where the collection lies.
+
+    Raises:
+        InputError: A file cannot be read, or there is no such collection or mode.
+    """
+    from climassay.corpus import Collection, evaluate_retrieval, read_labelled
+    from climassay.corpus.retrieval_evaluation import DEFAULT_KS
+    from climassay.corpus.search import SEARCH_MODES, check_mode
+
+    with Session.opened(workspace) as session:
+        opened = Collection.open(session.workspace, collection)
+        files = [path for file in ([questions] if isinstance(questions, (str, Path)) else questions)
+                 for path in _question_files(str(file))]  # fmt: skip
+        labelled = [question for path in files for question in read_labelled(path)]
+        chosen = tuple(check_mode(mode) for mode in modes) or SEARCH_MODES
+        return evaluate_retrieval(opened, labelled, ks=tuple(ks) or DEFAULT_KS, modes=chosen)
+
+
+def ask(
+    question: str,
+    collections: str | Sequence[str],
+    *,
+    model: Generator | str = DEFAULT_MODEL,
+    workspace: Place = None,
+    passages: int = 4,
+    threshold: float | None = None,
+    sentences: int = 3,
+    profile: Literal["auto", "small", "strong"] = "auto",
+) -> "GroundedAnswer":
+    """Answer a question from collections, with citations of passages that exist, or say that they do not hold it.
+
+    Args:
+        question: In plain language.
+        collections: Names of collections.
+        model: Who writes.
+        workspace: Where collections and records lie.
+        passages: Passages put before the model.
+        threshold: Similarity below which a passage is not relevant; by default the measured one of the encoder.
+        sentences: Most sentences that are asked for.
+        profile: How the model is asked; by default its size decides.
+
+    Raises:
+        InputError: The question is empty, or there is no such collection.
+        ModelError: The model cannot be loaded.
+
+    Example:
+        >>> answer = ask("How should I boil an egg?", "heat", workspace=folder)
+        >>> answer.enough_information
+        False
+        >>> print(answer.text)
+        Not enough information.
+    """
+    from climassay.grounding import answer_data, answer_question
+    from climassay.models.profiles import ProfileSettings
+    from climassay.prompts import load_prompt
+
+    with Session.opened(workspace) as session:
+        group = session.collections(collections)
+        prompt = load_prompt("ask", session.options.prompts)
+        loaded = session.model(model)
+        config = {
+            "question": question,
+            "collections": one_or_several(collections),
+            "model": loaded.name,
+            "passages": passages,
+            "threshold": threshold,
+            "sentences": sentences,
+            "profile": profile,
+            "prompt_sha256": prompt.sha256,
+        }
+        with session.run("ask", config) as run:
+            answer = answer_question(
+                question,
+                group,
+                session.recorded(loaded, run),
+                k=passages,
+                min_cosine=threshold,
+                sentences=sentences,
+                prompt=prompt,
+                profile=ProfileSettings(profile),
+            )
+            run.save_results("answer", [answer_data(answer)])
+        return answer
+
+
+def _book_or_file(name: str | Path) -> Path:
+    if not str(name).startswith(f"{PRIMER}:"):
+        return Path(name).expanduser()
+    from climassay.primer import book_path
+
+    return book_path(str(name).removeprefix(f"{PRIMER}:"))
+
+
+def _question_files(file: str) -> list[Path]:
+    """The file itself, or the primer's: ``primer`` has all questions, ``primer:BOOK`` those on one book."""
+    if file != PRIMER and not file.startswith(f"{PRIMER}:"):
+        return [Path(file).expanduser()]
+    from climassay.primer import question_paths
+
+    paths = {path.stem: path for path in question_paths()}
+    if file == PRIMER:
+        return list(paths.values())
+    book = file.removeprefix(f"{PRIMER}:")
+    if book not in paths:
+        raise InputError(f"The primer has no questions on {book!r}: it has some on {', '.join(paths)}.")
+    return [paths[book]]

@@ -1,0 +1,329 @@
+"""Adapters: local models trained on documents or on questions."""
+
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from climassay.errors import InputError
+from climassay.models import DEFAULT_MODEL
+from climassay.primer import named_questions
+from climassay.session import Place, Session, one_or_several
+
+if TYPE_CHECKING:
+    from climassay.evaluation import ReadDocument
+    from climassay.questions import Question, QuestionSet
+    from climassay.tuning import (
+        ChatData,
+        ContinuedPretrainingData,
+        Preset,
+        SearchProgress,
+        TextDocument,
+        TuningConfig,
+        TuningData,
+        TuningProgress,
+        TuningResult,
+        ValidateOn,
+    )
+    from climassay.tuning.config import Task
+    from climassay.workspace import Workspace
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def pretrain(
+    name: str,
+    collections: str | Sequence[str],
+    *,
+    validation: Sequence[str] = (),
+    validation_documents: Sequence[str] = (),
+    source: Sequence[str] = (),
+    questions: Sequence[str] = (),
+    validate_on: "ValidateOn" = "held-out",
+    workspace: Place = None,
+    **training: Any,
+) -> "TuningResult":
+    """Continued pre-training: read the documents of collections that gave no questions.
+
+    Args:
+        name: Name of the adapter in the workspace.
+        collections: Names of the collections to read.
+        validation: Collections to validate on.
+        validation_documents: Documents of ``collections``, by id, title or file name, to validate on and not read.
+        source: Collections that the benchmark's questions come from.
+        questions: Question files; the documents they name are taken out of what is read.
+        validate_on: ``held-out``, or ``source`` as in the ClimaQA paper (a leakage).
+        workspace: Where collections and adapters lie.
+        **training: Model, preset and settings, as for :func:`finetune`.
+
+    Raises:
+        InputError: A name is unknown, a set is empty, two share a document, or a setting cannot be.
+        ModelError: The model cannot be loaded.
+    """
+    with Session.opened(workspace) as session:
+        data = _pretraining_data(
+            session.workspace,
+            one_or_several(collections),
+            validation=validation,
+            validation_documents=validation_documents,
+            source=source,
+            questions=questions,
+            validate_on=validate_on,
+        )
+        return _train(session, "pretrain", name, data.train, data.validation, data.warnings, **training)
+
+
+def finetune(
+    name: str,
+    questions: str,
+    *,
+    validation: str | None = None,
+    validation_share: float = 0.1,
+    limit: int | None = None,
+    with_context: bool = False,
+    seed: int = 0,
+    workspace: Place = None,
+    **training: Any,
+) -> "TuningResult":
+    """Fine-tuning: learn the answers to questions, asked as the evaluation asks them.
+
+    Args:
+        name: Name of the adapter in the workspace.
+        questions: A question file, or ``primer``.
+        validation: Questions to validate on.
+        validation_share: Share of the questions to validate on, where no file is given.
+        limit: Number of questions drawn of each file.
+        with_context: Put the text that a question comes from before it.
+        seed: Seed of draws and splits, and of the training.
+        workspace: Where adapters lie.
+        **training: ``model``, a local one; ``preset``, by default the one made for model and task; ``settings``,
+            values that take the place of the preset's; ``grid``, values of settings to search; ``device``;
+            ``replace_other``, whether another adapter of this name is removed.
+
+    Raises:
+        InputError: A file cannot be read or split, or a setting cannot be.
+        ModelError: The model cannot be loaded.
+    """
+    with Session.opened(workspace) as session:
+        learned, held_out = _finetuning_data(
+            questions,
+            validation=validation,
+            validation_share=validation_share,
+            limit=limit,
+            contexts=with_context,
+            prompts=session.options.prompts,
+            seed=seed,
+        )
+        training["settings"] = {"seed": seed, **(training.get("settings") or {})}
+        return _train(session, "finetune", name, learned, held_out, (), **training)
+
+
+def checked_name(name: str) -> str:
+    """The name of an adapter.
+
+    Raises:
+        InputError: It could not be a folder's everywhere.
+    """
+    if not _NAME.fullmatch(name):
+        raise InputError(f"An adapter cannot be called {name!r}: use letters, digits, dots, hyphens and underscores.")
+    return name
+
+
+def _train(
+    session: Session,
+    task: "Task",
+    name: str,
+    learned: "TuningData",
+    held_out: "TuningData",
+    warnings: Sequence[str],
+    *,
+    model: str = DEFAULT_MODEL,
+    preset: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    device: str | None = None,
+    replace_other: bool = False,
+) -> "TuningResult":
+    """Train or search, with progress."""
+    from climassay.tuning import TuningBase, search, train
+
+    config, used = _config(task, model, preset, settings or {})
+    folder = session.workspace.adapters / checked_name(name)
+    for warning in warnings:
+        session.progress.say(f"Warning: {warning}")
+    base = TuningBase(model, device=device, dtype=config.dtype)
+    with session.progress.task(f"Loading {model}") as bar:
+        heading = "Training"
+
+        def trial(state: "SearchProgress") -> None:
+            nonlocal heading
+            heading = f"Trial {state.trial} of {state.trials}"
+            bar.update(description=heading, completed=0)
+
+        def step(state: "TuningProgress") -> None:
+            loss = "" if state.loss is None else f", loss {state.loss:.3f}"
+            description = f"{heading}{loss}, validation {state.validation_loss:.3f}"
+            bar.update(description=description, completed=state.step, total=state.steps)
+
+        shared: dict[str, Any] = {
+            "preset": None if used is None else used.name,
+            "warnings": tuple(warnings),
+            "replace_other": replace_other,
+            "on_progress": step,
+        }
+        if grid is None:
+            return train(base, learned, held_out, config, folder, **shared)
+        searched = {setting: tuple(values) for setting, values in grid.items()}
+        return search(base, learned, held_out, config, folder, searched, on_trial=trial, **shared)
+
+
+def _config(
+    task: "Task", model: str, preset: str | None, settings: Mapping[str, Any]
+) -> "tuple[TuningConfig, Preset | None]":
+    """The preset's settings with those given put in."""
+    from climassay.tuning import PRESETS, TuningConfig, find_preset
+
+    if preset is not None:
+        found: Preset | None = find_preset(preset)
+        if found is not None and found.task != task:
+            raise InputError(f"The preset {found.name} is for climassay tune {found.task}, not for {task}.")
+    else:
+        name = model if model.startswith("local:") else f"local:{model}"
+        found = next((one for one in PRESETS.values() if (one.task, one.model) == (task, name)), None)
+    config = TuningConfig() if found is None else found.config
+    return config.with_values(settings), found
+
+
+def _pretraining_data(
+    workspace: "Workspace",
+    collections: Sequence[str],
+    *,
+    validation: Sequence[str],
+    validation_documents: Sequence[str],
+    source: Sequence[str],
+    questions: Sequence[str],
+    validate_on: "ValidateOn",
+) -> "ContinuedPretrainingData":
+    """Documents to read and to validate on.
+
+    Args:
+        workspace: Where the collections lie.
+        collections: To read.
+        validation: Collections to validate on.
+        validation_documents: Documents of ``collections``, by id, title or file name, to validate on and not read.
+        source: Collections that the benchmark's questions come from.
+        questions: Question files; the documents they name are taken out of what is read.
+        validate_on: ``held-out`` or ``source``.
+
+    Raises:
+        InputError: A name is unknown, a set is empty, or two share a document.
+    """
+    from climassay.evaluation import collection_documents
+    from climassay.tuning import ContinuedPretrainingData, TextData
+
+    pool = collection_documents(workspace, collections)
+    asked_about = _documents_asked_about(questions)
+    asked = [one for one in pool if asked_about & set(_names(one))]
+    held = _chosen(pool, validation_documents)
+    read = tuple(one.text for one in pool if one not in asked and one not in held)
+    if not read:
+        raise InputError(f"Nothing is left to read of {', '.join(collections)}: all of it is held out.")
+    sources = _texts([*collection_documents(workspace, source), *asked])
+    validated = _texts([*collection_documents(workspace, validation), *held])
+    return ContinuedPretrainingData.assemble(
+        TextData("+".join(collections), read),
+        source=TextData("+".join([*source, *(Path(file).name for file in questions)]), sources) if sources else None,
+        validation=TextData("+".join([*validation, *validation_documents]), validated) if validated else None,
+        validate_on=validate_on,
+    )
+
+
+def _names(one: "ReadDocument") -> tuple[str, ...]:
+    """By which users and questions may know a document: its file's name among them."""
+    return one.stored.id, one.stored.title, one.stored.source, Path(one.stored.source).stem
+
+
+def _texts(documents: "Iterable[ReadDocument]") -> "tuple[TextDocument, ...]":
+    return tuple({one.stored.id: one.text for one in documents}.values())
+
+
+def _chosen(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadDocument]":
+    """The documents of these names.
+
+    Raises:
+        InputError: There is none of a name.
+    """
+    chosen = []
+    for name in names:
+        found = [one for one in pool if name in _names(one)]
+        if not found:
+            raise InputError(f"No document to validate on is called {name!r}: see `climassay corpus show COLLECTION`.")
+        chosen += found
+    return chosen
+
+
+def _documents_asked_about(files: Sequence[str]) -> set[str]:
+    """Names of documents in question files.
+
+    Raises:
+        InputError: A file cannot be read, or names no document.
+    """
+    names: set[str] = set()
+    for file in files:
+        named = {question.document for question in named_questions(file).questions if question.document}
+        if not named:
+            raise InputError(f"The questions of {file} name no documents: name the books' collection with --source.")
+        names |= named
+    return names
+
+
+def _finetuning_data(
+    file: str,
+    *,
+    validation: str | None,
+    validation_share: float,
+    limit: int | None,
+    contexts: bool,
+    prompts: Path | None,
+    seed: int,
+) -> "tuple[ChatData, ChatData]":
+    """Examples to learn and to validate on, in the prompts of the evaluation.
+
+    Without a file of its own the validation takes a share of the questions; questions of one text stay together.
+
+    Args:
+        file: Questions of any kinds, or ``primer``.
+        validation: Likewise; None: a share of ``file``.
+        validation_share: Between 0 and 1.
+        limit: Use only so many questions of each file, drawn by seed.
+        contexts: Put the text that a question was made from before it, where the file has it.
+        prompts: Folder of the user's own templates.
+        seed: Of the draws.
+
+    Raises:
+        InputError: A file cannot be read, or cannot be split.
+    """
+    from climassay.evaluation import TaskPrompts, question_data, split_questions
+
+    templates = TaskPrompts.load(prompts)
+    given = named_questions(file)
+    learned: Sequence[Question] = _drawn(given, limit, seed)
+    held_out: Sequence[Question]
+    if validation is not None:
+        other = named_questions(validation)
+        held_out, name = _drawn(other, limit, seed), other.name
+    else:
+        learned, held_out = split_questions(learned, validation_share, seed=seed)
+        name = f"{given.name}, held out"
+    return (
+        question_data(given.name, learned, templates, with_contexts=contexts),
+        question_data(name, held_out, templates, with_contexts=contexts),
+    )
+
+
+def _drawn(questions: "QuestionSet", limit: int | None, seed: int) -> "tuple[Question, ...]":
+    if limit is None or limit >= len(questions.questions):
+        return questions.questions
+    places = random.Random(seed).sample(range(len(questions.questions)), limit)
+    return tuple(questions.questions[place] for place in sorted(places))

@@ -1,0 +1,317 @@
+"""A model and an encoder whose weights are in the workers: the contract's ``OpenWeights`` and ``StreamingEncoder``."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.distributed.jobs import (
+    EncoderInfo,
+    EncodingJob,
+    GenerationJob,
+    HarvestJob,
+    Job,
+    JobResult,
+    JobRunner,
+    LoadSpec,
+    ModelInfo,
+    ScoringJob,
+)
+from climassay.models.contract import (
+    Activations,
+    ActivationsCallback,
+    Completion,
+    CompletionCallback,
+    EncoderRole,
+    GenerationRequest,
+    Message,
+    OptionRequest,
+    OptionScores,
+    ScoresCallback,
+    Work,
+)
+
+R = TypeVar("R", GenerationRequest, OptionRequest)
+A = TypeVar("A", Completion, OptionScores, Activations)
+
+_AT_ONCE = {"cpu": 32, "cuda": 256}
+"""Most requests of a job, by device: what is lost when a worker dies over it, and what fills a GPU."""
+
+
+class DistributedModel:
+    """Generates, weighs options and gives hidden states through a pool of workers.
+
+    It has the name and the fingerprint of the model it stands for and renders the same prompts, so that records and
+    activations made with it are found without it, and the other way round. Each request carries its own seed, so an
+    answer does not depend on the worker that gave it. Answers come, and are recorded, job by job.
+
+    Args:
+        pool: The workers.
+        spec: What they load.
+        name: Of the model, as the user wrote it.
+        info: What it says about itself.
+    """
+
+    def __init__(self, pool: JobRunner, spec: LoadSpec, name: str, info: ModelInfo) -> None:
+        self._pool = pool
+        self._spec = spec
+        self._name = name
+        self._info = info
+        self._work = Work(0, 0)
+
+    def __repr__(self) -> str:
+        return f"DistributedModel({self._name!r}, workers={self._pool.workers})"
+
+    @property
+    def name(self) -> str:
+        """As the user wrote it."""
+        return self._name
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the model in the workers."""
+        return self._info.fingerprint
+
+    @property
+    def window(self) -> int:
+        """Most tokens of prompt and answer together."""
+        return self._info.window
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return self._info.parameters
+
+    @property
+    def layers(self) -> int:
+        """Number of layers."""
+        return self._info.layers
+
+    @property
+    def dtype(self) -> str:
+        """Number format of weights and computation in the workers."""
+        return self._info.dtype
+
+    @property
+    def device(self) -> str:
+        """Where a worker computes."""
+        return self._info.device
+
+    @property
+    def token_budget(self) -> int:
+        """Most tokens computed side by side in one forward pass of a worker."""
+        return self._info.token_budget
+
+    @property
+    def work(self) -> Work:
+        """Computed so far by all workers together for this model."""
+        return self._work
+
+    @property
+    def wave(self) -> int:
+        """Requests of one call that keep every worker busy; see :class:`climassay.models.contract.Spread`."""
+        return 4 * self._pool.workers * self._most
+
+    @property
+    def _most(self) -> int:
+        return _AT_ONCE["cuda" if self._info.device.startswith("cuda") else "cpu"]
+
+    def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
+        """The prompt as the model receives it.
+
+        Raises:
+            ModelError: The model's chat template does not accept these messages.
+        """
+        return self._info.prompts.render(messages, assistant_prefix)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, without those of the chat template."""
+        return [len(tokens) for tokens in self._info.prompts.encode_all(texts)]
+
+    def generate(
+        self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
+    ) -> list[Completion]:
+        """Answer every request, in order; see the contract.
+
+        Raises:
+            ModelError: No worker is left, or two of them have different weights.
+        """
+        return self._ask(requests, GenerationJob, Completion.failed, on_result)
+
+    def option_logprobs(
+        self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
+    ) -> list[OptionScores]:
+        """Weigh every request's options, in order; raises as :meth:`generate`."""
+        return self._ask(requests, ScoringJob, OptionScores.failed, on_result)
+
+    def harvest(
+        self,
+        requests: Sequence[OptionRequest],
+        *,
+        layers: Sequence[int] = (-1,),
+        token_budget: int | None = None,
+        on_result: ActivationsCallback | None = None,
+    ) -> list[Activations]:
+        """Hidden states at the last token of every option, float32 [options, layers, width]; see the contract.
+
+        Raises:
+            ModelError: A layer does not exist, no worker is left, or two of them have different weights.
+            InputError: The token budget is less than 1, or no layer is asked for.
+        """
+
+        def job(part: Sequence[OptionRequest]) -> Job:
+            return HarvestJob(part, tuple(layers), token_budget)
+
+        return self._ask(requests, job, Activations.failed, on_result)
+
+    def close(self) -> None:
+        """Let the workers give back the memory."""
+        self._pool.forget(self._spec)
+
+    def _ask(
+        self,
+        requests: Sequence[R],
+        job: Callable[[Sequence[R]], Job],
+        failed: Callable[[str], A],
+        on_result: Callable[[int, A], None] | None,
+    ) -> list[A]:
+        order = _by_text(requests)
+        size = shares(len(order), self._pool.workers, self._most)
+        parts = [order[start : start + size] for start in range(0, len(order), size)]
+        results: dict[int, A] = {}
+        jobs = (job([requests[index] for index in part]) for part in parts)
+        for number, done in self._pool.run(self._spec, jobs):
+            for index, answer in zip(parts[number], self._answers(done, len(parts[number]), failed), strict=True):
+                results[index] = answer
+                if on_result is not None:
+                    on_result(index, answer)
+        return [results[index] for index in range(len(requests))]
+
+    def _answers(self, done: JobResult, count: int, failed: Callable[[str], A]) -> list[A]:
+        done.checked(self.fingerprint)
+        if done.lost is not None:
+            return [failed(done.lost) for _ in range(count)]
+        self._work = Work(self._work.passes + done.passes, self._work.tokens + done.tokens)
+        answers: list[A] = done.result
+        return answers
+
+
+def _by_text(requests: Sequence[Any]) -> list[int]:
+    """Indices in the order of the prompts, so that those with a common beginning are computed by the same worker."""
+    return sorted(
+        range(len(requests)),
+        key=lambda index: (*(turn.content for turn in requests[index].messages), requests[index].assistant_prefix),
+    )
+
+
+MOST_TEXTS = 64
+"""Texts of a job."""
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """A chunk of texts of which some parts may be encoded."""
+
+    number: int
+    vectors: Vectors
+    left: int
+    """Texts that have no vector yet."""
+
+
+class DistributedEncoder:
+    """Encodes in many workers what another encoder would encode here, to the same vectors.
+
+    It has the name and the fingerprint of that encoder: a collection made with it is searched and added to without it.
+
+    Args:
+        pool: The workers.
+        spec: What they load.
+        name: Of the encoder, as the user wrote it.
+        info: What it says about itself.
+    """
+
+    def __init__(self, pool: JobRunner, spec: LoadSpec, name: str, info: EncoderInfo) -> None:
+        self._pool = pool
+        self._spec = spec
+        self._info = info
+        self.name = name
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the encoder in the workers."""
+        return self._info.fingerprint
+
+    @property
+    def width(self) -> int:
+        """Number of dimensions."""
+        return self._info.width
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        role: EncoderRole = "passage",
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Vectors:
+        """Unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`.
+
+        Raises:
+            ModelError: No worker is left, or a text could not be encoded by several workers in turn.
+        """
+        size = shares(len(texts), self._pool.workers, MOST_TEXTS)
+        vectors = np.zeros((len(texts), self.width), dtype=np.float32)
+        for _, found in self._encoded([texts], size, role, on_progress):
+            vectors = found
+        return vectors
+
+    def encode_stream(
+        self, chunks: Iterable[Sequence[str]], *, on_progress: Callable[[int], None] | None = None
+    ) -> Iterator[tuple[int, Vectors]]:
+        """Vectors of chunks of passages; see :class:`~climassay.models.contract.StreamingEncoder`.
+
+        Raises:
+            ModelError: No worker is left, or a text could not be encoded by several workers in turn.
+        """
+        return self._encoded(chunks, MOST_TEXTS, "passage", on_progress)
+
+    def _encoded(
+        self,
+        chunks: Iterable[Sequence[str]],
+        size: int,
+        role: EncoderRole,
+        on_progress: Callable[[int], None] | None,
+    ) -> Iterator[tuple[int, Vectors]]:
+        places: dict[int, tuple[_Chunk, int]] = {}
+        numbers = count()
+
+        def jobs() -> Iterator[EncodingJob]:
+            for number, texts in enumerate(chunks):
+                chunk = _Chunk(number, np.zeros((len(texts), self.width), dtype=np.float32), len(texts))
+                for start in range(0, len(texts), size):
+                    places[next(numbers)] = (chunk, start)
+                    yield EncodingJob(texts[start : start + size], role)
+
+        for number, done in self._pool.run(self._spec, jobs()):
+            chunk, start = places.pop(number)
+            taken = self._take(chunk, start, done)
+            if on_progress is not None:
+                on_progress(taken)
+            if not chunk.left:
+                yield chunk.number, chunk.vectors
+
+    def _take(self, chunk: _Chunk, start: int, done: JobResult) -> int:
+        """Put the vectors of a job into their chunk; gives how many there are."""
+        vectors = done.checked(self.fingerprint).vectors()
+        chunk.vectors[start : start + len(vectors)] = vectors
+        chunk.left -= len(vectors)
+        return len(vectors)
+
+
+def shares(count: int, workers: int, most: int) -> int:
+    """Requests of a job: a quarter of a worker's share, so that none is waited for long, and at most ``most``."""
+    return max(1, min(most, -(-count // (4 * workers))))

@@ -1,0 +1,376 @@
+"""An experiment as one page: tables, figures, calibration, tests, and every question with every answer."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from climassay.evaluation.contamination import RUN_LENGTH, ShownText
+from climassay.evaluation.figures import (
+    CellCalibration,
+    calibrate_experiment,
+    calibration_figures,
+    calibration_table,
+    level_figures,
+    setting_figures,
+    source_figure,
+)
+from climassay.evaluation.published import PublishedScore
+from climassay.evaluation.results import Experiment, Outcome
+from climassay.evaluation.scores import OVERALL, ExperimentScores, McqScores, metrics_of, score_experiment
+from climassay.evaluation.tables import NamedTable, experiment_tables, mcq_tables, shown_value
+from climassay.metrics.registry import METRICS, Metric
+from climassay.questions import Question, option_letter
+from climassay.reporting import (
+    AnsweredQuestion,
+    AnswerRow,
+    AnswerTables,
+    Dot,
+    DotPlot,
+    Option,
+    Prose,
+    Report,
+    Section,
+    SourceText,
+    Table,
+)
+from climassay.reporting.html import Block
+
+if TYPE_CHECKING:
+    from climassay.evaluation.contamination import ContaminationReport
+
+WRONG_WHERE_ZERO = ("accuracy", "exact_match", "supported")
+"""An answer is called wrong where one of these is below a half: the binary metric of its task."""
+
+
+def experiment_report(
+    experiment: Experiment,
+    *,
+    scores: ExperimentScores | None = None,
+    published: Sequence[PublishedScore] = (),
+    contamination: "Sequence[ContaminationReport]" = (),
+    seed: int = 0,
+    answers: bool = True,
+) -> Report:
+    """The whole experiment as a self-contained HTML report.
+
+    Args:
+        experiment: The matrix with its outcomes.
+        scores: Its numbers, where they are known already.
+        published: Rows of the paper to show beside ours.
+        contamination: Overlaps of the questions with texts that models have read.
+        seed: Seed of bootstrap and sign flips.
+        answers: Whether every question with every answer stands at its end.
+    """
+    numbers = scores or score_experiment(experiment, seed=seed)
+    tables = experiment_tables(numbers, published)
+    calibration = calibrate_experiment(experiment)
+    sections = [Section("Summary", tuple(_summary(experiment, numbers)))]
+    for benchmark in experiment.questions:
+        sections += _benchmark_sections(experiment, benchmark, numbers, tables, calibration)
+    if contamination:
+        from climassay.evaluation.contamination import contamination_tables
+
+        found = tuple(table for report in contamination for table in contamination_tables(report))
+        sections.append(Section("Contamination", found))
+    sections.append(Section("How it was asked", (_cells_table(experiment),)))
+    if answers:
+        sections.append(Section("Questions and answers", (answer_tables(experiment),)))
+    return Report(
+        title=f"Experiment {experiment.name}",
+        lead=_lead(experiment),
+        sections=tuple(sections),
+        facts=(
+            ("Run", experiment.run),
+            *(
+                (f"Metric {METRICS[name].label}", by)
+                for name, by in experiment.metric_sources.items()
+                if name in METRICS
+            ),
+            ("Seed of the resampling", str(seed)),
+        ),
+    )
+
+
+def _lead(experiment: Experiment) -> str:
+    models = dict.fromkeys(record.cell.model for record in experiment.cells)
+    settings = dict.fromkeys(record.cell.setting for record in experiment.cells)
+    questions = sum(len(questions) for questions in experiment.questions.values())
+    return (
+        f"{_counted(len(models), 'model')} in {_counted(len(settings), 'setting')} on "
+        f"{_counted(questions, 'question')} of {', '.join(experiment.questions)}: "
+        f"{_counted(len(experiment.outcomes), 'answer')}."
+    )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
+    """The best cell of each benchmark and chief metric, what differs beyond chance, and what went wrong."""
+    blocks: list[Block] = []
+    for benchmark in experiment.questions:
+        sentences = [
+            sentence
+            for metric in ("accuracy", "judged_accuracy", "factual_accuracy", "exact_match")
+            if (sentence := _best_sentence(scores, benchmark, metric))
+        ]
+        tests = [test for test in scores.tests if test.benchmark == benchmark]
+        if tests:
+            beyond = sum(test.p_holm < 0.05 for test in tests)
+            sentences.append(f"Of {len(tests)} paired comparisons, {beyond} differ beyond chance (Holm, 5%).")
+        blocks.append(Prose(f"{benchmark}: {' '.join(sentences)}"))
+    failed = sum(count.failed for count in scores.counts)
+    unparsed = sum(count.unparsed for count in scores.counts)
+    broken = sum(count.violations for count in scores.counts)
+    blocks.append(
+        Prose(
+            f"{failed} answers failed, {unparsed} named no option, {broken} broke a constraint; see the counts below."
+        )
+    )
+    # What questions share with texts has a table of its own, with every cell.
+    shared = {ShownText(record.texts, record.contaminated).note for record in experiment.cells}
+    notes = dict.fromkeys(note for record in experiment.cells for note in record.notes)
+    blocks += [Prose(f"Note: {note}") for note in notes if note not in shared]
+    return blocks
+
+
+def _best_sentence(scores: ExperimentScores, benchmark: str, metric: str) -> str:
+    found = [
+        score
+        for score in scores.scores
+        if score.cell.benchmark == benchmark and score.metric == metric and score.level == OVERALL
+    ]
+    if not found:
+        return ""
+    best = max(found, key=lambda score: score.estimate.value)
+    low, high = (shown_value(metric, end) for end in best.estimate.interval)
+    constant = [
+        one.value
+        for one in scores.constants
+        if (one.benchmark, one.metric, one.level, one.task) == (benchmark, metric, OVERALL, best.cell.task)
+    ]
+    beside = f", best constant answer {shown_value(metric, constant[0])}" if constant else ""
+    return (
+        f"Highest {METRICS[metric].label}: {best.cell.model}, {best.cell.setting}, "
+        f"{shown_value(metric, best.estimate.value)} (95% interval {low} to {high}, n = {best.estimate.n}{beside})."
+    )
+
+
+def _benchmark_sections(
+    experiment: Experiment,
+    benchmark: str,
+    scores: ExperimentScores,
+    tables: Sequence[NamedTable],
+    calibration: Sequence[CellCalibration],
+) -> list[Section]:
+    named = {one.name: one.table for one in tables if one.benchmark == benchmark}
+    more = f": {benchmark}" if len(experiment.questions) > 1 else ""
+    books = source_figure(experiment.questions[benchmark], "Questions over their sources")
+    blocks: dict[str, list[Block]] = {
+        "Scores": [table for name, table in named.items() if name not in ("settings", "models")],
+        "Figures": [
+            *setting_figures(scores, benchmark),
+            *level_figures(scores, benchmark),
+            *([books] if books else []),
+        ],
+        "Calibration": [],
+        "Paired tests": [named[name] for name in ("settings", "models") if name in named],
+    }
+    shared = _shared_table(experiment, benchmark)
+    if shared is not None:
+        blocks["Scores"].append(shared)
+    table = calibration_table(calibration, benchmark)
+    if table is not None:
+        blocks["Calibration"] = [table, *calibration_figures(calibration, benchmark)]
+    return [Section(heading + more, tuple(found)) for heading, found in blocks.items() if found]
+
+
+def _cells_table(experiment: Experiment) -> Table:
+    rows = [
+        [
+            record.cell.benchmark,
+            record.cell.model,
+            record.cell.setting,
+            record.cell.task,
+            record.model,
+            f"{record.prompt} ({record.prompt_sha256[:8]})",
+            record.fingerprint[:12],
+            record.dtype or "-",
+            "; ".join(f"{name} {value}" for name, value in record.setting.items()) or "-",
+            " ".join(record.notes) or "-",
+        ]
+        for record in experiment.cells
+    ]
+    headings = ["benchmark", "model", "setting", "task", "named", "prompt", "fingerprint"]
+    headings += ["number format", "all settings", "notes"]
+    return Table.of("Cells", headings, rows, left=len(headings))
+
+
+def _shared_table(experiment: Experiment, benchmark: str) -> Table | None:
+    """What the models of a benchmark's cells had beside the questions, and how many questions stand in it."""
+    records = [record for record in experiment.cells if record.cell.benchmark == benchmark and record.texts]
+    if not records:
+        return None
+    asked = Counter(question.kind for question in experiment.questions[benchmark])
+    rows = [
+        [
+            record.cell.model,
+            record.cell.setting,
+            record.cell.task,
+            record.texts,
+            str(asked[record.cell.task]),
+            "not known" if record.contaminated is None else str(record.contaminated),
+        ]
+        for record in records
+    ]
+    return Table.of(
+        f"Questions that stand in what a model was given or trained on, {benchmark}",
+        ["model", "setting", "task", "texts", "n", f"{RUN_LENGTH} words\nor more"],
+        rows,
+        left=4,
+        grouped=1,
+        note=f"Questions of which the stem, an option or the answer (cloze: the filled statement) shares {RUN_LENGTH} "
+        "words or more with a text that the model had for it. In retrieval from the books of the questions that is the "
+        "point; in examples, training texts and other books it is a leak.",
+    )
+
+
+def answer_tables(experiment: Experiment) -> AnswerTables:
+    """Every question with every answer; texts that were given are stored once."""
+    sources = _Sources(experiment)
+    answers: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
+    for outcome in experiment.outcomes:
+        answers[outcome.cell.benchmark, outcome.question].append(outcome)
+    questions = tuple(
+        _answered(benchmark, question, answers[benchmark, question.id], sources)
+        for benchmark, asked in experiment.questions.items()
+        for question in asked
+        if answers[benchmark, question.id]
+    )
+    return AnswerTables(
+        "Every question, every answer",
+        questions,
+        tuple(sources.texts),
+        note="An answer is wrong where it chose another option (mcq), where it is not the reference's word (cloze), or "
+        "where the judge says so or, without one, the reference does not support it (freeform, factual accuracy at "
+        "most 0.5). Failed answers are wrong.",
+    )
+
+
+class _Sources:
+    """Texts by their place in the page's list, each once."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._passages = experiment.passages
+        self._places: dict[str, int] = {}
+        self.texts: list[SourceText] = []
+
+    def given(self, ids: Sequence[str]) -> tuple[int, ...]:
+        """Places of passages; one whose text was not kept is shown by its id."""
+        return tuple(self._place(name, self._passages.get(name, "(text not kept)")) for name in ids)
+
+    def origin(self, question: Question) -> int | None:
+        """Place of the text that a question was made from."""
+        if not question.context:
+            return None
+        where = ", ".join(part for part in (question.document, question.section) if part)
+        return self._place(f"source{': ' + where if where else ''}", question.context, key=question.context)
+
+    def _place(self, label: str, text: str, key: str | None = None) -> int:
+        name = key or f"passage {label}"
+        if name not in self._places:
+            self._places[name] = len(self.texts)
+            self.texts.append(SourceText(label, text))
+        return self._places[name]
+
+
+def _answered(benchmark: str, question: Question, outcomes: Sequence[Outcome], sources: _Sources) -> AnsweredQuestion:
+    metrics = metrics_of(outcomes)
+    options = tuple(
+        Option(option_letter(place), text, place == question.correct) for place, text in enumerate(question.options)
+    )
+    return AnsweredQuestion(
+        question.id,
+        question.kind,
+        question.level or "",
+        benchmark,
+        question.question,
+        question.answer,
+        tuple(metric.label for metric in metrics),
+        tuple(_row(outcome, metrics, sources) for outcome in outcomes),
+        options,
+        sources.origin(question),
+    )
+
+
+def _row(outcome: Outcome, metrics: Sequence[Metric], sources: _Sources) -> AnswerRow:
+    text = outcome.error or outcome.answer
+    if outcome.chosen is not None and not outcome.error:
+        text = f"{option_letter(outcome.chosen)}) {outcome.answer}"
+    sure = [] if outcome.probability is None else [f"probability {outcome.probability:.2f}"]
+    return AnswerRow(
+        outcome.cell.model,
+        outcome.cell.setting,
+        text,
+        tuple(_shown_score(metric, outcome.scores.get(metric.name)) for metric in metrics),
+        wrong=is_wrong(outcome),
+        failed=outcome.error is not None,
+        remarks=(*sure, *outcome.violations, *_judged(outcome)),
+        sources=sources.given(outcome.passages),
+    )
+
+
+def _judged(outcome: Outcome) -> tuple[str, ...]:
+    """What the judge says, with its reason."""
+    if outcome.judgement is None:
+        return ()
+    if outcome.judgement.verdict is None:
+        return (f"not judged: {outcome.judgement.error}",)
+    return (": ".join(filter(None, (f"judged {outcome.judgement.verdict}", outcome.judgement.reason))),)
+
+
+def _shown_score(metric: Metric, value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2g}" if metric.binary else f"{value:.3f}"
+
+
+def is_wrong(outcome: Outcome) -> bool:
+    """Whether a reader who looks for mistakes should see this answer.
+
+    It failed, or its task's binary metric is 0 (below a half where it was asked in several option orders). For a
+    freeform answer the judge decides, where there is one; without ``supported`` it is factual accuracy.
+    """
+    if outcome.error is not None:
+        return True
+    if "judged_accuracy" in outcome.scores:
+        return outcome.scores["judged_accuracy"] == 0
+    if "supported" not in outcome.scores and "factual_accuracy" in outcome.scores:
+        return outcome.scores["factual_accuracy"] <= 0.5
+    return any(outcome.scores.get(name, 1.0) < 0.5 for name in WRONG_WHERE_ZERO)
+
+
+def mcq_report_sections(scores: McqScores, heading: str, lead: str = "") -> list[Section]:
+    """Figures and tables of an evaluation as a section of a report, below a sentence or two that say what they are."""
+    dots = tuple(
+        Dot(
+            label=f"{row.setting}, {row.scoring}, {row.level}"
+            if row.level != OVERALL
+            else f"{row.setting}, {row.scoring}",
+            group=row.setting,
+            value=row.accuracy.value,
+            low=row.accuracy.interval.low,
+            high=row.accuracy.interval.high,
+            reference=row.baseline,
+        )
+        for row in scores.accuracy
+    )
+    overall = tuple(dot for dot, row in zip(dots, scores.accuracy, strict=True) if row.level == OVERALL)
+    by_level = tuple(dot for dot, row in zip(dots, scores.accuracy, strict=True) if row.level != OVERALL)
+    note = "Dots: accuracy. Bars: 95% interval. Dashed tick: the best constant answer."
+    blocks: list[Block] = [Prose(lead)] if lead else []
+    blocks.append(DotPlot("Overall accuracy", overall, note=note))
+    if by_level:
+        blocks.append(DotPlot("Accuracy by level", by_level, note=note))
+    return [Section(heading, (*blocks, *mcq_tables(scores)))]

@@ -1,0 +1,271 @@
+"""What an experiment keeps: its cells, and what came of every question in every cell; stored, and read back."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from climassay.errors import InputError
+from climassay.evaluation.tasks import Prediction
+from climassay.metrics.judged_accuracy import Judgement
+from climassay.questions import Kind, Level, Question
+from climassay.records import Records, Run, Tally
+from climassay.records.queries import RunDetails, run_details
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One model in one setting on one task of one benchmark."""
+
+    benchmark: str
+    """Name of the question set."""
+    model: str
+    """The model's label in tables."""
+    setting: str
+    """The setting's label in tables; with the scoring, where that is a part of what is compared."""
+    task: Kind
+    scoring: str = ""
+    """How choices are read, where that is a part of what is compared; settings are compared within one scoring."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellRecord:
+    """How a cell was asked."""
+
+    cell: Cell
+    model: str
+    """The model as the user named it."""
+    fingerprint: str
+    """Of the model with its adapter, where the setting has one."""
+    setting: Mapping[str, object]
+    """All settings, defaults filled in, for example collections, number of passages, examples, adapter."""
+    prompt: str
+    """Name of the template."""
+    prompt_sha256: str
+    asked: int
+    """Answers asked for, not served from the records."""
+    failed: int
+    """Of all answers, those that failed."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know, for example that contexts were cut to the model's window, or a leakage warning."""
+    texts: str = ""
+    """What the model was given or trained on beside the questions, for example ``5 examples``; empty for nothing."""
+    contaminated: int | None = None
+    """Questions that share a run of words with these texts, see :mod:`climassay.evaluation.contamination`; None
+    where no text is known."""
+    dtype: str = ""
+    """Number format that a local model computed in; empty where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One question in one cell, answered and scored; accuracy is the mean over the option orders it was asked in.
+
+    A question whose answer failed scores 0 in every metric of its task. A metric that could not be computed for an
+    answer (its own model call failed) is missing from :attr:`scores`, and tables count it.
+    """
+
+    cell: Cell
+    question: str
+    """Id of the question."""
+    level: Level | None
+    answer: str
+    """The text of the chosen option (mcq), or the text written (freeform, cloze); empty where there is none."""
+    scores: Mapping[str, float]
+    """By the names of :data:`climassay.metrics.METRICS`."""
+    chosen: int | None = None
+    """Index of the chosen option (mcq, options in the order of the file); None where the answer named none."""
+    probability: float | None = None
+    """Probability of the chosen option among the options (mcq with log-probabilities)."""
+    violations: tuple[str, ...] = ()
+    """Answer constraints not kept, for example ``more than two sentences``."""
+    passages: tuple[str, ...] = ()
+    """Ids of the passages the model was given, see :attr:`Experiment.passages`."""
+    error: str | None = None
+    judgement: Judgement | None = None
+    """What the judge says about the answer, with its reason (freeform, where the experiment has a judge)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A whole matrix: models x settings x tasks x benchmarks."""
+
+    run: str
+    """Id in the records."""
+    name: str
+    config: Mapping[str, object]
+    """The experiment file as it was understood."""
+    cells: tuple[CellRecord, ...]
+    """In the order of the file."""
+    outcomes: tuple[Outcome, ...]
+    questions: Mapping[str, tuple[Question, ...]]
+    """By benchmark."""
+    passages: Mapping[str, str] = field(default_factory=dict)
+    """Text of every passage that was given to a model, by id."""
+    predictions: Mapping[Cell, tuple[Prediction, ...]] = field(default_factory=dict)
+    """Every choice in every option order; runs of earlier versions may lack them."""
+    tally: Tally = field(default_factory=Tally, compare=False)
+    """What the models that answer were asked for in this run; not kept with it."""
+    metric_sources: Mapping[str, str] = field(default_factory=dict)
+    """What computed a metric, for example ``bert_score``: the encoder's name; for the notes of tables."""
+
+
+COMMANDS = ("evaluate run", "evaluate mcq")
+"""Commands whose runs keep an experiment."""
+
+
+def save_experiment(run: Run, experiment: Experiment) -> None:
+    """Keep an experiment with its run.
+
+    Args:
+        run: The open run.
+        experiment: What it came to.
+    """
+    run.save_results("experiment", [{"name": experiment.name, "config": experiment.config}])
+    run.save_results("cells", [asdict(cell) for cell in experiment.cells])
+    places = {record.cell: place for place, record in enumerate(experiment.cells)}
+    run.save_results(
+        "predictions",
+        [{**asdict(one), "cell": places[cell]} for cell, ones in experiment.predictions.items() for one in ones],
+    )
+    run.save_results("outcomes", [{**asdict(one), "cell": places[one.cell]} for one in experiment.outcomes])
+    run.save_results(
+        "questions",
+        [{"benchmark": name, **asdict(one)} for name, questions in experiment.questions.items() for one in questions],
+    )
+    run.save_results("passages", [{"id": name, "text": text} for name, text in experiment.passages.items()])
+    run.save_results("metric_sources", [dict(experiment.metric_sources)])
+
+
+def load_experiment(store: Records, run: str) -> Experiment:
+    """The experiment of a run.
+
+    Raises:
+        RecordsError: There is no such run.
+        InputError: The run is no experiment, or did not end.
+    """
+    return experiment_of(run_details(store.database, run))
+
+
+def experiment_of(details: RunDetails) -> Experiment:
+    """The experiment that a run kept.
+
+    Args:
+        details: Everything that is known of the run.
+
+    Raises:
+        InputError: The run is no experiment, or did not end.
+    """
+    run, rows = details.summary.id, details.results
+    if details.summary.command not in COMMANDS:
+        raise InputError(f"The run {run} is one of {details.summary.command!r}, not of climassay evaluate run or mcq.")
+    if "outcomes" not in rows:
+        if "predictions" in rows:
+            return _from_predictions(details)
+        raise InputError(
+            f"The experiment {run} did not end ({details.summary.status}): run it again, and only what is missing is "
+            "asked."
+        )
+    cells = tuple(
+        CellRecord(**{**row, "cell": Cell(**row["cell"]), "notes": tuple(row["notes"])}) for row in rows["cells"]
+    )
+    questions: dict[str, list[Question]] = {}
+    for row in rows["questions"]:
+        questions.setdefault(row["benchmark"], []).append(_question(row))
+    predictions: dict[Cell, list[Prediction]] = {}
+    for row in rows.get("predictions", ()):
+        predictions.setdefault(cells[row["cell"]].cell, []).append(_prediction(row))
+    [facts] = rows["experiment"]
+    return Experiment(
+        run=run,
+        name=facts["name"],
+        config=facts["config"],
+        cells=cells,
+        outcomes=tuple(_outcome(row, cells) for row in rows["outcomes"]),
+        questions={name: tuple(ones) for name, ones in questions.items()},
+        passages={row["id"]: row["text"] for row in rows.get("passages", [])},
+        metric_sources=rows["metric_sources"][0],
+        predictions={cell: tuple(ones) for cell, ones in predictions.items()},
+    )
+
+
+def _from_predictions(details: RunDetails) -> Experiment:
+    """An evaluation of multiple choice as versions before kept it: predictions, and perhaps their questions."""
+    config, rows = details.config, details.results
+    name, model = str(config.get("questions", details.summary.id)), str(config.get("model", "?"))
+    predictions: dict[Cell, list[Prediction]] = {}
+    for row in rows["predictions"]:
+        cell = Cell(name, model, f"{row['setting']}, {row['scoring']}", "mcq", row["scoring"])
+        predictions.setdefault(cell, []).append(_prediction(row))
+    known = {row["id"]: _question(row) for row in rows.get("questions", ())}
+    asked = [
+        known.get(key) or Question(key, "mcq", f"Question {key} (its text was not kept)", "", row["level"])
+        for key, row in {row["question"]: row for row in rows["predictions"]}.items()
+    ]
+    prompts = config.get("prompts") or {}
+    return Experiment(
+        run=details.summary.id,
+        name=name,
+        config=config,
+        cells=tuple(
+            CellRecord(
+                cell,
+                model,
+                str(config.get("fingerprint", "")),
+                {"name": ones[0].setting},
+                ", ".join(prompts),
+                ", ".join(prompt["sha256"] for prompt in prompts.values()),
+                asked=len(ones),
+                failed=sum(one.error is not None for one in ones),
+                dtype=str(config.get("dtype", "")),
+            )
+            for cell, ones in predictions.items()
+        ),
+        outcomes=tuple(one for cell, ones in predictions.items() for one in choice_outcomes(cell, asked, ones)),
+        questions={name: tuple(asked)},
+        predictions={cell: tuple(ones) for cell, ones in predictions.items()},
+    )
+
+
+def choice_outcomes(cell: Cell, questions: Sequence[Question], predictions: Sequence[Prediction]) -> list[Outcome]:
+    """What came of each question that was answered by choosing: the choice in the file's order, accuracy over all."""
+    asked: dict[str, list[Prediction]] = defaultdict(list)
+    for one in predictions:
+        asked[one.question].append(one)
+    found = []
+    for question in questions:
+        first = asked[question.id][0]
+        unparsed = "neither of the two words" if question.type.fixed else "no option letter"
+        shown = first.chosen is not None and first.chosen < len(question.options)
+        found.append(
+            Outcome(
+                cell=cell,
+                question=question.id,
+                level=question.level,
+                answer=question.options[first.chosen] if shown and first.chosen is not None else first.text,
+                scores={"accuracy": sum(one.correct for one in asked[question.id]) / len(asked[question.id])},
+                chosen=first.chosen,
+                probability=first.probability,
+                violations=(unparsed,) if first.chosen is None and first.error is None else (),
+                passages=first.passages,
+                error=first.error,
+            )
+        )
+    return found
+
+
+def _prediction(row: Mapping[str, Any]) -> Prediction:
+    lists = {name: tuple(row.get(name, ())) for name in ("order", "logprobs", "scores", "passages")}
+    return Prediction(**{name: value for name, value in row.items() if name != "cell"} | lists)
+
+
+def _outcome(row: Mapping[str, Any], cells: Sequence[CellRecord]) -> Outcome:
+    lists = {name: tuple(row[name]) for name in ("violations", "passages")}
+    said = row.get("judgement")
+    judgement = None if said is None else Judgement(**said)
+    return Outcome(**{**row, **lists, "cell": cells[row["cell"]].cell, "judgement": judgement})
+
+
+def _question(row: Mapping[str, Any]) -> Question:
+    values = {name: value for name, value in row.items() if name != "benchmark"}
+    return Question(**{**values, "options": tuple(values["options"])})

@@ -1,0 +1,492 @@
+"""Running an experiment: every model in every setting on every task of every benchmark, as one resumable run."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from climassay.configuration import located
+from climassay.errors import InputError, ModelError
+from climassay.evaluation.contamination import shown_text
+from climassay.evaluation.examples import ExamplePool, TaskPrompts, open_pool
+from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, MetricSpec, ModelSpec
+from climassay.evaluation.results import (
+    COMMANDS,
+    Cell,
+    CellRecord,
+    Experiment,
+    Outcome,
+    choice_outcomes,
+    save_experiment,
+)
+from climassay.evaluation.settings import Prepared, Retriever, Setting, SettingSpec, Sources, make_setting
+from climassay.evaluation.tasks import Prediction, Written, ask_mcq, ask_written, orders_of
+from climassay.evaluation.tuned import Adapter, find_adapter
+from climassay.metrics.registry import Answered, Scorer
+from climassay.models.contract import Generator, OptionScorer, Usage, number_format
+from climassay.primer import PRIMER, named_questions
+from climassay.prompts import Prompt
+from climassay.questions import TYPES, Question, QuestionSet, join_questions
+from climassay.records import RecordedModel, Records, Run, Tally
+from climassay.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+Ask = Callable[[Generator], Generator]
+"""Puts records around a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationResources:
+    """Where an experiment finds its parts."""
+
+    open_model: Callable[[ModelSpec, Path | None], Generator]
+    """Loads a model, with the adapter of that folder."""
+    sources: Sources
+    """Collections and pools of examples."""
+    adapter: Callable[[ModelSpec, SettingSpec], Adapter | None] = lambda _model, _setting: None
+    """Finds, or trains, what a setting adds to a model; None for nothing."""
+    scorer: Callable[[Ask], Scorer] = lambda _ask: Scorer()
+    """Makes the scorer of answers in words; models that it asks go through the records."""
+    keeps_models: bool = False
+    """Whether models stay open after the experiment, because they belong to the caller."""
+
+    @classmethod
+    def of_model(cls, model: Generator, sources: Sources) -> "EvaluationResources":
+        """Those of an experiment with one model, which is loaded already and stays open."""
+        return cls(lambda _spec, _adapter: model, sources, keeps_models=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Who is told what is going on."""
+
+    on_cell: Callable[[Cell, str], None] = lambda _cell, _what: None
+    """A cell begins to be ``asked`` or ``scored``."""
+    on_answer: Callable[[int], None] = lambda _count: None
+    """So many more answers came in, stored ones included."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """What the parts of a run share."""
+
+    plan: ExperimentPlan
+    sets: Mapping[str, QuestionSet]
+    bench: EvaluationResources
+    store: Records
+    run: Run
+    prompts: TaskPrompts
+    use_cache: bool
+    progress: Progress
+    scorer: Scorer | None = None
+    cells: list[CellRecord] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    passages: dict[str, str] = field(default_factory=dict)
+    predictions: dict[Cell, tuple[Prediction, ...]] = field(default_factory=dict)
+    tallies: list[Tally] = field(default_factory=list)
+
+    def recorded(self, model: Generator) -> RecordedModel:
+        return RecordedModel(model, self.store, self.run, use_cache=self.use_cache)
+
+
+def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
+    """The questions of a benchmark's files as one set, cut to the plan's limit by a seeded draw for each task.
+
+    Raises:
+        InputError: A file cannot be read, or no question is of the plan's tasks.
+    """
+    sets = [named_questions(file if file == PRIMER else located(plan.folder, file)) for file in spec.files]
+    wanted = [replace(one, questions=tuple(q for q in one.questions if q.kind in plan.tasks)) for one in sets]
+    joined = join_questions(spec.name, wanted)
+    if not joined.questions:
+        raise InputError(f"The benchmark {spec.name} has no question of the kinds {', '.join(plan.tasks)}.")
+    return limited(joined, plan)
+
+
+def limited(question_set: QuestionSet, plan: ExperimentPlan) -> QuestionSet:
+    """A question set cut to the plan's limit, by a seeded draw for each task; whole where there is no limit."""
+    if plan.limit is None:
+        return question_set
+    kept: set[str] = set()
+    for kind in plan.tasks:
+        ids = [question.id for question in question_set.of_kind(kind)]
+        order = np.random.default_rng(plan.seed).permutation(len(ids))[: plan.limit]
+        kept |= {ids[int(place)] for place in order}
+    return replace(question_set, questions=tuple(one for one in question_set.questions if one.id in kept))
+
+
+def answers_wanted(plan: ExperimentPlan, sets: Mapping[str, QuestionSet]) -> int:
+    """Answers that a whole experiment asks for."""
+    asked = 0
+    for question_set in sets.values():
+        for task in plan.tasks:
+            ways = [way for model in plan.models for way in (plan.ways(model) if TYPES[task].options else ("letter",))]
+            orders = sum(orders_of(TYPES[task], way, plan.permutations if TYPES[task].options else 1) for way in ways)
+            asked += len(question_set.of_kind(task)) * orders
+    return asked * len(plan.settings)
+
+
+def run_experiment(
+    plan: ExperimentPlan,
+    sets: Mapping[str, QuestionSet],
+    bench: EvaluationResources,
+    store: Records,
+    *,
+    prompts: TaskPrompts | None = None,
+    use_cache: bool = True,
+    progress: Progress | None = None,
+    command: str = COMMANDS[0],
+) -> Experiment:
+    """Ask, score and keep a whole matrix.
+
+    Every answer is stored before it is used: kill the process and call again, and only what is missing is asked. Models
+    are loaded one after the other, each once for every adapter.
+
+    Args:
+        plan: What to run.
+        sets: The questions of each benchmark, by its name; see :func:`read_benchmark`.
+        bench: Where models, collections, adapters and metrics come from.
+        store: Where answers and results are kept.
+        prompts: Templates; the built-in ones by default.
+        use_cache: False asks everything afresh.
+        progress: Who is told.
+        command: By which the run is known.
+
+    Raises:
+        InputError: A setting cannot be prepared.
+        ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
+    """
+    templates = prompts or TaskPrompts.load()
+    config: dict[str, Any] = {
+        "experiment": _as_data(asdict(plan)),
+        "questions_sha256": {name: one.sha256 for name, one in sets.items()},
+        "prompts": {task: templates.of(task).sha256 for task in plan.tasks},
+        "use_cache": use_cache,
+    }
+    with store.run(command=command, config=config, seeds={"plan": plan.seed}) as run:
+        work = _Work(plan, sets, bench, store, run, templates, use_cache, progress or Progress())
+        # Settings are made before any model is loaded: a collection that is not there is told at once.
+        settings = [make_setting(spec, bench.sources) for spec in plan.settings]
+        for model in plan.models:
+            for adapter, group in _by_adapter(model, settings, bench):
+                with _opened(bench, model, adapter) as loaded:
+                    for setting in group:
+                        _run_setting(work, model, loaded, setting, adapter)
+        if work.scorer is not None and work.scorer.judge is not None:
+            work.scorer.judge.close()
+        experiment = Experiment(
+            run=run.id,
+            name=plan.name,
+            config=config["experiment"],
+            cells=tuple(work.cells),
+            outcomes=tuple(work.outcomes),
+            questions={name: one.questions for name, one in sets.items()},
+            passages=work.passages,
+            metric_sources={} if work.scorer is None else dict(work.scorer.sources),
+            predictions=work.predictions,
+            tally=Tally(
+                sum(one.hits for one in work.tallies),
+                sum(one.asked for one in work.tallies),
+                sum(one.failed for one in work.tallies),
+                sum((one.usage for one in work.tallies), Usage()),
+            ),
+        )
+        save_experiment(run, experiment)
+    return experiment
+
+
+def _by_adapter(
+    model: ModelSpec, settings: Sequence[Setting], bench: EvaluationResources
+) -> "Iterator[tuple[Adapter | None, list[Setting]]]":
+    """Settings that share an adapter come together, those without one first."""
+    plain = [setting for setting in settings if not _tuned(setting.spec)]
+    if plain:
+        yield None, plain
+    for setting in settings:
+        if _tuned(setting.spec):
+            adapter = bench.adapter(model, setting.spec)
+            if adapter is None:
+                raise InputError(f"The setting {setting.name} needs an adapter or a training to make one.")
+            yield adapter, [setting]
+
+
+def _tuned(spec: SettingSpec) -> bool:
+    return bool(spec.adapter) or spec.training is not None or spec.kind in ("fine-tuned", "continued-pretraining")
+
+
+@contextmanager
+def _opened(bench: EvaluationResources, model: ModelSpec, adapter: Adapter | None) -> "Iterator[Generator]":
+    loaded = bench.open_model(model, None if adapter is None else adapter.folder)
+    try:
+        yield loaded
+    finally:
+        if not bench.keeps_models:
+            loaded.close()
+
+
+def _run_setting(work: _Work, model: ModelSpec, loaded: Generator, setting: Setting, adapter: Adapter | None) -> None:
+    for benchmark, question_set in work.sets.items():
+        for task in work.plan.tasks:
+            questions = question_set.of_kind(task)
+            if questions:
+                given: dict[str, Prepared] = {}
+                asked = _Asked(model, loaded, _watched(setting, work.passages, given), questions, given, adapter)
+                cell = Cell(benchmark, model.shown, setting.name, task)
+                work.progress.on_cell(cell, "asked")
+                if TYPES[task].options:
+                    _choose(work, cell, asked)
+                else:
+                    _write(work, cell, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Questions of one task, to be put to one model in one setting."""
+
+    model: ModelSpec
+    loaded: Generator
+    setting: Setting
+    questions: Sequence[Question]
+    given: Mapping[str, Prepared]
+    """What each question's prompt got, by the question's id; known once the setting has prepared them."""
+    adapter: Adapter | None
+
+    def record(self, cell: Cell, prompt: Prompt, outcomes: Sequence[Outcome], tally: Tally) -> CellRecord:
+        shown = shown_text(self.questions, self.given, () if self.adapter is None else self.adapter.learned)
+        notes = () if self.adapter is None else self.adapter.notes
+        cuts = [one.note for one in self.given.values() if one.note]
+        if cuts:
+            told = f"{len(cuts)} of {len(self.given)} questions, the first: {cuts[0]}"
+            notes = (*notes, f"the document was cut to the window for {told}")
+        return CellRecord(
+            cell=cell,
+            model=self.model.name,
+            fingerprint=self.loaded.fingerprint,
+            dtype=number_format(self.loaded),
+            setting={name: value for name, value in _as_data(asdict(self.setting.spec)).items() if value is not None},
+            prompt=prompt.name,
+            prompt_sha256=prompt.sha256,
+            asked=tally.asked,
+            failed=sum(outcome.error is not None for outcome in outcomes),
+            notes=(*notes, *filter(None, (shown.note,))),
+            texts=shown.texts,
+            contaminated=shown.touched,
+        )
+
+
+def _choose(work: _Work, cell: Cell, asked: _Asked) -> None:
+    """A cell for each way of reading choices; what several ways read of the same answers is asked once."""
+    ways = work.plan.ways(asked.model)
+    recorded = work.recorded(asked.loaded)
+    if any(scoring != "letter" for scoring in ways) and not isinstance(asked.loaded, OptionScorer):
+        raise ModelError(
+            f"{asked.model.name} gives no log-probabilities: use letter scoring (--scoring letter, or scoring = "
+            '"letter" in an experiment file).'
+        )
+    predictions = ask_mcq(
+        asked.questions,
+        recorded,
+        [asked.setting],
+        work.prompts,
+        scorings=ways,
+        orders=work.plan.permutations,
+        seed=work.plan.seed,
+        on_progress=work.progress.on_answer,
+    )
+    left = recorded.tally
+    work.tallies.append(left)
+    for scoring in ways:
+        place = replace(cell, setting=f"{cell.setting}, {scoring}", scoring=scoring) if work.plan.scorings else cell
+        work.predictions[place] = tuple(one for one in predictions if one.scoring == scoring)
+        outcomes = choice_outcomes(place, asked.questions, work.predictions[place])
+        prompt = work.prompts.of(cell.task, by_text=scoring.startswith("text"))
+        work.cells.append(asked.record(place, prompt, outcomes, left))
+        work.outcomes += outcomes
+        left = Tally()  # asked once, counted once
+
+
+def _write(work: _Work, cell: Cell, asked: _Asked) -> None:
+    recorded = work.recorded(asked.loaded)
+    written = ask_written(asked.questions, recorded, asked.setting, work.prompts, on_progress=work.progress.on_answer)
+    work.tallies.append(recorded.tally)
+    work.progress.on_cell(cell, "scored")
+    outcomes = _score_written(work, cell, asked.questions, written)
+    work.cells.append(asked.record(cell, work.prompts.of(cell.task), outcomes, recorded.tally))
+    work.outcomes += outcomes
+
+
+def _watched(setting: Setting, passages: dict[str, str], given: dict[str, Prepared]) -> Setting:
+    """The same setting; the texts of passages, and what each question gets, are kept."""
+
+    def prepare(questions: Sequence[Question], model: Generator) -> list[Prepared]:
+        prepared = setting.prepare(questions, model)
+        for question, one in zip(questions, prepared, strict=True):
+            given[question.id] = one
+            if len(one.passage_ids) == len(one.passages):
+                passages.update(zip(one.passage_ids, one.passages, strict=True))
+        return prepared
+
+    return replace(setting, prepare=prepare)
+
+
+def _score_written(work: _Work, cell: Cell, questions: Sequence[Question], written: Sequence[Written]) -> list[Outcome]:
+    if work.scorer is None:
+        work.scorer = work.bench.scorer(work.recorded)
+    items = [
+        Answered(question.question, question.answer, one.text) for question, one in zip(questions, written, strict=True)
+    ]
+    scores = work.scorer.score(cell.task, items)
+    answered = [None if one.error is not None else item for item, one in zip(items, written, strict=True)]
+    judgements = work.scorer.judgements(cell.task, answered)
+    return [
+        Outcome(
+            cell=cell,
+            question=question.id,
+            level=question.level,
+            answer=one.text,
+            scores=given if said is None or said.score is None else {**given, "judged_accuracy": said.score},
+            violations=one.violations,
+            passages=one.prepared.passage_ids,
+            error=one.error,
+            judgement=said,
+        )
+        for question, one, given, said in zip(questions, written, scores, judgements, strict=True)
+    ]
+
+
+def _as_data(value: Any) -> Any:
+    """As it will be when it is read back from the records."""
+    return json.loads(json.dumps(value, default=lambda other: other.name))
+
+
+OnTraining = Callable[[str, int, int, float], None]
+LoadModel = Callable[..., Generator]
+"""Like :func:`climassay.models.load_model`."""
+
+
+def open_resources(
+    plan: ExperimentPlan,
+    workspace: Workspace,
+    *,
+    prompts: TaskPrompts | None = None,
+    deadline: float | None = None,
+    on_training: OnTraining | None = None,
+    load: LoadModel | None = None,
+) -> EvaluationResources:
+    """Everything that a plan names, opened when it is first needed.
+
+    Args:
+        plan: What is to be run.
+        workspace: Where collections and adapters are.
+        prompts: In which questions are asked and learned; the built-in ones by default.
+        deadline: Seconds after which a request to a server has failed, retries included.
+        on_training: Called with (adapter, steps taken, steps in all, validation loss) while an adapter is trained.
+        load: Loads the models that are asked; :func:`climassay.models.load_model` by default.
+    """
+
+    def open_model(spec: ModelSpec, adapter: Path | None) -> Generator:
+        return load_spec(spec, workspace, adapter=adapter, deadline=deadline, load=load)
+
+    def adapter(model: ModelSpec, setting: SettingSpec) -> Adapter | None:
+        return find_adapter(model, setting, plan, workspace, prompts=prompts, on_progress=on_training)
+
+    def pool(name: str) -> ExamplePool:
+        return open_pool(located(plan.folder, name))
+
+    @cache
+    def retriever(names: tuple[str, ...]) -> Retriever:
+        from climassay.grounding import open_collections
+
+        return open_collections(workspace, names)
+
+    def scorer(ask: Ask) -> Scorer:
+        spec = plan.metrics.judge
+        judge = None if spec is None else ask(load_spec(spec, workspace, deadline=deadline, load=load))
+        return make_scorer(plan.metrics, ask, judge, folder=plan.folder, workspace=workspace)
+
+    return EvaluationResources(open_model, Sources(retriever, pool), adapter, scorer)
+
+
+def load_spec(
+    spec: ModelSpec,
+    workspace: Workspace,
+    *,
+    adapter: Path | None = None,
+    deadline: float | None = None,
+    load: LoadModel | None = None,
+) -> Generator:
+    """Load a model of a plan; see :func:`open_resources`.
+
+    Raises:
+        InputError: Its name or an option is not understood.
+        ModelError: It cannot be found or loaded.
+    """
+    from climassay.models import load_model
+    from climassay.models.openai_prices import model_price
+    from climassay.models.openai_retry import retry_policy
+
+    return (load or load_model)(
+        spec.name,
+        base_url=spec.base_url,
+        device=spec.device,
+        dtype=spec.dtype,
+        adapter=None if adapter is None else str(adapter),
+        concurrency=spec.concurrency,
+        price=model_price(spec.name, spec.price_in, spec.price_out, workspace.root),
+        policy=retry_policy(deadline, spec.timeout),
+        max_output_tokens=spec.max_output_tokens,
+        reasoning_effort=spec.reasoning_effort,
+        folder=workspace.root,
+    )
+
+
+def make_scorer(
+    spec: MetricSpec, ask: Ask, judge: Generator | None = None, *, folder: Path, workspace: Workspace
+) -> Scorer:
+    """The scorer that a plan's metrics describe.
+
+    Args:
+        spec: What scores.
+        ask: Puts records around a model that judges.
+        judge: The loaded judge of the specification, behind records already.
+        folder: Where a file of entailment is looked for.
+        workspace: Where it is kept what the server of a judging model can do.
+    """
+    from climassay.metrics import sentence_encoder
+    from climassay.metrics.entailment_loading import load_entailment, model_name
+    from climassay.metrics.facts import FactMetric
+
+    beside = folder / spec.entailment
+    encoder = sentence_encoder(spec.encoder)
+    named = model_name(spec.entailment)
+    model = None if named is None else _asked(named, ask, workspace)
+    entailment = load_entailment(str(beside) if beside.is_file() else spec.entailment, model=model)
+    return Scorer(
+        encoder=encoder,
+        bert_model=spec.bert_model or spec.encoder,
+        entailment=entailment,
+        facts=FactMetric(entailment, encoder) if spec.facts else None,
+        window=spec.window,
+        temperature=spec.temperature,
+        judge=judge,
+    )
+
+
+def _asked(name: str, ask: Ask, workspace: Workspace) -> OptionScorer:
+    """A judging model behind records."""
+    from climassay.models import load_model
+
+    model = load_model(name, folder=workspace.root)
+    if not isinstance(model, OptionScorer):
+        raise InputError(f"{name} gives no probabilities of answers: take another model to judge.")
+    recorded = ask(model)
+    assert isinstance(recorded, OptionScorer)
+    return recorded

@@ -1,0 +1,592 @@
+"""The tables of experiments, plans and comparisons, in the shapes of the paper and with what the paper leaves out."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from climassay.evaluation.published import PublishedScore
+from climassay.evaluation.scores import (
+    OVERALL,
+    CellCounts,
+    ConstantScore,
+    ExperimentScores,
+    McqScores,
+    PairedTest,
+    PositionRow,
+    Score,
+)
+from climassay.metrics.registry import METRICS, Metric
+from climassay.questions import LEVELS, TYPES, Kind
+from climassay.reporting import Mark, Table
+from climassay.reporting.tables import Column
+from climassay.statistics import Correlation, Estimate, Interval
+
+if TYPE_CHECKING:
+    from climassay.evaluation.comparing import Favour, ModelMeans, RankAgreement
+    from climassay.evaluation.planning import Plan
+
+SHORT_LEVELS: Mapping[str, str] = {
+    "base": "Base",
+    "reasoning": "Reason",
+    "hypothetical": "Hypo",
+    OVERALL: "Overall",
+}
+_CONSTANT = "best constant answer"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTable:
+    """A table and the name by which it can be asked for."""
+
+    name: str
+    """``mcq-cloze``, ``freeform``, ``own-metrics``, ``position``, ``counts``, ``settings``, ``models``."""
+    benchmark: str
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One metric at one level."""
+
+    metric: Metric
+    level: str
+
+    def heading(self, n: int, *, plain: bool = False) -> str:
+        name = self.metric.label if plain or not self.metric.short else self.metric.short
+        level = f" {SHORT_LEVELS[self.level]}" if "cloze" not in self.metric.kinds else ""
+        return f"{name}{level}\nn={n}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """All that the tables of scores of one benchmark show."""
+
+    benchmark: str
+    ours: tuple[Score, ...]
+    constants: tuple[ConstantScore, ...]
+    published: tuple[PublishedScore, ...]
+
+    def columns(self, wanted: Callable[[Metric], bool]) -> list[_Column]:
+        """Columns of the metrics wanted that have a score; cloze questions have no levels."""
+        present = {(score.metric, score.level) for score in self.ours}
+        return [
+            _Column(metric, level)
+            for metric in METRICS.values()
+            if wanted(metric)
+            for level in ([OVERALL] if "cloze" in metric.kinds else [*LEVELS, OVERALL])
+            if (metric.name, level) in present
+        ]
+
+    def variants(self, columns: Sequence[_Column]) -> list[tuple[str, str]]:
+        """Model and setting of each row, the variants of a model together."""
+        shown = {(column.metric.name, column.level) for column in columns}
+        found = dict.fromkeys((s.cell.model, s.cell.setting) for s in self.ours if (s.metric, s.level) in shown)
+        models = list(dict.fromkeys(model for model, _ in found))
+        return sorted(found, key=lambda variant: models.index(variant[0]))
+
+    def of(self, variant: tuple[str, str], columns: Sequence[_Column]) -> list[Estimate | None]:
+        """A row."""
+        row = {(s.metric, s.level): s.estimate for s in self.ours if (s.cell.model, s.cell.setting) == variant}
+        return [row.get((column.metric.name, column.level)) for column in columns]
+
+
+def shown_value(metric: str, value: float) -> str:
+    """A score as tables show it: per cent with one decimal for binary metrics, else three decimals."""
+    return f"{100 * value:.1f}" if METRICS[metric].binary else f"{value:.3f}"
+
+
+def shown_estimate(metric: str, estimate: Estimate) -> str:
+    """A score with the distance to the farther end of its interval, for example ``61.1 ±7.2``."""
+    low, high = estimate.interval
+    farther = max(estimate.value - low, high - estimate.value)
+    return f"{shown_value(metric, estimate.value)} ±{shown_value(metric, farther)}"
+
+
+def shown_p_value(value: float) -> str:
+    """A p-value with three decimals."""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> list[NamedTable]:
+    """All tables of an experiment, benchmark by benchmark; those without any row are left out.
+
+    Args:
+        scores: Of :func:`~climassay.evaluation.scores.score_experiment`.
+        published: Rows of the paper to show below ours, marked as published.
+    """
+    tables = []
+    for benchmark in dict.fromkeys(count.cell.benchmark for count in scores.counts):
+        numbers = _Numbers(
+            benchmark,
+            tuple(
+                one for one in scores.scores if one.cell.benchmark == benchmark and _named(one.metric, one.cell.task)
+            ),
+            tuple(one for one in scores.constants if one.benchmark == benchmark and _named(one.metric, one.task)),
+            tuple(published),
+        )
+        named = {
+            "mcq-cloze": _mcq_cloze(numbers),
+            "freeform": _freeform(numbers),
+            "own-metrics": _own_metrics(numbers),
+            **_further_types(benchmark, scores),
+            "position": _positions(benchmark, scores),
+            "counts": _counts(benchmark, scores.counts),
+            "settings": _tests(benchmark, "settings", scores.tests),
+            "models": _tests(benchmark, "models", scores.tests),
+        }
+        tables += [NamedTable(name, benchmark, table) for name, table in named.items() if table is not None]
+    return tables
+
+
+def _named(metric: str, task: Kind) -> bool:
+    """Whether a metric names a task; the tasks whose types name it have tables of their own."""
+    return task in METRICS[metric].kinds
+
+
+def _further_types(benchmark: str, scores: ExperimentScores) -> dict[str, Table | None]:
+    """A table of each type of question that the paper does not have."""
+    tables: dict[str, Table | None] = {}
+    ours = [one for one in scores.scores if one.cell.benchmark == benchmark]
+    for task in dict.fromkeys(one.cell.task for one in ours if not _named(one.metric, one.cell.task)):
+        numbers = _Numbers(
+            benchmark,
+            tuple(one for one in ours if one.cell.task == task),
+            tuple(one for one in scores.constants if one.benchmark == benchmark and one.task == task),
+            (),
+        )
+        columns = [
+            column for column in numbers.columns(lambda _: True) if TYPES[task].levels or column.level == OVERALL
+        ]
+        note = "Behind ±: how far the farther end of the 95% interval lies."
+        tables[task] = _score_table(f"{TYPES[task].title}, {benchmark}", columns, numbers, note, plain=True)
+    return tables
+
+
+def _mcq_cloze(numbers: _Numbers) -> Table | None:
+    columns = numbers.columns(lambda metric: bool(metric.published) and "freeform" not in metric.kinds)
+    note = (
+        "Accuracy and exact match (EM) in per cent; PS: phrase similarity. Behind ±: how far the farther end of the "
+        "95% interval lies (Wilson; PS: bootstrap over questions)."
+    )
+    return _score_table(f"Multiple choice and cloze, {numbers.benchmark}", columns, numbers, note)
+
+
+def _freeform(numbers: _Numbers) -> Table | None:
+    columns = numbers.columns(lambda metric: bool(metric.published) and "freeform" in metric.kinds)
+    note = (
+        "BLEU counts characters, as published. FA: factual accuracy. Behind ±: how far the farther end of the 95% "
+        "bootstrap interval lies."
+    )
+    return _score_table(f"Freeform answers, {numbers.benchmark}", columns, numbers, note)
+
+
+def _own_metrics(numbers: _Numbers) -> Table | None:
+    columns = [column for column in numbers.columns(lambda metric: not metric.published) if column.level == OVERALL]
+    note = (
+        "Metrics that the paper does not have, over all levels; supported and exact match in per cent. Behind ±: how "
+        "far the farther end of the 95% interval lies."
+    )
+    return _score_table(f"Further metrics, {numbers.benchmark}", columns, replace(numbers, published=()), note)
+
+
+def _score_table(
+    title: str, columns: Sequence[_Column], numbers: _Numbers, note: str, *, plain: bool = False
+) -> Table | None:
+    if not columns:
+        return None
+    variants = numbers.variants(columns)
+    values = [numbers.of(variant, columns) for variant in variants]
+    sizes = [max((estimate.n for estimate in column if estimate), default=0) for column in zip(*values, strict=True)]
+    rows = [
+        [
+            *variant,
+            *(
+                "-" if estimate is None else shown_estimate(column.metric.name, estimate)
+                for column, estimate in zip(columns, row, strict=True)
+            ),
+        ]
+        for variant, row in zip(variants, values, strict=True)
+    ]
+    beside = _published_rows(columns, numbers.published)
+    if beside:
+        note += (
+            " Rows named published are numbers of the ClimaQA paper: other questions, other books, other prompts; they "
+            "cannot be compared with ours item by item and have no part in the marks."
+        )
+    return Table.of(
+        title,
+        ["model", "setting", *(column.heading(size, plain=plain) for column, size in zip(columns, sizes, strict=True))],
+        [*rows, *_constant_rows(columns, numbers.constants), *beside],
+        note=note,
+        left=2,
+        grouped=1,
+        marks=_marks(columns, [model for model, _ in variants], values),
+    )
+
+
+def _constant_rows(columns: Sequence[_Column], constants: Sequence[ConstantScore]) -> list[list[str]]:
+    known = {(constant.metric, constant.level): constant for constant in constants}
+    found = [known.get((column.metric.name, column.level)) for column in columns]
+    if not any(found):
+        return []
+    return [
+        [_CONSTANT, "always the same", *("-" if one is None else shown_value(one.metric, one.value) for one in found)]
+    ]
+
+
+def _published_rows(columns: Sequence[_Column], published: Sequence[PublishedScore]) -> list[list[str]]:
+    values = {(score.model, score.setting, score.metric, score.level): score.value for score in published}
+    rows = []
+    for model, setting in dict.fromkeys((score.model, score.setting) for score in published):
+        given = [values.get((model, setting, column.metric.name, column.level)) for column in columns]
+        if any(value is not None for value in given):
+            cells = [
+                "-" if value is None else _printed(column.metric, value)
+                for column, value in zip(columns, given, strict=True)
+            ]
+            rows.append([f"{model} (published)", setting, *cells])
+    return rows
+
+
+def _printed(metric: Metric, value: float) -> str:
+    """A published value with as many digits as the paper prints."""
+    if metric.binary:
+        return f"{100 * value:.2f}"
+    return f"{value:.3f}" if metric.name in ("bleu_char", "bert_score") else f"{value:.2f}"
+
+
+def _marks(
+    columns: Sequence[_Column], groups: Sequence[str], values: Sequence[Sequence[Estimate | None]]
+) -> dict[tuple[int, int], frozenset[Mark]]:
+    """Marks of the highest values of each column: within a group and over all groups.
+
+    Values that are printed alike are marked alike. A group of one row, or a table of one row, has no best.
+    """
+    marks: dict[tuple[int, int], set[Mark]] = {}
+    for place, column in enumerate(columns):
+        printed = {
+            row: float(shown_value(column.metric.name, estimate.value))
+            for row, estimate in enumerate(one[place] for one in values)
+            if estimate is not None
+        }
+        parts: list[tuple[Mark, list[int]]] = [("top", list(printed))]
+        parts += [("best", [row for row in printed if groups[row] == group]) for group in dict.fromkeys(groups)]
+        for mark, rows in parts:
+            highest = max((printed[row] for row in rows), default=0.0)
+            for row in rows if len(rows) > 1 else []:
+                if printed[row] == highest:
+                    # Two leading columns, model and setting, hold no numbers.
+                    marks.setdefault((row, place + 2), set()).add(mark)
+    return {cell: frozenset(found) for cell, found in marks.items()}
+
+
+def _positions(benchmark: str, scores: ExperimentScores) -> Table | None:
+    rows = [((cell.model, cell.setting), row) for cell, row in scores.positions.items() if cell.benchmark == benchmark]
+    return _position_table(f"Position bias, {benchmark} (%)", ("model", "setting"), rows) if rows else None
+
+
+def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table | None:
+    rows = [
+        [
+            count.cell.model,
+            count.cell.setting,
+            count.cell.task,
+            str(count.n),
+            str(count.failed),
+            str(count.unparsed) if TYPES[count.cell.task].options else "-",
+            str(count.violations),
+            "; ".join(f"{kind}: {number}" for kind, number in count.kinds) or "-",
+            "; ".join(f"{METRICS[name].label}: {number}" for name, number in count.unscored) or "-",
+        ]
+        for count in counts
+        if count.cell.benchmark == benchmark
+    ]
+    words = ("model", "setting", "task", "which", "unscored")
+    headings = ("model", "setting", "task", "n", "failed", "unparsed", "broken\nconstraints", "which", "unscored")
+    return Table(
+        f"Answers that are no plain answers, {benchmark}",
+        tuple(Column(heading, "left" if heading in words else "right") for heading in headings),
+        tuple(tuple(row) for row in rows),
+        note="Failed and unparsed answers score 0. Answers that break a constraint are scored as they are. Unscored: "
+        "the metric itself failed; such answers are in no mean of it.",
+        grouped=1,
+    )
+
+
+def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table | None:
+    found = [test for test in tests if test.benchmark == benchmark and test.family == family]
+    if not found:
+        return None
+    kinds = " and ".join(dict.fromkeys(test.test for test in found))
+    shared, differing = ("model", "settings") if family == "settings" else ("setting", "models")
+    return Table.of(
+        f"{differing.capitalize()} compared on the same questions, {benchmark}",
+        [shared, "difference", "metric", "n", "second -\nfirst", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
+        [_test_row(test) for test in found],
+        left=3,
+        grouped=1,
+        strong=[number for number, test in enumerate(found) if test.p_holm < 0.05],
+        note=f"Paired tests: {kinds}. Interval: bootstrap over questions. gained / lost: questions that only the one "
+        f"named first, or only the one named second, got right. Holm: corrected for the {len(found)} tests of this "
+        "table; rows below 0.05 are set off. Accuracy, exact match and supported in percentage points.",
+    )
+
+
+def _test_row(test: PairedTest) -> list[str]:
+    binary = METRICS[test.metric].binary
+
+    def points(value: float) -> str:
+        return f"{100 * value:+.1f}" if binary else f"{value:+.3f}"
+
+    low, high = test.difference.interval
+    changed = "-" if test.first_only is None else f"{test.second_only} / {test.first_only}"
+    return [
+        test.fixed,
+        f"{test.second} - {test.first}",
+        METRICS[test.metric].label,
+        str(test.difference.n),
+        points(test.difference.value),
+        f"{points(low)} to {points(high)}",
+        changed,
+        shown_p_value(test.p_value),
+        shown_p_value(test.p_holm),
+    ]
+
+
+def score_rows(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> Table:
+    """Every score on a line of its own with its interval: the form for other programs."""
+    ours = [
+        (
+            *(one.cell.benchmark, one.cell.model, one.cell.setting, one.cell.task, one.metric, one.level),
+            str(one.estimate.n),
+            *(f"{value:.6g}" for value in (one.estimate.value, *one.estimate.interval)),
+            "ours",
+        )
+        for one in scores.scores
+    ]
+    beside = [
+        (f"ClimaQA {p.dataset}", p.model, p.setting, p.task, p.metric, p.level, str(p.n or ""), f"{p.value:g}", "", "")
+        for p in published
+    ]
+    headings = ["benchmark", "model", "setting", "task", "metric", "level", "n", "value", "low", "high", "origin"]
+    return Table.of("Scores", headings, [*ours, *((*row, "published") for row in beside)], left=6)
+
+
+def percent(share: float) -> str:
+    """A share as per cent with one decimal."""
+    return f"{100 * share:.1f}"
+
+
+def _percent_interval(estimate: Estimate) -> str:
+    return f"{percent(estimate.interval.low)}-{percent(estimate.interval.high)}"
+
+
+def mcq_tables(scores: McqScores) -> list[Table]:
+    """Accuracy by level, paired tests, position bias; the last two only where there is something to show."""
+    tables = [_accuracy_table(scores)]
+    if scores.paired:
+        tables.append(_paired_table(scores))
+    if scores.position:
+        rows = [((row.setting, row.scoring), row) for row in scores.position]
+        tables.append(_position_table("Position bias (%)", ("setting", "scoring"), rows))
+    return tables
+
+
+def _accuracy_table(scores: McqScores) -> Table:
+    rows = [
+        (
+            row.setting,
+            row.scoring,
+            row.level,
+            str(row.accuracy.n),
+            percent(row.accuracy.value),
+            _percent_interval(row.accuracy),
+            percent(row.baseline),
+            percent(row.chance),
+            str(row.unparsed),
+            str(row.failed),
+        )
+        for row in scores.accuracy
+    ]
+    return Table.of(
+        "Accuracy by level (%)",
+        ["setting", "scoring", "level", "n", "accuracy", "95% interval", "const.", "chance", "unparsed", "failed"],
+        rows,
+        left=3,
+        grouped=2,
+        strong=[number for number, row in enumerate(scores.accuracy) if row.level == OVERALL],
+        note="const.: always the same letter. unparsed and failed answers count as wrong.",
+    )
+
+
+def _paired_table(scores: McqScores) -> Table:
+    rows = [
+        (
+            f"{row.second} - {row.first}",
+            row.scoring,
+            str(row.difference.n),
+            f"{100 * row.difference.value:+.1f}",
+            f"{100 * row.difference.interval.low:+.1f} to {100 * row.difference.interval.high:+.1f}",
+            f"{row.second_only} / {row.first_only}",
+            shown_p_value(row.p_value),
+            shown_p_value(row.p_holm),
+        )
+        for row in scores.paired
+    ]
+    tests = " and ".join(dict.fromkeys(row.test for row in scores.paired))
+    return Table.of(
+        "Settings compared on the same questions (percentage points)",
+        ["difference", "scoring", "n", "points", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
+        rows,
+        left=2,
+        note=f"Paired test: {tests}. gained / lost: questions that only the setting named first, or only the one named "
+        "second, got right, in the option order of the file.",
+    )
+
+
+def _position_table(title: str, names: Sequence[str], found: Sequence[tuple[Sequence[str], PositionRow]]) -> Table:
+    rows = [
+        (
+            *labels,
+            str(row.orders),
+            "/".join(f"{100 * share:.0f}" for share in row.picked),
+            "/".join(f"{100 * share:.0f}" for share in row.right),
+            percent(row.recall_spread),
+            shown_p_value(row.p_value),
+            percent(row.consistent),
+            "-" if row.averaged is None else f"{percent(row.averaged.value)} ({_percent_interval(row.averaged)})",
+        )
+        for labels, row in found
+    ]
+    return Table.of(
+        title,
+        [*names, "orders", "picked\na/b/...", "right at\na/b/...", "spread", "p", "same\nchoice", "averaged (95%)"],
+        rows,
+        left=2,
+        grouped=2,
+        note="picked: share of choices at each position. right: share answered right when the correct option stood "
+        "there; spread: its standard deviation. same choice: questions with one choice in all orders. averaged: "
+        "accuracy when log-probabilities are averaged over the orders.",
+    )
+
+
+def plan_table(plan: "Plan") -> Table:
+    """Questions needed by difference and design."""
+    given = plan.assumptions
+    if given.binary:
+        unit, test = "points", "exact McNemar test (~: normal approximation)"
+        assumed = (
+            f"the first system is right on {100 * (given.mean or 0):.1f}% and the two disagree on "
+            f"{100 * (given.discordance or 0):.1f}% of the questions"
+        )
+    else:
+        unit, test = "difference", "paired test of means, normal approximation (~)"
+        assumed = (
+            f"scores spread by {given.deviation:.3g} over questions and differences of two systems by "
+            f"{given.paired_deviation:.3g} (standard deviations)"
+        )
+    return Table.of(
+        f"Questions needed to see a difference in {METRICS[plan.metric].label}",
+        [unit, "same questions", "own questions,\na system", "interval so wide\neach side"],
+        [
+            [
+                f"{100 * row.difference:g}" if given.binary else f"{row.difference:g}",
+                "-" if row.paired is None else f"{'' if row.exact else '~'}{row.paired:,}",
+                "-" if row.unpaired is None else f"{row.unpaired:,}",
+                f"{row.interval:,}",
+            ]
+            for row in plan.rows
+        ],
+        note=f"Power {100 * plan.power:g}%, two-sided level {plan.alpha:g}. Assumed: {assumed} "
+        f"({given.origin}). same questions: {test}. -: no such difference is possible.",
+    )
+
+
+def agreement_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "ModelMeans") -> Table:
+    """Rank correlation of models between two benchmarks, a row a metric."""
+    settings = " and ".join(dict.fromkeys((first.setting, second.setting)))
+    return Table.of(
+        f"Do {first.name} and {second.name} rank models alike? Setting {settings}",
+        ["metric", "models", "Spearman", "95%, models", "95%, questions", "Kendall", "95%, models", "p"],
+        [
+            [
+                METRICS[one.metric].label,
+                str(len(one.models)),
+                f"{one.spearman.value:.2f}",
+                _correlation_ends(one.spearman),
+                _shown_interval(one.over_questions),
+                f"{one.kendall.value:.2f}",
+                _correlation_ends(one.kendall),
+                shown_p_value(one.spearman.p_value if one.p_value is None else one.p_value),
+            ]
+            for one in found
+        ],
+        note="95%, models: bootstrap over models, wide because there are few, and without width where no resample can "
+        "break the order. 95%, questions: bootstrap over the questions of both (only where single scores are known). "
+        "p: one-sided over all orders of the models (up to eight models, else asymptotic and two-sided).",
+    )
+
+
+def means_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "ModelMeans") -> Table:
+    """The means behind the rank correlations, a row a model and metric."""
+    return Table.of(
+        "Means behind it",
+        ["metric", "model", first.name, second.name],
+        [
+            [METRICS[one.metric].label, model, shown_value(one.metric, a), shown_value(one.metric, b)]
+            for one in found
+            for model, a, b in zip(one.models, one.first, one.second, strict=True)
+        ],
+        left=2,
+        grouped=1,
+    )
+
+
+def favour_table(found: "Sequence[Favour]", means: "ModelMeans") -> Table:
+    """How metrics treat the generating model, a row a metric."""
+    generator, anchor = found[0].generator, METRICS[found[0].anchor].label
+    return Table.of(
+        f"Do metrics favour {generator}, which wrote the questions? {means.name}, setting {means.setting}",
+        [
+            "metric",
+            "models",
+            f"place by\n{anchor}",
+            "place by\nmetric",
+            "value",
+            "expected",
+            "excess",
+            "95%, questions",
+            "t",
+            "p",
+            "excess's\nplace",
+        ],
+        [
+            [
+                METRICS[one.metric].label,
+                str(one.models),
+                str(one.anchor_rank),
+                str(one.rank),
+                f"{one.value:.3f}",
+                f"{one.expected:.3f}",
+                f"{one.excess:+.3f}",
+                _shown_interval(one.over_questions),
+                f"{one.studentised:.2f}",
+                shown_p_value(one.p_value),
+                f"{one.place} of {one.models}",
+            ]
+            for one in found
+        ],
+        note=f"expected: from the line between {anchor} and the metric over the other models. t: the excess in units "
+        "of its standard error, with three degrees of freedom fewer than models; p: one-sided. excess's place: among "
+        "the excesses of all models, each against the line of the others; the first place falls to any model by chance "
+        f"once in {found[0].models}. Few models show only large favours, and a model may be better at one task than at "
+        "another: read rows of the same answers against each other.",
+    )
+
+
+def _correlation_ends(correlation: Correlation) -> str:
+    return _shown_interval(correlation.interval)
+
+
+def _shown_interval(interval: Interval | None) -> str:
+    return "-" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"

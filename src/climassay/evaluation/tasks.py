@@ -1,0 +1,437 @@
+"""Tasks: asking a model questions of a kind, and keeping what it chose or wrote.
+
+Ways of scoring:
+
+``likelihood``
+    The model sees the lettered options; the letter with the highest log-probability is its choice, so that there always
+    is one. This is what the published benchmark does.
+``letter``
+    The model sees the lettered options and writes; the letter it gives is its choice. Works with any chat API. An
+    answer without a letter is *unparsed* and counts as wrong.
+``text``
+    The model sees the question only; the option whose text has the highest log-probability a character is its choice
+    (``acc_norm`` of lm-evaluation-harness 0.4). Small models that cannot yet handle letters show here what they know.
+    Has no option order.
+``text-sum``, ``text-per-token``, ``text-per-byte``
+    The same log-probabilities as they are (``acc`` of the harness, which favours short options), a token, and a byte of
+    UTF-8 (``acc_bytes``). They are read from the same pass as ``text``.
+``text-pmi``
+    The same, less the log-probability of the option's text after the prompt without question, passages and examples:
+    domain-conditional pointwise mutual information, log P(option | question) - log P(option | domain premise). No
+    option is preferred for being a likely text.
+
+Which of them counts is to be decided before the answers are seen: the best of several is too good by chance.
+
+References:
+    Holtzman et al. (2021), Surface Form Competition: Why the Highest Probability Answer Isn't Always Right, EMNLP,
+    section 3 (``text-pmi``).
+
+A failed request counts as wrong too; both are reported beside the accuracy.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice, permutations
+from typing import Literal, TypeGuard, get_args
+
+import numpy as np
+
+from climassay.corpus.sentences import split_sentences
+from climassay.errors import InputError, ModelError
+from climassay.evaluation.examples import TaskPrompts, after_prefix, example_values, lettered
+from climassay.evaluation.settings import Prepared, Setting
+from climassay.models.contract import (
+    Completion,
+    GenerationRequest,
+    Generator,
+    OptionRequest,
+    OptionScorer,
+    OptionScores,
+    Sampling,
+    Windowed,
+)
+from climassay.models.profiles import profile_of
+from climassay.prompts import Prompt, RenderedPrompt
+from climassay.questions import Question, QuestionType
+
+TextScoring = Literal["text", "text-sum", "text-per-token", "text-per-byte", "text-pmi"]
+Scoring = Literal["likelihood", "letter"] | TextScoring
+
+
+def _by_text(scoring: Scoring) -> TypeGuard[TextScoring]:
+    return scoring in get_args(TextScoring)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One question asked once."""
+
+    question: str
+    """Id of the question."""
+    level: str | None
+    setting: str
+    scoring: Scoring
+    permutation: int
+    """Number of the option order, 0 for the order of the file."""
+    order: tuple[int, ...]
+    """Position p showed option ``order[p]``."""
+    chosen: int | None
+    """Index of the chosen option in the file's order; None when unparsed or failed."""
+    position: int | None
+    """Position at which the chosen option stood."""
+    correct: bool
+    correct_position: int
+    logprobs: tuple[float, ...] = ()
+    """Of the letters or texts, by position (all but ``letter``)."""
+    scores: tuple[float, ...] = ()
+    """What the choice was made by where options are scored by their texts: log-probabilities as the scoring has them,
+    by position."""
+    text: str = ""
+    """What the model wrote (``letter`` only)."""
+    method: str = ""
+    """How log-probabilities were got, see :class:`~climassay.models.contract.OptionScores`."""
+    passages: tuple[str, ...] = ()
+    """Ids of the retrieved passages."""
+    note: str = ""
+    """What was done to the context so that it fits, see :class:`~climassay.evaluation.settings.Prepared`."""
+    error: str | None = None
+
+    @property
+    def probability(self) -> float | None:
+        """Probability of the chosen option among the options (``likelihood``), or None.
+
+        The probabilities of letters are comparable as they are; those of texts of different lengths are not.
+        """
+        if self.scoring != "likelihood" or self.position is None or not self.logprobs:
+            return None
+        return float(np.exp(self.logprobs[self.position] - np.logaddexp.reduce(self.logprobs)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """A question in one option order under one setting."""
+
+    question: Question
+    setting: str
+    permutation: int
+    order: tuple[int, ...]
+    prepared: Prepared
+
+
+def option_orders(options: int, wanted: int, seed: int) -> list[tuple[int, ...]]:
+    """Distinct orders of a question's options, the file's own first.
+
+    The first ``options`` orders are rotations, in which every option stands at every position exactly once; further
+    ones are drawn at random from the rest.
+
+    Args:
+        options: Number of options, k.
+        wanted: Number of orders, 1 or more; at most k! are possible and given.
+        seed: Seed of the draw.
+
+    Returns:
+        Orders; position p of an order holds the index of the option shown there.
+
+    Raises:
+        InputError: Fewer than one order is wanted.
+    """
+    if wanted < 1:
+        raise InputError(f"At least one option order is needed, not {wanted}.")
+    rotations = [tuple((start + shift) % options for shift in range(options)) for start in range(options)]
+    if wanted <= options:
+        return rotations[:wanted]
+    # Beyond 7 options all orders no longer fit in memory, and a prefix of them is as good a pool as any.
+    pool = [order for order in islice(permutations(range(options)), 5040) if order not in set(rotations)]
+    drawn = np.random.default_rng(seed).permutation(len(pool))[: wanted - options]
+    return rotations + [pool[int(index)] for index in drawn]
+
+
+def ask_mcq(
+    questions: Sequence[Question],
+    model: Generator,
+    settings: Sequence[Setting],
+    prompts: TaskPrompts,
+    *,
+    scorings: Sequence[Scoring] = ("likelihood",),
+    orders: int = 1,
+    seed: int = 0,
+    on_progress: Callable[[int], None] | None = None,
+) -> list[Prediction]:
+    """Ask every question in every setting, scoring and option order.
+
+    Args:
+        questions: Questions of one kind, with options and a correct one.
+        model: Any generator; all but ``letter`` need an option scorer, and ``text-per-token`` one that counts tokens.
+        settings: What the model is given besides the question.
+        prompts: Templates.
+        scorings: One or more, see the module.
+        orders: Option orders a question, see :func:`option_orders`; scorings by text have one only.
+        seed: Seed of the orders beyond rotations.
+        on_progress: Called with the number of answers that came in.
+
+    Returns:
+        Predictions, ordered by setting, scoring, question and order.
+
+    Raises:
+        ModelError: The model gives no log-probabilities, or counts no tokens, which the scoring needs.
+    """
+    if any(scoring != "letter" for scoring in scorings) and not isinstance(model, OptionScorer):
+        raise ModelError(f"{model.name} gives no log-probabilities: use letter scoring (--scoring letter).")
+    if "text-per-token" in scorings:
+        _counter(model)
+    predictions: list[Prediction] = []
+    for setting in settings:
+        prepared = setting.prepare(questions, model)
+        read: list[OptionScores] | None = None
+        for scoring in scorings:
+            askings = [
+                _Asking(question, setting.name, number, order, given)
+                for question, given in zip(questions, prepared, strict=True)
+                for number, order in enumerate(
+                    option_orders(len(question.options), orders_of(question.type, scoring, orders), seed)
+                )
+            ]
+            prompt = prompts.of(questions[0].kind, by_text=_by_text(scoring)) if questions else prompts.mcq
+            rendered = [_render(asking, prompt, scoring) for asking in askings]
+            if scoring == "letter":
+                predictions += _ask_letter(askings, rendered, model, on_progress)
+                continue
+            assert isinstance(model, OptionScorer)
+            requests = [
+                OptionRequest(one.messages, _answers(scoring, asking, one.assistant_prefix), one.assistant_prefix)
+                for asking, one in zip(askings, rendered, strict=True)
+            ]
+            if not _by_text(scoring):
+                scores = model.option_logprobs(requests, on_result=_counting(on_progress))
+                predictions += map(_from_scores, askings, scores)
+                continue
+            if read is None:
+                read = model.option_logprobs(requests, on_result=_counting(on_progress))
+            elif on_progress is not None:
+                on_progress(len(askings))
+            predictions += _from_texts(scoring, askings, requests, read, prompt, model)
+    return predictions
+
+
+def orders_of(kind: QuestionType, scoring: Scoring, wanted: int) -> int:
+    """Option orders in which a question is asked: options that are not shown, or are always the same, have no order."""
+    return 1 if _by_text(scoring) or kind.fixed else wanted
+
+
+def _render(asking: _Asking, prompt: Prompt, scoring: Scoring) -> RenderedPrompt:
+    given = asking.prepared
+    return prompt.render(
+        question=asking.question.question,
+        options=lettered(asking.question.arranged(asking.order)),
+        passages=given.passages,
+        examples=[example_values(example, as_text=_by_text(scoring)) for example in given.examples],
+    )
+
+
+def _answers(scoring: Scoring, asking: _Asking, prefix: str) -> tuple[str, ...]:
+    """Option letters or texts as the model would write them after the prefix (``Answer:`` is followed by a space)."""
+    gap = after_prefix(prefix)
+    shown = asking.question.arranged(asking.order)
+    texts = shown if _by_text(scoring) else asking.question.type.labels(shown)
+    return tuple(gap + text for text in texts)
+
+
+def _ask_letter(
+    askings: Sequence[_Asking],
+    rendered: Sequence[RenderedPrompt],
+    model: Generator,
+    on_progress: Callable[[int], None] | None,
+) -> list[Prediction]:
+    room = profile_of(model).room(max((one.question.type.tokens for one in askings), default=0))
+    requests = [
+        GenerationRequest(prompt.messages, Sampling(max_tokens=room), assistant_prefix=prompt.assistant_prefix)
+        for prompt in rendered
+    ]
+    completions = model.generate(requests, on_result=_counting(on_progress))
+    return [_from_completion(asking, answer) for asking, answer in zip(askings, completions, strict=True)]
+
+
+def _counting(on_progress: Callable[[int], None] | None) -> Callable[[int, object], None] | None:
+    return None if on_progress is None else lambda _index, _result: on_progress(1)
+
+
+def _from_scores(asking: _Asking, score: OptionScores) -> Prediction:
+    return _predict(
+        asking,
+        "likelihood",
+        position=score.best,
+        logprobs=score.logprobs,
+        method="" if score.error else score.method,
+        error=score.error,
+    )
+
+
+def _from_texts(
+    scoring: TextScoring,
+    askings: Sequence[_Asking],
+    requests: Sequence[OptionRequest],
+    read: Sequence[OptionScores],
+    prompt: Prompt,
+    model: OptionScorer,
+) -> list[Prediction]:
+    """Choose by the texts' log-probabilities, as the scoring has them."""
+    premises = _without_question(prompt, requests, model) if scoring == "text-pmi" else [None] * len(askings)
+    predictions = []
+    for asking, request, score, premise in zip(askings, requests, read, premises, strict=True):
+        error = score.error or (None if premise is None else premise.error)
+        scores: tuple[float, ...] = ()
+        if error is None and premise is not None:
+            scores = tuple(given - alone for given, alone in zip(score.logprobs, premise.logprobs, strict=True))
+        elif error is None:
+            lengths = _lengths(scoring, asking.question.arranged(asking.order), request, model)
+            scores = tuple(total / length for total, length in zip(score.logprobs, lengths, strict=True))
+        predictions.append(
+            _predict(
+                asking,
+                scoring,
+                position=int(np.argmax(scores)) if scores else None,
+                logprobs=score.logprobs,
+                scores=scores,
+                method="" if error else score.method,
+                error=error,
+            )
+        )
+    return predictions
+
+
+def _lengths(scoring: TextScoring, shown: Sequence[str], request: OptionRequest, model: OptionScorer) -> list[int]:
+    """What the log-probabilities of options are divided by."""
+    if scoring == "text-sum":
+        return [1] * len(shown)
+    if scoring == "text-per-token":
+        prompt = model.render(request.messages, request.assistant_prefix)
+        alone, *together = _counter(model).count_tokens([prompt, *(prompt + option for option in request.options)])
+        return [max(1, tokens - alone) for tokens in together]
+    return [len(text.encode() if scoring == "text-per-byte" else text) for text in shown]
+
+
+def _without_question(prompt: Prompt, requests: Sequence[OptionRequest], model: OptionScorer) -> list[OptionScores]:
+    """Log-probabilities of the same options after the prompt with an empty question: the domain premise."""
+    premise = prompt.render(question="", options=[], passages=[], examples=[])
+    return model.option_logprobs(
+        [OptionRequest(premise.messages, request.options, premise.assistant_prefix) for request in requests]
+    )
+
+
+def _counter(model: Generator) -> Windowed:
+    """The model, looked through where it is wrapped, as one that counts tokens."""
+    inner: object = model
+    while not isinstance(inner, Windowed):
+        inner = getattr(inner, "wrapped", None)
+        if inner is None:
+            raise ModelError(f"{model.name} does not count tokens: use another scoring, for example text-per-byte.")
+    return inner
+
+
+def _from_completion(asking: _Asking, answer: Completion) -> Prediction:
+    position = None if answer.error else asking.question.type.choice(answer.text, len(asking.order))
+    return _predict(asking, "letter", position=position, text=answer.text, error=answer.error)
+
+
+def _predict(
+    asking: _Asking,
+    scoring: Scoring,
+    *,
+    position: int | None,
+    logprobs: tuple[float, ...] = (),
+    scores: tuple[float, ...] = (),
+    text: str = "",
+    method: str = "",
+    error: str | None = None,
+) -> Prediction:
+    question = asking.question
+    assert question.correct is not None
+    chosen = None if position is None else asking.order[position]
+    return Prediction(
+        question=question.id,
+        level=question.level,
+        setting=asking.setting,
+        scoring=scoring,
+        permutation=asking.permutation,
+        order=asking.order,
+        chosen=chosen,
+        position=position,
+        correct=chosen == question.correct,
+        correct_position=asking.order.index(question.correct),
+        logprobs=logprobs,
+        scores=scores,
+        text=text,
+        method=method,
+        passages=asking.prepared.passage_ids,
+        note=asking.prepared.note,
+        error=error,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One question answered in words."""
+
+    question: str
+    """Id of the question."""
+    text: str
+    """The first paragraph (freeform) or first line (cloze) of what the model wrote; empty on failure."""
+    prepared: Prepared
+    """What the prompt had beside the question."""
+    violations: tuple[str, ...] = ()
+    """Constraints that the answer does not keep."""
+    error: str | None = None
+
+
+def ask_written(
+    questions: Sequence[Question],
+    model: Generator,
+    setting: Setting,
+    prompts: TaskPrompts,
+    *,
+    on_progress: Callable[[int], None] | None = None,
+) -> list[Written]:
+    """Ask freeform or cloze questions in one setting, greedily.
+
+    The prompt asks for at most two sentences (freeform) or one scientific word (cloze). What the model writes beyond is
+    kept and scored as it is, and the violation recorded; only what follows the first paragraph or line is left out,
+    for small models go on with questions of their own.
+
+    Args:
+        questions: All of one kind that is answered in words.
+        model: Any generator.
+        setting: What the model is given besides.
+        prompts: Templates.
+        on_progress: Called with the number of answers that came in.
+
+    Returns:
+        One answer a question, in order.
+
+    References:
+        Manivannan et al. (2025), ClimaQA, section 5.1 (the constraints).
+    """
+    prepared = setting.prepare(questions, model)
+    profile = profile_of(model)
+    room = {question.kind: profile.room(question.type.tokens) for question in questions}
+    requests = []
+    for question, given in zip(questions, prepared, strict=True):
+        examples = [example_values(example) for example in given.examples]
+        rendered = prompts.render(question, given.passages, examples)
+        sampling = Sampling(max_tokens=room[question.kind])
+        requests.append(GenerationRequest(rendered.messages, sampling, assistant_prefix=rendered.assistant_prefix))
+    told = None if on_progress is None else lambda _index, _answer: on_progress(1)
+    answers = model.generate(requests, on_result=told)
+    return [
+        _written(question, given, answer, room[question.kind])
+        for question, given, answer in zip(questions, prepared, answers, strict=True)
+    ]
+
+
+def _written(question: Question, given: Prepared, answer: Completion, room: int) -> Written:
+    if answer.error is not None:
+        return Written(question.id, "", given, error=answer.error)
+    text = question.type.answer(answer.text)
+    broken = question.type.violations(text, len(split_sentences(text)))
+    if question.type.prose and answer.finish_reason == "length":
+        broken = (*broken, f"cut at {room} tokens")
+    return Written(question.id, text, given, broken)

@@ -1,0 +1,223 @@
+"""Citations as models write them: which numbers a text cites, and which works it refers to by author and year.
+
+- Numbers in brackets name passages: ``[3]``, ``[1, 3]``, ``[1-3]``, ``[Passage 3]``, ``[p. 3]``, ``【3】``,
+  ``(source 3)``. Ranges mean every number in them.
+- In round brackets a number without a word (``(3)``) is one only where a citation may stand, and only in texts that
+  have no square ones: round brackets also hold counts and the numbers of a list.
+- Years, decimals, numbers with units, intervals behind a figure or before a unit, and numbers of figures and chapters
+  are none.
+- ``(IPCC, 2021, p. 9)``, ``Smith et al. (2020)`` and the like are references; they stay in the text.
+"""
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import date
+
+from climassay.corpus.sentences import split_sentences
+from climassay.grounding.units import read_unit
+
+_WORD = r"passages?|sources?|excerpts?|documents?|docs?\.?|references?|refs?\.?|pages?|pp\.?"
+_PLACE = rf"(?:(?:{_WORD}|p\.)\s*[:#]?\s*)"
+_SQUARE_PLACE = rf"(?:(?:{_WORD}|p\.?|s|cite[ds]?|citations?|nos?\.?|numbers?)\s*[:#]?\s*|[#^])"
+_LEAD = r"\s*(?:(?:see|cf\.?|from|in|per|according\s+to|e\.g\.,?)\s+)?"
+_DASH = r"\s*[-\u2010-\u2015\u2212]\s*"
+_AND = r"\s*(?:,?\s*\b(?:and|or)\b|[,;&/\uff0c\u3001])\s*"
+_NUMBER = r"\d{1,3}(?![\d%])"
+
+
+def _inside(place: str) -> str:
+    item = rf"(?:{place})?{_NUMBER}(?::\d+)?(?:\u2020[^\]\u3011]{{0,80}})?"
+    return rf"{_LEAD}{item}(?:(?:{_DASH}|{_AND}|\s+(?:to|through)\s+){item})*\s*"
+
+
+_LINK = r"(?:\(https?://[^\s()]{1,300}\))?"
+_CITATION = re.compile(
+    rf"(?P<square>[\[\uff3b\u3010\u3014{{])(?P<in_square>{_inside(_SQUARE_PLACE)})[\]\uff3d\u3011\u3015}}]{_LINK}"
+    rf"|[(\uff08](?P<in_round>{_inside(_PLACE)})[)\uff09]",
+    re.IGNORECASE,
+)
+_SPAN = re.compile(rf"({_NUMBER})(?::\d+)?(?:\u2020[^\]\u3011]*)?(?:({_DASH}|\s+(?:to|through)\s+)\D*?({_NUMBER}))?")
+_NUMBERED = re.compile(
+    r"\b(?:Fig(?:ure)?|Table|Eq(?:uation)?|Chapter|Section|Article|Annex|Appendix|Box|Part|Scenario|Category|Goal)\.?\s*$"
+)
+_INTERVAL = re.compile(r"\b(?:interval|ci|ranges?|scale|between|from|iqr)\s*:?\s*$", re.IGNORECASE)
+_FIGURE = re.compile(r"(\d+(?:\.\d+)?)\s*\S{0,8}\s*$")
+_MAY_STAND_BEFORE = re.compile(r"\s*(?:[.!?,;:)]|$|(?:and|but|while|whereas|as|which)\b|[\[(\u3010]\d)")
+_FEW = 99
+"""The highest number that a bare round bracket may hold without naming a passage."""
+
+_YEAR = r"(?:1[89]|20)\d\d"
+_BRACKET = re.compile(r"[(\[]([^()\[\]]{4,200})[)\]]")
+_REFERENCE = re.compile(
+    rf"(?:(?:see(?:\s+also)?|cf\.?|e\.g\.|after|based\s+on|according\s+to|source:|from)[,:]?\s+)?"
+    rf"(?P<authors>[^\W\d_a-z][^;]*?)(?:,?\s+(?P<year>{_YEAR})[a-z]?)?(?P<rest>(?:[,:]\s*[^,:]*)*)",
+)
+_LOCATOR = re.compile(
+    r"\s*(?:(?P<page>pp?\.?|pages?)\s*(?P<first>\d+)(?:\s*[-\u2013]\s*(?P<last>\d+))?|\d+(?:\s*[-\u2013]\s*\d+)?"
+    rf"|(?:ch|chap|chapter|sec|section|\u00a7|fig|figure|table|para|box|annex|vol)s?\.?\s*[\w.]+|SPM[\w.]*|TS[\w.]*"
+    rf"|{_YEAR}[a-z]?)\s*",
+    re.IGNORECASE,
+)
+_NARRATIVE = re.compile(
+    rf"(?:\b[^\W\d_a-z][\w'\u2019-]*(?:\s+et\s+al\.?|\s+(?:and|&)\s+[^\W\d_a-z][\w'\u2019-]*)|\b[A-Z]{{3,8}})"
+    rf"\s*\({_YEAR}[a-z]?(?:,\s*pp?\.\s*\d+)?\)"
+)
+_JOINING = re.compile(r"et|al|and|of|the|de|la|van|von|der|den|on|for|in|to|&|du", re.IGNORECASE)
+_NO_AUTHOR = re.compile(
+    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sept?|oct|nov|dec)(?:uary|ruary|ch|il|e|y|ust|tember|ember|ober)?"
+    r"|spring|summer|autumn|winter|since|until|by|between|before|after|during",
+    re.IGNORECASE,
+)
+_REPORT = re.compile(r"(?:AR|WG|SR|TAR|FAR|SAR)[\dIVX.]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A work that a text names by its authors, with its year or a page."""
+
+    text: str
+    """As written, with its brackets."""
+    words: tuple[str, ...]
+    """Names and year, in lower case, without joining words."""
+    pages: tuple[int, int] | None = None
+    """First and last page; None where none is named."""
+
+    def names(self, document: str) -> bool:
+        """Whether a document's title, file name and date have all of the reference's words."""
+        return set(self.words) <= set(re.findall(r"[^\W_]+", document.lower()))
+
+
+@dataclass(frozen=True, slots=True)
+class CitingSentence:
+    """A sentence without the numbers that it cites."""
+
+    text: str
+    numbers: tuple[int, ...]
+    """Each once, also those of no passage."""
+    references: tuple[Reference, ...]
+
+    @property
+    def plain(self) -> str:
+        """The text without its references."""
+        bare = self.text
+        for one in self.references:
+            bare = bare.replace(one.text, "")
+        return bare
+
+
+_Found = tuple[int, ...] | Reference
+
+
+def read_citations(text: str, known: Collection[int]) -> list[CitingSentence]:
+    """The sentences of a text with what each cites, in or right behind it.
+
+    Args:
+        text: What a model wrote.
+        known: Numbers of the passages.
+    """
+    found: list[_Found] = []
+
+    def taken_out(pattern: re.Pattern[str], text: str, read: Callable[[str, re.Match[str]], _Found | None]) -> str:
+        def place(match: re.Match[str]) -> str:
+            one = read(text, match)
+            if not one:
+                return match[0]
+            found.append(one)
+            # A capital, so that a sentence may begin with a reference.
+            return f"{' C' if isinstance(one, tuple) else 'R'}\ue000{len(found) - 1}\ue001"
+
+        return pattern.sub(place, text)
+
+    plain = re.sub("[\ue000\ue001]", " ", " ".join(text.split()))
+    for pattern in (_NARRATIVE, _BRACKET):
+        plain = taken_out(pattern, plain, lambda _, match: _reference(match[0]))
+    plain = taken_out(_CITATION, plain, lambda whole, match: _cited(whole, match, known) if match["square"] else None)
+    bare_round = not any(isinstance(one, tuple) for one in found)
+    plain = taken_out(_CITATION, plain, lambda whole, match: _cited(whole, match, known, bare_round=bare_round))
+    # "[1], [2] and [3]" is one citation; what stands behind a full stop belongs to the sentence before it.
+    plain = re.sub(r"(C\ue000\d+\ue001)\s*(?:,|;|&|,?\s*and\b)\s*(?=C\ue000)", r"\1 ", plain)
+    plain = re.sub(
+        r"([.!?]+)((?:\s*[CR]\ue000\d+\ue001)+)(?=\s|$)(?!\s+[a-z])",
+        lambda match: f" {match[2].strip()}{match[1]}",
+        plain,
+    )
+    sentences = []
+    for sentence in split_sentences(plain):
+        inside = [found[int(index)] for index in re.findall(r"\ue000(\d+)\ue001", sentence)]
+        numbers = [number for one in inside if isinstance(one, tuple) for number in one]
+        bare = re.sub(r"\s*C\ue000\d+\ue001", "", sentence)
+        bare = re.sub(r"\s*[(\[]\s*(?:see|cf\.?|[,;]|\s)*[)\]]", "", bare)
+        bare = re.sub(r"R\ue000(\d+)\ue001", lambda match: getattr(found[int(match[1])], "text", ""), bare)
+        references = tuple(one for one in inside if isinstance(one, Reference))
+        sentences.append(CitingSentence(bare.strip(), tuple(dict.fromkeys(numbers)), references))
+    return sentences
+
+
+def _cited(
+    text: str, match: re.Match[str], known: Collection[int], *, bare_round: bool = False
+) -> tuple[int, ...] | None:
+    """Numbers of a bracket; None where it holds no citation."""
+    # "[1, p. 9]" is a passage with a page of it.
+    inside = re.sub(r"(?<=\d)\s*[,;]\s*(?:pages?|pp?\.?)\s*\d+", "", match["in_square"] or match["in_round"])
+    if re.match(r"\s*(?:pages?|pp?\b)", inside, re.IGNORECASE):
+        inside = match["in_square"] or match["in_round"]
+    spans = [(int(one), int(other or one)) for one, _, other in _SPAN.findall(inside)]
+    # "12-9" is no range.
+    numbers = tuple(number for low, high in spans for number in (range(low, high + 1) if low <= high else (low, high)))
+    worded = bool(re.search(r"[a-z\u2020#^]", re.sub(r"\b(?:to|through|and|or)\b", "", inside), re.IGNORECASE))
+    if worded:
+        return numbers
+    if re.search(r"\b(?:to|through)\b", inside):
+        return None
+    before, exist = text[max(0, match.start() - 40) : match.start()], set(numbers) <= set(known)
+    apart = before[-1:].isspace()
+    before = before.rstrip()
+    if _NUMBERED.search(before):
+        return None
+    low, high = min(numbers), max(numbers)
+    if (len(spans) == 2 or low < high) and len(spans) <= 2:
+        figure = _FIGURE.search(before)
+        within = figure is not None and low <= float(figure[1]) <= high
+        if read_unit(text, match.end(), bracketed=False)[0]:
+            return None
+        if not exist and (within or _INTERVAL.search(before)):
+            return None
+    if match["square"]:
+        return numbers
+    fits = bare_round and apart and before[-1:].strip(".!?:;(") and _MAY_STAND_BEFORE.match(text, match.end())
+    return numbers if fits and (exist or high <= _FEW) else None
+
+
+def _reference(written: str) -> Reference | None:
+    """The works that a bracket, or a name with a bracket, refers to; None where it holds anything else."""
+    opened = written.find("(") if written[0] not in "([" else 0
+    inside = written[1:-1] if opened == 0 else f"{written[:opened].strip()}, {written[opened + 1 : -1]}"
+    words: list[str] = []
+    pages = None
+    for part in inside.split(";"):
+        match = _REFERENCE.fullmatch(part.strip())
+        if match is None:
+            return None
+        names = [one.strip(".") for one in re.findall(r"[^\s,]+", match["authors"])]
+        proper = [one for one in names if not _JOINING.fullmatch(one)]
+        if not proper or len(proper) > 8 or not all(_is_name(one) for one in proper):
+            return None
+        located = [_LOCATOR.fullmatch(one) for one in re.split(r"[,:]", match["rest"]) if one.strip()]
+        if not all(located):
+            return None
+        paged = [one for one in located if one and one["page"]]
+        if not match["year"] and not paged:
+            return None
+        if match["year"] and int(match["year"]) > date.today().year + 1:
+            return None
+        if paged:
+            pages = (int(paged[0]["first"]), int(paged[0]["last"] or paged[0]["first"]))
+        words += [piece for one in proper for piece in re.findall(r"[^\W_]+", one.lower())]
+        words += [match["year"]] if match["year"] else []
+    return Reference(written, tuple(dict.fromkeys(words)), pages)
+
+
+def _is_name(word: str) -> bool:
+    digits = any(letter.isdigit() for letter in word)
+    return word[0].isupper() and not _NO_AUTHOR.fullmatch(word) and (not digits or bool(_REPORT.fullmatch(word)))

@@ -1,0 +1,208 @@
+"""The metrics of answers, each under its name, and what computes them for a batch of answers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+
+from climassay.errors import InputError
+from climassay.models.contract import Encoder, Generator
+from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.questions import TYPES
+from climassay.registry import Registry
+
+if TYPE_CHECKING:
+    from climassay.metrics.entailment import Entailment
+    from climassay.metrics.facts import FactMetric
+    from climassay.metrics.judged_accuracy import Judgement
+
+Scores = dict[str, float]
+Needed = Literal["", "entailment", "facts", "judge"]
+
+
+class Answered(NamedTuple):
+    """A question with its reference answer and an answer to be judged."""
+
+    question: str
+    """The question, or a cloze statement with its gap."""
+    reference: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """How answers are scored, shown and compared in one respect."""
+
+    name: str
+    """Key of its scores."""
+    label: str
+    kinds: tuple[str, ...] = ()
+    """Kinds of questions whose answers it scores."""
+    score: "Callable[[Batch], Sequence[float | None]] | None" = None
+    """Score of each answer of a batch, 1 being best; None in the place of an answer that it could not score. A metric
+    without this function is computed where the answers are read (accuracy) or judged (accuracy as judged)."""
+    binary: bool = False
+    """Right or wrong: Wilson intervals, exact McNemar tests, shown as per cent. Else: bootstrap, sign flips."""
+    published: str = ""
+    """Name of the column in the published tables; empty for our additions."""
+    short: str = ""
+    """Heading in tables of many columns; by default the label."""
+    tested: bool = False
+    """Whether cells of an experiment are compared in it unless asked otherwise; every test costs the others power."""
+    needs: Needed = ""
+    """Tool without which it is left out."""
+    source: "Callable[[Scorer], str]" = lambda _: ""
+    """Model or implementation that computes it, for the notes of tables."""
+    pooled: Callable[[list[str], list[str]], float] | None = None
+    """Score of all answers taken together, from references and answers, where that is not the mean."""
+
+    def scores(self, kind: str) -> bool:
+        """Whether it scores answers to a kind of question: one that it names, or whose type names it."""
+        return kind in self.kinds or (kind in TYPES and self.name in TYPES[kind].metrics)
+
+
+METRICS: Registry[Metric] = Registry(
+    "metric",
+    "climassay.metrics",
+    [
+        f"climassay.metrics.{name}"
+        for name in (
+            "registry",
+            "bleu",
+            "bert_score",
+            "judged_accuracy",
+            "factual_accuracy",
+            "facts",
+            "exact_match",
+            "phrase_similarity",
+        )
+    ],
+)
+"""Every metric, in the order of tables; all are means over questions."""
+
+Function = Callable[["Batch"], Sequence[float | None]]
+
+
+def metric(name: str, label: str, *, kinds: Sequence[str], **more: Any) -> Callable[[Function], Function]:
+    """Add a function as a metric; ``more`` are fields of :class:`Metric`.
+
+    Example:
+        >>> @metric("brevity", "brevity", kinds=["freeform"])
+        ... def brevity(batch):
+        ...     return [min(1.0, len(one.reference) / len(one.answer)) for one in batch.items]
+    """
+
+    def add(function: Function) -> Function:
+        METRICS.add(name, Metric(name, label, tuple(kinds), function, **more), function.__module__)
+        return function
+
+    return add
+
+
+def metrics_for(kind: str) -> list[Metric]:
+    """Metrics of the answers to a kind of question, in the order of tables."""
+    return [one for one in METRICS.values() if one.scores(kind)]
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """The tools that score answers in words; a metric whose tool is not there is left out."""
+
+    encoder: Encoder | str = BUNDLED_ENCODER
+    """For phrase similarity and relevance."""
+    bert_model: str = BUNDLED_ENCODER
+    """For BERTScore, see :func:`climassay.metrics.bert_score`."""
+    entailment: "Entailment | None" = None
+    """For factual accuracy."""
+    facts: "FactMetric | None" = None
+    """Compares statement by statement."""
+    window: int | None = 4
+    """Words on each side of the gap; None takes the whole statement."""
+    temperature: float = 5.0
+    """Smoothing of factual accuracy."""
+    judge: Generator | None = None
+    """A strong model that sees the question."""
+
+    def metrics(self, kind: str) -> list[Metric]:
+        """Metrics of a kind of question for which the tools are there."""
+        return [one for one in metrics_for(kind) if self.can(one)]
+
+    def can(self, one: Metric) -> bool:
+        """Whether the tool that a metric needs is there."""
+        return not one.needs or getattr(self, one.needs) is not None
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """What computes each metric, for the notes of tables."""
+        return {one.name: source for one in METRICS.values() if self.can(one) and (source := one.source(self))}
+
+    def score(self, kind: str, items: Sequence[Answered]) -> list[Scores]:
+        """Scores of every answer, by the names of :data:`METRICS`; accuracy as judged is that of :meth:`judgements`.
+
+        An empty answer, such as that of a failed request, has 0 in every metric; a metric whose own model call failed
+        is missing.
+        """
+        wanted = [one for one in self.metrics(kind) if one.score is not None]
+        found: list[Scores] = [{one.name: 0.0 for one in wanted} if not item.answer else {} for item in items]
+        places = [place for place, item in enumerate(items) if item.answer]
+        batch = Batch([items[place] for place in places], self)
+        for one in wanted if places else ():
+            for place, value in zip(places, batch.scores(one), strict=True):
+                if value is not None:
+                    found[place][one.name] = value
+        return found
+
+    def judgements(self, kind: str, items: Sequence[Answered | None]) -> "list[Judgement | None]":
+        """What the judge says about every answer; None without a judge, and for answers that failed (None)."""
+        found: list[Judgement | None] = [None] * len(items)
+        places = [place for place, item in enumerate(items) if item is not None]
+        if self.judge is not None and any(one.needs == "judge" for one in metrics_for(kind)):
+            from climassay.metrics.judged_accuracy import judge_answers
+
+            asked = [cast(Answered, items[place]) for place in places]
+            for place, judgement in zip(places, judge_answers(asked, self.judge), strict=True):
+                found[place] = judgement
+        return found
+
+
+class Batch:
+    """Answers that are scored together, none of them empty."""
+
+    def __init__(self, items: Sequence[Answered], scorer: Scorer) -> None:
+        self.items = tuple(items)
+        self.scorer = scorer
+        self._known: dict[str, Any] = {}
+
+    @property
+    def references(self) -> list[str]:
+        """The reference answers."""
+        return [item.reference for item in self.items]
+
+    @property
+    def answers(self) -> list[str]:
+        """The answers."""
+        return [item.answer for item in self.items]
+
+    def once(self, name: str, compute: Callable[[], Any]) -> Any:
+        """What several metrics share, computed for the first of them."""
+        if name not in self._known:
+            self._known[name] = compute()
+        return self._known[name]
+
+    def scores(self, one: Metric) -> Sequence[float | None]:
+        """Scores of the answers in a metric.
+
+        Raises:
+            InputError: The metric gave another number of scores.
+        """
+        assert one.score is not None
+        found = one.score(self)
+        if len(found) != len(self.items):
+            raise InputError(f"The metric {one.name!r} gave {len(found)} scores for {len(self.items)} answers.")
+        return found
+
+
+METRICS.add(
+    "accuracy",
+    Metric("accuracy", "accuracy", ("mcq",), binary=True, published="accuracy", short="MCQ", tested=True),
+    __name__,
+)

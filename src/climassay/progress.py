@@ -1,0 +1,128 @@
+"""How far long work is: told on a terminal or in a notebook, or nobody."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as RichProgress
+
+
+class Task:
+    """One piece of work; this one shows nothing."""
+
+    def advance(self, count: int = 1) -> None:
+        """Say that so many more units are done."""
+
+    def update(
+        self, *, description: str | None = None, completed: float | None = None, total: float | None = None
+    ) -> None:
+        """Change what is shown; None leaves it as it is."""
+
+
+class Progress:
+    """Shows how far long work is; this one shows nothing."""
+
+    @contextmanager
+    def task(self, description: str, total: float | None = None) -> Iterator[Task]:  # noqa: ARG002
+        """Show a task until it ends.
+
+        Args:
+            description: What is being done.
+            total: Units of work; None where that is not known.
+        """
+        yield Task()
+
+    @contextmanager
+    def waiting(self, words: str) -> Iterator[None]:  # noqa: ARG002
+        """Say what is waited for, until it is there."""
+        yield
+
+    def say(self, words: str) -> None:
+        """Tell something in passing."""
+
+
+class Bars(Progress):
+    """Progress bars with count and time left, by default on standard error; in a notebook below the cell."""
+
+    def __init__(self, console: "Console | None" = None) -> None:
+        from rich.console import Console
+
+        self._console = console or Console(stderr=True, markup=False, emoji=False)
+        self._display: RichProgress | None = None
+
+    @contextmanager
+    def task(self, description: str, total: float | None = None) -> Iterator[Task]:
+        """Show a bar until the task ends; tasks within a task stand in the same display."""
+        if self._display is not None:
+            yield _Bar(self._display, description, total)
+            return
+        with bars(self._console) as display:
+            self._display = display
+            try:
+                yield _Bar(display, description, total)
+            finally:
+                self._display = None
+
+    @contextmanager
+    def waiting(self, words: str) -> Iterator[None]:
+        """Show a spinner with the words."""
+        from rich.text import Text
+
+        if self._display is not None:
+            yield
+            return
+        with self._console.status(Text(words)):
+            yield
+
+    def say(self, words: str) -> None:
+        """Print a line above the bars."""
+        self._console.print(words, highlight=False)
+
+
+class _Bar(Task):
+    def __init__(self, display: "RichProgress", description: str, total: float | None) -> None:
+        self._display, self._id = display, display.add_task(description, total=total)
+
+    def advance(self, count: int = 1) -> None:
+        self._display.advance(self._id, count)
+
+    def update(
+        self, *, description: str | None = None, completed: float | None = None, total: float | None = None
+    ) -> None:
+        self._display.update(self._id, description=description, completed=completed, total=total)
+
+
+def bars(console: "Console", *, hidden: bool = False) -> "RichProgress":
+    """A rich display with count, rate-aware time left and time spent.
+
+    Args:
+        console: Where it is shown.
+        hidden: Show nothing (the tasks can be updated all the same).
+    """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console, disable=hidden)
+
+
+def usual_progress() -> Progress:
+    """Bars in a notebook; nothing elsewhere."""
+    shell = sys.modules.get("IPython")
+    kind = type(shell.get_ipython()).__name__ if shell is not None else ""
+    return Bars() if kind == "ZMQInteractiveShell" else Progress()

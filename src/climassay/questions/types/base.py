@@ -1,0 +1,180 @@
+"""What a type of question is: how it is read, asked, answered, written, checked, annotated and published."""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from climassay.errors import InputError
+
+if TYPE_CHECKING:
+    from climassay.questions.question import Question
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+GAP = "<MASK>"
+
+
+def option_letter(index: int) -> str:
+    """Letter of an option: 0 gives ``a``."""
+    return LETTERS[index]
+
+
+class Content(NamedTuple):
+    """What is particular to one question: what is asked, and what is right."""
+
+    question: str
+    answer: str
+    options: tuple[str, ...] = ()
+    correct: int | None = None
+
+
+class TypeCheck(NamedTuple):
+    """A fault that questions of one type can have."""
+
+    name: str
+    words: str
+    """What is faulty, in one sentence."""
+    examine: Callable[[Content], str | None]
+    """From a question to one sentence on what was seen; None where it has not the fault."""
+
+
+class Bounds(Protocol):
+    """Most characters of what a model writes; 0 where it is not asked for."""
+
+    @property
+    def question(self) -> int:
+        """Of a question."""
+
+    @property
+    def answer(self) -> int:
+        """Of an answer in words."""
+
+    @property
+    def option(self) -> int:
+        """Of an option."""
+
+    @property
+    def statement(self) -> int:
+        """Of a statement."""
+
+    @property
+    def term(self) -> int:
+        """Of a term to be masked."""
+
+
+class QuestionType:
+    """A type of question; the defaults are those of a question with an answer in words.
+
+    Its prompts lie beside it: the one named as the type asks a question of it, ``generate_NAME`` and
+    ``generate_NAME_brief`` write one from passages.
+    """
+
+    name: str
+    """The kind of its questions in files."""
+    place: int = 100
+    """In lists; the smallest first."""
+    title: str
+    """For people, for example ``Multiple choice``."""
+    options: bool = False
+    """Whether a question is answered by choosing one of its options."""
+    fixed: tuple[str, ...] = ()
+    """The options that every question of the type has; they are answered by their words and keep their order."""
+    gap: bool = False
+    """Whether it is a statement in which a term is masked."""
+    states: bool = False
+    """Whether it is a statement, and asks nothing."""
+    prose: bool = True
+    """Whether an answer is prose: that one was cut at its limit is then told."""
+    levels: bool = True
+    """Whether its questions are of several levels: easy ones are evolved into harder ones."""
+    tokens: int = 160
+    """That a model may write to answer."""
+    category: str = "question-answering"
+    """The task's name on a hub of data sets."""
+    climaqa: bool = False
+    """Whether it is one of ClimaQA's, which has a table for it, and for which other frameworks get tasks."""
+    metrics: tuple[str, ...] = ()
+    """Metrics of its answers beside those that name the type themselves."""
+    checks: tuple[TypeCheck, ...] = ()
+    """Faults that drafts of this type alone can have."""
+
+    # Reading and asking
+
+    def read(self, question: str, answer: str, options: Sequence[str]) -> Content:
+        """The question of a file's row.
+
+        Raises:
+            InputError: It is none of this type; the sentence says why.
+        """
+        return Content(question, answer)
+
+    def labels(self, options: Sequence[str]) -> tuple[str, ...]:
+        """What a model writes, or weighs, to choose each of the options."""
+        return self.fixed or tuple(map(option_letter, range(len(options))))
+
+    def expected(self, question: "Question") -> str:
+        """What a perfect model writes."""
+        return question.answer if question.correct is None else self.labels(question.options)[question.correct]
+
+    def choice(self, text: str, options: int) -> int | None:
+        """Which of so many options an answer names; None where it names none."""
+        raise NotImplementedError
+
+    def answer(self, text: str) -> str:
+        """What of a model's text is its answer."""
+        return text.strip()
+
+    def violations(self, text: str, sentences: int) -> tuple[str, ...]:
+        """What an answer of so many sentences does not keep to."""
+        return () if text else ("empty",)
+
+    # Writing
+
+    def texts(self, bounds: Bounds) -> dict[str, int]:
+        """The texts that a writer gives, in their order, with their most characters."""
+        return {"question": bounds.question, "answer": bounds.answer}
+
+    def lists(self, bounds: Bounds) -> dict[str, tuple[int, int]]:
+        """The lists that a writer gives: how many texts, each of at most how many characters."""
+        return {}
+
+    def written(self, question: "Question") -> dict[str, Any]:
+        """What a perfect writer had given for a question, by the names of :meth:`texts` and :meth:`lists`.
+
+        Raises:
+            InputError: The question cannot be an example.
+        """
+        return {"question": question.question, "answer": question.answer}
+
+    def worded(self, given: dict[str, Any], position: int, draw: random.Random) -> Content:
+        """The question that a writer's texts and lists make.
+
+        Args:
+            given: By the names of :meth:`texts` and :meth:`lists`.
+            position: Where the correct option is to stand.
+            draw: Decides what else is left to chance.
+        """
+        return Content(given["question"], given["answer"])
+
+    # Screening and annotation
+
+    def support(self, content: Content) -> str:
+        """The words whose traces a reader looks for in the passages."""
+        return content.answer
+
+    def claim(self, content: Content) -> str:
+        """What the passages must bear out; empty where they need not."""
+        return content.question if self.states else f"{content.question} {self.support(content)}"
+
+    def shown(self, content: Content) -> tuple[str, ...]:
+        """All that a reader of the question is shown."""
+        return (content.question, content.answer)
+
+    def edited(self, content: Content) -> Content:
+        """An expert's words, checked.
+
+        Raises:
+            InputError: They make no question of this type; the sentence says what to change.
+        """
+        if not content.question or not content.answer:
+            raise InputError("An edited question needs both a question and an answer.")
+        return Content(content.question, content.answer)

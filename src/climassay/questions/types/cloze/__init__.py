@@ -1,0 +1,88 @@
+"""Statements in which a scientific term is masked."""
+
+import random
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from climassay.errors import InputError
+from climassay.questions.types.base import GAP, Bounds, Content, QuestionType
+
+if TYPE_CHECKING:
+    from climassay.questions.question import Question
+
+GAPS = re.compile(r"<\s*(?:mask|blank)\s*>|\[\s*(?:mask|blank)\s*\]|_{4,}", re.IGNORECASE)
+_WRAPPING = "*_`\"'“”‘’ "
+
+
+class Cloze(QuestionType):
+    """A statement with one gap, and the term that stood there."""
+
+    name = "cloze"
+    place = 2
+    title = "Cloze statement"
+    category = "fill-mask"
+    climaqa = True
+    gap = True
+    states = True
+    prose = False
+    levels = False
+    tokens = 12
+    """Room for one scientific word, and for seeing that it was not one."""
+
+    def read(self, question: str, answer: str, options: Sequence[str]) -> Content:
+        """The statement with its gap in one form.
+
+        Raises:
+            InputError: It has no gap, or several.
+        """
+        found = GAPS.findall(question)
+        if len(found) != 1:
+            raise InputError(f"a cloze statement needs exactly one gap {GAP}, this one has {len(found)}")
+        return Content(GAPS.sub(GAP, question), answer)
+
+    def answer(self, text: str) -> str:
+        """The first line of what a model wrote, without quotation marks, emphasis and a final full stop around it."""
+        line = text.strip().partition("\n")[0].strip(_WRAPPING)
+        return line.removesuffix(".").strip(_WRAPPING)
+
+    def violations(self, text: str, sentences: int) -> tuple[str, ...]:
+        """An empty answer, or one of several words; a hyphen or a formula's subscript makes no second word."""
+        if not text:
+            return ("empty",)
+        return ("more than one word",) if len(re.findall(r"\S+", text)) > 1 else ()
+
+    def texts(self, bounds: Bounds) -> dict[str, int]:
+        """The whole statement, and perhaps the term that its writer wants masked."""
+        return {"statement": bounds.statement} | ({"term": bounds.term} if bounds.term else {})
+
+    def written(self, question: "Question") -> dict[str, Any]:
+        """The statement with its gap filled, and the term."""
+        return {"statement": question.question.replace(GAP, question.answer), "term": question.answer}
+
+    def worded(self, given: dict[str, Any], position: int, draw: random.Random) -> Content:
+        """The statement, nothing masked yet."""
+        return Content(given["statement"], given.get("term", ""))
+
+    def support(self, content: Content) -> str:
+        """The whole statement."""
+        return content.question
+
+    def shown(self, content: Content) -> tuple[str, ...]:
+        """The statement."""
+        return (content.question,)
+
+    def edited(self, content: Content) -> Content:
+        """A statement with one of its words as the term.
+
+        Raises:
+            InputError: Either is empty.
+        """
+        if not content.question:
+            raise InputError("The edited statement is empty.")
+        if not content.answer:
+            raise InputError("Choose the term of the statement that is masked.")
+        return Content(content.question, content.answer)
+
+
+TYPE = Cloze()

@@ -1,0 +1,1 @@
+"""One file a version, each after the one before."""

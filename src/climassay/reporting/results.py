@@ -1,0 +1,206 @@
+"""What a job gives back: tables, data, rows, a report and a view for notebooks, in one contract."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from climassay.errors import InputError, MissingExtraError
+from climassay.folder_files import write_file
+from climassay.reporting.html import Block, Report, Section, block_style, render_block, write_page
+from climassay.reporting.row_files import ROW_SUFFIXES, write_rows
+from climassay.reporting.tables import Table, as_markdown
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+RESULT_SUFFIXES = (*ROW_SUFFIXES, ".json", ".md", ".html")
+"""Endings of the files that a result can be saved in."""
+
+
+class Result:
+    """What a job gives back.
+
+    A record of a room inherits from it and says what is its own: at least :meth:`tables`. Everything else follows.
+    """
+
+    __slots__ = ()
+
+    def tables(self) -> Sequence[Table]:
+        """All tables, ready to be read; figures with their n and interval."""
+        return ()
+
+    def terminal_tables(self, width: int) -> Sequence[Table]:  # noqa: ARG002
+        """The tables that a terminal of so many columns shows after the lines."""
+        return self.tables()
+
+    def to_dict(self) -> Any:
+        """Everything as JSON can write it: what ``--json`` prints."""
+        return as_json_data(self)
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """The single records, or the lines of the first table: what CSV files, workbooks and data frames hold."""
+        first = next(iter(self.tables()), None)
+        if first is None:
+            return []
+        labels = [column.label for column in first.columns]
+        return [dict(zip(labels, row, strict=True)) for row in first.rows]
+
+    def lines(self) -> "Iterable[str | Text]":
+        """Sentences shown before the tables on a terminal."""
+        return ()
+
+    def notes(self) -> Iterable[str]:
+        """What a reader should know beside the result, for example what was left out."""
+        return ()
+
+    def title(self) -> str:
+        """Heading of the report."""
+        first = next(iter(self.tables()), None)
+        return (first.title if first else "") or "Result"
+
+    def report(self) -> Report:
+        """All tables on a self-contained page."""
+        shown = [table for table in self.tables() if table.rows]
+        return Report(
+            self.title(), " ".join(self.notes()), tuple(Section(one.title or self.title(), (one,)) for one in shown)
+        )
+
+    def markdown(self) -> str:
+        """All tables as Markdown."""
+        return "\n".join(map(as_markdown, self.tables()))
+
+    def page(self) -> str:
+        """The report as HTML."""
+        return self.report().to_html()
+
+    def to_pandas(self) -> Any:
+        """The rows as a data frame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            pandas = import_module("pandas")
+        except ModuleNotFoundError:
+            raise MissingExtraError("Data frames need pandas: pip install pandas.") from None
+        return pandas.DataFrame([dict(row) for row in self.rows()])
+
+    def save(self, file: Path | str) -> Path:
+        """Write it to a file as the ending says.
+
+        Rows go to .csv, .xlsx and .jsonl, tables to .md, a page to .html, everything to .json.
+
+        Raises:
+            InputError: The ending is another one, or the file cannot be written.
+        """
+        path = Path(file)
+        match path.suffix.lower():
+            case ".json":
+                write_file(path, (json_text(self.to_dict()) + "\n").encode("utf-8", "backslashreplace"))
+            case ".html" | ".htm":
+                write_page(self.page(), path)
+            case ".md":
+                write_file(path, self.markdown().encode("utf-8", "surrogateescape"))
+            case suffix if suffix in ROW_SUFFIXES:
+                write_rows(path, self.rows())
+            case _:
+                raise unknown_suffix(path)
+        return path
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: lines and tables."""
+        from html import escape
+
+        lines = "".join(f"<p>{escape(str(line))}</p>" for line in self.lines())
+        blocks: list[Block] = [*self.tables()]
+        shown = "".join(str(render_block(block, "result", number)) for number, block in enumerate(blocks))
+        return f'<style>{block_style()}</style><div class="blocks">{lines}{shown}</div>'
+
+
+def unknown_suffix(path: Path) -> InputError:
+    """What is said of a file whose ending names no form of a result."""
+    return InputError(f"{path} must end in {', '.join(RESULT_SUFFIXES[:-1])} or {RESULT_SUFFIXES[-1]}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown(Result):
+    """A result put together from parts, where a room's record does not show itself."""
+
+    data: Any
+    """What JSON holds, or a function that makes it."""
+    shown: Sequence[Table] | Callable[[], Sequence[Table]] = ()
+    records: Sequence[Mapping[str, Any]] | None = None
+    """The rows; by default those of the first table."""
+    said: "Sequence[str | Text]" = ()
+    noted: Sequence[str] = ()
+    reported: Callable[[], Report] | None = None
+    headline: str = field(default="", kw_only=True)
+
+    def tables(self) -> Sequence[Table]:
+        """All tables."""
+        return self.shown() if callable(self.shown) else self.shown
+
+    def to_dict(self) -> Any:
+        """The data."""
+        return self.data() if callable(self.data) else self.data
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """The records, or the lines of the first table."""
+        return Result.rows(self) if self.records is None else self.records
+
+    def lines(self) -> "Iterable[str | Text]":
+        """Sentences before the tables."""
+        return self.said
+
+    def notes(self) -> Iterable[str]:
+        """What a reader should know."""
+        return self.noted
+
+    def title(self) -> str:
+        """Heading of the report."""
+        return self.headline or Result.title(self)
+
+    def report(self) -> Report:
+        """The report, by default all tables."""
+        return Result.report(self) if self.reported is None else self.reported()
+
+
+def listing(
+    title: str, records: Iterable[Mapping[str, Any]], columns: Mapping[str, str], *, left: int = 1, **others: Any
+) -> Shown:
+    """Records as a result: all of their fields as data and rows, some as columns of a table.
+
+    Args:
+        title: Heading of the table.
+        records: Fields by name.
+        columns: Names of the fields shown, with their headings.
+        left: Number of leading columns that are words.
+        **others: Further parts of :class:`Shown`.
+    """
+    listed = [dict(one) for one in records]
+    cells = [["" if (value := one.get(name)) is None else str(value) for name in columns] for one in listed]
+    table = Table.of(title, tuple(columns.values()), cells, left=left)
+    return Shown(listed, (table,) if listed or title else (), listed, **others)
+
+
+def as_json_data(value: Any) -> Any:
+    """A record as JSON can write it; what it inherits from :class:`Result` is left out."""
+    return json.loads(json_text(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value))
+
+
+def json_text(data: Any) -> str:
+    """One JSON document; dataclasses, paths and numpy numbers are understood; never NaN."""
+
+    def default(value: Any) -> Any:
+        if is_dataclass(value) and not isinstance(value, type):
+            return asdict(value)
+        if isinstance(value, Path):
+            return str(value)
+        if hasattr(value, "tolist"):
+            return value.tolist()
+        raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+    return json.dumps(data, default=default, ensure_ascii=False, indent=2, allow_nan=False)

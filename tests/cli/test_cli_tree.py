@@ -1,0 +1,66 @@
+"""The tree of commands: names that commands had before, options with one name, results saved by the file's ending."""
+
+import json
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from climassay.cli.main import HEADINGS, _HeadedGroup, app
+from climassay.workspace import Workspace
+from command_line import run_command
+
+OLD = {
+    ("factcheck-run", "--help"): "factcheck run",
+    ("factcheck-evidence", "--help"): "factcheck evidence",
+    ("factcheck-head", "train", "--help"): "factcheck train",
+    ("verdicts", "score", "--help"): "factcheck score",
+    ("checks", "list", "--help"): "factcheck kept list",
+    ("publish", "--help"): "generate publish",
+    ("validator", "apply", "--help"): "generate validate apply",
+    ("masker", "train", "--help"): "generate mask train",
+    ("factcheck", "The sea rises.", "--help"): "check",
+    ("factcheck", "check", "--help"): "check",
+    ("factcheck", "-c", "ipcc", "--help"): "check",
+}
+
+
+@pytest.mark.parametrize(("words", "now"), OLD.items(), ids=lambda value: " ".join(value)[:30])
+def test_an_old_name_answers_and_says_the_new_one(monkeypatch, capsys, words, now):
+    code, out, err = run_command(monkeypatch, capsys, *words)
+    assert code == 0
+    assert f"climassay {now}" in out.splitlines()[0]
+    assert now.split()[0] in err
+    assert err.count("\n") == 1
+
+
+def test_old_names_are_not_in_help():
+    shown = CliRunner().invoke(app, ["--help"]).output
+    assert not [name for name in _HeadedGroup.old_names if f"  {name} " in shown]
+    assert {name for commands in HEADINGS.values() for name in commands} == set(get_command(app).commands)
+
+
+@pytest.mark.parametrize("words", [("factcheck", "run"), ("generate", "run"), ("ask",), ("check",)])
+def test_help_shows_one_name_of_every_option(monkeypatch, capsys, words):
+    _, out, _ = run_command(monkeypatch, capsys, *words, "--help")
+    for old in ("--dry ", "--dry,", "--at-once", "--estimate,", "--html", "--csv", "--markdown"):
+        assert old not in out
+
+
+def test_a_result_is_saved_in_several_forms_by_one_option(tmp_path, monkeypatch, capsys):
+    Workspace.open(tmp_path)
+    files = [tmp_path / f"prompts.{ending}" for ending in ("csv", "json", "md", "html")]
+    chosen = [part for file in files for part in ("-o", file)]
+    code, out, err = run_command(monkeypatch, capsys, "prompts", "list", *chosen, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(files[1].read_text(encoding="utf-8")) == json.loads(out)
+    assert all(file.stat().st_size for file in files)
+    code, out, err = run_command(monkeypatch, capsys, "prompts", "list", "-o", tmp_path / "prompts.odt")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+def test_the_old_options_for_files_still_save(tmp_path, monkeypatch, capsys):
+    page, rows = tmp_path / "p.html", tmp_path / "p.csv"
+    assert run_command(monkeypatch, capsys, "prompts", "list", "--html", page, "--csv", rows)[0] == 0
+    assert page.is_file()
+    assert rows.is_file()

@@ -1,0 +1,77 @@
+"""Planted problems are found and correct uses let be: ``planted.tsv``, written against the guidance note."""
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from climassay.confidence.linting import check, draft_of
+
+FILE = Path(__file__).with_name("planted.tsv")
+LEAST_RECALL = 0.9
+MOST_NOTES = 0.05
+
+
+def items(verdict):
+    with FILE.open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t")
+        return [row for row in rows if row["verdict"] == verdict]
+
+
+def findings(text):
+    return check(draft_of(text, "text")).findings
+
+
+def overlaps(text):
+    """Findings that touch the planted words."""
+    start, end = text.index("[["), text.index("]]") - 2
+    found = findings(text.replace("[[", "").replace("]]", ""))
+    return [
+        one for one in found if one.start_offset < end and start < one.end_offset and one.rule != "untagged-finding"
+    ]
+
+
+def test_the_set_is_whole():
+    for verdict in ("problem", "correct"):
+        assert Counter(row["half"] for row in items(verdict)) == {"tuning": 30, "unseen": 30}
+
+
+@pytest.mark.parametrize("half", ["tuning", "unseen"])
+def test_planted_problems_are_found_where_they_are(half):
+    rows = [row for row in items("problem") if row["half"] == half]
+    missed = [row["text"] for row in rows if not overlaps(row["text"])]
+    assert 1 - len(missed) / len(rows) >= LEAST_RECALL, missed
+
+
+def test_no_correct_use_has_a_warning_or_an_error():
+    wrong = {
+        row["text"]: [one.rule for one in findings(row["text"]) if one.severity != "note"] for row in items("correct")
+    }
+    assert not {text: rules for text, rules in wrong.items() if rules}
+
+
+def test_few_correct_uses_have_a_note():
+    rows = items("correct")
+    noted = [row["text"] for row in rows if findings(row["text"])]
+    assert len(noted) <= MOST_NOTES * len(rows), noted
+
+
+SEEN_MISSED = [
+    ("It is exceptionally likely that rain increases.", "likelihood-vocabulary", "exceptionally likely"),
+    ("High confidence means a probability of about 80%.", "level-as-probability", "High confidence"),
+    ("Rain may very likely increase.", "hedged-likelihood", "may very likely"),
+    ("Yields fall (high confidence) (medium evidence).", "incomplete-pair", "medium evidence"),
+    ("It is very likely (80%) that rain increases.", "likelihood-range", "very likely (80%)"),
+    ("It is virtually certain, with low confidence, that rain increases.", "likelihood-low-confidence", "virtually"),
+    ("There is high certainty that rain increases.", "confidence-vocabulary", "high certainty"),
+    ("Rain increases with high certainty.", "confidence-vocabulary", "high certainty"),
+    ("Rain increases (hgh confidence).", "misspelt-term", "hgh confidence"),
+]
+
+
+@pytest.mark.parametrize(("text", "rule", "words"), SEEN_MISSED, ids=[rule for _, rule, _ in SEEN_MISSED])
+def test_what_users_saw_missed_is_found_once(text, rule, words):
+    (found,) = findings(text)
+    assert found.rule == rule
+    assert found.words.startswith(words)

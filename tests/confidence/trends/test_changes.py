@@ -1,0 +1,83 @@
+"""Changes between cycles: planted ones are found, and where none was planted few are claimed."""
+
+import numpy as np
+import pytest
+
+from climassay.confidence.trends import analyse_trends, cases_of, topic_changes, trend_report, trend_tables
+from climassay.confidence.vocabulary import TAGS
+from planted_statements import statement, topics_of
+
+TOPICS = 6
+LEVELS = (0.05, 0.1, 0.35, 0.4, 0.1)
+
+
+def two_cycles(generator, *, sections=20, each=4, changed=(), shift=1):
+    """Statements of six topics in two cycles, each section with a taste; ``changed`` topics rise by ``shift``."""
+    statements, numbers = [], []
+    for topic in range(TOPICS):
+        for section in range(2 * sections):
+            cycle = "AR5" if section < sections else "AR6"
+            taste = generator.choice([-1, 0, 0, 1])
+            for _ in range(each):
+                level = generator.choice(5, p=LEVELS) + taste + (shift if topic in changed and cycle == "AR6" else 0)
+                statements.append(
+                    statement(
+                        len(statements),
+                        "ocean",
+                        tag=TAGS[int(np.clip(level, 0, 4))],
+                        cycle=cycle,
+                        report=cycle,
+                        document_id=cycle,
+                        headings=(f"S{topic}.{section}",),
+                    )
+                )
+                numbers.append(topic)
+    return statements, topics_of(statements, numbers)
+
+
+def changes(*args, **kwargs):
+    statements, model = two_cycles(*args, **kwargs)
+    return topic_changes(cases_of(statements, model), TOPICS)
+
+
+def test_a_planted_change_is_found_and_no_other():
+    found = changes(np.random.default_rng(1), changed=(2,))
+    assert [one.topic for one in found if one.topic is not None and one.p_holm < 0.05] == [2]
+    whole, first = found[:2]
+    assert whole.topic is None
+    assert first.topic == 2
+    assert first.interval.low < first.value < first.interval.high
+    assert first.value == pytest.approx(first.means[1] - first.means[0])
+    assert (first.before, first.after, first.sections, first.statements) == ("AR5", "AR6", (20, 20), (80, 80))
+
+
+def test_where_nothing_changed_few_changes_are_claimed():
+    claimed = [
+        one.p for seed in range(20) for one in changes(np.random.default_rng(seed), sections=8) if one.topic is not None
+    ]
+    # 120 tests at 5 %: six are expected, and more than 13 are seen once in 500 times.
+    assert sum(p < 0.05 for p in claimed) <= 13
+    assert np.median(claimed) == pytest.approx(0.5, abs=0.2)
+
+
+def test_too_few_sections_are_not_compared():
+    assert [one.topic for one in changes(np.random.default_rng(0), sections=4)] == [None]
+    assert changes(np.random.default_rng(0), sections=4)[0].sections == (24, 24)
+
+
+def test_only_cycles_and_two_reports_are_compared():
+    statements, model = two_cycles(np.random.default_rng(0))
+    assert topic_changes(cases_of(statements, model, "report"), TOPICS)
+    assert topic_changes(cases_of(statements, model, "working group"), TOPICS) == ()
+    third = [statement(0, "ocean", id=statements[0].id, report="SR15"), *statements[1:]]
+    assert topic_changes(cases_of(third, model, "report"), TOPICS) == ()
+
+
+def test_the_report_names_what_changed():
+    statements, model = two_cycles(np.random.default_rng(1), changed=(2,))
+    analysis = analyse_trends(statements, model)
+    rows = trend_tables(analysis)["changes"].rows
+    assert rows[0][:2] == ("AR5 to AR6", "all topics")
+    page = trend_report(analysis, source="s.jsonl").to_html()
+    assert "Change from AR5 to AR6" in page
+    assert "Topic 2 (+" in page

@@ -1,0 +1,113 @@
+"""Runs that an earlier version kept are read as they were, and its stored answers serve this version."""
+
+import gzip
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+import kept_evaluations as kept
+from climassay.evaluation import (
+    EvaluationResources,
+    Sources,
+    load_experiment,
+    parse_plan,
+    run_experiment,
+    score_experiment,
+    score_mcq,
+)
+from climassay.evaluation.tables import experiment_tables, mcq_tables
+from climassay.metrics import Scorer
+from climassay.questions import QuestionSet
+from climassay.records import Records
+
+DATA = Path(__file__).parents[1] / "data"
+FIGURES = json.loads((DATA / "kept_evaluations.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def store(tmp_path):
+    packed = (DATA / "kept_evaluations.sqlite.gz").read_bytes()
+    (tmp_path / "records.sqlite").write_bytes(gzip.decompress(packed))
+    with Records(f"sqlite:///{tmp_path}/records.sqlite") as opened:
+        yield opened
+
+
+class Same:
+    name = "same"
+
+    def score(self, pairs):
+        return [float(len(premise) % 7) / 7 for premise, _ in pairs]
+
+
+def plan(**more):
+    entries = {"benchmarks": ["primer"], "settings": ["default", "context"], "model": [{"name": "local:scripted"}]}
+    return parse_plan({"name": "kept", **entries, **more}, where="x.toml", folder=Path())
+
+
+def ask(store, questions, **more):
+    sources = Sources(lambda _: None, lambda _: None)
+    scorer = Scorer("local:minilm", "local:minilm", Same())
+    resources = EvaluationResources(lambda *_: kept.model(), sources, scorer=lambda _: scorer)
+    return run_experiment(plan(**more), {"primer": QuestionSet("primer", questions, (), "0" * 64)}, resources, store)
+
+
+def choices(experiment):
+    return score_mcq([one for ones in experiment.predictions.values() for one in ones])
+
+
+def as_kept(scores):
+    return json.loads(json.dumps(asdict(scores)))
+
+
+def listed(experiment):
+    return [
+        [s.cell.setting, s.cell.task, s.metric, s.level, s.estimate.value, list(s.estimate.interval)]
+        for s in score_experiment(experiment).scores
+    ]
+
+
+def test_a_kept_evaluation_of_choices_has_the_figures_that_it_had(store):
+    found = load_experiment(store, FIGURES["mcq"]["run"])
+    assert as_kept(choices(found)) == FIGURES["mcq"]["scores"]
+    assert len(found.cells) == len(kept.SCORINGS) * 2
+    assert {one.name for one in experiment_tables(score_experiment(found))} >= {"mcq-cloze", "position", "settings"}
+
+
+def test_a_kept_experiment_has_the_figures_that_it_had(store):
+    found = load_experiment(store, FIGURES["experiment"]["run"])
+    assert listed(found) == FIGURES["experiment"]["scores"]
+    assert found.predictions == {}
+
+
+def test_the_same_evaluation_of_choices_asks_nothing_again_and_gives_the_same_figures(store):
+    done = ask(
+        store, kept.few("mcq", 6), tasks=["mcq"], scorings=list(kept.SCORINGS), permutations=kept.ORDERS
+    )  # fmt: skip
+    assert done.tally.asked == 0 < done.tally.hits
+    assert as_kept(choices(done)) == FIGURES["mcq"]["scores"]
+    again = load_experiment(store, done.run)
+    assert again.predictions == done.predictions
+    assert again.outcomes == done.outcomes
+    shown = [table.title for table in mcq_tables(choices(again))]
+    assert shown[-1] == "Position bias (%)"
+
+
+def test_the_same_experiment_asks_nothing_again_and_gives_the_same_figures(store):
+    questions = (*kept.few("mcq", 6), *kept.few("freeform", 3), *kept.few("cloze", 3))
+    done = ask(store, questions, tasks=["mcq", "freeform", "cloze"])
+    assert done.tally.asked == 0
+    assert listed(done) == FIGURES["experiment"]["scores"]
+
+
+def test_an_experiment_shows_position_bias_where_options_are_permuted(store):
+    done = ask(store, kept.few("mcq", 6), tasks=["mcq"], permutations=kept.ORDERS)
+    scores = score_experiment(done)
+    old = next(row for row in FIGURES["mcq"]["scores"]["position"] if row["scoring"] == "likelihood")
+    [one, _] = scores.positions.values()
+    assert one.recall_spread == pytest.approx(old["recall_spread"])
+    assert {test.test for test in scores.tests} == {"sign flip"}
+    (overall,) = [s for s in scores.scores if s.level == "overall" and s.cell.setting == "default"]
+    before = next(r for r in FIGURES["mcq"]["scores"]["accuracy"] if r["level"] == "overall")
+    assert overall.estimate.value == pytest.approx(before["accuracy"]["value"])

@@ -1,0 +1,199 @@
+"""Debates at their own pace: results in order, full batches for local models, no waiting for the call of another."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.factcheck.exchange import Exchange
+from climassay.factcheck.scheduler import Scheduler
+from climassay.factcheck.steps import AskPassages, AskText
+from climassay.models.contract import Completion, GenerationRequest, Message
+from debate_parts import Shelf
+from patience import reached
+from scripted_model import ScriptedModel
+
+PLANS = st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=8)
+
+
+def ask(words, model="m"):
+    return AskText(model, GenerationRequest((Message("user", words),)))
+
+
+def asking(name, sizes, under_way=None, model="m"):
+    """A debate that asks so many things at a time, and returns all that it was told."""
+    if under_way is not None:
+        under_way.append(under_way[-1] + 1)
+    told = []
+    for turn, size in enumerate(sizes):
+        answers = yield tuple(ask(f"{name} {turn} {place}", model) for place in range(size))
+        told += [answer.text for answer in answers]
+    if under_way is not None:
+        under_way.append(under_way[-1] - 1)
+    return told
+
+
+def expected(name, sizes):
+    return [f"{name} {turn} {place}" for turn, size in enumerate(sizes) for place in range(size)]
+
+
+class Local(ScriptedModel):
+    """A model of this machine, which answers with the prompt; notes what each call brings."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def generate(self, requests, *, on_result=None):
+        prompts = [request.messages[-1].content for request in requests]
+        self.calls.append(prompts)
+        return [Completion(prompt, "stop") for prompt in prompts]
+
+
+class Served(Local):
+    """A model behind a server; a call with a held prompt returns once it is released or cancelled."""
+
+    def __init__(self, *held):
+        super().__init__()
+        self.held = {prompt: threading.Event() for prompt in held}
+        self.waiting = {prompt: threading.Event() for prompt in held}
+        self.cancelled = set()
+
+    def generate(self, requests, *, on_result=None):
+        found = super().generate(requests, on_result=on_result)
+        for request in requests:
+            prompt = request.messages[-1].content
+            if prompt in self.held:
+                self.waiting[prompt].set()
+                reached(self.held[prompt])
+        return found
+
+    def cancel(self, threads):
+        self.cancelled |= set(threads)
+        for event in self.held.values():
+            event.set()
+
+
+def run(steps, model, at_once=16, **options):
+    return Scheduler(steps, Exchange({"m": model}, {}), at_once, **options).run()
+
+
+@pytest.mark.parametrize("kind", [Local, Served])
+@given(PLANS, st.integers(1, 4))
+def test_every_debate_gets_its_own_answers_and_results_stand_in_order(kind, plans, at_once):
+    under_way = [0]
+    found = run([asking(str(place), sizes, under_way) for place, sizes in enumerate(plans)], kind(), at_once)
+    assert found == [expected(str(place), sizes) for place, sizes in enumerate(plans)]
+    assert max(under_way) <= at_once
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=10), st.integers(1, 4))
+def test_a_model_of_this_machine_gets_all_that_waits_in_one_call(lengths, at_once):
+    model = Local()
+    run([asking(str(place), [1] * length) for place, length in enumerate(lengths)], model, at_once)
+    begun = set()
+    for call in model.calls:
+        begun |= {prompt.split()[0] for prompt in call}
+        assert len(call) == at_once or len(begun) == len(lengths)
+    assert sum(map(len, model.calls)) == sum(lengths)
+
+
+def test_no_debate_waits_for_the_call_of_another():
+    model, ended = Served("slow 0 0"), []
+
+    def on_result(told):
+        ended.append(told)
+        if len(ended) == 4:
+            assert model.waiting["slow 0 0"].is_set()
+            model.held["slow 0 0"].set()
+
+    plans = {"slow": [1, 1], "one": [1, 1, 1], "two": [2, 1], "three": [1], "four": [1, 1]}
+    found = run([asking(name, sizes) for name, sizes in plans.items()], model, 3, on_result=on_result)
+    assert found == [expected(name, sizes) for name, sizes in plans.items()]
+    assert ended[-1] == expected("slow", plans["slow"])
+
+
+def test_a_search_does_not_wait_for_a_call_and_a_call_not_for_a_search():
+    model = Served("slow 0 0")
+
+    class Slow(Shelf):
+        def search_many(self, queries, *, k, min_cosine=None):
+            # Only while the other debate's request is under way, which it would never be if it waited for this.
+            reached(model.waiting["slow 0 0"])
+            model.held["slow 0 0"].set()
+            return super().search_many(queries, k=k, min_cosine=min_cosine)
+
+    def searching():
+        [found] = yield (AskPassages(("shelf",), "ice", 1),)
+        return found[0].excerpt
+
+    exchange = Exchange({"m": model}, {"shelf": Slow("shelf", "The ice melts.")})
+    assert Scheduler([searching(), asking("slow", [1])], exchange, 2).run() == ["The ice melts.", ["slow 0 0"]]
+
+
+def test_equal_requests_under_way_are_asked_once():
+    model = Served("claim 0 0")
+
+    def other():
+        yield from asking("other", [1])
+        model.held["claim 0 0"].set()
+
+    found = run([asking("claim", [1]), asking("claim", [1]), other()], model)
+    assert found == [["claim 0 0"], ["claim 0 0"], None]
+    assert sorted(prompt for call in model.calls for prompt in call) == ["claim 0 0", "other 0 0"]
+
+
+class Gone(Exception):
+    """An error of a call."""
+
+
+@pytest.mark.parametrize("error", [Gone, KeyboardInterrupt])
+def test_what_ends_a_run_early_cancels_the_calls_under_way(error):
+    model = Served("slow 0 0")
+
+    def broken():
+        yield (ask("hello"),)
+        raise error
+
+    with pytest.raises(error):
+        run([asking("slow", [1]), broken()], model)
+    assert model.held["slow 0 0"].is_set()
+    assert model.cancelled
+
+
+def test_an_error_of_a_call_is_raised_where_the_debates_are_held():
+    class Broken(Served):
+        def generate(self, requests, *, on_result=None):
+            raise Gone
+
+    with pytest.raises(Gone):
+        run([asking("a", [1])], Broken())
+
+
+def test_who_watches_hears_of_everything_before_it_is_asked():
+    model, heard = Served(), []
+
+    def watch(asks):
+        assert all(ask.request.messages[-1].content not in str(model.calls) for ask in asks)
+        heard.extend(ask.request.messages[-1].content for ask in asks)
+
+    run([asking("a", [2, 1]), asking("b", [1])], model, watch=watch)
+    assert sorted(heard) == ["a 0 0", "a 0 1", "a 1 0", "b 0 0"]
+
+
+def test_debates_may_ask_nothing():
+    assert run([], Local()) == []
+    assert run([asking("a", []), asking("b", [0, 0])], Local()) == [[], []]
+
+
+def test_a_failed_request_is_an_answer():
+    class Failing(Served):
+        def generate(self, requests, *, on_result=None):
+            return [Completion.failed("No luck.") for _ in requests]
+
+    def one():
+        [answer] = yield (ask("a"),)
+        return answer.error
+
+    assert run([one()], Failing()) == ["No luck."]

@@ -1,0 +1,96 @@
+"""A session opens what it is asked for once, and closes it at the end."""
+
+import pytest
+
+import climassay
+from climassay.progress import Bars, Progress
+from climassay.records import RecordedModel
+from climassay.session import ModelOptions, Session
+from climassay.workspace import Workspace
+from scripted_model import ScriptedModel
+
+
+@pytest.fixture
+def loads(monkeypatch):
+    """Names of the models that are loaded, and of those that are closed."""
+    loaded, closed = [], []
+
+    def load(self, name, folder, **others):
+        loaded.append((name, self.dtype, others["dtype"]))
+        model = ScriptedModel(write=lambda _, schema: "Heat.")
+        model.close = lambda: closed.append(name)
+        return model
+
+    monkeypatch.setattr(ModelOptions, "open_model", load)
+    return loaded, closed
+
+
+def test_a_model_is_loaded_once_and_closed_with_the_session(tmp_path, loads):
+    loaded, closed = loads
+    with Session.opened(tmp_path) as session:
+        assert session.model("local:a") is session.model("local:a")
+        assert session.model("local:a") is not session.model("local:a", dtype="float32")
+        assert closed == []
+    assert [name for name, _, _ in loaded] == ["local:a", "local:a"]
+    assert sorted(closed) == ["local:a", "local:a"]
+
+
+def test_a_loaded_model_belongs_to_whoever_loaded_it(tmp_path, loads):
+    model = ScriptedModel()
+    with Session.opened(tmp_path) as session:
+        assert session.model(model) is model
+    assert loads == ([], [])
+
+
+def test_nothing_is_made_until_it_is_used(tmp_path):
+    place = tmp_path / "later"
+    with Session.opened(place) as session:
+        assert not place.exists()
+        assert session.workspace.root == place
+        assert not session.workspace.has_records
+    with Session.opened(place) as session:
+        session.records.database  # noqa: B018
+    assert Workspace(place).has_records
+
+
+def test_an_open_session_stays_open(tmp_path):
+    with Session.opened(tmp_path) as outer:
+        with Session.opened(outer, ModelOptions(no_cache=True)) as inner:
+            assert inner is outer
+        with outer.run("ask", {}) as run:
+            assert run.id
+
+
+def test_options_of_a_command_decide_how_a_model_is_recorded(tmp_path):
+    model = ScriptedModel(write=lambda _, schema: "Heat.")
+    for afresh, asked in ((False, 1), (False, 1), (True, 2)):
+        with Session.opened(tmp_path, ModelOptions(no_cache=afresh)) as session, session.run("ask", {}) as run:
+            recorded = session.recorded(model, run)
+            assert isinstance(recorded, RecordedModel)
+            from climassay.models.contract import GenerationRequest, Message
+
+            recorded.generate([GenerationRequest((Message("user", "What?"),))])
+        assert len(model.texts) == asked
+
+
+def test_collections_share_their_encoder_across_calls(tmp_path):
+    for name in ("one", "two"):
+        file = tmp_path / f"{name}.txt"
+        file.write_text(f"The {name} glacier melts in summer and grows in winter.", encoding="utf-8")
+        climassay.add_documents(name, file, workspace=tmp_path / "w")
+    with Session.opened(tmp_path / "w") as session:
+        first, second = session.collections("one"), session.collections(["two"])
+        assert first.encoder is second.encoder
+        found = climassay.search(["one", "two"], "melting glacier", threshold=None, workspace=session)
+        assert {hit.passage.document for hit in found} == {"one", "two"}
+
+
+def test_progress_is_silent_unless_somebody_looks(capsys):
+    with Progress().task("Asking", total=2) as task:
+        task.advance()
+    assert capsys.readouterr() == ("", "")
+    bars = Bars()
+    with bars.task("Asking", total=2) as outer, bars.task("Reading") as inner:
+        outer.advance()
+        inner.update(description="Reading more")
+    assert "Asking" in capsys.readouterr().err

@@ -1,0 +1,148 @@
+"""What stands between the pages and whoever asks: HEAD, a path prefix of a proxy, bodies that do not come in."""
+
+import asyncio
+import re
+
+import pytest
+from starlette.requests import HTTPConnection
+
+from climassay.web import ServerSettings
+from climassay.web.protection import BodyLimit
+from web_parts import application_over
+
+PAGES = ("/", "/sign-in", "/results", "/checks", "/library", "/static/app.js", "/api/v1/checks", "/nothing")
+
+
+@pytest.fixture
+def place_settings():
+    return {"public": "read"}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_head_answers_what_get_answers_without_the_body(client_of, path):
+    got, head = (client_of().request(method, path) for method in ("GET", "HEAD"))
+    assert head.status_code == got.status_code
+    assert head.headers["content-type"] == got.headers["content-type"]
+    assert head.headers.get("content-security-policy")
+    assert head.content == b""
+
+
+def test_the_head_of_an_endless_stream_ends(client_of, place):
+    place.jobs.register("check", lambda place, payload, report: None, "other lane")
+    job = place.jobs.submit("check", "Work that nobody does", {})
+    head = client_of().request("HEAD", f"/jobs/{job}/events")
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"].startswith("text/event-stream")
+
+
+def test_head_changes_nothing(client_of, place):
+    place.accounts.add("ada")
+    assert client_of("annotator").request("HEAD", "/sign-out").status_code == 405
+    assert client_of().request("HEAD", "/account").status_code == 303
+
+
+# ------------------------------------------------------------------------------------------------ below a path
+
+
+@pytest.fixture
+def below(place_on):
+    place = place_on()
+    place.settings = ServerSettings(address="http://127.0.0.1:8000/tools/climassay", public="read")
+    with application_over(place) as client_of:
+        yield client_of
+
+
+@pytest.mark.parametrize("kept", ["", "/tools/climassay"], ids=["the proxy takes the prefix away", "or leaves it"])
+@pytest.mark.parametrize("path", ["/", "/sign-in", "/results", "/checks", "/library", "/account", "/api/docs"])
+def test_below_a_path_every_link_leads_below_it(below, kept, path):
+    answer = below("admin").get(kept + path)
+    assert answer.status_code in (200, 303)
+    if answer.status_code == 303:
+        assert answer.headers["location"].startswith("/tools/climassay/")
+    links = re.findall(r'(?:href|action|src)="(/[^"]*)"', answer.text)
+    assert links or answer.status_code == 303
+    assert all(link.startswith("/tools/climassay/") for link in links), links
+    if answer.status_code == 200 and path != "/api/docs":
+        assert 'data-root="/tools/climassay"' in answer.text
+    for link in re.findall(r'(?:href|src)="(/[^"]*)"', answer.text):
+        assert below("admin").get(link.partition("#")[0]).status_code < 400, link
+
+
+def test_below_a_path_one_is_sent_to_sign_in_and_back(below):
+    asked = below().get("/account")
+    assert asked.headers["location"] == "/tools/climassay/sign-in?next=%2Faccount"
+    assert 'value="/account"' in below().get(asked.headers["location"]).text
+
+
+@pytest.mark.parametrize(
+    "address", ["https://example.org/a?b=c", "https://example.org/a#b", 'https://example.org/"x', "ftp://example.org/a"]
+)
+def test_an_address_that_cannot_be_one_is_refused(address):
+    from climassay.errors import InputError
+
+    with pytest.raises(InputError, match="address"):
+        ServerSettings(address=address)
+
+
+# ------------------------------------------------------------------------------------------------ slow bodies
+
+
+def test_a_body_that_does_not_come_in_is_given_up(place, monkeypatch):
+    """A byte now and then keeps nobody's place; what waits is refused, and the application is never asked."""
+    monkeypatch.setattr("climassay.web.protection.SILENCE_SECONDS", 0.0)
+    monkeypatch.setattr("climassay.web.protection.SLOWEST", 10.0**9)
+    asked, said = [], []
+
+    async def app(*given):
+        asked.append(given)
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    async def send(message):
+        said.append(message.get("status"))
+
+    scope = {"type": "http", "method": "POST", "path": "/check", "headers": [], "query_string": b""}
+    asyncio.run(BodyLimit(app, place)(scope, receive, send))
+    assert (asked, said[0]) == ([], 408)
+
+
+# ------------------------------------------------------------------------------------------------ proxies
+
+
+@pytest.mark.parametrize(
+    ("proxies", "peer", "seen"),
+    [
+        ("127.0.0.1", "127.0.0.1", "203.0.113.9"),
+        ("127.0.0.1", "198.51.100.1", "198.51.100.1"),
+        ("10.0.0.0/8,192.0.2.1", "10.1.2.3", "203.0.113.9"),
+        ("10.0.0.0/8,192.0.2.1", "192.0.2.1", "203.0.113.9"),
+        ("10.0.0.0/8,192.0.2.1", "127.0.0.1", "127.0.0.1"),
+    ],
+)
+def test_only_a_proxy_that_was_named_says_where_visitors_come_from(proxies, peer, seen):
+    from climassay.cli.serve import server_config
+    from climassay.web.visitors import visitor_address
+
+    found = []
+
+    async def app(scope, receive, send):
+        found.append(visitor_address(HTTPConnection(scope)))
+
+    config = server_config(app, ServerSettings(proxies=proxies))
+    config.load()
+    headers = [(b"x-forwarded-for", b"203.0.113.9")]
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": headers, "client": (peer, 1), "scheme": "http"}
+    asyncio.run(config.loaded_app(scope, None, None))
+    assert found == [seen]
+
+
+def test_proxies_come_from_the_environment_too(monkeypatch):
+    from typer.main import get_command
+
+    from climassay.cli.main import app
+
+    serve = get_command(app).commands["serve"]
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "10.0.0.5")
+    given = serve.make_context("serve", []).params
+    assert given["proxies"] == "10.0.0.5"

@@ -1,0 +1,281 @@
+"""What one visitor without an account may take of a server, and what event streams cost it."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+from starlette.testclient import TestClient
+
+from check_parts import Gate, ask, furnish, scripted, write_settings
+from climassay.web.checks.asking import MOST_WAITING_OF_ONE
+from climassay.web.checks.store import checks_of
+from climassay.web.visitors import PAGES_AT_ONCE, PAGES_AT_ONCE_FOR_ONE, WAITING_OF_ONE, Turns, visitor_address
+from patience import until
+from web_parts import ORIGIN, application_over, csrf_of, post
+
+API = "/api/v1"
+
+
+@pytest.fixture
+def place_settings(tmp_path):
+    return {"public": "check", "debates": (write_settings(tmp_path),), "visitor_checks": 5}
+
+
+@pytest.fixture
+def held(place):
+    """A server whose first debate does not end, so that all others wait."""
+    gate = Gate()
+    furnish(place, scripted(gate))
+    with application_over(place) as client_of:
+        yield client_of, gate
+        gate.open.set()
+
+
+def from_address(client, address):
+    """A visitor who comes from an address."""
+    made = TestClient(client.app, base_url=ORIGIN, follow_redirects=False, client=(address, 1))
+    made.portal = client.portal
+    return made
+
+
+def send(client, claim):
+    return post(client, "/check", {"claim": claim})
+
+
+def test_a_visitor_has_a_few_places_and_leaves_the_others_to_others(held):
+    client_of, _ = held
+    one, other = (from_address(client_of(), address) for address in ("203.0.113.5", "203.0.113.6"))
+    said = [send(one, f"Claim {number} about ice.").status_code for number in range(MOST_WAITING_OF_ONE + 2)]
+    assert said == [303] * MOST_WAITING_OF_ONE + [429] * 2
+    assert one.post(f"{API}/checks", json={"claim": "By a program."}).status_code == 429
+    assert send(other, "Somebody else has a claim.").status_code == 303
+
+
+def test_addresses_of_one_network_of_ipv6_are_one_visitor(held):
+    client_of, _ = held
+    said = [
+        send(from_address(client_of(), f"2001:db8::{number}"), f"Claim {number} about ice.").status_code
+        for number in range(1, MOST_WAITING_OF_ONE + 2)
+    ]
+    assert said == [303] * MOST_WAITING_OF_ONE + [429]
+
+
+def test_what_a_visitor_may_ask_for_in_an_hour_is_bounded(held, place):
+    client_of, _ = held
+    visitor = from_address(client_of(), "203.0.113.5")
+    for number in range(5):
+        check = ask(visitor, f"Claim {number} about ice.")
+        place.jobs.stop(until(lambda check=check: checks_of(place).get(check).about.job))
+    assert send(visitor, "One more.").status_code == 429
+
+
+def test_going_on_with_a_check_takes_a_place_too(held, place):
+    client_of, _ = held
+    visitor = from_address(client_of(), "203.0.113.5")
+    broken = ask(client_of("annotator"), "A claim whose check breaks.")
+    for number in range(MOST_WAITING_OF_ONE):
+        ask(visitor, f"Claim {number} about ice.")
+    checks_of(place).fail(broken, "The model went away.")
+    assert post(visitor, f"/checks/{broken}/again").status_code == 429
+    assert visitor.post(f"{API}/checks/{broken}/again").status_code == 429
+    assert checks_of(place).get(broken).about.state == "failed"
+    assert post(from_address(client_of(), "203.0.113.6"), f"/checks/{broken}/again").status_code == 303
+
+
+def test_what_its_owner_stopped_a_stranger_does_not_begin_again(held, place):
+    client_of, _ = held
+    owner = client_of("annotator")
+    check = ask(owner, "A claim that its owner stops.")
+    assert post(owner, f"/checks/{check}/stop").status_code == 303
+    stranger = from_address(client_of(), "203.0.113.5")
+    assert post(stranger, f"/checks/{check}/again").status_code == 403
+    assert stranger.post(f"{API}/checks/{check}/again").status_code == 403
+    assert f"/checks/{check}/again" not in stranger.get(f"/checks/{check}").text
+    assert checks_of(place).get(check).about.state == "stopped"
+    assert post(owner, f"/checks/{check}/again").status_code == 303
+    assert checks_of(place).get(check).about.state == "waiting"
+
+
+def test_no_address_is_kept(held, place):
+    client_of, _ = held
+    ask(from_address(client_of(), "203.0.113.5"), "A claim about ice.")
+    assert csrf_of(client_of("admin"))
+    dump = "".join(str(job) for job in place.jobs.list())
+    assert "203.0.113.5" not in dump
+
+
+# ------------------------------------------------------------------------------------------------ turns
+
+
+def scope_of(address, path="/results", cookie=b""):
+    headers = [(b"cookie", cookie)] if cookie else []
+    return {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": headers,
+            "client": (address, 1), "state": {}}  # fmt: skip
+
+
+class Slow:
+    """An application whose answers wait until they may go."""
+
+    def __init__(self):
+        self.inside, self.most, self.go = Counter(), Counter(), asyncio.Event()
+
+    async def __call__(self, scope, receive, send):
+        who = scope["client"][0]
+        for name in (who, "all"):
+            self.inside[name] += 1
+            self.most[name] = max(self.most[name], self.inside[name])
+        await self.go.wait()
+        self.inside.subtract([who, "all"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def settled():
+    """What can go on without anything from outside has gone on: threads that look up visitors included."""
+    for _ in range(200):
+        await asyncio.sleep(0.001)
+
+
+async def asked(app, scope):
+    said = []
+
+    async def send(message):
+        said.append(message.get("status"))
+
+    await app(scope, None, send)
+    return said[0]
+
+
+def test_visitors_are_served_a_few_at_a_time_and_people_with_an_account_at_once(place):
+    place.accounts.add("ada")
+    cookie = f"climassay_session={place.accounts.begin_session('ada', 1)}".encode()
+
+    async def work():
+        slow = Slow()
+        app = Turns(slow, place)
+        crowd = [
+            asyncio.create_task(asked(app, scope_of(f"203.0.113.{number}"))) for number in range(8) for _ in range(4)
+        ]
+        greedy = [asyncio.create_task(asked(app, scope_of("198.51.100.7"))) for _ in range(WAITING_OF_ONE + 5)]
+        await until_async(lambda: slow.inside["all"] >= PAGES_AT_ONCE and sum(one.done() for one in greedy) >= 5)
+        known = [asyncio.create_task(asked(app, scope_of("192.0.2.1", cookie=cookie))) for _ in range(10)]
+        await until_async(lambda: slow.inside["192.0.2.1"] == 10)
+        slow.go.set()
+        return slow.most, [await one for one in (*crowd, *known)], [await one for one in greedy]
+
+    most, said, greedy = asyncio.run(work())
+    assert set(said) == {200}
+    assert sorted(greedy) == [200] * WAITING_OF_ONE + [503] * 5
+    assert most["all"] <= PAGES_AT_ONCE + 10
+    assert all(most[f"203.0.113.{number}"] <= PAGES_AT_ONCE_FOR_ONE for number in range(8))
+
+
+async def until_async(true):
+    while not true():
+        await asyncio.sleep(0.005)
+
+
+def test_a_turn_is_given_back_however_an_answer_ends(place):
+    async def broken(scope, receive, send):
+        raise ZeroDivisionError
+
+    async def work():
+        app = Turns(broken, place)
+        for _ in range(3 * PAGES_AT_ONCE):
+            with pytest.raises(ZeroDivisionError):
+                await asked(app, scope_of("203.0.113.5"))
+
+    asyncio.run(work())
+    assert not place.visitors._waiting
+    assert not place.visitors._own_turns
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("203.0.113.5", "203.0.113.5"), ("::ffff:203.0.113.5", "203.0.113.5"), ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
+     ("testclient", "testclient")],
+)  # fmt: skip
+def test_visitors_are_told_apart_by_address_or_network(host, address):
+    from starlette.requests import HTTPConnection
+
+    assert visitor_address(HTTPConnection(scope_of(host))) == address
+
+
+# ------------------------------------------------------------------------------------------------ event streams
+
+
+async def followed(streams, job, into):
+    async for line in streams.follow(job, 0):
+        into.append(line)
+
+
+def test_five_hundred_listeners_cost_no_query_while_nothing_happens_and_one_look_for_all_when_it_does(
+    place, monkeypatch
+):
+    """Counted, not timed: the database is asked once for all of them, and not at all in between."""
+    jobs = place.jobs
+    jobs.register("told", lambda *_: None, "corpus")
+    job = jobs.submit("told", "Work", {})
+    jobs._take("corpus")
+    from climassay.web.jobs import JobReport
+
+    report = JobReport(place.database, job, jobs._stopping, jobs._news, jobs._owner, jobs._announce)
+    monkeypatch.setattr("climassay.web.job_streams.WAKE_SECONDS", 3600.0)
+    queries = []
+    monkeypatch.setattr(place.database, "read", lambda read=place.database.read: queries.append(1) or read())
+
+    async def work():
+        lines = [[] for _ in range(500)]
+        tasks = [asyncio.create_task(followed(place.streams, job, one)) for one in lines]
+        await until_async(lambda: all(lines))
+        await until_async(lambda: not place.streams._told)
+        await settled()
+        before = len(queries)
+        await settled()
+        idle = len(queries) - before
+        for number in range(3):
+            await asyncio.to_thread(report.event, "number", {"n": number})
+        await until_async(lambda: all(sum("event: number" in line for line in one) == 3 for one in lines))
+        told = len(queries) - before
+        await asyncio.to_thread(jobs.stop, job)
+        await asyncio.gather(*tasks)
+        return lines, idle, told
+
+    lines, idle, told = asyncio.run(work())
+    assert idle == 0
+    assert told < 30
+    for one in lines:
+        assert [line.split("\n")[0] for line in one if line.startswith("id:")] == ["id: 1", "id: 2", "id: 3"]
+        assert '"stopped"' in one[-1]
+    assert not place.streams._topics
+
+
+def test_a_listener_that_comes_late_hears_everything_once(place, monkeypatch):
+    monkeypatch.setattr("climassay.web.job_streams.KEPT_EVENTS", 2)
+    jobs = place.jobs
+    jobs.register("told", lambda *_: None, "corpus")
+    job = jobs.submit("told", "Work", {})
+    jobs._take("corpus")
+    from climassay.web.jobs import JobReport
+
+    report = JobReport(place.database, job, jobs._stopping, jobs._news, jobs._owner, jobs._announce)
+
+    def tell(numbers):
+        for number in numbers:
+            report.event("number", {"n": number})
+
+    async def work():
+        tell(range(5))
+        early, late = [], []
+        tasks = [asyncio.create_task(followed(place.streams, job, early))]
+        await until_async(lambda: sum("id:" in line for line in early) == 5)
+        await asyncio.to_thread(tell, range(5, 12))
+        tasks.append(asyncio.create_task(followed(place.streams, job, late)))
+        await until_async(lambda: sum("id:" in line for line in late) == 12)
+        await asyncio.to_thread(jobs.stop, job)
+        await asyncio.gather(*tasks)
+        return early, late
+
+    for lines in asyncio.run(work()):
+        numbers = [line.split("\n")[0] for line in lines if line.startswith("id:")]
+        assert numbers == [f"id: {number}" for number in range(1, 13)]
