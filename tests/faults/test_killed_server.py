@@ -39,6 +39,7 @@ DEBATE = """
 model = "openai:test"
 rounds = 2
 leave_one_out = true
+check_claims = false
 [[advocate]]
 name = "Book"
 collections = ["book"]
@@ -205,7 +206,7 @@ def whole(begin):
         life.upload()
 
     left = begin("whole").lived(orders)
-    assert left.found["debate"]["outcome"] == "verdict"
+    assert left.found["debate"]["outcome"] in ("verdict", "not enough information"), "the claim was not debated"
     return left
 
 
