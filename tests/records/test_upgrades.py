@@ -126,6 +126,21 @@ def test_a_copy_is_made_before_anything_is_changed(workspace):
     assert not list(workspace.folder.glob(".*.new"))
 
 
+@pytest.mark.postgres
+def test_postgresql_is_copied_into_a_schema_beside(workspace, postgres_url):
+    def rows(schema):
+        names = sa.inspect(engine).get_table_names(schema=schema)
+        with engine.connect() as read:
+            return {name: read.exec_driver_sql(f'SELECT * FROM {schema}."{name}" ORDER BY 1').all() for name in names}
+
+    url = into_postgres(workspace.folder, postgres_url)
+    engine = sa.create_engine(postgres_url.replace("postgresql:", "postgresql+psycopg:"))
+    before = rows("climassay")
+    Records(url).close()
+    assert rows(f"climassay_v{workspace.version}") == before != rows("climassay")
+    engine.dispose()
+
+
 def contents(file):
     with closing(sqlite3.connect(file)) as connection:
         return list(connection.iterdump())

@@ -15,7 +15,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from climassay.errors import MissingExtraError, RecordsError
 from climassay.records import tables
-from climassay.records.migrating import OLDEST, keep_copy, migrate
+from climassay.records.migrating import OLDEST, keep_copy, keep_schema_copy, migrate
 
 BUSY_SECONDS = 60
 """How long one process waits for another's transaction."""
@@ -207,6 +207,7 @@ class Database:
         if self.is_sqlite:
             keep_copy(Path(str(self.url.database)), version)
         else:
+            keep_schema_copy(connection, POSTGRES_SCHEMA, version)
             # Revisions name tables without a schema, which they then find in ours.
             connection = connection.execution_options(schema_translate_map=None)
             connection.execute(sa.text(f"SET LOCAL search_path TO {POSTGRES_SCHEMA}"))

@@ -50,6 +50,16 @@ def keep_copy(file: Path, version: int) -> Path:
     return copy
 
 
+def keep_schema_copy(connection: sa.Connection, schema: str, version: int) -> None:
+    """Copy the tables of a PostgreSQL schema into one beside it, as ``climassay_v2``; an earlier copy stays."""
+    copy, inspector = f"{schema}_v{version}", sa.inspect(connection)
+    if copy in inspector.get_schema_names():
+        return
+    connection.execute(sa.schema.CreateSchema(copy))
+    for table in inspector.get_table_names(schema=schema):
+        connection.exec_driver_sql(f'CREATE TABLE "{copy}"."{table}" AS TABLE "{schema}"."{table}"')
+
+
 def migrate(connection: sa.Connection, version: int) -> None:
     """Bring the tables from a version to this one, within the connection's transaction."""
     from alembic import command
