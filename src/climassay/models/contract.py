@@ -22,7 +22,7 @@ from climassay.errors import ModelError
 
 Role = Literal["system", "user", "assistant"]
 FinishReason = Literal["stop", "length", "error"]
-ScoringMethod = Literal["exact", "top_logprobs", "generated"]
+ScoringMethod = Literal["exact", "greedy", "top_logprobs", "generated"]
 EncoderRole = Literal["passage", "query"]
 
 
@@ -138,8 +138,10 @@ class OptionScores:
     logprobs: tuple[float, ...]
     """log P(option | prompt), summed over the option's tokens; finite; empty when ``error`` is set."""
     method: ScoringMethod = "exact"
-    """``exact``: from the full distribution. ``top_logprobs``: a server's list of likely tokens, options missing from
-    it at the list's floor. ``generated``: no log-probabilities at all, the generated option has 0, the others -100."""
+    """``exact``: from the full distribution. ``greedy``: likewise, and each token of the only option is the most
+    probable one, which only a :class:`~climassay.models.local.text_model.TextModel` tells. ``top_logprobs``: a server's
+    list of likely tokens, options missing from it at the list's floor. ``generated``: no log-probabilities at all, the
+    generated option has 0, the others -100."""
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
 

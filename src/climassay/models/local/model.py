@@ -37,6 +37,9 @@ _BLOCK = 512
 class LocalModel:
     """Generates, weighs options and gives hidden states (the contract's ``OpenWeights``)."""
 
+    prompt_format = PromptFormat
+    """How messages become the text and the tokens that the model receives."""
+
     def __init__(
         self,
         name: str,
@@ -74,7 +77,7 @@ class LocalModel:
             limited = f"{loaded.fingerprint} max_output_tokens={max_output_tokens}"
             self._fingerprint = hashlib.sha256(limited.encode()).hexdigest()
         self.parameters = sum(weights.numel() for weights in loaded.model.parameters())
-        self.prompts = PromptFormat(loaded.tokenizer)
+        self.prompts = self.prompt_format(loaded.tokenizer)
         self.network = Network(loaded.model)
         self.reader = Reader(self.network)
         self.threads = self._settle_threads()

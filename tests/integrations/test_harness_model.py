@@ -1,0 +1,249 @@
+"""Climassay's models in lm-evaluation-harness, beside the harness's own class on the same weights."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("lm_eval")
+
+from api_server import ApiServer
+from climassay.errors import InputError, ModelError
+from climassay.records import Records
+from climassay.records.queries import list_runs
+from climassay.workspace import Workspace
+from killed_process import kill_when
+from tiny_models import save_tiny
+
+CHAT = (
+    "{% for m in messages %}<s>{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<s>{% endif %}"
+)
+TEXT = "Glaciers lose mass where they melt faster than snow falls, and the sea rises with what they lose. " * 8
+TASKS = ("climate_topics", "climate_stance", "climate_places")
+TOPICS = ("adaptation", "mitigation", "impacts")
+"""Labels of the task with a regular expression, as ClimateEval asks for them."""
+PLACES = {
+    "Heat waves struck Pakistan and the Sahel.": ["Pakistan", "Sahel"],
+    "The Mekong floods earlier.": ["Mekong"],
+    "Nothing is named here.": [],
+    "Snow on the Andes and in Lapland thins.": ["Andes", "Lapland"],
+}
+MULTIPLE_CHOICE = """
+task: climate_topics
+dataset_path: json
+dataset_kwargs: {data_files: {test: DATA/topics.jsonl}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "Text: {{text}}\\nTopic:"
+doc_to_choice: ["adaptation", "mitigation", "impacts"]
+doc_to_target: label
+target_delimiter: " "
+metric_list:
+  - {metric: acc, aggregation: mean, higher_is_better: true}
+  - {metric: acc_norm, aggregation: mean, higher_is_better: true}
+"""
+REGULAR_EXPRESSION = """
+task: climate_stance
+dataset_path: json
+dataset_kwargs: {data_files: {test: DATA/topics.jsonl}}
+test_split: test
+num_fewshot: 0
+output_type: generate_until
+doc_to_text: "Is this text about adaptation, mitigation or impacts?\\n{{text}}\\nAnswer:"
+doc_to_target: topic
+generation_kwargs: {until: ["\\n"], max_gen_toks: 6, do_sample: false}
+filter_list:
+  - name: first
+    filter: [{function: regex, regex_pattern: "([a-z])"}, {function: take_first}]
+metric_list:
+  - {metric: exact_match, aggregation: mean, higher_is_better: true}
+"""
+ENTITIES = """
+task: climate_places
+dataset_path: json
+dataset_kwargs: {data_files: {test: DATA/places.jsonl}}
+test_split: test
+output_type: generate_until
+doc_to_text: "{{text}}\\nPlaces as JSON:"
+doc_to_target: "{{places | join(', ')}}]"
+generation_kwargs: {until: ["]"], max_gen_toks: 8}
+process_results: !function places.score
+metric_list:
+  - {metric: f1, aggregation: mean, higher_is_better: true}
+"""
+SCORE = """
+def score(doc, results):
+    found, wanted = set(results[0].replace('"', "").replace("[", "").split(", ")) - {""}, set(doc["places"])
+    right = len(found & wanted)
+    return {"f1": 1.0 if found == wanted else 2 * right / max(1, len(found) + len(wanted))}
+"""
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    return save_tiny(tmp_path_factory.mktemp("tiny"), chat_template=CHAT, context=96)
+
+
+@pytest.fixture(scope="module")
+def theirs(weights):
+    from lm_eval.models.huggingface import HFLM
+
+    return HFLM(pretrained=str(weights), dtype="float32", device="cpu", batch_size=1)
+
+
+@pytest.fixture
+def ours(weights, tmp_path):
+    from climassay.integrations.lm_eval.model import ClimassayLM
+
+    model = ClimassayLM(f"local:{weights}", workspace=str(tmp_path / "w"), dtype="float32", max_gen_toks=16)
+    yield model
+    model.close()
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory):
+    """Tasks in the forms of ClimateEval: choices, a label found by a regular expression, named places."""
+    folder = tmp_path_factory.mktemp("tasks")
+    texts = [f"{TEXT[number : number + 60]} number {number}" for number in range(9)]
+    rows = [{"text": text, "label": number % 3, "topic": TOPICS[number % 3][0]} for number, text in enumerate(texts)]
+    (folder / "topics.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    places = [{"text": text, "places": found} for text, found in PLACES.items()]
+    (folder / "places.jsonl").write_text("\n".join(map(json.dumps, places)))
+    (folder / "places.py").write_text(SCORE)
+    for name, text in zip(TASKS, (MULTIPLE_CHOICE, REGULAR_EXPRESSION, ENTITIES), strict=True):
+        (folder / f"{name}.yaml").write_text(text.replace("DATA", str(folder)))
+    return folder
+
+
+def requests_of(kind, *arguments):
+    from lm_eval.api.instance import Instance
+
+    return [Instance(request_type=kind, doc={}, arguments=one, idx=0) for one in arguments]
+
+
+def asked(workspace):
+    """How many requests each run asked, the first one first."""
+    with Records(Workspace.open(workspace).records_url) as records:
+        return [run.asked for run in list_runs(records.database)]
+
+
+CONTEXTS = ("The sea rises because ", "The sea rises", "", "<s>user: Hi\n<s>", "x  \n", TEXT)
+CONTINUATIONS = (" it warms.", "because", "a", "\n")
+
+
+def test_continuations_are_scored_as_by_the_harness(ours, theirs):
+    pairs = requests_of("loglikelihood", *((one, other) for one in CONTEXTS for other in CONTINUATIONS))
+    expected, found = theirs.loglikelihood(pairs, disable_tqdm=True), ours.loglikelihood(pairs, disable_tqdm=True)
+    assert [one[0] for one in found] == pytest.approx([one[0] for one in expected], abs=1e-4, rel=1e-5)
+    assert [one[1] for one in found] == [one[1] for one in expected]
+
+
+def test_what_the_model_would_write_is_told(ours, theirs):
+    [written] = ours.generate_until(requests_of("generate_until", ("The sea", {"until": [], "max_gen_toks": 3})), True)
+    pairs = requests_of("loglikelihood", ("The sea", written), ("The sea", f"{written}?"))
+    assert ours.loglikelihood(pairs, True)[0][1] == theirs.loglikelihood(pairs, disable_tqdm=True)[0][1]
+    assert not ours.loglikelihood(pairs, True)[1][1]
+
+
+def test_whole_texts_are_scored_in_the_harness_s_windows(ours, theirs):
+    texts = requests_of("loglikelihood_rolling", (TEXT,), ("Ice melts.",), (TEXT[:96],))
+    expected = theirs.loglikelihood_rolling(texts, disable_tqdm=True)
+    assert ours.loglikelihood_rolling(texts, True) == pytest.approx(expected, abs=1e-4, rel=1e-5)
+
+
+def test_the_same_is_written_after_the_same_context(ours, theirs):
+    stops = (["\n"], ["e", "t"], [])
+    pairs = [(context, {"until": stop, "max_gen_toks": 12}) for context in CONTEXTS if context for stop in stops]
+    requests = requests_of("generate_until", *pairs)
+    assert ours.generate_until(requests, True) == theirs.generate_until(requests, disable_tqdm=True)
+
+
+def test_chats_are_the_harness_s_text(ours, theirs):
+    chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Does it warm?"}]
+    assert ours.apply_chat_template(chat) == theirs.apply_chat_template(chat)
+    assert ours.chat_template(True) == theirs.chat_template(True) == CHAT
+
+
+@pytest.mark.model
+def test_tasks_in_the_forms_of_climate_eval_have_the_same_metrics(ours, theirs, tasks, tmp_path, monkeypatch):
+    import datasets
+    from lm_eval.evaluator import simple_evaluate
+    from lm_eval.tasks import TaskManager
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets")
+    manager = TaskManager(include_path=str(tasks), include_defaults=False)
+
+    def results(model, **options):
+        done = simple_evaluate(model, tasks=list(TASKS), task_manager=manager, bootstrap_iters=0, **options)
+        return {task: {name: value for name, value in done["results"][task].items() if "," in name} for task in TASKS}
+
+    for options in ({}, {"apply_chat_template": True}, {"num_fewshot": 2, "fewshot_random_seed": 1}):
+        expected = results(theirs, **options)
+        before = ours.tally
+        found = results(ours, **options)
+        assert found.keys() == expected.keys()
+        for task in TASKS:
+            assert found[task] == pytest.approx(expected[task]), (task, options)
+        assert ours.tally.asked > before.asked
+        again = ours.tally.asked
+        assert results(ours, **options) == found
+        assert ours.tally.asked == again, "everything is in the records"
+
+
+@pytest.mark.process
+def test_a_task_that_was_killed_asks_only_what_is_missing(weights, tasks, tmp_path):
+    command = [sys.executable, "-m", "climassay.integrations.lm_eval", "run", "--model", "climassay"]
+    command += ["--model_args", f"model=local:{weights},workspace={tmp_path / 'w'},dtype=float32,concurrency=1"]
+    command += ["--include_path", str(tasks), "--tasks", ",".join(TASKS), "--output_path", str(tmp_path / "out")]
+    records = tmp_path / "w" / "records.sqlite"
+
+    def answers():
+        return records.exists() and sum(asked(tmp_path / "w"))
+
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    kill_when(answers, process)
+    first = asked(tmp_path / "w")[0]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    total = 3 * 9 + 9 + len(PLACES)
+    assert asked(tmp_path / "w") == [first, total - first]
+    [results] = Path(tmp_path / "out").rglob("results_*.json")
+    assert json.loads(results.read_text())["results"].keys() == set(TASKS)
+
+
+def test_a_server_s_model_writes_and_is_recorded(tmp_path, monkeypatch):
+    from climassay.integrations.lm_eval.model import ClimassayLM
+
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with ApiServer() as api:
+        ask_a_server(ClimassayLM("openai:test", workspace=str(tmp_path / "w"), base_url=api.url))
+
+
+def ask_a_server(model):
+    chat = model.apply_chat_template([{"role": "user", "content": "Does it warm?"}])
+    requests = requests_of("generate_until", (chat, {"until": ["\n"]}), ("Does it warm?", {"until": ["\n"]}))
+    texts = model.generate_until(requests, True)
+    assert texts[0] == texts[1] != ""
+    assert model.tally.asked == 1
+    with pytest.raises(ModelError, match="gives no log-probabilities of texts"):
+        model.loglikelihood(requests_of("loglikelihood", ("a", "b")), True)
+    model.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "sentence"),
+    [
+        ({"num_beams": 4}, InputError, "asks for num_beams, which"),
+        ({"max_gen_toks": 96}, InputError, "leave no room in a window of 96"),
+    ],
+)
+def test_what_cannot_be_generated_is_told(ours, options, error, sentence):
+    with pytest.raises(error, match=sentence):
+        ours.generate_until(requests_of("generate_until", ("Ice", {"until": []} | options)), True)
+
+
+def test_a_failure_is_told_and_no_number(ours):
+    with pytest.raises(ModelError, match=r"^1 requests failed, the first one: The continuation adds nothing"):
+        ours.loglikelihood(requests_of("loglikelihood", ("Ice", " melts"), ("Ice", "")), True)
