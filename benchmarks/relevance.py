@@ -20,7 +20,7 @@ from climassay.corpus.collection import Collection
 from climassay.corpus.labelled_questions import read_labelled
 from climassay.corpus.reading import read
 from climassay.errors import InputError
-from climassay.models.encoder import load_encoder
+from climassay.models.encoders.loading import load_encoder
 from climassay.primer import CONTRARIAN_BOOKS, book_names, book_path, question_paths
 from climassay.workspace import cache_folder
 

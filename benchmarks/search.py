@@ -44,7 +44,7 @@ from climassay.corpus.presentation import evaluation_table
 from climassay.corpus.reading import read
 from climassay.corpus.retrieval_evaluation import RetrievalReport, evaluate_retrieval
 from climassay.corpus.search import SEARCH_MODES, Searcher, one_thread
-from climassay.models.encoder import load_encoder
+from climassay.models.encoders.loading import load_encoder
 from climassay.primer import book_names, book_path, question_paths
 from climassay.reporting.tables import as_markdown
 from climassay.workspace import cache_folder

@@ -14,7 +14,7 @@ from climassay.corpus.collection_store import CollectionStore
 from climassay.corpus.documents import Block, Document
 from climassay.corpus.reading import read
 from climassay.errors import InputError
-from climassay.models.encoder import load_encoder
+from climassay.models.encoders.loading import load_encoder
 from climassay.primer import book_path
 from climassay.workspace import Workspace
 

@@ -16,7 +16,7 @@ from climassay.corpus.reading import read
 from climassay.corpus.retrieval_evaluation import evaluate_retrieval
 from climassay.corpus.search import SEARCH_MODES
 from climassay.errors import InputError
-from climassay.models.encoder import load_encoder
+from climassay.models.encoders.loading import load_encoder
 from climassay.primer import book_path, question_paths
 from climassay.statistics import wilson_interval
 

@@ -14,7 +14,7 @@ from climassay.factcheck.dating import latest_editions
 from climassay.factcheck.searching import RERANK_FACTOR, search_all
 from climassay.factcheck.steps import AskPassages
 from climassay.grounding import CollectionGroup
-from climassay.models.encoder import load_encoder
+from climassay.models.encoders.loading import load_encoder
 from debate_parts import Shelf, WordEncoder
 
 # ---------------------------------------------------------------------------------------------------------- excerpts

@@ -86,7 +86,7 @@ def _adapter(path: Path) -> object:
 
 
 def _price(path: Path) -> object:
-    from climassay.models.openai_prices import find_price
+    from climassay.models.servers import find_price
 
     return find_price("gpt", path.parent)
 

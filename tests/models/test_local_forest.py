@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.models.local.forest import Forest, Step, common_length
+from climassay.models.local.prefix_tree import PrefixTree, Step, common_length
 from climassay.models.local.reading import columns
 
 pytestmark = pytest.mark.model
@@ -13,7 +13,7 @@ tokens = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 def test_shared_beginnings_of_a_worked_example_are_computed_once() -> None:
     # 1 2 3 is common to all; 4 is common to two of them.
     sequences = [[1, 2, 3, 4, 5], [1, 2, 3, 4, 6, 7], [1, 2, 3, 8]]
-    (step,) = Forest(sequences).steps(pack=100, longest=100)
+    (step,) = PrefixTree(sequences).steps(pack=100, longest=100)
     assert step.kept == 0
     assert step.size == 8
     runs = {segment.tokens: segment for segment in step.segments}
@@ -27,12 +27,12 @@ def test_shared_beginnings_of_a_worked_example_are_computed_once() -> None:
 def test_a_long_beginning_becomes_the_path_and_branches_are_packed_after_it() -> None:
     beginning = list(range(50))
     sequences = [[*beginning, 100 + branch, 7] for branch in range(3)]
-    steps = list(Forest(sequences).steps(pack=4, longest=30))
+    steps = list(PrefixTree(sequences).steps(pack=4, longest=30))
     assert [(step.kept, step.size) for step in steps] == [(0, 30), (30, 20), (50, 4), (50, 2)]
 
 
 def test_what_the_cache_holds_is_left_out() -> None:
-    forest = Forest([[1, 2, 3, 4], [1, 2, 9]], held=[1, 2, 3, 4])
+    forest = PrefixTree([[1, 2, 3, 4], [1, 2, 9]], held=[1, 2, 3, 4])
     assert forest.held == 2
     (step,) = forest.steps(pack=10, longest=10)
     assert (step.kept, step.size) == (2, 3)
@@ -40,7 +40,7 @@ def test_what_the_cache_holds_is_left_out() -> None:
 
 def test_a_chain_of_a_thousand_nested_sequences_needs_no_recursion() -> None:
     sequences = [list(range(length)) for length in range(1, 1500)]
-    steps = list(Forest(sequences).steps(pack=10_000, longest=10_000))
+    steps = list(PrefixTree(sequences).steps(pack=10_000, longest=10_000))
     assert sum(step.size for step in steps) == 1499
 
 
@@ -48,7 +48,7 @@ def test_a_chain_of_a_thousand_nested_sequences_needs_no_recursion() -> None:
 def test_every_position_is_computed_once_after_the_right_tokens(
     sequences: list[list[int]], pack: int, longest: int, held: list[int]
 ) -> None:
-    forest = Forest(sequences, held=held)
+    forest = PrefixTree(sequences, held=held)
     path = held
     seen: dict[tuple[int, int], int] = {}
     for step in forest.steps(pack=pack, longest=longest):
@@ -70,7 +70,7 @@ def test_every_position_is_computed_once_after_the_right_tokens(
 
 @given(st.lists(tokens, min_size=1, max_size=12), st.integers(1, 20))
 def test_as_many_tokens_are_computed_as_there_are_different_beginnings(sequences: list[list[int]], pack: int) -> None:
-    steps = Forest(sequences).steps(pack=pack, longest=1000)
+    steps = PrefixTree(sequences).steps(pack=pack, longest=1000)
     beginnings = {tuple(row[:length]) for row in sequences for length in range(1, len(row) + 1)}
     assert sum(step.size for step in steps) == len(beginnings)
 

@@ -2,8 +2,7 @@
 
 import asyncio
 
-from climassay.models.openai_limits import START, AdaptiveLimit
-from climassay.models.openai_retry import Clock
+from climassay.models.openai.pacing import START, AdaptiveLimit, Clock
 from patience import PATIENCE
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.models.openai_retry import Clock, RetryPolicy, parse_retry_after
+from climassay.models.openai.pacing import Clock, RetryPolicy, parse_retry_after
 
 NOW = 1_700_000_000.0
 

@@ -167,7 +167,7 @@ def test_an_answer_that_came_between_looking_and_marking_is_taken(url, monkeypat
 
 PROCESS = """
 import sys
-from climassay.models.openai_api import OpenAIModel
+from climassay.models.openai.client import OpenAIModel
 from climassay.records import RecordedModel, Records
 from writing_process import ask
 server, database = sys.argv[1:]

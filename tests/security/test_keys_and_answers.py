@@ -6,8 +6,8 @@ import pytest
 
 from api_server import ApiServer, Behaviour, Reply, schema_of
 from climassay.models.contract import GenerationRequest, Message, OptionRequest
-from climassay.models.openai_api import OpenAIModel
-from climassay.models.openai_retry import RetryPolicy
+from climassay.models.openai.client import OpenAIModel
+from climassay.models.openai.pacing import RetryPolicy
 from climassay.records import RecordedModel, Records
 from climassay.records.export import export_answers
 from climassay.records.queries import list_runs, run_details

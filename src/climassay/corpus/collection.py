@@ -18,7 +18,7 @@ from climassay.corpus.relevance import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, RELEV
 from climassay.corpus.search import Searcher, SearchMode
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
-from climassay.models.encoder import BUNDLED_ENCODER, load_encoder
+from climassay.models.encoders.loading import BUNDLED_ENCODER, load_encoder
 
 DEFAULT_PASSAGE_SIZE = 2000
 """Characters."""

@@ -19,11 +19,11 @@ from climassay.distributed.remote import DistributedEncoder, DistributedModel
 from climassay.distributed.scheduler import Scheduler
 from climassay.errors import ClimassayError, ModelError
 from climassay.models.contract import Encoder, Generator
-from climassay.models.threads import THREADS_VARIABLE
+from climassay.models.cpu_settings import THREADS_VARIABLE
 
 if TYPE_CHECKING:
-    from climassay.models.openai_prices import Price
-    from climassay.models.openai_retry import RetryPolicy
+    from climassay.models.openai.pacing import RetryPolicy
+    from climassay.models.servers import Price
 
 _WAKE_SECONDS = 0.5
 """A Ctrl-C that comes just before a wait does not end the wait."""
@@ -168,7 +168,7 @@ class WorkerPool:
         return DistributedModel(self, replace(spec, dtype=info.dtype), shown, info)
 
     def load_encoder(self, name: str) -> Encoder:
-        """As :func:`climassay.models.encoder.load_encoder`, in the workers.
+        """As :func:`climassay.models.encoders.loading.load_encoder`, in the workers.
 
         Raises:
             ModelError: A worker cannot find it.

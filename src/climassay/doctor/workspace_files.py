@@ -151,7 +151,7 @@ def _collection(label: str, collection: "Collection") -> Finding:
 
 def _fingerprint_here(encoder: str) -> str | None:
     """Fingerprint of what has this name on this machine; None where that cannot be told without a network."""
-    from climassay.models.encoder import BUNDLED_ENCODER, load_encoder
+    from climassay.models.encoders.loading import BUNDLED_ENCODER, load_encoder
 
     folder = Path(encoder.removeprefix("local:")).expanduser()
     if encoder != BUNDLED_ENCODER and not folder.is_dir():
@@ -192,7 +192,7 @@ def header_fault(file: Path) -> str:
 
 
 def _others(root: Path) -> Iterator[Finding]:
-    from climassay.models.openai_prices import find_price
+    from climassay.models.servers import find_price
 
     try:
         find_price("openai:none", root)

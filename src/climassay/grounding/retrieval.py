@@ -9,7 +9,7 @@ from climassay.corpus.relevance import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, RELEV
 from climassay.corpus.search import CANDIDATES, RRF_CONSTANT, SearchMode, weighted_sum
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
-from climassay.models.vector_memory import VectorMemory
+from climassay.models.encoders.embedding_cache import VectorMemory
 from climassay.workspace import Workspace
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from climassay.errors import InputError, MissingExtraError, ModelError
-from climassay.models.dtypes import fastest_cpu_dtype
-from climassay.models.local.fingerprint import model_fingerprint
+from climassay.models.cpu_settings import choose_threads, fastest_cpu_dtype
 from climassay.models.local.loading import Loaded, find_folder, load_local
+from climassay.models.model_files import model_fingerprint
 from climassay.models.servers import is_served
-from climassay.models.threads import choose_threads
 
 if TYPE_CHECKING:
     import torch
@@ -92,7 +91,7 @@ class TuningBase:
 def default_dtype(device: str) -> str:
     """What a frozen model is computed with: bfloat16 where the hardware multiplies it, float32 elsewhere.
 
-    On a CPU the measurement of :func:`~climassay.models.dtypes.fastest_cpu_dtype` decides; with AVX512-BF16 or AMX
+    On a CPU the measurement of :func:`~climassay.models.cpu_settings.fastest_cpu_dtype` decides; with AVX512-BF16 or AMX
     training in bfloat16 is more than twice as fast as in float32, see docs/tuning.md.
 
     Args:

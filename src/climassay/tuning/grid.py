@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from climassay.errors import InputError, ModelError
-from climassay.models.file_digest import file_digest
+from climassay.models.model_files import file_digest
 from climassay.tuning.adapter import CONFIG_FILE, WEIGHTS_FILE
 from climassay.tuning.base import TuningBase
 from climassay.tuning.checkpoints import read_progress, remove_checkpoint

@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 
 from climassay.errors import InputError, ModelError
-from climassay.models.file_digest import file_digest
 from climassay.models.local.loading import Loaded
 from climassay.models.local.prompts import PromptFormat
+from climassay.models.model_files import file_digest
 from climassay.tuning.adapter import WEIGHTS_FILE, Adapted, adapted, save_adapter, save_adapter_config
 from climassay.tuning.base import TuningBase
 from climassay.tuning.batches import passes, plan_steps

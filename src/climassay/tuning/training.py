@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from climassay.errors import InputError
-from climassay.models.file_digest import file_digest
+from climassay.models.model_files import file_digest
 from climassay.tuning.adapter import WEIGHTS_FILE
 from climassay.tuning.base import TuningBase
 from climassay.tuning.checkpoints import read_progress, remove_checkpoint

@@ -80,7 +80,7 @@ def retrain(
         ModelError: The encoder or the model cannot work.
     """
     from climassay.generation.validation import TextReader, TrainedValidator, train_validator
-    from climassay.models.encoder import load_encoder
+    from climassay.models.encoders.loading import load_encoder
 
     tell = progress or (lambda _done, _total, _message: None)
     AnnotationReader(records)  # makes the tables where they are missing

@@ -9,7 +9,7 @@ from climassay.corpus.collection_documents import StoredDocument
 from climassay.corpus.collection_store import CollectionStore, check_name
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
-from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.models.encoders.loading import BUNDLED_ENCODER
 from climassay.web.failures import Missing
 from climassay.web.place import Place
 

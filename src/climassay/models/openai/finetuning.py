@@ -14,10 +14,10 @@ from typing import Any
 
 from climassay.errors import InputError, ModelError
 from climassay.given_files import parse_json, read_text
-from climassay.models.openai_connection import KEY_REPEATED
-from climassay.models.openai_retry import RetryPolicy, parse_retry_after
+from climassay.models.openai.connection import KEY_REPEATED, RETRYABLE
+from climassay.models.openai.pacing import RetryPolicy, parse_retry_after
+from climassay.models.openai.replies import parse_refusal
 from climassay.models.servers import OPENAI, Server, find_server
-from climassay.secrecy import without_key
 
 FORMAT = "climassay-finetuning"
 VERSION = 1
@@ -35,7 +35,7 @@ class FineTuningState:
     base_model: str
     """Name at the server, without ``openai:``."""
     data_sha256: str
-    """Of training and validation data and of the settings."""
+    """Covers training and validation data and the settings."""
     settings: tuple[tuple[str, Any], ...] = ()
     file_id: str | None = None
     validation_file_id: str | None = None
@@ -71,7 +71,8 @@ def read_state(path: Path) -> FineTuningState:
         data = parse_json(read_text(path))
         if data.pop("format") != FORMAT or data.pop("version") > VERSION:
             raise ValueError("another format")
-        return FineTuningState(**{**data, "settings": _pairs(data["settings"]), "facts": _pairs(data["facts"])})
+        pairs = {name: tuple((key, value) for key, value in data[name]) for name in ("settings", "facts")}
+        return FineTuningState(**data | pairs)
     except FileNotFoundError as error:
         raise InputError(f"There is no fine-tuning at {path}: start one, or check the path.") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -122,8 +123,8 @@ def fine_tune(
         epochs: Passes over the data (the paper: 3); None leaves it to the server.
         suffix: Part of the new model's name.
         seed: Of the training, where the server heeds it.
-        base_url: As for :class:`~climassay.models.openai_api.OpenAIModel`.
-        api_key: By default as for :class:`~climassay.models.openai_api.OpenAIModel`.
+        base_url: As for :class:`~climassay.models.openai.client.OpenAIModel`.
+        api_key: By default as for :class:`~climassay.models.openai.client.OpenAIModel`.
         poll_seconds: Between two looks at the job; a server's ``Retry-After`` has precedence.
         policy: Attempts of each request; a job itself may take as long as it takes.
         sleep: Waits; tests give another.
@@ -138,9 +139,24 @@ def fine_tune(
     """
     server = find_server(OPENAI, base_url, api_key)
     settings = {"epochs": epochs, "suffix": suffix, "seed": seed}
-    digest = _digest(training, validation, settings)
-    fresh = FineTuningState(server.base_url, model.removeprefix(f"{OPENAI}:"), digest, tuple(settings.items()))
-    job = _Job(_known(state, fresh), state, server, policy or RetryPolicy(), sleep, on_status)
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for part in (training, validation or b""):
+        digest.update(hashlib.sha256(part).digest())
+    known = FineTuningState(
+        server.base_url, model.removeprefix(f"{OPENAI}:"), digest.hexdigest(), tuple(settings.items())
+    )
+    if state.exists():
+        fresh, known = known, read_state(state)
+        if any(getattr(known, name) != getattr(fresh, name) for name in ("base_url", "base_model", "data_sha256")):
+            raise InputError(
+                f"{state} holds a fine-tuning of {known.base_model} with other data or settings: name another file."
+            )
+        if known.status in FAILED:
+            raise ModelError(
+                f"The fine-tuning job {known.job_id} is {known.status}: {known.error or 'the server gives no reason'} "
+                f"Remove {state} to start another."
+            )
+    job = _Job(known, state, server, policy or RetryPolicy(), sleep, on_status)
     if job.state.model is not None:
         return job.state
     try:
@@ -149,23 +165,6 @@ def fine_tune(
         return job.wait(poll_seconds)
     finally:
         job.close()
-
-
-def _known(path: Path, fresh: FineTuningState) -> FineTuningState:
-    if not path.exists():
-        return fresh
-    known = read_state(path)
-    same = ("base_url", "base_model", "data_sha256")
-    if any(getattr(known, name) != getattr(fresh, name) for name in same):
-        raise InputError(
-            f"{path} holds a fine-tuning of {known.base_model} with other data or settings: name another file."
-        )
-    if known.status in FAILED:
-        raise ModelError(
-            f"The fine-tuning job {known.job_id} is {known.status}: {known.error or 'the server gives no reason'} "
-            f"Remove {path} to start another."
-        )
-    return known
 
 
 class _Job:
@@ -182,7 +181,7 @@ class _Job:
     ) -> None:
         self.state, self._path, self._policy = state, path, policy
         self._sleep, self._on_status = sleep, on_status
-        self._server, self._base_url, self._key = server, server.base_url, server.key
+        self._server = server
         self._client: Any = None
 
     def upload(self, training: bytes, validation: bytes | None) -> None:
@@ -249,7 +248,7 @@ class _Job:
     def _take(self, job: Any) -> None:
         status = str(job.get("status") or "unknown") if isinstance(job, dict) else "unknown"
         failure = job.get("error") if isinstance(job, dict) else None
-        message = self._clean(str(failure.get("message") or "")) if isinstance(failure, dict) else None
+        message = self._server.without_key(str(failure.get("message") or "")) if isinstance(failure, dict) else None
         model = job.get("fine_tuned_model") if isinstance(job, dict) and status == "succeeded" else None
         self._keep(
             replace(self.state, job_id=_needed(job, "id"), status=status, model=model or None, error=message or None)
@@ -274,16 +273,20 @@ class _Job:
                 return self._read(response.http_response.content), _retry_after(response.headers)
             except APIStatusError as failure:
                 status = failure.response.status_code
-                error = self._clean(f"The server answered {status}: {_message(failure)}")
+                message = parse_refusal(failure.response.content).message or failure.response.reason_phrase
+                error = self._server.without_key(f"The server answered {status}: {message}")
+                error += "" if error.endswith((".", "!", "?")) else "."
                 wait = _retry_after(failure.response.headers)
-                if status < 500 and status not in (408, 409, 425, 429):
+                if status < 500 and status not in RETRYABLE:
                     advice = self._server.withheld if status in (401, 403) else ""
-                    advice = advice or f"Check the model, the base URL {self._base_url} and the key."
+                    advice = advice or f"Check the model, the base URL {self._server.base_url} and the key."
                     raise ModelError(f"{error} {advice}") from None
             except APIConnectionError as failure:
-                error = self._clean(f"The connection to {self._base_url} failed: {failure.__cause__ or failure}.")
+                reason = failure.__cause__ or failure
+                error = self._server.without_key(f"The connection to {self._server.base_url} failed: {reason}.")
             except (OpenAIError, ValueError) as failure:
-                raise ModelError(self._clean(f"The server's answer cannot be read: {failure}")) from None
+                why = self._server.without_key(f"The server's answer cannot be read: {failure}")
+                raise ModelError(why) from None
             if attempt < policy.max_attempts:
                 self._sleep(min(policy.cap, policy.base * 2.0 ** (attempt - 1)) if wait is None else wait)
         raise ModelError(
@@ -299,8 +302,8 @@ class _Job:
 
         if self._client is None:
             self._client = OpenAI(
-                base_url=self._base_url,
-                api_key=self._key or "none",
+                base_url=self._server.base_url,
+                api_key=self._server.key or "none",
                 max_retries=0,
                 timeout=self._policy.attempt_timeout,
                 http_client=DefaultHttpxClient(follow_redirects=False, event_hooks={"request": [keep_needed]}),
@@ -312,12 +315,9 @@ class _Job:
         """What an answer says. Only its words about an error may repeat the key, since only those are blanked."""
         found = json.loads(body)
         kept = json.dumps({**found, "error": None} if isinstance(found, dict) else found)
-        if self._clean(kept) != kept:
+        if self._server.without_key(kept) != kept:
             raise ModelError(KEY_REPEATED)
         return found
-
-    def _clean(self, text: str) -> str:
-        return without_key(text.encode("utf-8", "replace"), self._key).decode()
 
 
 def _needed(found: Any, name: str) -> str:
@@ -329,21 +329,3 @@ def _needed(found: Any, name: str) -> str:
 
 def _retry_after(headers: Any) -> float | None:
     return parse_retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), time.time())
-
-
-def _message(failure: Any) -> str:
-    body = failure.body if isinstance(failure.body, dict) else {}
-    inner = body.get("error") if isinstance(body.get("error"), dict) else body
-    message = str((inner or {}).get("message") or failure.response.reason_phrase or "no reason given")
-    return message if message.endswith((".", "!", "?")) else message + "."
-
-
-def _digest(training: bytes, validation: bytes | None, settings: Mapping[str, Any]) -> str:
-    digest = hashlib.sha256(json.dumps(dict(settings), sort_keys=True).encode())
-    for part in (training, validation or b""):
-        digest.update(hashlib.sha256(part).digest())
-    return digest.hexdigest()
-
-
-def _pairs(rows: Any) -> tuple[tuple[str, Any], ...]:
-    return tuple((name, value) for name, value in rows)

@@ -58,22 +58,21 @@ class _Node:
     """Tokens in the node and in all below it."""
 
 
-class Forest:
-    """The radix tree of some token sequences."""
+class PrefixTree:
+    """The radix tree of some token sequences.
+
+    Args:
+        sequences: Token ids; none empty; equal ones are computed once.
+        held: Tokens of a path that the cache holds already; what *all* sequences share with it is left out.
+    """
 
     def __init__(self, sequences: Sequence[Sequence[int]], *, held: Sequence[int] = ()) -> None:
-        """Build the tree.
-
-        Args:
-            sequences: Token ids; none empty; equal ones are computed once.
-            held: Tokens of a path that the cache holds already; what *all* sequences share with it is left out.
-        """
         self._order = sorted(range(len(sequences)), key=lambda index: tuple(sequences[index]))
         self._rows = [tuple(sequences[index]) for index in self._order]
         common = self._rows[0][: common_length(self._rows[0], self._rows[-1])] if self._rows else ()
         self.held = common_length(held, common)
         """Number of tokens left out because the cache holds them."""
-        self._root = self._grow()
+        self._root = self._build()
 
     def steps(self, *, pack: int, longest: int) -> Iterator[Step]:
         """Cut the work into steps, in the order in which they must be computed.
@@ -113,7 +112,7 @@ class Forest:
             waiting.extend((child, start, parent) for child in node.children)
         return found
 
-    def _grow(self) -> _Node:
+    def _build(self) -> _Node:
         """Insert the sorted rows one by one; ``spine`` holds the nodes on the way to the row inserted last."""
         root = _Node(self.held, self.held, 0)
         spine = [root]
@@ -124,14 +123,23 @@ class Forest:
                 cut = spine.pop()
                 cut.last = place - 1
             if cut is not None and spine[-1].end < shared:
-                spine.append(_split(spine[-1], cut, shared))
+                # The upper part takes the place of the parent's youngest child.
+                upper = _Node(cut.start, shared, cut.first, children=[cut])
+                cut.start = shared
+                spine[-1].children[-1] = upper
+                spine.append(upper)
             if shared < len(row):
                 leaf = _Node(shared, len(row), place)
                 spine[-1].children.append(leaf)
                 spine.append(leaf)
         for node in spine:
             node.last = len(self._rows) - 1
-        _measure(root)
+        # Children before parents, without recursion: a path may be thousands of nodes long.
+        nodes = [root]
+        for node in nodes:
+            nodes.extend(node.children)
+        for node in reversed(nodes):
+            node.size = node.end - node.start + sum(child.size for child in node.children)
         return root
 
     def _packs(self, parent: _Node, pack: int) -> Iterator[Step]:
@@ -167,23 +175,6 @@ def common_length(first: Sequence[int], second: Sequence[int]) -> int:
     if first[:limit] == second[:limit]:
         return limit
     return next((place for place in range(limit) if first[place] != second[place]), limit)
-
-
-def _split(parent: _Node, node: _Node, at: int) -> _Node:
-    """Cut a parent's youngest child in two and return the upper part, which takes the child's place."""
-    upper = _Node(node.start, at, node.first, children=[node])
-    node.start = at
-    parent.children[-1] = upper
-    return upper
-
-
-def _measure(root: _Node) -> None:
-    """Fill in the sizes, children before parents, without recursion (a path may be thousands of nodes long)."""
-    nodes = [root]
-    for node in nodes:
-        nodes.extend(node.children)
-    for node in reversed(nodes):
-        node.size = node.end - node.start + sum(child.size for child in node.children)
 
 
 def _large(parent: _Node, pack: int) -> list[_Node]:

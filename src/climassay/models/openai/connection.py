@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from climassay.errors import ModelError
-from climassay.models.openai_capabilities import REFUSAL_STATUSES, blamed
-from climassay.models.openai_limits import AdaptiveLimit, Slot
-from climassay.models.openai_replies import BadReplyError, Refusal, Reply, parse_refusal, parse_reply
-from climassay.models.openai_retry import Clock, RetryPolicy, parse_retry_after
+from climassay.models.openai.capabilities import REFUSAL_STATUSES, blamed
+from climassay.models.openai.pacing import AdaptiveLimit, Clock, RetryPolicy, parse_retry_after
+from climassay.models.openai.replies import BadReplyError, Refusal, Reply, parse_refusal, parse_reply
 from climassay.models.servers import Server
 from climassay.secrecy import without_key
 
@@ -34,7 +33,7 @@ HOPELESS_STATUS = {
 }
 """Wrong key, address or model: no request will do better, unless one has been answered before."""
 NOT_IMPLEMENTED = 501
-"""Of all faults of a server the one that no waiting cures."""
+"""The one fault of a server that no waiting cures."""
 NO_SUCH_MODEL = re.compile(
     r"model[\W_]+not[\W_]*found|deployment[\W_]*not[\W_]*found|model.{0,80}(?:not exist|not found)", re.I
 )
@@ -91,7 +90,7 @@ class Connection:
     """
 
     def __init__(self, server: Server, concurrency: int, policy: RetryPolicy, clock: Clock) -> None:
-        self._server, self._base_url, self._api_key = server, server.base_url, server.key
+        self._server = server
         self._policy = policy
         self._clock = clock
         self.limit = AdaptiveLimit(concurrency, clock)
@@ -103,8 +102,10 @@ class Connection:
         self._under_way: dict[int, concurrent.futures.Future[None]] = {}
         """The work of each thread that waits for some."""
 
-    def map(self, work: Callable[[I], Awaitable[O]], items: Sequence[I], on_result: Callable[[int, O], None]) -> None:
-        """Do asynchronous work on items, as many at once as the ceiling allows; results go to the calling thread.
+    def map(
+        self, work: Callable[[I], Awaitable[O]], items: Sequence[I], on_result: Callable[[int, O], None] | None
+    ) -> list[O]:
+        """Results of asynchronous work on items, in their order; as many at once as the ceiling allows.
 
         Whatever ends the call early (Ctrl-C, an error of ``on_result``) cancels what is under way, after which what
         had been answered by then is still handed on.
@@ -114,6 +115,13 @@ class Connection:
             items: What to work on.
             on_result: Called in the calling thread with (index, result), in the order of completion.
         """
+        found: dict[int, O] = {}
+
+        def keep(index: int, result: O) -> None:
+            found[index] = result
+            if on_result is not None:
+                on_result(index, result)
+
         results: queue.SimpleQueue[list[tuple[int, O]] | BaseException | None] = queue.SimpleQueue()
         future = asyncio.run_coroutine_threadsafe(self._work_all(work, items, results), self._running_loop())
         self._under_way[threading.get_ident()] = future
@@ -122,20 +130,21 @@ class Connection:
             while isinstance(bundle := _next(results, future), list):
                 known.extend(bundle)
                 while known:
-                    on_result(*known.popleft())
+                    keep(*known.popleft())
         except KeyboardInterrupt:
             future.cancel()
             with suppress(queue.Empty):
                 while isinstance(bundle := results.get(timeout=CANCEL_SECONDS), list):
                     known.extend(bundle)
             while known:
-                on_result(*known.popleft())
+                keep(*known.popleft())
             raise
         finally:
             del self._under_way[threading.get_ident()]
             future.cancel()
         if bundle is not None:
             raise bundle
+        return [found[index] for index in range(len(items))]
 
     def cancel(self, threads: Collection[int]) -> None:
         """End the work that these threads wait for: their calls raise KeyboardInterrupt."""
@@ -153,13 +162,21 @@ class Connection:
         while True:
             slot = await self.limit.acquire(self._time_left(started))
             if slot is None:
-                return Outcome(attempts, error=self._asked_to_wait(attempts, error))
+                pause = self.limit.paused_until - clock.now()
+                sent = f"{attempts} attempts; the last one: {error}" if attempts else "not sent"
+                why = f"The server asks to wait {pause:.0f} s, longer than the deadline of a request allows ({sent})."
+                return Outcome(attempts, error=why)
             started = clock.now() if started is None else started
             left = self._time_left(started)
             if left <= 0:
                 self.limit.release(slot, succeeded=False, overloaded=False)
-                return Outcome(attempts, error=self._out_of_time(attempts, error))
-            attempt = await self._attempt_in(slot, body, min(left, policy.attempt_timeout or left))
+                why = f"No answer within {policy.deadline:g} s and {attempts} attempts; the last one: {error}"
+                return Outcome(attempts, error=why)
+            attempt = Attempt(error="cancelled")
+            try:
+                attempt = await self._attempt(body, min(left, policy.attempt_timeout or left))
+            finally:
+                self.limit.release(slot, succeeded=attempt.reply is not None, overloaded=attempt.overloaded)
             attempts += 1
             if attempt.reply is not None:
                 self._proven = True
@@ -254,14 +271,6 @@ class Connection:
         """Seconds until the deadline of a request that was first sent at that time, if it was."""
         return self._policy.deadline - (0.0 if started is None else self._clock.now() - started)
 
-    async def _attempt_in(self, slot: Slot, body: bytes, timeout: float) -> Attempt:
-        attempt = Attempt(error="cancelled")
-        try:
-            attempt = await self._attempt(body, timeout)
-        finally:
-            self.limit.release(slot, succeeded=attempt.reply is not None, overloaded=attempt.overloaded)
-        return attempt
-
     async def _attempt(self, body: bytes, timeout: float) -> Attempt:
         import httpx2
         from aiohttp import ClientConnectorError
@@ -280,23 +289,26 @@ class Connection:
         except APIStatusError as failure:
             return self._status_attempt(failure.response)
         except (APIConnectionError, httpx2.HTTPError, OSError) as failure:
-            refused = any(isinstance(cause, ClientConnectorError) for cause in _causes(failure))
-            return Attempt(error=self._connection_error(failure), retryable=True, refused=refused)
-        shown = without_key(response.content, self._api_key)
+            causes = list(_causes(failure))
+            refused = any(isinstance(cause, ClientConnectorError) for cause in causes)
+            reason = " ".join(str(causes[-1]).split()).rstrip(".") or type(causes[-1]).__name__
+            error = self._server.without_key(f"The connection to {self._server.base_url} failed: {reason}.")
+            return Attempt(error=error, retryable=True, refused=refused)
+        shown = without_key(response.content, self._server.key)
         try:
             reply = parse_reply(shown)
         except BadReplyError as problem:
             return Attempt(error=str(problem), retryable=True)
         # A server may also spread it over the parts of its answer.
-        repeated = shown != response.content or self._without_key(reply.text) != reply.text
+        repeated = shown != response.content or self._server.without_key(reply.text) != reply.text
         return Attempt(error=KEY_REPEATED) if repeated else Attempt(reply)
 
     def _status_attempt(self, response: "httpx2.Response") -> Attempt:
         status, headers = response.status_code, response.headers
-        message = parse_refusal(without_key(response.content, self._api_key)).message or response.reason_phrase
+        message = parse_refusal(without_key(response.content, self._server.key)).message or response.reason_phrase
         if response.has_redirect_location:
             message = f"it sends requests on to {headers['location']}, which is not followed: name that address"
-        error = self._without_key(f"The server answered {status}: {message}")
+        error = self._server.without_key(f"The server answered {status}: {message}")
         error += "" if error.endswith((".", "!", "?")) else "."
         should_retry = headers.get("x-should-retry")
         hopeless = status == 429 and any(word in response.text for word in HOPELESS)
@@ -305,22 +317,6 @@ class Connection:
         after = parse_retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), self._clock.wall())
         refusal, overloaded = parse_refusal(response.content), status in OVERLOADED
         return Attempt(None, error, status, retryable, overloaded, after if retryable else None, refusal=refusal)
-
-    def _connection_error(self, failure: BaseException) -> str:
-        *_, cause = _causes(failure)
-        reason = " ".join(str(cause).split()).rstrip(".") or type(cause).__name__
-        return self._without_key(f"The connection to {self._base_url} failed: {reason}.")
-
-    def _without_key(self, text: str) -> str:
-        return without_key(text.encode("utf-8", "replace"), self._api_key).decode()
-
-    def _asked_to_wait(self, attempts: int, error: str) -> str:
-        pause = self.limit.paused_until - self._clock.now()
-        sent = f"{attempts} attempts; the last one: {error}" if attempts else "not sent"
-        return f"The server asks to wait {pause:.0f} s, longer than the deadline of a request allows ({sent})."
-
-    def _out_of_time(self, attempts: int, error: str) -> str:
-        return f"No answer within {self._policy.deadline:g} s and {attempts} attempts; the last one: {error}"
 
     def _raise_if_hopeless(self, attempt: Attempt, attempts: int, payload: Mapping[str, Any]) -> None:
         """End everything where no request can succeed, instead of failing one after the other.
@@ -332,7 +328,7 @@ class Connection:
         if attempt.status in HOPELESS_STATUS and attempt.refusal is not None:
             if attempt.status in REFUSAL_STATUSES and blamed(payload, attempt.refusal):
                 return
-            advice = HOPELESS_STATUS[attempt.status].format(base_url=self._base_url)
+            advice = HOPELESS_STATUS[attempt.status].format(base_url=self._server.base_url)
             if self._server.withheld and attempt.status in (401, 403):
                 advice = self._server.withheld
             elif NO_SUCH_MODEL.search(f"{attempt.refusal.message} {attempt.refusal.code}"):
@@ -351,11 +347,11 @@ class Connection:
             self._server.keep_needed(request.headers)
 
         # The client insists on a key; a server without keys is to see none.
-        self._options = {} if self._api_key else {"headers": {"Authorization": Omit()}}
+        self._options = {} if self._server.key else {"headers": {"Authorization": Omit()}}
         connections = self.limit.ceiling
         self._client = AsyncOpenAI(
-            base_url=self._base_url,
-            api_key=self._api_key or "none",
+            base_url=self._server.base_url,
+            api_key=self._server.key or "none",
             max_retries=0,
             timeout=httpx2.Timeout(None, connect=30.0),
             http_client=DefaultAioHttpClient(

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from climassay.models.openai_replies import Likely, Position
+from climassay.models.openai.replies import Likely, Position
 
 BEFORE = " \t\r\n\"'`*_([{<#\u0120\u2581"
 """Spaces, quotes, brackets and markup that may stand before an answer (with the space signs of raw tokens)."""

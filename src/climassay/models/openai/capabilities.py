@@ -22,7 +22,7 @@ from climassay.configuration import filled
 from climassay.errors import InputError
 from climassay.folder_files import write_file
 from climassay.models.contract import CHARACTERS_PER_TOKEN
-from climassay.models.openai_replies import Refusal, Reply
+from climassay.models.openai.replies import Refusal, Reply
 
 log = logging.getLogger("climassay.models")
 
