@@ -165,7 +165,7 @@ def _generation() -> list[Reader]:
 
 
 def _configurations() -> list[Reader]:
-    state = _called("models.openai_finetuning:read_state")
+    state = _called("models.openai.finetuning:read_state")
     experiment = _called("evaluation.experiment_file:load_plan")
     return [
         Reader("recipe", "r.toml", "toml", samples.recipe, _called("generation.recipe:load_recipe")),
