@@ -21,7 +21,7 @@ from unittest.mock import patch
 from climassay.confidence.extraction import ExtractOptions, extract
 from climassay.confidence.statement import Statement
 from climassay.confidence.statement_files import read_statements, write_statements
-from climassay.corpus.reading import read
+from climassay.corpus.readers.file_types import read
 
 
 def statements_of(data: Path, wanted: int) -> list[Statement]:

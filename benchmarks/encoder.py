@@ -29,10 +29,9 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
-from climassay.corpus.gold_text import REQUIRED_SHARE, GoldText, words_of
-from climassay.corpus.labelled_questions import LabelledQuestion, read_labelled
 from climassay.corpus.passages import split_passages
-from climassay.corpus.reading import read
+from climassay.corpus.readers.file_types import read
+from climassay.corpus.retrieval_evaluation import REQUIRED_SHARE, GoldText, LabelledQuestion, read_labelled, words_of
 from climassay.models.bundled import bundled_path
 from climassay.models.encoders.bert import WINDOW_TOKENS, BertEncoder
 from climassay.models.encoders.loading import token_batches

@@ -2,7 +2,7 @@
 
 import pytest
 
-from climassay.corpus import collection_adding
+from climassay.corpus import collection as collection_adding
 from climassay.corpus.collection import open_or_create
 from climassay.corpus.documents import Block, Document
 from climassay.models.contract import StreamingEncoder

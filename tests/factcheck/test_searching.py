@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Block, Document
-from climassay.corpus.excerpts import excerpt
+from climassay.corpus.passages import excerpt
 from climassay.factcheck.dating import latest_editions
 from climassay.factcheck.searching import RERANK_FACTOR, search_all
 from climassay.factcheck.steps import AskPassages

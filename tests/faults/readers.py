@@ -114,7 +114,7 @@ def _corpus() -> list[Reader]:
     ]
 
 
-_labelled = _called("corpus.labelled_questions:read_labelled")
+_labelled = _called("corpus.retrieval_evaluation:read_labelled")
 
 
 def _tables() -> list[Reader]:

@@ -173,7 +173,7 @@ def statements_to_compare(path: Path) -> list[Statement]:
     """
     if path.suffix.lower() == ".jsonl":
         return read_statements(path)
-    from climassay.corpus.reading import read
+    from climassay.corpus.readers.file_types import read
 
     result = read(path)
     if not result.documents:

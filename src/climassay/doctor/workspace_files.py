@@ -114,7 +114,7 @@ def _collections(place: Workspace) -> Iterator[Finding]:
         yield Finding(AREA, "collections", "ok", "none yet; climassay corpus add NAME FILES makes one")
         return
     from climassay.corpus import Collection
-    from climassay.corpus.collection_store import CollectionStore
+    from climassay.corpus.collection_storage import CollectionStore
 
     try:
         names = CollectionStore.at(place).names()

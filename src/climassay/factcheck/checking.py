@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
-from climassay.corpus.report_names import report_name
+from climassay.corpus.documents import report_name
 from climassay.errors import InputError
 from climassay.factcheck.advocate import Advocate
 from climassay.factcheck.assessment import Elicitation, Manner

@@ -6,11 +6,10 @@ import re
 from pathlib import PurePath
 from typing import Any
 
-from climassay.corpus.cleaning import clean, document_id
-from climassay.corpus.documents import Block, Document
-from climassay.corpus.opening import reader
-from climassay.corpus.options import ReadOptions
-from climassay.corpus.text import decode
+from climassay.corpus.documents import Block, Document, ReadOptions
+from climassay.corpus.readers.cleaning import clean, document_id
+from climassay.corpus.readers.file_types import reader
+from climassay.corpus.readers.text import decode
 from climassay.errors import DocumentError
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from climassay.corpus.cleaning import clean, document_id
-from climassay.corpus.documents import Block, Document
-from climassay.corpus.opening import reader
-from climassay.corpus.options import ReadOptions
-from climassay.corpus.text import decode
+from climassay.corpus.documents import Block, Document, ReadOptions
+from climassay.corpus.readers.cleaning import clean, document_id
+from climassay.corpus.readers.file_types import reader
+from climassay.corpus.readers.text import decode
 from climassay.errors import DocumentError
 
 _UNWANTED = (

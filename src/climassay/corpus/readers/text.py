@@ -5,10 +5,16 @@ import re
 from collections import Counter
 from pathlib import PurePath
 
-from climassay.corpus.cleaning import LINE_END_HYPHEN, clean, count_words, document_id, join_hyphens, mask_digits
-from climassay.corpus.documents import Block, Document
-from climassay.corpus.opening import reader
-from climassay.corpus.options import ReadOptions
+from climassay.corpus.documents import Block, Document, ReadOptions
+from climassay.corpus.readers.cleaning import (
+    LINE_END_HYPHEN,
+    clean,
+    count_words,
+    document_id,
+    join_hyphens,
+    mask_digits,
+)
+from climassay.corpus.readers.file_types import reader
 from climassay.errors import DocumentError
 
 _BOMS = (
@@ -42,17 +48,24 @@ def decode(data: bytes, source: str) -> str:
     Raises:
         DocumentError: The bytes are not text.
     """
+
+    def decoded(encoding: str) -> str:
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError:
+            raise DocumentError(f"{source} begins as {encoding} text but is damaged or truncated.") from None
+
     for bom, encoding in _BOMS:
         if data.startswith(bom):
-            return _decoded(data, encoding, source)
+            return decoded(encoding)
     sample = data[:SAMPLE]
     if b"\0" in sample:
         even, odd = sample[::2].count(0), sample[1::2].count(0)
         half = len(sample) / 2
         if odd > 0.3 * half and even < 0.05 * half:
-            return _decoded(data, "utf-16-le", source)
+            return decoded("utf-16-le")
         if even > 0.3 * half and odd < 0.05 * half:
-            return _decoded(data, "utf-16-be", source)
+            return decoded("utf-16-be")
         raise DocumentError(f"{source} is not a text file (it holds binary data).")
     try:
         text = data.decode("utf-8")
@@ -64,13 +77,6 @@ def decode(data: bytes, source: str) -> str:
     if len(_CONTROL.findall(text[:SAMPLE])) > MOST_CONTROL_CHARACTERS * len(text[:SAMPLE]):
         raise DocumentError(f"{source} is not a text file (it holds binary data).")
     return text
-
-
-def _decoded(data: bytes, encoding: str, source: str) -> str:
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError:
-        raise DocumentError(f"{source} begins as {encoding} text but is damaged or truncated.") from None
 
 
 @reader("text", ".txt", ".text")

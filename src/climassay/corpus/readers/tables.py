@@ -6,20 +6,68 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from climassay.corpus.cleaning import clean, document_id
-from climassay.corpus.columns import Layout, find_layout
-from climassay.corpus.documents import Block, Document, Skipped
-from climassay.corpus.markdown import markdown_blocks
-from climassay.corpus.opening import Read, reader
-from climassay.corpus.options import ReadOptions, ReadResult
-from climassay.corpus.text import decode, paragraphs
+from climassay.corpus.documents import Block, Document, ReadOptions, ReadResult, Skipped, TableColumns
+from climassay.corpus.readers.cleaning import clean, document_id
+from climassay.corpus.readers.file_types import Read, reader
+from climassay.corpus.readers.markdown import markdown_blocks
+from climassay.corpus.readers.text import decode, paragraphs
 from climassay.errors import DocumentError
 from climassay.given_files import parse_json
 from climassay.questions.parquet import read_parquet
+
+# Usual names, best first; compared without case, spaces and punctuation.
+_USUAL_NAMES: dict[str, tuple[str, ...]] = {
+    "text": (
+        *("text", "paragraph", "passage", "content", "body", "abstract", "pagecontent", "documenttext"),
+        *("paragraphtext", "chunk", "sentence", "article"),
+    ),
+    "title": ("chaptertitle", "documenttitle", "doctitle", "booktitle", "title", "book", "textbook", "document"),
+    "report": ("report", "series", "collection"),
+    "chapter": ("chapter", "chapterid", "chapternumber", "file"),
+    "headings": ("headings", "heading", "section", "sectiontitle", "sectionpath", "header", "headers"),
+    "paragraph_id": ("paraid", "paragraphid", "passageid", "chunkid", "id"),
+    "page": ("pageno", "page", "pagenumber", "pagenum", "pages"),
+    "url": ("url", "link", "uri", "href", "sourceurl", "doi"),
+    "date": ("date", "published", "publicationdate", "year", "publicationyear"),
+    "edition": ("edition", "version"),
+    "licence": ("licence", "license", "rights"),
+}
+_DOCUMENT_NAMES = ("docid", "documentid", "document", "doc", "book", "textbook", "bookid", "articleid", "filename")
+_PLAIN = re.compile(r"[^a-z0-9]+")
+
+
+def find_layout(names: Sequence[str], chosen: TableColumns, source: str) -> TableColumns:
+    """Match the columns of a table with what the user has chosen, and the rest with their usual names.
+
+    Raises:
+        DocumentError: A chosen column does not exist, or no column looks like the text; the sentence names those
+            there are.
+    """
+    listed = ", ".join(names) or "none"
+    fields = {field: getattr(chosen, field) for field in _USUAL_NAMES}
+    for name in (*fields.values(), *chosen.document):
+        if name is not None and name not in names:
+            raise DocumentError(f"{source} has no column {name!r}; its columns are: {listed}.")
+    known = {_PLAIN.sub("", name.lower()): name for name in reversed(names)}
+    taken = {name for name in fields.values() if name}
+    for field, usual in _USUAL_NAMES.items():
+        if fields[field] is None:
+            free = (known[plain] for plain in usual if plain in known and known[plain] not in taken)
+            fields[field] = next(free, None)
+            if fields[field] is not None:
+                taken.add(fields[field])
+    if fields["text"] is None:
+        raise DocumentError(f"{source} has no column that looks like text; choose one of its columns: {listed}.")
+    document = chosen.document or tuple(known[plain] for plain in _DOCUMENT_NAMES if plain in known)[:1]
+    if not document and fields["title"]:
+        document = (fields["title"],)
+    return TableColumns(document=document, **fields)
+
 
 Row = Mapping[str, Any]
 LISTED_ROWS = 5
@@ -48,7 +96,7 @@ def read_table(data: bytes, kind: str, source: str, options: ReadOptions) -> Rea
     Raises:
         DocumentError: Not such a table, no rows, or no text column.
     """
-    table = _READERS[kind](data, source)
+    table = _READERS[kind][1](data, source)
     if not table.rows:
         raise DocumentError(f"{source} has no rows." if not table.problems else table.problems[0])
     layout = find_layout(table.names, options.columns, source)
@@ -81,7 +129,9 @@ def cell(row: Row, name: str | None) -> str:
     return str(value).encode("utf-8", "ignore").decode().strip()
 
 
-def _document(key: tuple[str, ...], rows: Sequence[Row], layout: Layout, source: str, options: ReadOptions) -> Document:
+def _document(
+    key: tuple[str, ...], rows: Sequence[Row], layout: TableColumns, source: str, options: ReadOptions
+) -> Document:
     blocks = tuple(block for row in rows for block in _blocks(row, layout))
     first = rows[0]
     title = options.title or _title(key, first, layout, source)
@@ -100,7 +150,7 @@ def _document(key: tuple[str, ...], rows: Sequence[Row], layout: Layout, source:
     )
 
 
-def _title(key: tuple[str, ...], row: Row, layout: Layout, source: str) -> str:
+def _title(key: tuple[str, ...], row: Row, layout: TableColumns, source: str) -> str:
     title = clean(cell(row, layout.title))
     if not title:
         parts = [cell(row, layout.report), cell(row, layout.chapter)]
@@ -116,7 +166,7 @@ def _same(rows: Sequence[Row], name: str | None) -> str | None:
     return (values.pop() or None) if len(values) == 1 else None
 
 
-def _blocks(row: Row, layout: Layout) -> Iterator[Block]:
+def _blocks(row: Row, layout: TableColumns) -> Iterator[Block]:
     """The paragraphs of a row's text."""
     text = cell(row, layout.text)
     headings = _headings(row.get(layout.headings) if layout.headings else None)
@@ -164,10 +214,6 @@ def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> Table:
     return Table([name for name in reader.fieldnames or [] if name], rows, [])
 
 
-def _read_tsv(data: bytes, source: str) -> Table:
-    return _read_csv(data, source, "\t")
-
-
 def _read_jsonl(data: bytes, source: str) -> Table:
     rows: list[Row] = []
     bad: list[int] = []
@@ -186,7 +232,7 @@ def _read_jsonl(data: bytes, source: str) -> Table:
     if bad:
         more = f" and {len(bad) - LISTED_ROWS} more" if len(bad) > LISTED_ROWS else ""
         problems.append(f"{source}: not a JSON object in line {', '.join(map(str, bad[:LISTED_ROWS]))}{more}.")
-    return Table(_names(rows), rows, problems)
+    return Table(list(dict.fromkeys(name for row in rows for name in row)), rows, problems)
 
 
 def _read_json(data: bytes, source: str) -> Table:
@@ -200,7 +246,7 @@ def _read_json(data: bytes, source: str) -> Table:
         value = lists[0] if len(lists) == 1 else [value]
     if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
         raise DocumentError(f"{source} is not a list of JSON objects.")
-    return Table(_names(value), value, [])
+    return Table(list(dict.fromkeys(name for row in value for name in row)), value, [])
 
 
 def _read_parquet(data: bytes, source: str) -> Table:
@@ -211,25 +257,18 @@ def _read_parquet(data: bytes, source: str) -> Table:
     return Table(table.names, table.rows, [])
 
 
-def _names(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(name for row in rows for name in row))
-
-
-_READERS = {"csv": _read_csv, "tsv": _read_tsv, "json": _read_json, "jsonl": _read_jsonl, "parquet": _read_parquet}
+_READERS: dict[str, tuple[tuple[str, ...], Callable[[bytes, str], Table]]] = {
+    "csv": ((".csv",), _read_csv),
+    "tsv": ((".tsv", ".tab"), partial(_read_csv, delimiter="\t")),
+    "json": ((".json",), _read_json),
+    "jsonl": ((".jsonl", ".ndjson"), _read_jsonl),
+    "parquet": ((".parquet", ".pq"), _read_parquet),
+}
 
 
 def _reading(kind: str) -> Read:
-    def read(data: bytes, source: str, options: ReadOptions) -> ReadResult:
-        return read_table(data, kind, source, options)
-
-    return read
+    return lambda data, source, options: read_table(data, kind, source, options)
 
 
-for _kind, _endings in {
-    "csv": (".csv",),
-    "tsv": (".tsv", ".tab"),
-    "json": (".json",),
-    "jsonl": (".jsonl", ".ndjson"),
-    "parquet": (".parquet", ".pq"),
-}.items():
+for _kind, (_endings, _) in _READERS.items():
     reader(_kind, *_endings, packed=_kind == "parquet")(_reading(_kind))

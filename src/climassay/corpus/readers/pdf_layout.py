@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from climassay.corpus.cleaning import mask_digits
-from climassay.corpus.pdf_lines import Line
+from climassay.corpus.readers.cleaning import mask_digits
+from climassay.corpus.readers.pdf_lines import Line
 
 MARGIN_ZONE = 0.13
 """Running heads and feet stand in this part of the page at its top and bottom."""

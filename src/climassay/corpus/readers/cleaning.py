@@ -5,7 +5,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import cache
 
 LINE_END_HYPHEN = "\ufffe"
 """Stands where a line ended in a hyphen that may or may not belong to the word."""
@@ -20,10 +19,11 @@ _PRIVATE = "\ue000-\uf8ff"
 _HALVES = "\ud800-\udfff"
 """Halves of characters: JSON may name them alone, and nothing can store them."""
 _ODD = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE}{_HALVES}]")
-_BULLETS = "\uf0b7\uf0a7\uf0d8\uf076\uf0fc"
+_REPLACEMENTS = _LIGATURES | dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf076\uf0fc", "•")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LETTERS_AT_END = re.compile(r"[^\W\d_]*\Z")
 _WORD_AT_START = re.compile(r"\s*((?:[^\W_]|-(?=[^\W_]))*)")
+_DIGITS = re.compile(r"\d+")
 LONGEST_WORD = 60
 SHORTEST_COMPOUND_PART = 3
 
@@ -35,15 +35,8 @@ def clean(text: str) -> str:
     """
     if not (text.isascii() and text.isprintable()):
         text = _TEX_LIGATURE.sub(lambda match: _TEX_LIGATURES[match.group()], text)
-        text = _ODD.sub(_replacement, unicodedata.normalize("NFC", text))
+        text = _ODD.sub(lambda match: _REPLACEMENTS.get(match.group(), ""), unicodedata.normalize("NFC", text))
     return " ".join(text.split())
-
-
-def _replacement(match: re.Match[str]) -> str:
-    char = match.group()
-    if char in _BULLETS:
-        return "•"
-    return _LIGATURES.get(char, "")
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:
@@ -76,16 +69,12 @@ def _map_broken(text: str, resolve: Callable[[str, str], str]) -> str:
     first, *rest = text.split(LINE_END_HYPHEN)
     done = first
     for part in rest:
-        left = _last_letters(done)
+        ending = _LETTERS_AT_END.search(done, max(0, len(done) - LONGEST_WORD))
+        left = ending.group() if ending else ""
         match = _WORD_AT_START.match(part)
         right = match.group(1) if match else ""
         done = f"{done[: len(done) - len(left)]}{resolve(left, right)}{part[match.end() if match else 0 :]}"
     return done
-
-
-def _last_letters(text: str) -> str:
-    match = _LETTERS_AT_END.search(text, max(0, len(text) - LONGEST_WORD))
-    return match.group() if match else ""
 
 
 def _join(left: str, right: str, vocabulary: Counter[str]) -> str:
@@ -104,12 +93,7 @@ def _join(left: str, right: str, vocabulary: Counter[str]) -> str:
 
 def mask_digits(text: str) -> str:
     """The text with every run of digits made ``#``, so that ``Chapter 7 | 12`` and ``Chapter 7 | 13`` are alike."""
-    return _digits().sub("#", text)
-
-
-@cache
-def _digits() -> re.Pattern[str]:
-    return re.compile(r"\d+")
+    return _DIGITS.sub("#", text)
 
 
 def document_id(source: str, *contents: str | bytes) -> str:

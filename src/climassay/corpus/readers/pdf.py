@@ -7,15 +7,19 @@ from pathlib import PurePath
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from climassay.corpus.cleaning import clean, document_id
-from climassay.corpus.documents import Block, Document, Skipped
-from climassay.corpus.opening import reader
-from climassay.corpus.options import PageCallback, ReadOptions, ReadResult
-from climassay.corpus.pdf_blocks import CONTENTS, REFERENCES, BlockBuilder, classify
-from climassay.corpus.pdf_layout import Page, drop_running_lines, order_lines
-from climassay.corpus.pdf_lines import LineReader, upright
-from climassay.corpus.pdf_paragraphs import build_paragraphs, find_style
-from climassay.corpus.report_names import full_title
+from climassay.corpus.documents import Block, Document, PageCallback, ReadOptions, ReadResult, Skipped, full_title
+from climassay.corpus.readers.cleaning import clean, document_id
+from climassay.corpus.readers.file_types import reader
+from climassay.corpus.readers.pdf_layout import Page, drop_running_lines, order_lines
+from climassay.corpus.readers.pdf_lines import LineReader, upright
+from climassay.corpus.readers.pdf_paragraphs import (
+    CONTENTS,
+    REFERENCES,
+    BlockBuilder,
+    build_paragraphs,
+    classify,
+    find_style,
+)
 from climassay.errors import DocumentError
 
 HEADER_WITHIN = 1024

@@ -16,8 +16,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from climassay.corpus.documents import Block, Document, Skipped
-from climassay.corpus.options import MEBIBYTE, PageCallback, ReadOptions, ReadResult, TableColumns
+from climassay.corpus.documents import (
+    MEBIBYTE,
+    Block,
+    Document,
+    PageCallback,
+    ReadOptions,
+    ReadResult,
+    Skipped,
+    TableColumns,
+)
 from climassay.secrecy import environment_without_secrets
 
 LARGEST_MEMORY = 4096 * MEBIBYTE
@@ -26,7 +34,7 @@ LONGEST_SILENCE = 300.0
 """Seconds in which a reader must have finished a page, or a file that has none."""
 
 
-def read_apart(
+def read_sandboxed(
     path: Path,
     options: ReadOptions,
     *,
@@ -35,7 +43,7 @@ def read_apart(
     memory: int = LARGEST_MEMORY,
     silence: float = LONGEST_SILENCE,
 ) -> ReadResult:
-    """Read one file in another process; see :func:`climassay.corpus.reading.read`.
+    """Read one file in another process; see :func:`climassay.corpus.readers.file_types.read`.
 
     Args:
         path: The file.
@@ -52,11 +60,16 @@ def read_apart(
     order = {"path": str(path), "source": source, "options": asdict(options), "memory": memory}
     with _reader(order, silence) as lines:
         for line in lines:
-            told = json.loads(line)
-            if "result" in told:
-                return _result(told["result"])
+            message = json.loads(line)
+            if "result" in message:
+                found = message["result"]
+                for fields in found["documents"]:
+                    blocks = (Block(**block | {"headings": tuple(block["headings"])}) for block in fields["blocks"])
+                    fields["blocks"] = tuple(blocks)
+                documents = tuple(Document(**fields) for fields in found["documents"])
+                return ReadResult(found["source"], documents, tuple(Skipped(**each) for each in found["skipped"]))
             if on_page is not None:
-                on_page(told["page"], told["of"])
+                on_page(message["page"], message["of"])
     reason = f"{source} cannot be read: the reader broke off (damaged, too large or too intricate)."
     return ReadResult(source, (), (Skipped(source, reason),))
 
@@ -66,7 +79,7 @@ def _reader(order: dict[str, Any], silence: float) -> Iterator[Iterator[bytes]]:
     """The lines that a reading process writes; it has ended when the block ends."""
     # Should a file take the reader over, it finds no key and no password there.
     environment = {**environment_without_secrets(), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "climassay.corpus.apart"]
+    command = [sys.executable, "-m", "climassay.corpus.readers.sandboxed_reader"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     ) as process:
@@ -119,43 +132,28 @@ class _Watch(threading.Thread):
                 return
 
 
-def _result(told: dict[str, Any]) -> ReadResult:
-    documents = tuple(_document(fields) for fields in told["documents"])
-    return ReadResult(told["source"], documents, tuple(Skipped(**skipped) for skipped in told["skipped"]))
-
-
-def _document(fields: dict[str, Any]) -> Document:
-    blocks = tuple(Block(**block | {"headings": tuple(block["headings"])}) for block in fields["blocks"])
-    return Document(**fields | {"blocks": blocks})
-
-
 def _read_as_ordered(orders: IO[bytes], answers: IO[bytes]) -> None:
     """The reading process: one order in, pages and one result out, a line of JSON each."""
-    from climassay.corpus.reading import read
+    from climassay.corpus.readers.file_types import read
 
     order = json.loads(orders.read())
-    _bound_memory(order["memory"])
+    with suppress(ImportError):  # Windows has no such module.
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (order["memory"], order["memory"]))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     columns = order["options"].pop("columns")
     columns["document"] = tuple(columns["document"])
     options = ReadOptions(columns=TableColumns(**columns), **order["options"])
 
-    def tell(told: dict[str, Any]) -> None:
-        answers.write(json.dumps(told).encode() + b"\n")
+    def send(message: dict[str, Any]) -> None:
+        answers.write(json.dumps(message).encode() + b"\n")
         answers.flush()
 
     def on_page(page: int, of: int) -> None:
-        tell({"page": page, "of": of})
+        send({"page": page, "of": of})
 
-    tell({"result": asdict(read(order["path"], options, source=order["source"], on_page=on_page))})
-
-
-def _bound_memory(most: int) -> None:
-    try:
-        import resource
-    except ImportError:  # Windows has none.
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    send({"result": asdict(read(order["path"], options, source=order["source"], on_page=on_page))})
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 
 import pypdfium2.raw as pdfium
 
-from climassay.corpus.cleaning import LINE_END_HYPHEN
+from climassay.corpus.readers.cleaning import LINE_END_HYPHEN
 
 RAISED = 0.18
 """A figure whose baseline is higher than the line's by this part of the size is a superscript."""
