@@ -9,7 +9,7 @@ from pathlib import Path
 
 from climassay.errors import InputError
 from climassay.records import Records
-from climassay.records.merging import MergedAnswers, merge_records
+from climassay.records.transfer import MergedAnswers, merge_records
 from climassay.workspace import Workspace
 
 

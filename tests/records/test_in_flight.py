@@ -10,7 +10,8 @@ import sqlalchemy as sa
 
 from api_server import ApiServer, Behaviour
 from climassay.models.contract import Completion
-from climassay.records import RecordedModel, Records, in_flight, recorded, tables
+from climassay.records import RecordedModel, Records, recorded, tables
+from climassay.records import store as in_flight
 from patience import PATIENCE, reached, until
 from writing_process import Shout, ask
 

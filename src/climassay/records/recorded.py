@@ -22,11 +22,15 @@ from climassay.models.contract import (
     Usage,
     number_format,
 )
-from climassay.records.answers import AnsweredRequest, storable_answer
-from climassay.records.identity import Identity, KnownEarlier, generation_identity, scoring_identity
-from climassay.records.runs import Run
-from climassay.records.store import Records, StoredAnswer
-from climassay.records.writer import Submission
+from climassay.records.requests import (
+    AnsweredRequest,
+    Identity,
+    KnownEarlier,
+    generation_identity,
+    scoring_identity,
+    storable_answer,
+)
+from climassay.records.store import Records, Run, StoredAnswer, Submission
 
 PATIENCE_SECONDS = 120.0
 """So long without an answer, a request that another run is asking is waited for; then it is asked here, too."""

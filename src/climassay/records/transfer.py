@@ -1,30 +1,120 @@
-"""Answers of other records taken in: from another database with its runs, or from the file of an export.
+"""Recorded answers on their way: exported to a file, taken in from such a file or from another database with its runs.
 
-Nothing of one's own changes. An answer that is there already, by request, run and time, is not stored again, so that
-doing it twice changes nothing; and where both have answered a request, one's own answer is still the one served.
+A file appears when it is complete. Taking in changes nothing of one's own: an answer that is there already, by request,
+run and time, is not stored again, so that doing it twice changes nothing; and where both have answered a request, one's
+own answer is still the one served.
 """
 
+import csv
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 
 from climassay import __version__
 from climassay.errors import InputError
+from climassay.folder_files import cannot_write, put
 from climassay.given_files import parse_json, read_lines
 from climassay.records import tables
-from climassay.records.answers import REPLACEMENT
 from climassay.records.database import Database
-from climassay.records.identity import Identity, canonical_json
 from climassay.records.queries import ROWS_AT_ONCE, RecordedAnswer, count_answers, iso_time, iterate_answers
-from climassay.records.writer import insert_requests
+from climassay.records.requests import REPLACEMENT, Identity, Kind, canonical_json
+from climassay.records.store import KEYS_PER_QUERY, insert_requests
+from climassay.spreadsheets import safe_cell
 
 Bundles = Iterable[Sequence[RecordedAnswer]]
-_KEYS_AT_ONCE = 500
+COLUMNS = tuple(field.name for field in fields(RecordedAnswer))
+
+
+def export_answers(
+    database: Database, path: Path, run: str | None = None, on_progress: Callable[[int], None] | None = None
+) -> int:
+    """Write answers with their requests to a file.
+
+    Args:
+        database: Where from.
+        path: The ending decides the format: ``.jsonl``, ``.csv`` or ``.parquet``. In the latter two, settings and
+            log-probabilities are JSON text and a Parquet list.
+        run: Only what this run asked or was served.
+        on_progress: Called with the number of answers written since the last call.
+
+    Returns:
+        Number of answers written.
+
+    Raises:
+        InputError: The ending is none of these, or the file cannot be written.
+        RecordsError: There is no such run.
+    """
+    writers = {".jsonl": _write_jsonl, ".csv": _write_csv, ".parquet": _write_parquet}
+    write = writers.get(path.suffix.lower())
+    if write is None:
+        raise InputError(f"{path.name} does not end in .jsonl, .csv or .parquet: choose one of these formats.")
+    written = 0
+
+    def counted() -> Bundles:
+        nonlocal written
+        for bundle in iterate_answers(database, run):
+            yield bundle
+            written += len(bundle)
+            if on_progress is not None:
+                on_progress(len(bundle))
+
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        write(partial, counted())
+        put(partial, path)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+    return written
+
+
+def _write_jsonl(path: Path, bundles: Bundles) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for bundle in bundles:
+            file.writelines(json.dumps(asdict(answer), ensure_ascii=False) + "\n" for answer in bundle)
+
+
+def _write_csv(path: Path, bundles: Bundles) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        for bundle in bundles:
+            writer.writerows({name: safe_cell(cell) for name, cell in _flat(answer).items()} for answer in bundle)
+
+
+def _flat(answer: RecordedAnswer) -> dict[str, Any]:
+    row = asdict(answer)
+    row["settings"] = json.dumps(answer.settings, ensure_ascii=False)
+    row["logprobs"] = None if answer.logprobs is None else json.dumps(answer.logprobs)
+    return row
+
+
+def _write_parquet(path: Path, bundles: Bundles) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    kinds = {
+        "logprobs": pa.list_(pa.float64()),
+        "prompt_tokens": pa.int64(),
+        "completion_tokens": pa.int64(),
+        "reasoning_tokens": pa.int64(),
+        "attempts": pa.int64(),
+        "cost": pa.float64(),
+    }
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for bundle in bundles:
+            rows = [_flat(answer) | {"logprobs": answer.logprobs} for answer in bundle]
+            writer.write_table(pa.Table.from_pylist(rows, schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +174,20 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
     Raises:
         InputError: The file cannot be read or is no such export.
     """
-    readers = {".jsonl": _from_jsonl, ".parquet": _from_parquet}
-    read = readers.get(path.suffix.lower())
-    if read is None:
+    ending = path.suffix.lower()
+    if ending not in (".jsonl", ".parquet"):
         raise InputError(
             f"{path.name} does not end in .jsonl or .parquet: export to one of these (CSV does not keep texts exactly)."
         )
 
+    def rows() -> Iterator[Any]:
+        if ending == ".parquet":
+            return _from_parquet(path)
+        return (parse_json(line) for line in read_lines(path) if line.strip())
+
     def bundles() -> Iterator[list[RecordedAnswer]]:
         bundle: list[RecordedAnswer] = []
-        for number, row in enumerate(read(path), start=1):
+        for number, row in enumerate(rows(), start=1):
             try:
                 bundle.append(_answer(row))
             except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -103,7 +197,7 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
                 bundle = []
         yield bundle
 
-    total = sum(1 for _ in read(path))
+    total = sum(1 for _ in rows())
     if not total:
         raise InputError(f"There are no answers in {path}: it is empty.")
 
@@ -115,10 +209,6 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
         return found
 
     return database.write(work)
-
-
-def _from_jsonl(path: Path) -> Iterator[Any]:
-    return (parse_json(line) for line in read_lines(path) if line.strip())
 
 
 def _from_parquet(path: Path) -> Iterator[Any]:
@@ -153,9 +243,8 @@ def _moment(answer: RecordedAnswer) -> float:
 
 
 def _identity(answer: RecordedAnswer) -> Identity:
-    settings = canonical_json(answer.settings)
-    key = bytes.fromhex(answer.key)
-    return Identity(key, answer.kind, answer.model, answer.fingerprint, answer.prompt, settings)  # type: ignore[arg-type]
+    key, kind = bytes.fromhex(answer.key), cast(Kind, answer.kind)
+    return Identity(key, kind, answer.model, answer.fingerprint, answer.prompt, canonical_json(answer.settings))
 
 
 def _add_answers(
@@ -165,15 +254,7 @@ def _add_answers(
     most: int,
     on_progress: Callable[[int], None] | None,
 ) -> MergedAnswers:
-    """Add answers under numbers below all others, so that those of one's own stay the newest.
-
-    Args:
-        database: Where to.
-        connection: Of a write transaction.
-        bundles: The answers, oldest first.
-        most: How many there are at most.
-        on_progress: As above.
-    """
+    """Add at most so many answers, the oldest first, under numbers below all others: one's own stay the newest."""
     lowest = connection.execute(sa.select(sa.func.min(tables.answers.c.id))).scalar()
     number = min(lowest or 0, 0) - most
     found = MergedAnswers()
@@ -197,7 +278,9 @@ def _add_answers(
         differing = {
             answer.key
             for answer in new.values()
-            if answer.error is None and answer.key in said and said[answer.key] != _content(answer)
+            if answer.error is None
+            and answer.key in said
+            and said[answer.key] != (answer.text, json.dumps(answer.logprobs))
         }
         insert_requests(database, connection, [identities[answer.key] for answer in new.values()])
         rows = [_row(answer, number + place) for place, answer in enumerate(new.values())]
@@ -211,17 +294,13 @@ def _add_answers(
     return found
 
 
-def _content(answer: RecordedAnswer) -> tuple[str | None, str]:
-    return answer.text, json.dumps(answer.logprobs)
-
-
 def _answers_there(
     connection: sa.Connection, keys: Sequence[bytes]
 ) -> dict[tuple[str, str, str], tuple[str | None, str] | None]:
     """What answers requests have, by key, run and time; None for a failure. The one that is served comes last."""
     answers, found = tables.answers, {}
-    for start in range(0, len(keys), _KEYS_AT_ONCE):
-        some = answers.c.request.in_(keys[start : start + _KEYS_AT_ONCE])
+    for start in range(0, len(keys), KEYS_PER_QUERY):
+        some = answers.c.request.in_(keys[start : start + KEYS_PER_QUERY])
         for row in connection.execute(sa.select(answers).where(some).order_by(answers.c.id)):
             logprobs = None if row.logprobs is None else json.loads(row.logprobs)
             content = None if row.error is not None else (row.text, json.dumps(logprobs))
@@ -283,7 +362,7 @@ def _add_uses(target: Database, connection: sa.Connection, source: Database) -> 
     uses, answers = tables.uses, tables.answers
     query = sa.select(uses.c.run, answers.c.request, answers.c.run.label("asked_by"), answers.c.answered_at)
     with source.read() as reading:
-        streamed = reading.execution_options(yield_per=_KEYS_AT_ONCE).execute(
+        streamed = reading.execution_options(yield_per=KEYS_PER_QUERY).execute(
             query.join(answers, answers.c.id == uses.c.answer)
         )
         for rows in streamed.partitions():
