@@ -7,8 +7,7 @@ import pytest
 
 from climassay.models import Message, OptionRequest, load_model
 from climassay.tuning import ChatData, ChatExample, TuningBase, TuningConfig, train
-from climassay.tuning.loss import SequenceLoss
-from climassay.tuning.sequences import TokenSequence
+from climassay.tuning.sequences import SequenceLoss, TokenSequence
 
 pytestmark = pytest.mark.model
 
