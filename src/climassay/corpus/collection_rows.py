@@ -97,25 +97,15 @@ class PendingPassage:
 
 
 def to_table(pending: Sequence[PendingPassage], vectors: NDArray[np.float32], schema: pa.Schema) -> pa.Table:
-    """Rows of passages.
-
-    Args:
-        pending: Passages.
-        vectors: Shape [passages, width].
-        schema: See :func:`table_schema`.
-    """
+    """Rows of passages with their vectors, shape [passages, width]; see :func:`table_schema`."""
     rows: dict[str, Any] = {
-        name: pa.array([_cell(getattr(item.passage, name)) for item in pending], schema.field(name).type)
+        name: pa.array([getattr(item.passage, name) for item in pending], schema.field(name).type)
         for name in PASSAGE_COLUMNS
     }
     rows["document_passages"] = pa.array([item.document_passages for item in pending], pa.int32())
     flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
     rows["vector"] = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
     return pa.table(rows, schema=schema)
-
-
-def _cell(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def to_passage(row: Mapping[str, Any]) -> Passage:
@@ -192,8 +182,11 @@ def stored_documents(table: Any) -> list[StoredDocument]:
     # In batches: the titles of a million passages would fill the memory, those of their documents do not.
     for batch in table.search().select(columns).limit(None).to_batches(_BATCH):
         for found in _documents_in(pa.Table.from_batches([batch])):
-            known = documents.get(found.id)
-            documents[found.id] = found if known is None else _joined(known, found)
+            if (known := documents.get(found.id)) is not None:  # its passages came in two batches
+                pages = max((page for page in (known.pages, found.pages) if page is not None), default=None)
+                url = known.url if known.url == found.url else None
+                found = replace(found, passages=known.passages + found.passages, pages=pages, url=url)
+            documents[found.id] = found
     return sorted(documents.values(), key=lambda document: (document.title, document.id))
 
 
@@ -220,10 +213,3 @@ def _documents_in(rows: pa.Table) -> Iterator[StoredDocument]:
             url=row["url_max"] if row["url_min"] == row["url_max"] else None,
             **{name: row[f"{name}_max"] for name in _COLUMNS[2:]},
         )
-
-
-def _joined(one: StoredDocument, other: StoredDocument) -> StoredDocument:
-    """A document whose passages came in two batches."""
-    pages = max((page for page in (one.pages, other.pages) if page is not None), default=None)
-    url = one.url if one.url == other.url else None
-    return replace(other, passages=one.passages + other.passages, pages=pages, url=url)

@@ -55,11 +55,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def reading(path: Path | None) -> Iterator[None]:
-    """Say that passages are read one after the other, so that the version they belong to is not removed meanwhile.
-
-    Args:
-        path: File for who reads; None on object storage.
-    """
+    """Say that passages are read one after the other, so that the version they belong to is not removed meanwhile."""
     if path is None or fcntl is None:
         yield
         return
@@ -75,14 +71,7 @@ def reading(path: Path | None) -> Iterator[None]:
 
 @contextmanager
 def no_reader(path: Path | None) -> Iterator[bool]:
-    """Keep readers waiting, unless somebody reads.
-
-    Args:
-        path: As for :func:`reading`.
-
-    Yields:
-        Whether nobody reads; False where that cannot be known.
-    """
+    """Keep readers waiting, unless somebody reads; give whether nobody does, False where that cannot be known."""
     if path is None or fcntl is None:
         yield False
         return
@@ -101,9 +90,6 @@ def write_lock(path: Path | None) -> Iterator[None]:
 
     LanceDB detects most conflicting writes by itself, but three processes that inserted the same keys while others
     compacted the table have left duplicates; hence the lock wherever there is a file system to hold it.
-
-    Args:
-        path: Lock file, made when it is not there; None where there is nothing to lock (object storage).
     """
     if path is None or fcntl is None:
         yield
@@ -125,12 +111,6 @@ class GuardedTable:
     """A LanceDB table, or a part of a query on one, whose errors say which collection is damaged and what to do.
 
     The library reports damage where a file is first read, which may be in any of its calls, as errors of many types.
-
-    Args:
-        inner: The table or query.
-        name: Name of the collection.
-        address: Where it lies.
-        reading_file: File whose lock says that somebody reads, where there is one.
     """
 
     def __init__(self, inner: Any, name: str, address: str, reading_file: Path | None = None) -> None:
@@ -146,11 +126,6 @@ class GuardedTable:
         """Ids and BM25 scores (``_score``) of the passages that share words with a query, as an Arrow table.
 
         The library's blocking search asks its thread five times for one query, this asks it once: half of the time.
-
-        Args:
-            words: The query.
-            where: Condition on the passages looked at, in SQL.
-            most: Passages.
         """
         from lancedb.background_loop import LOOP
 

@@ -208,15 +208,10 @@ class ReadResult:
 
 
 def full_title(title: str, hints: Sequence[str]) -> str:
-    """A title with report and year before it, where it is one that every report has.
+    """A title with report and year before it, where it is one that every report has, else as it is.
 
-    Args:
-        title: As the file or its first page gives it.
-        hints: What may tell the report, the most telling first: metadata, file name, text of the first pages.
-
-    Returns:
-        For example ``IPCC SR15 (2018), Summary for Policymakers``; the title as it is where it says more than the kind
-        of document, or where nothing tells the report.
+    The hints may tell the report, the most telling first: metadata, file name, text of the first pages. An example is
+    ``IPCC SR15 (2018), Summary for Policymakers``.
     """
     if not _GENERIC.fullmatch(" ".join(title.split())):
         return title
@@ -227,15 +222,10 @@ def full_title(title: str, hints: Sequence[str]) -> str:
 
 
 def report_name(name: str, source: str) -> str:
-    """A report's name with its year, where it goes by an abbreviation.
+    """A report's name with its year, where it goes by an abbreviation; any other name as it is.
 
-    Args:
-        name: Of the report.
-        source: Of the file; it tells the cycle where the abbreviation does not.
-
-    Returns:
-        For example ``IPCC AR6 WG1 (2021)`` for ``wg1`` in ``ipcc_ar6_paragraphs.jsonl``; any other name, and one whose
-        report nothing tells, as it is.
+    The file's name tells the cycle where the abbreviation does not: ``wg1`` in ``ipcc_ar6_paragraphs.jsonl`` is
+    ``IPCC AR6 WG1 (2021)``.
     """
     if not _ABBREVIATED.fullmatch(name.strip()):
         return name

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +66,9 @@ def _runs(document: Document, size: int) -> Iterator[list[_Piece]]:
         pieces = [_Piece(text, number) for text in _sentences(block.text, size)]
         if not pieces:
             continue
-        if run and last is not None and _breaks(last, block, length, size):
+        chapter_ends = last is not None and (last.chapter, last.headings[:1]) != (block.chapter, block.headings[:1])
+        section_ends = last is not None and last.headings != block.headings and length >= size // 2
+        if run and (chapter_ends or section_ends):
             yield run
             run, length = [], 0
         run.extend(pieces)
@@ -74,12 +76,6 @@ def _runs(document: Document, size: int) -> Iterator[list[_Piece]]:
         last = block
     if run:
         yield run
-
-
-def _breaks(last: Block, block: Block, length: int, size: int) -> bool:
-    if last.chapter != block.chapter or last.headings[:1] != block.headings[:1]:
-        return True
-    return last.headings != block.headings and length >= size // 2
 
 
 def _sentences(text: str, size: int) -> Iterator[str]:
@@ -93,10 +89,6 @@ def _sentences(text: str, size: int) -> Iterator[str]:
             sentence = sentence[cut:].lstrip()
         if sentence:
             yield sentence
-
-
-def _joint(before: _Piece, after: _Piece) -> str:
-    return " " if before.block == after.block else "\n"
 
 
 def _fill(run: list[_Piece], size: int, overlap: int) -> list[list[_Piece]]:
@@ -143,9 +135,10 @@ def _passage(document: Document, pieces: list[_Piece], position: int) -> Passage
     blocks = [document.blocks[number] for number in numbers]
     parts = [pieces[0].text]
     for before, after in pairwise(pieces):
-        parts += (_joint(before, after), after.text)
+        parts += (" " if before.block == after.block else "\n", after.text)
     pages = [page for block in blocks for page in (block.page, block.last_page) if page is not None]
     urls = {block.url for block in blocks}
+    levels = zip(*(block.headings for block in blocks), strict=False)
     return Passage(
         id=f"{document.id}-{position}",
         text="".join(parts),
@@ -153,7 +146,7 @@ def _passage(document: Document, pieces: list[_Piece], position: int) -> Passage
         document=document.title,
         source=document.source,
         position=position,
-        headings=_common_prefix([block.headings for block in blocks]),
+        headings=tuple(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels)),
         first_page=min(pages, default=None),
         last_page=max(pages, default=None),
         url=blocks[0].url if len(urls) == 1 and blocks[0].url else document.url or blocks[0].url,
@@ -166,25 +159,8 @@ def _passage(document: Document, pieces: list[_Piece], position: int) -> Passage
     )
 
 
-def _common_prefix(headings: list[tuple[str, ...]]) -> tuple[str, ...]:
-    prefix: list[str] = []
-    for level in zip(*headings, strict=False):
-        if len(set(level)) > 1:
-            break
-        prefix.append(level[0])
-    return tuple(prefix)
-
-
 def shared_start(before: str, passage: str) -> int:
-    """Characters at the start of a passage that already stand at the end of the text before it.
-
-    Args:
-        before: The passage before it, or a longer text that ends with that passage.
-        passage: As :func:`split_passages` cut it.
-
-    Returns:
-        The longest run, 0 below :data:`SHORTEST_OVERLAP`.
-    """
+    """Characters at the start of a passage that end the text before it; 0 below :data:`SHORTEST_OVERLAP`."""
     start = passage[:SHORTEST_OVERLAP]
     if len(start) < SHORTEST_OVERLAP:
         return 0

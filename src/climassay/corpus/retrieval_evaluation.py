@@ -58,14 +58,9 @@ class GoldText:
         return frozenset(position for block in blocks for position in range(block.b, block.b + block.size))
 
     def rank_in(self, hits: Iterable[Hit], share: float = REQUIRED_SHARE) -> int | None:
-        """Rank at which the gold text has been found.
+        """Rank of the hit that completes the gold text; None when no hit does.
 
-        Args:
-            hits: Best first.
-            share: Part of the words that must be there, in one hit or in hits that are neighbours in a document.
-
-        Returns:
-            The rank of the hit that completes it, None when no hit does.
+        Hits come best first. One of them, or some that are neighbours in a document, must have so much of its words.
         """
         needed = share * len(self.words)
         found: dict[tuple[str, int], frozenset[int]] = {}

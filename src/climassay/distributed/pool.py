@@ -36,9 +36,6 @@ class Scheduler:
 
     A worker joins when it first answers, and again when it has died and was started anew; meanwhile the others go on.
     So a lost node slows the work down and does not stop it.
-
-    Args:
-        workers: Handles of :class:`climassay.distributed.pool.Worker` actors.
     """
 
     def __init__(self, workers: Sequence[Any]) -> None:
@@ -171,7 +168,10 @@ class Worker:
     def do(self, spec: LoadSpec, job: Job) -> JobResult:
         """Do a job with what is spec, loading it first where it is not loaded yet."""
         try:
-            loaded = self._load(spec)
+            spec = spec.resolved()
+            if spec not in self._loaded:
+                self._loaded[spec] = spec.load()
+            loaded = self._loaded[spec]
             before = getattr(loaded, "work", None)
             result = job.run(loaded)
         except ClimassayError as error:
@@ -184,12 +184,6 @@ class Worker:
         loaded = self._loaded.pop(spec, None)
         if hasattr(loaded, "close"):
             loaded.close()
-
-    def _load(self, spec: LoadSpec) -> Any:
-        spec = spec.resolved()
-        if spec not in self._loaded:
-            self._loaded[spec] = spec.load()
-        return self._loaded[spec]
 
 
 class WorkerPool:
@@ -213,7 +207,11 @@ class WorkerPool:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="climassay-ray", daemon=True)
         self._thread.start()
-        self._scheduler = asyncio.run_coroutine_threadsafe(self._make_scheduler(), self._loop).result()
+
+        async def scheduler() -> Scheduler:
+            return Scheduler(self._workers)  # made in the loop that it belongs to
+
+        self._scheduler = asyncio.run_coroutine_threadsafe(scheduler(), self._loop).result()
 
     @property
     def workers(self) -> int:
@@ -330,9 +328,6 @@ class WorkerPool:
             with suppress(Exception):
                 ray.kill(worker)
 
-    async def _make_scheduler(self) -> Scheduler:
-        return Scheduler(self._workers)
-
     def _direct(self, spec: LoadSpec, jobs: Sequence[Job]) -> Iterator[tuple[int, JobResult]]:
         results: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
         whole = asyncio.run_coroutine_threadsafe(self._do_all(spec, jobs, results), self._loop)
@@ -365,10 +360,6 @@ class JobRelay:
 
     The models are not in Ray Data's own actors because those end with every dataset, and a model would be loaded for
     each call. The relay computes nothing, and one of it keeps many workers busy.
-
-    Args:
-        workers: Handles of workers.
-        spec: What they need loaded.
     """
 
     def __init__(self, workers: Sequence[Any], spec: LoadSpec) -> None:
@@ -386,18 +377,10 @@ class JobRelay:
 
 
 def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[Job]) -> Iterator[tuple[int, JobResult]]:
-    """Do jobs through a Ray Data pipeline.
+    """Do jobs, each a block of the dataset, through a Ray Data pipeline; number and outcome of each, as they come.
 
     Ray Data holds back jobs while answers are not taken, keeps them in the object store (on disk when it is full), and
     does again what was under way when the relay is lost.
-
-    Args:
-        workers: Handles of workers.
-        spec: What they need loaded.
-        jobs: All of them; each is a block of the dataset.
-
-    Yields:
-        Number and outcome of each job, as they come.
     """
     import logging
 

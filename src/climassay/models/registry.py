@@ -199,17 +199,8 @@ def check_model(
 ) -> ModelCheck:
     """Load a model and ask it one prompt; of a model behind a server, find out what it can do by two more.
 
-    Args:
-        name: As :func:`~climassay.models.load_model` takes it.
-        prompt: What to ask.
-        base_url: Server of an ``openai:`` model.
-        device: Where a local model computes.
-        dtype: What a local model computes with.
-        adapter: Folder of a PEFT adapter for a local model.
-        folder: The workspace in which it is kept what a server can do; None keeps nothing.
-        again: Whether to forget first what is kept.
-        policy: Deadlines and attempts of an ``openai:`` model.
-        reasoning_effort: How much an ``openai:`` model is to think.
+    It is asked ``prompt``; the other arguments are those of :func:`load_model`. With ``again``, what is kept in the
+    workspace of the server's abilities is forgotten first.
 
     Raises:
         ModelError: The model cannot be loaded or does not answer.

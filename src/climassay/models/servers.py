@@ -283,10 +283,7 @@ class Price:
 
 
 def price_from_options(prompt: float | None, completion: float | None) -> Price | None:
-    """The price given on the command line.
-
-    Returns:
-        None where neither is given.
+    """The price given on the command line; None where neither is given.
 
     Raises:
         InputError: Only one of them is given.
@@ -299,13 +296,7 @@ def price_from_options(prompt: float | None, completion: float | None) -> Price 
 
 
 def model_price(model: str, prompt: float | None, completion: float | None, folder: Path) -> Price | None:
-    """What a model's tokens cost: as given, else, for models of a server, as :func:`find_price` finds it.
-
-    Args:
-        model: As the user wrote it, for example ``openai:gpt-4o-mini``.
-        prompt: US dollars per million prompt tokens, where given.
-        completion: The same of completion tokens.
-        folder: Where a price file may be (the workspace).
+    """What a model's tokens cost: as given (US dollars a million), else, for models of a server, by :func:`find_price`.
 
     Raises:
         InputError: Only one of the two prices is given, or the file cannot be read.

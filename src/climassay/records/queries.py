@@ -147,14 +147,9 @@ def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsag
 
 
 def seconds_per_answer(database: Database, model: str, latest: int = 20) -> float | None:
-    """Mean time in which a model's answers came in its latest runs: a run's time until its last answer, by its answers.
+    """Mean time of a model's answers in its latest runs: a run's time until its last answer, by its answers.
 
     What was asked side by side is in it, and so is what a run did between two answers. None where no run has an answer.
-
-    Args:
-        database: The records.
-        model: Its name.
-        latest: Number of runs, from the newest back.
     """
     answers, requests, runs = tables.answers, tables.requests, tables.runs
     query = (
@@ -186,13 +181,7 @@ def run_details(database: Database, run: str) -> RunDetails:
 def run_rows(
     database: Database, run: str, which: sa.ColumnElement[bool] | None = None
 ) -> dict[str, list[dict[str, Any]]]:
-    """Rows that a run stored, by table and in their order.
-
-    Args:
-        database: The records.
-        run: Id of the run.
-        which: Only rows of ``results`` of which this holds; by default all.
-    """
+    """Rows that a run stored, by table and in their order; ``which`` chooses among the rows of ``results``."""
     results = tables.results
     kept = sa.select(results.c.name, results.c.row).where(results.c.run == run)
     rows: dict[str, list[dict[str, Any]]] = {}
@@ -261,11 +250,7 @@ def count_answers(database: Database, run: str | None = None) -> int:
 
 
 def iterate_answers(database: Database, run: str | None = None) -> Iterator[Sequence[RecordedAnswer]]:
-    """All answers, in bundles, in the order in which they were stored; constant memory.
-
-    Args:
-        database: Where from.
-        run: Only what this run asked or was served.
+    """All answers, or those that a run asked or was served, in bundles, oldest first; constant memory.
 
     Raises:
         RecordsError: There is no such run.
@@ -279,13 +264,9 @@ def iterate_answers(database: Database, run: str | None = None) -> Iterator[Sequ
 
 
 def answers_about(database: Database, run: str, words: str, most: int) -> list[RecordedAnswer]:
-    """Answers to prompts in which some words stand, the oldest first.
+    """At most so many answers, asked by a run or served to it, to prompts in which some words stand; the oldest first.
 
-    Args:
-        database: Where from.
-        run: Asked for by this run or served to it.
-        words: As the prompt has them; prompts that are JSON are searched for the escaped words, too.
-        most: Answers given back at most.
+    Prompts that are JSON are searched for the escaped words, too.
     """
     forms = (words, *(json.dumps(words, ensure_ascii=escaped)[1:-1] for escaped in (True, False)))
     with database.read() as connection:
@@ -429,16 +410,7 @@ def list_run_page(
     most: int = 50,
     skip: int = 0,
 ) -> RunList:
-    """A page of the list of runs.
-
-    Args:
-        database: Where from.
-        command: Only runs of this command.
-        text: Only runs whose id, command or configuration has this text, whatever its case.
-        order: What they are sorted by.
-        descending: The greatest first.
-        most: Runs of a page.
-        skip: Runs before it.
+    """A page of the list of runs of a command whose id, command or configuration has a text, whatever its case.
 
     Raises:
         InputError: There is no such order.
@@ -473,15 +445,9 @@ def run_lines(
     after: str | None = None,
     most: int = 50,
 ) -> tuple[RunLine, ...]:
-    """Runs that fit, the newest first; runs that begin meanwhile do not shift what comes behind another one.
+    """Runs that fit as for :func:`list_run_page`, the newest first, from behind the run ``after``.
 
-    Args:
-        database: Where from.
-        command: Only runs of this command.
-        text: Only runs whose id, command or configuration has this text, whatever its case.
-        run: Only this run.
-        after: Id of the run behind which the list begins.
-        most: How many.
+    Runs that begin meanwhile do not shift what comes behind another one.
 
     Raises:
         InputError: There is no run to begin behind.

@@ -52,12 +52,7 @@ KEYS_PER_QUERY = 500
 
 
 class InFlight:
-    """The marks of one run.
-
-    Args:
-        database: The records.
-        run: Id of the run, which is open.
-    """
+    """The marks of one run."""
 
     def __init__(self, database: Database, run: str) -> None:
         self._database = database
@@ -122,13 +117,7 @@ class Submission:
 
 
 class AnswerWriter:
-    """Stores the answers of one run from a thread of its own (group commit).
-
-    Args:
-        database: Where to.
-        run: Identifier of the run; its row is touched every two seconds as a sign of life.
-        in_flight: The run's marks, which go with the answers.
-    """
+    """Stores the answers of one run from a thread of its own (group commit)."""
 
     def __init__(self, database: Database, run: str, in_flight: InFlight) -> None:
         self._database = database

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -275,7 +276,10 @@ class Run:
             lengths, epochs=config.epochs, step_size=config.batch_size * config.accumulation, seed=config.seed
         )
         self.evaluated_after = self.plan.evaluated_after(config.evaluations)
-        self._settle_threads()
+        if base.device == "cpu":
+            if self.progress.evaluations:
+                torch.set_num_threads(self.progress.threads)
+            self.progress.threads = torch.get_num_threads()
         self._saved = self._resumed = time.perf_counter()
 
     def finish(self, preset: str | None, warnings: tuple[str, ...]) -> TuningResult:
@@ -397,7 +401,14 @@ class Run:
         replace_file(weights, lambda file: file.write_bytes(best.read_bytes()))
         save_adapter_config(self.adapter.peft, base.label, self.folder)
         train_data, validation_data = (
-            _summary(data, tokenised) for data, tokenised in zip(self.data, self.tokenised, strict=True)
+            replace(
+                DataSummary.of(data),
+                sequences=len(tokenised.sequences),
+                tokens=tokenised.tokens,
+                learned=tokenised.learned,
+                cut=tokenised.cut,
+            )
+            for data, tokenised in zip(self.data, self.tokenised, strict=True)
         )
         result = TuningResult(
             folder=self.folder,
@@ -418,47 +429,26 @@ class Run:
             stopped_early=progress.stopped_early,
             seconds=progress.seconds,
             weights_sha256=file_digest(weights),
-            versions=_versions(),
+            versions={name: version(name) for name in ("climassay", "torch", "transformers", "peft")},
         )
         result = replace(result, warnings=(*warnings, *_own_warnings(result)))
         write_result(result)
         remove_checkpoint(self.folder)
         return result
 
-    def _settle_threads(self) -> None:
-        if self.base.device != "cpu":
-            return
-        if self.progress.evaluations:
-            torch.set_num_threads(self.progress.threads)
-        self.progress.threads = torch.get_num_threads()
-
 
 def _tokenised(data: TuningData, loaded: Loaded, config: TuningConfig) -> TokenisedData:
     context = int(getattr(loaded.model.config.get_text_config(), "max_position_embeddings", None) or 2**31)
     if config.max_length > context:
         raise InputError(f"The model takes {context} tokens: lower the max length of {config.max_length} to that.")
-    prompts = PromptFormat(loaded.tokenizer)
-    tokenised = tokenise(data, prompts, _ends(loaded), config.max_length)
+    # An answer ends where the model's generation settings or its tokenizer say.
+    stated = getattr(loaded.model.generation_config, "eos_token_id", None)
+    ends = [*(stated if isinstance(stated, list) else [stated]), loaded.tokenizer.eos_token_id]
+    known_ends = frozenset(int(end) for end in ends if end is not None)
+    tokenised = tokenise(data, PromptFormat(loaded.tokenizer), known_ends, config.max_length)
     if not tokenised.sequences:
         raise InputError(f"{data.name} has too little text to learn from.")
     return tokenised
-
-
-def _ends(loaded: Loaded) -> frozenset[int]:
-    """Tokens at which an answer ends, by the model's generation settings and by its tokenizer."""
-    stated = getattr(loaded.model.generation_config, "eos_token_id", None)
-    ends = [*(stated if isinstance(stated, list) else [stated]), loaded.tokenizer.eos_token_id]
-    return frozenset(int(end) for end in ends if end is not None)
-
-
-def _summary(data: TuningData, tokenised: TokenisedData) -> DataSummary:
-    return replace(
-        DataSummary.of(data),
-        sequences=len(tokenised.sequences),
-        tokens=tokenised.tokens,
-        learned=tokenised.learned,
-        cut=tokenised.cut,
-    )
 
 
 def _own_warnings(result: TuningResult) -> Iterator[str]:
@@ -470,9 +460,3 @@ def _own_warnings(result: TuningResult) -> Iterator[str]:
             )
     if result.best.loss >= result.before.loss:
         yield "Training did not lower the validation loss: the adapter is worse there than the model as it was."
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    return {name: version(name) for name in ("climassay", "torch", "transformers", "peft")}

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from climassay.errors import InputError, ModelError
-from climassay.models.contract import Message
+from climassay.models.local.prefix_tree import common_length
 from climassay.models.local.prompts import PromptFormat
 from climassay.tuning.base import TuningBase
-from climassay.tuning.data import ChatData, ChatExample, TextData, TextDocument, TuningData
+from climassay.tuning.data import ChatData, TextData, TextDocument, TuningData
 
 _ANSWER = "climassay"
 """Stands for an answer where only what a template writes after it is looked for."""
@@ -131,12 +131,13 @@ def _end_token(prompts: PromptFormat) -> int:
 
 def _tokenise_examples(data: ChatData, prompts: PromptFormat, ends: frozenset[int], max_length: int) -> TokenisedData:
     given = [prompts.render(example.messages, example.assistant_prefix) for example in data.examples]
-    whole = [prompts.render(*_answered(example)) for example in data.examples]
+    # Rendered as a longer start of the answer: control tokens in it are broken up as everywhere.
+    whole = [prompts.render(example.messages, example.assistant_prefix + example.answer) for example in data.examples]
     end = end_of_turn(prompts, ends)
     sequences, cut = [], []
     pairs = zip(prompts.encode_all(given), prompts.encode_all(whole), strict=True)
     for number, (prompt, full) in enumerate(pairs, start=1):
-        start, tokens = _common(prompt, full), (*full, *end)
+        start, tokens = max(1, common_length(prompt, full)), (*full, *end)
         surplus = max(0, len(tokens) - max_length)
         if surplus >= start:
             raise InputError(
@@ -146,21 +147,6 @@ def _tokenise_examples(data: ChatData, prompts: PromptFormat, ends: frozenset[in
         cut.append(surplus)
         sequences.append(TokenSequence(tokens[surplus:], start - surplus))
     return TokenisedData(tuple(sequences), sum(surplus > 0 for surplus in cut), sum(cut))
-
-
-def _answered(example: ChatExample) -> tuple[tuple[Message, ...], str]:
-    # Rendered as a longer start of the answer: control tokens in it are broken up as everywhere.
-    return example.messages, example.assistant_prefix + example.answer
-
-
-def _common(prompt: Sequence[int], full: Sequence[int]) -> int:
-    """Tokens that both begin with, at least 1."""
-    same = 0
-    for left, right in zip(prompt, full, strict=False):
-        if left != right:
-            break
-        same += 1
-    return max(1, same)
 
 
 def _tokenise_texts(documents: Iterable[TextDocument], prompts: PromptFormat, max_length: int) -> TokenisedData:

@@ -153,7 +153,14 @@ def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
             check_unpacked(sum(entry.file_size for entry in file.infolist()), len(data), source, options)
             body = read_xml(file, "word/document.xml", source, _KIND)
             names = set(file.namelist())
-            levels = _heading_levels(file, source) if "word/styles.xml" in names else {}
+            levels = {}
+            if "word/styles.xml" in names:
+                # Ids of styles are translated, names are not.
+                for style in read_xml(file, "word/styles.xml", source, _KIND).iter(f"{_WORD}style"):
+                    name = style.find(f"{_WORD}name")
+                    match = _HEADING.match(name.get(f"{_WORD}val", "")) if name is not None else None
+                    if match:
+                        levels[style.get(f"{_WORD}styleId", "")] = int(match[1])
             title = ""
             if "docProps/core.xml" in names:
                 core = read_xml(file, "docProps/core.xml", source, _KIND)
@@ -170,17 +177,6 @@ def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
         blocks=blocks,
         media="docx",
     )
-
-
-def _heading_levels(file: zipfile.ZipFile, source: str) -> dict[str, int]:
-    """Levels of the styles of headings by their ids; ids are translated, names are not."""
-    found = {}
-    for style in read_xml(file, "word/styles.xml", source, _KIND).iter(f"{_WORD}style"):
-        name = style.find(f"{_WORD}name")
-        match = _HEADING.match(name.get(f"{_WORD}val", "")) if name is not None else None
-        if match:
-            found[style.get(f"{_WORD}styleId", "")] = int(match[1])
-    return found
 
 
 def _blocks(root: ET.Element, levels: dict[str, int]) -> Iterator[Block]:

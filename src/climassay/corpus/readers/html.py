@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from contextlib import suppress
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -43,24 +44,8 @@ _EXPONENT = re.compile(r"[+\-−–]?[0-9n]{1,3}")
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 _NEVER_DEEP = frozenset(
     [
-        *(
-            "a",
-            "p",
-            "li",
-            "dt",
-            "dd",
-            "tr",
-            "td",
-            "th",
-            "thead",
-            "tbody",
-            "tfoot",
-            "option",
-            "optgroup",
-            "rp",
-            "rt",
-            "html",
-        ),
+        *("a", "p", "li", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot"),
+        *("option", "optgroup", "rp", "rt", "html"),
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "body"),
     ]
 )
@@ -83,7 +68,12 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
     Raises:
         DocumentError: Not HTML, no text in it, or nested as no page is.
     """
-    text = _decode(data, source)
+    declared = _CHARSET.search(data[:4096])
+    text = None
+    if declared and not data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
+        with suppress(LookupError, UnicodeDecodeError):  # the page may be wrong about itself
+            text = data.decode(declared.group(1).decode("ascii"))
+    text = decode(data, source) if text is None else text
     if "<" not in text:
         raise DocumentError(f"{source} is not an HTML file (it has no tags).")
     check_depth(text, source)
@@ -98,7 +88,10 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
     title = options.title or meta.title or heading or PurePath(source).stem
     if len(tops) <= 2 and heading and (heading,) in tops:
         # One heading above everything is the title of the page, not a chapter.
-        blocks = [_without_top(block, heading) for block in blocks]
+        blocks = [
+            Block(block.text, headings=block.headings[1:] if block.headings[:1] == (heading,) else block.headings)
+            for block in blocks
+        ]
     return Document(
         id=document_id(source, data),
         title=title,
@@ -152,11 +145,6 @@ def html_blocks(page: LexborHTMLParser) -> list[Block]:
     walker.walk(root)
     walker.flush()
     return walker.blocks
-
-
-def _without_top(block: Block, heading: str) -> Block:
-    headings = block.headings[1:] if block.headings[:1] == (heading,) else block.headings
-    return Block(text=block.text, headings=headings)
 
 
 def _content_root(body: LexborNode) -> LexborNode:
@@ -215,7 +203,10 @@ class _Walker:
             self._linked += len(text.strip()) if in_link else 0
         elif tag in _HEADINGS:
             self.flush()
-            self._set_heading(_HEADINGS[tag], clean(node.text()))
+            while self._headings and self._headings[-1][0] >= _HEADINGS[tag]:
+                self._headings.pop()
+            if title := clean(node.text()):
+                self._headings.append((_HEADINGS[tag], title))
         elif tag == "table":
             return self._table(node)
         elif tag == "br":
@@ -242,12 +233,6 @@ class _Walker:
         if _NOTE_NAME.search(role) or (text.isdigit() and _NO_POWER[len(text) > 1].search("".join(self._parts[-2:]))):
             return
         self._parts.append(text.translate(_SUPERSCRIPTS) if _EXPONENT.fullmatch(text) else text)
-
-    def _set_heading(self, level: int, title: str) -> None:
-        while self._headings and self._headings[-1][0] >= level:
-            self._headings.pop()
-        if title:
-            self._headings.append((level, title))
 
     def _table(self, table: LexborNode) -> "_Row | None":
         """A table of data gives a block for each row with words; a table used for layout is walked through."""
@@ -303,16 +288,13 @@ def _metadata(page: LexborHTMLParser) -> _Metadata:
     licence = _first(named, *rights) or linked.get("license")
     if licence_link is not None and not licence:
         licence = clean(licence_link.text()) or licence_link.attributes.get("href")
-    return _Metadata(title or None, url if url and url.startswith("http") else None, _iso_date(date), licence or None)
+    day = _DATE.match((date or "").replace("/", "-"))
+    address = url if url and url.startswith("http") else None
+    return _Metadata(title or None, address, day.group() if day else None, licence or None)
 
 
 def _first(named: dict[str, str], *names: str) -> str | None:
     return next((named[name] for name in names if name in named), None)
-
-
-def _iso_date(text: str | None) -> str | None:
-    match = _DATE.match((text or "").replace("/", "-"))
-    return match.group() if match else None
 
 
 def _linked_data(page: LexborHTMLParser) -> dict[str, str]:
@@ -328,14 +310,3 @@ def _linked_data(page: LexborHTMLParser) -> dict[str, str]:
             if isinstance(item, dict):
                 found.update({k: v for k in ("datePublished", "license") if isinstance(v := item.get(k), str)})
     return found
-
-
-def _decode(data: bytes, source: str) -> str:
-    """Decode by the page's own word (a meta tag) unless it is wrong."""
-    declared = _CHARSET.search(data[:4096])
-    if declared and not data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-        try:
-            return data.decode(declared.group(1).decode("ascii"))
-        except (LookupError, UnicodeDecodeError):
-            pass
-    return decode(data, source)

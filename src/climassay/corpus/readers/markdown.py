@@ -123,20 +123,16 @@ def markdown_blocks(text: str) -> list[Block]:
     Fenced code, comments, images and directives are left out.
     """
     reader = _Reader()
-    masked = _MATH_BLOCK.sub(lambda match: match.group().replace("\n", " "), _without_comments(text))
-    for line in masked.split("\n"):
-        reader.feed(line)
-    reader.flush()
-    return reader.blocks
-
-
-def _without_comments(text: str) -> str:
     parts: list[str] = []
     place = 0
     while (begin := text.find("<!--", place)) >= 0 and (end := text.find("-->", begin)) >= 0:
         parts.append(text[place:begin])
         place = end + len("-->")
-    return "".join((*parts, text[place:]))
+    masked = _MATH_BLOCK.sub(lambda match: match.group().replace("\n", " "), "".join((*parts, text[place:])))
+    for line in masked.split("\n"):
+        reader.feed(line)
+    reader.flush()
+    return reader.blocks
 
 
 class _Reader:
@@ -167,7 +163,10 @@ class _Reader:
             self.flush()
             line = line[item.end() :]
         if line.lstrip().startswith("|"):
-            self._row(line)
+            # A row of a table is a block: its filled cells with a bar between them.
+            self.flush()
+            cells = [plain(cell) for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+            self._append(" | ".join(cell for cell in cells if cell))
         else:
             self._lines.append(line)
 
@@ -194,12 +193,6 @@ class _Reader:
             self._headings.pop()
         if title := plain(title):
             self._headings.append((level, title))
-
-    def _row(self, line: str) -> None:
-        """A row of a table is a block: its filled cells with a bar between them."""
-        self.flush()
-        cells = [plain(cell) for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
-        self._append(" | ".join(cell for cell in cells if cell))
 
     def flush(self) -> None:
         """End the paragraph."""

@@ -30,6 +30,7 @@ MOST_TEXTS = 50_000
 """Pieces of text that a page may be set from: ten times those of a page full of figures. More would take minutes."""
 MOST_CHARACTERS = 1_000_000
 """Characters of a page, however its text is set."""
+_IMAGES = frozenset({pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_FORM})
 _OPENING_PAGES = 4
 """Pages that may say how a document is to be cited."""
 _TITLE_WORD = re.compile(r"[^\W\d_]{4,}")
@@ -121,7 +122,8 @@ def _read_pages(
         if not page:
             broken.append(number)
             continue
-        if _is_crowded(page):
+        # More pieces of text than a page for people has; counted before any is read.
+        if _kinds(page, MOST_TEXTS).count(pdfium.FPDF_PAGEOBJ_TEXT) > MOST_TEXTS:
             crowded.append(number)
             pdfium.FPDF_ClosePage(page)
             continue
@@ -134,7 +136,7 @@ def _read_pages(
             lines = []
         else:
             lines = upright(reader.read(text_page, number, width), height) if text_page else []
-        if not lines and number not in crowded and _has_image(page):
+        if not lines and number not in crowded and _IMAGES.intersection(_kinds(page)):
             images.append(number)
         pages.append(Page(number, width, height, lines))
         pdfium.FPDFText_ClosePage(text_page)
@@ -142,19 +144,12 @@ def _read_pages(
     return pages, list(_told(source, images, broken, crowded, len(pdf)))
 
 
-def _is_crowded(page: object) -> bool:
-    """Whether a page is set from more pieces of text than a page for people; counted before any is read."""
+def _kinds(page: object, least: int = 0) -> list[int]:
+    """Kinds of a page's objects; none are looked at where there are no more than ``least``."""
     count = pdfium.FPDFPage_CountObjects(page)
-    if count <= MOST_TEXTS:
-        return False
-    kinds = (pdfium.FPDFPageObj_GetType(pdfium.FPDFPage_GetObject(page, number)) for number in range(count))
-    return sum(1 for kind in kinds if kind == pdfium.FPDF_PAGEOBJ_TEXT) > MOST_TEXTS
-
-
-def _has_image(page: object) -> bool:
-    count = pdfium.FPDFPage_CountObjects(page)
-    kinds = (pdfium.FPDFPageObj_GetType(pdfium.FPDFPage_GetObject(page, number)) for number in range(count))
-    return any(kind in (pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_FORM) for kind in kinds)
+    if count <= least:
+        return []
+    return [pdfium.FPDFPageObj_GetType(pdfium.FPDFPage_GetObject(page, number)) for number in range(count)]
 
 
 def _told(source: str, images: list[int], broken: list[int], crowded: list[int], count: int) -> Iterator[Skipped]:
@@ -177,7 +172,11 @@ def _title(metadata: str, pages: Sequence[Page]) -> str:
     """The title the file gives itself, else the largest type on its first page with words."""
     if len(metadata) > 3 and not _NO_TITLE.fullmatch(metadata) and any(char.isalpha() for char in metadata):
         return metadata
-    worded = ([line for line in page.lines if _may_be_title(line.text)] for page in pages)
+
+    def may_be_title(text: str) -> bool:
+        return _TITLE_WORD.search(text) is not None and not (REFERENCES.fullmatch(text) or CONTENTS.fullmatch(text))
+
+    worded = ([line for line in page.lines if may_be_title(line.text)] for page in pages)
     first = next((lines for lines in worded if lines), [])
     if not first:
         return ""
@@ -185,7 +184,3 @@ def _title(metadata: str, pages: Sequence[Page]) -> str:
     lines = [line for line in first if line.size > 0.95 * largest]
     title = _CHAPTER_NUMBER.sub("", clean(" ".join(line.text for line in lines)))
     return title if len(title) <= LONGEST_TITLE else clean(lines[0].text)
-
-
-def _may_be_title(text: str) -> bool:
-    return _TITLE_WORD.search(text) is not None and not (REFERENCES.fullmatch(text) or CONTENTS.fullmatch(text))

@@ -23,6 +23,8 @@ WIDE_SHARE = 0.75
 """A chunk that takes up this part of the width of all text goes over the columns."""
 _NUMBER_ENDS = re.compile(r"^\W*(\d{1,4}|[ivxl]{1,7})\b|\b(\d{1,4}|[ivxl]{1,7})\W*$")
 _LEADERS = re.compile(r"(?:\.\s?){5,}|…{2,}|\ufffd{3,}|_{5,}")
+_DOTS = ("....", ". . .", "\ufffd\ufffd", "__", "……")
+"""One of them stands in every text with leaders, and is found faster."""
 CONTENTS_SHARE = 0.25
 FEWEST_LEADERS = 4
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50}
@@ -43,8 +45,12 @@ def drop_running_lines(pages: Sequence[Page]) -> None:
     """Take running heads and feet, page numbers, margin tabs and tables of contents off the pages, in place."""
     places = [[_place(line, page) for line in page.lines] for page in pages]
     edges = [_edge_lines(page) for page in pages]
-    repeated = _repeated(places)
-    offsets = _page_number_offsets(edges)
+    enough = max(2, min(REPEATS, len(places) - 1))
+    counts = Counter(place for where in places for place in set(where))
+    repeated = {place for place, count in counts.items() if count >= enough and place[0]}
+    # Offsets that come again on many pages: those numbers are page numbers.
+    differences = Counter(offset for edge in edges for offset in {one for line in edge for one in _offsets(line)})
+    offsets = {offset for offset, count in differences.items() if count >= max(2, min(REPEATS, len(edges)))}
     slots = _head_slots(pages, edges)
     for page, edge, where in zip(pages, edges, places, strict=True):
         heads = {id(line) for line in edge if _slot(line, page) in slots or _offsets(line) & offsets}
@@ -53,16 +59,13 @@ def drop_running_lines(pages: Sequence[Page]) -> None:
             for line, place in zip(page.lines, where, strict=True)
             if place not in repeated and id(line) not in heads
         ]
-        page.lines = [line for line in kept if not _has_leaders(line.text)]
+        # Dots lead from a title to a page number, as in a table of contents.
+        page.lines = [
+            line for line in kept if not (any(dots in line.text for dots in _DOTS) and _LEADERS.search(line.text))
+        ]
         leaders = len(kept) - len(page.lines)
         if leaders >= FEWEST_LEADERS and leaders > CONTENTS_SHARE * len(kept):
             page.lines = []
-
-
-def _has_leaders(text: str) -> bool:
-    """Whether dots lead from a title to a page number, as in a table of contents."""
-    dotted = "...." in text or ". . ." in text or "\ufffd\ufffd" in text or "__" in text or "……" in text
-    return dotted and _LEADERS.search(text) is not None
 
 
 Place = tuple[str, int, int]
@@ -76,15 +79,6 @@ def _place(line: Line, page: Page) -> Place:
     if not MARGIN_ZONE * page.height <= line.y <= (1 - MARGIN_ZONE) * page.height:
         text = mask_digits(text)
     return text, round(line.x0 / 4), round(line.y / 4)
-
-
-def _repeated(places: Sequence[list[Place]]) -> set[Place]:
-    """Texts that stand in the same place on several pages."""
-    counts: Counter[Place] = Counter()
-    for where in places:
-        counts.update(set(where))
-    enough = max(2, min(REPEATS, len(places) - 1))
-    return {place for place, count in counts.items() if count >= enough and place[0]}
 
 
 def _edge_lines(page: Page) -> list[Line]:
@@ -113,15 +107,6 @@ def _offsets(line: Line) -> set[tuple[bool, int]]:
 def _roman(text: str) -> int:
     values = [_ROMAN[char] for char in text]
     return sum(-value if value < after else value for value, after in zip(values, [*values[1:], 0], strict=True))
-
-
-def _page_number_offsets(edges: Sequence[list[Line]]) -> set[tuple[bool, int]]:
-    """Offsets that come again on many pages: those numbers are page numbers."""
-    counts: Counter[tuple[bool, int]] = Counter()
-    for edge in edges:
-        counts.update({offset for line in edge for offset in _offsets(line)})
-    enough = max(2, min(REPEATS, len(edges)))
-    return {offset for offset, count in counts.items() if count >= enough}
 
 
 def _slot(line: Line, page: Page) -> tuple[bool, int, int]:

@@ -95,13 +95,7 @@ class LineReader:
         self._flags_ref = ctypes.byref(self._flags)
 
     def read(self, text_page: Any, page: int, width: float) -> list[Line]:
-        """The lines of a page in the order of its content stream.
-
-        Args:
-            text_page: PDFium's text page handle.
-            page: Number of the page, from 1.
-            width: Of the page, in points.
-        """
+        """The lines of a page in the order of its content stream."""
         text, identical = _page_text(text_page)
         self._handle = text_page
         spans = [match.span() for match in _SEGMENT.finditer(text)]
@@ -175,13 +169,6 @@ class LineReader:
         scale = matrix.d if matrix.c == 0 else math.hypot(matrix.c, matrix.d)
         return float(abs(_get_font_size(self._handle, index) * scale))
 
-    def _angle(self) -> int:
-        """Direction of writing of the character last asked for its size."""
-        matrix = self._matrix
-        if abs(matrix.b) <= 0.1 * abs(matrix.a):
-            return 0 if matrix.a >= 0 else 180
-        return round(math.degrees(math.atan2(matrix.b, matrix.a)) / 90) % 4 * 90
-
     def _font(self, index: int) -> tuple[str, bool]:
         """Family of the typeface, and whether it is bold."""
         _get_font_info(self._handle, index, self._name, 128, self._flags_ref)
@@ -217,7 +204,11 @@ class LineReader:
                 size = self._size(typical)
                 y = self._baseline(typical)
                 family = self._font(typical)[0]
-        angle = self._angle()
+        matrix, angle = self._matrix, 0  # of the character last asked for its size
+        if abs(matrix.b) > 0.1 * abs(matrix.a):
+            angle = round(math.degrees(math.atan2(matrix.b, matrix.a)) / 90) % 4 * 90
+        elif matrix.a < 0:
+            angle = 180
         _get_loose_box(self._handle, last, self._box_ref)
         bold = starts_bold and self._font(last)[1]
         line = Line(text, page, x0, self._box.right, y, size, bold, family, angle, starts_bold)
@@ -318,12 +309,7 @@ def _continues(line: Line, piece: Line, spaced: bool) -> bool:
 
 
 def upright(lines: list[Line], height: float) -> list[Line]:
-    """Lines of a page written the way most of its text is; those in another direction (axis titles) are dropped.
-
-    Args:
-        lines: Lines of one page.
-        height: Height of the page in points.
-    """
+    """Lines of a page written the way most of its text is; those in another direction (axis titles) are dropped."""
     weights: dict[int, int] = {}
     for line in lines:
         weights[line.angle] = weights.get(line.angle, 0) + len(line.text)

@@ -326,13 +326,7 @@ class _Heading:
 
 
 class BlockBuilder:
-    """Takes the classified paragraphs of page after page and gives the blocks of the document.
-
-    Args:
-        title: Title of the document; a heading that repeats it is none.
-        style: What most of the text looks like.
-        options: What to keep.
-    """
+    """Takes the classified paragraphs of page after page and gives the blocks of the document."""
 
     def __init__(self, title: str, style: Style, options: ReadOptions) -> None:
         self._style = style
@@ -400,14 +394,11 @@ class BlockBuilder:
             self._draft(note)
         self._notes = []
 
-    def _repeats_title(self, text: str) -> bool:
-        """Whether a heading is the title, perhaps with the number or mark of the chapter beside it."""
-        words = text.casefold().split()
-        return len(self._title) <= len(words) <= len(self._title) + 1 and set(self._title) <= set(words)
-
     def _add_heading(self, paragraph: Paragraph) -> None:
         text = clean(paragraph.text)
-        if self._repeats_title(text):
+        # The title, perhaps with the number or mark of the chapter beside it.
+        words = text.casefold().split()
+        if len(self._title) <= len(words) <= len(self._title) + 1 and set(self._title) <= set(words):
             self._stack.clear()
             return
         numbering = _NUMBERING.match(text)

@@ -45,17 +45,8 @@ def read_sandboxed(
 ) -> ReadResult:
     """Read one file in another process; see :func:`climassay.corpus.readers.file_types.read`.
 
-    Args:
-        path: The file.
-        options: As for ``read``.
-        source: What its people call it.
-        on_page: Called before each page of a PDF file; what it raises ends the reading.
-        memory: Bytes of address space that the reader may use.
-        silence: Seconds without a page after which it is given up.
-
-    Returns:
-        What ``read`` gives. A file on which the reader crashes, hangs or runs out of memory gives no document and the
-        reason.
+    The reader may use ``memory`` bytes of address space and be silent for so many seconds; what ``on_page`` raises ends
+    the reading. A file on which it crashes, hangs or runs out of memory gives no document and the reason.
     """
     order = {"path": str(path), "source": source, "options": asdict(options), "memory": memory}
     with _reader(order, silence) as lines:

@@ -87,12 +87,6 @@ class Table(NamedTuple):
 def read_table(data: bytes, kind: str, source: str, options: ReadOptions) -> ReadResult:
     """Read a table into documents: rows that agree in the document columns are the paragraphs of one document.
 
-    Args:
-        data: The unpacked file.
-        kind: csv, tsv, json, jsonl or parquet.
-        source: File name.
-        options: Chosen columns and overrides.
-
     Raises:
         DocumentError: Not such a table, no rows, or no text column.
     """

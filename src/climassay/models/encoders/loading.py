@@ -167,14 +167,9 @@ class SentenceTransformerEncoder:
 
 
 def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Group texts of similar length, longest first, so that no batch exceeds a number of padded tokens.
+    """Group texts by their lengths, longest first, so that no batch has more padded tokens than a budget.
 
-    Args:
-        lengths: Tokens of each text.
-        budget: Most tokens a batch may have, padding included; a single longer text is a batch of its own.
-
-    Yields:
-        Indices into ``lengths``; each index comes exactly once.
+    A single longer text is a batch of its own. Each index into ``lengths`` comes exactly once.
     """
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
     batch: list[int] = []

@@ -100,12 +100,7 @@ class Admitted(NamedTuple):
 class SharedRows:
     """Rows in one batch, for models whose layers are all attention; long beginnings that rows share are kept once.
 
-    Rows are numbered from 0 without gaps.
-
-    Args:
-        network: The model.
-        reader: Computes the prompts.
-        saving: Tokens that a shared run must save; None keeps every row for itself.
+    Rows are numbered from 0 without gaps. A shared run must save so many tokens; None keeps every row for itself.
     """
 
     def __init__(self, network: Network, reader: Reader, *, saving: int | None = _WORTH_SHARING) -> None:
@@ -312,14 +307,7 @@ class _Answer:
 
 
 class Generation:
-    """Generates with one model.
-
-    Args:
-        network: The model.
-        reader: Computes the prompts.
-        prompts: The model's tokenizer.
-        rows: Sequences generated side by side; by default as many as pay on the device.
-    """
+    """Generates with one model; by default so many rows side by side as pay on its device."""
 
     def __init__(self, network: Network, reader: Reader, prompts: PromptFormat, *, rows: int | None = None) -> None:
         self._network, self._reader, self._prompts = network, reader, prompts

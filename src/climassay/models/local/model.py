@@ -76,12 +76,7 @@ class OptionReadings:
 
 
 def tokenise_options(prompts: PromptFormat, prompt: str, options: Sequence[str]) -> TokenisedOptions:
-    """Tokenise each option together with the prompt.
-
-    Args:
-        prompts: The model's tokenizer.
-        prompt: Rendered prompt.
-        options: Texts that may follow it.
+    """Tokenise each option together with the rendered prompt that it follows.
 
     Raises:
         ValueError: An option is empty or adds no token, or the request has no options.
@@ -109,16 +104,13 @@ def read_options(
     layers: Sequence[int] | None = None,
     token_budget: int | None = None,
 ) -> Iterator[tuple[int, OptionReadings]]:
-    """Compute the options of many requests.
+    """Compute the options of many requests; give index and readings of each as soon as all of it is known.
 
     Args:
-        reader: Of the model.
+        reader: The model's.
         requests: Tokenised options.
         layers: Hidden states wanted at the last token of each option.
         token_budget: Most tokens of one forward pass.
-
-    Yields:
-        Index and readings of a request as soon as all of it is known.
     """
     owners = [(index, option) for index, request in enumerate(requests) for option in range(len(request.sequences))]
     whole = [requests[index].sequences[option] for index, option in owners]
@@ -175,10 +167,7 @@ class LocalModel:
 
     Args:
         name: ``local:`` and a bundled name, a folder or a hub id; ``+adapter=FOLDER`` may follow.
-        device: As torch names it; by default a GPU when there is one.
-        dtype: ``float32``, ``bfloat16`` or ``float16``; by default bfloat16 on a GPU, and on a CPU where that is
-            faster than float32.
-        adapter: Folder of a PEFT adapter.
+        device, dtype, adapter: As for :func:`climassay.models.local.loading.load_local`.
         concurrency: Sequences generated side by side; by default as many as pay and fit into memory.
         max_output_tokens: Limit of every generated answer, in place of the requests' own.
 

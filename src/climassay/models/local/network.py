@@ -220,13 +220,7 @@ class Network:
         return self._forward([tokens], places, where, self._step_masks(step, where), cache, states)
 
     def continue_rows(self, tokens: Sequence[int], lengths: Sequence[int], cache: RowCache) -> Tensor:
-        """Add one token to each row; return the logits of the next one, float32 [rows, vocabulary].
-
-        Args:
-            tokens: One for each active row.
-            lengths: Tokens that each row holds already.
-            cache: A row cache aimed at the rows.
-        """
+        """Add one token to each row of these lengths; return the next one's logits, float32 [rows, vocabulary]."""
         attention = self._known_attention()
         where = torch.tensor(lengths, device=self.device)
         distance = (where[:, None] - cache.positions)[:, None, :]

@@ -169,8 +169,8 @@ class PrefixTree:
         return Segment(self._rows[node.first][start:end], start, parent, sequences)
 
 
-def common_length(first: Sequence[int], second: Sequence[int]) -> int:
-    """Number of tokens that two sequences share at their beginning."""
+def common_length(first: Sequence[object], second: Sequence[object]) -> int:
+    """Number of tokens, or characters, that two sequences share at their beginning."""
     limit = min(len(first), len(second))
     if first[:limit] == second[:limit]:
         return limit

@@ -186,12 +186,6 @@ def _agrees(network: Network) -> bool:
 
 
 def same_distributions(first: Tensor, second: Tensor, dtype: torch.dtype) -> bool:
-    """Whether two ways of computing the same tokens differ by the rounding of a type only.
-
-    Args:
-        first: Logits of one way, shape [rows, vocabulary].
-        second: Logits of the other way, the same shape.
-        dtype: Type of the computation.
-    """
+    """Whether logits [rows, vocabulary] of two ways of computing differ by the rounding of a type only."""
     difference = (first.softmax(-1) - second.softmax(-1)).abs().max()
     return bool(difference < (1e-4 if dtype == torch.float32 else 0.1))

@@ -276,7 +276,10 @@ def _number(schema: Mapping[str, Any], place: str, *, whole: bool) -> Piece:
     size = 0
     for decimals in range(most + 1):
         scale = Decimal(10) ** decimals
-        first, last = _ceiling(low * scale, low_open), _floor(high * scale, high_open)
+        first = int((low * scale).to_integral_value(rounding="ROUND_CEILING"))
+        last = int((high * scale).to_integral_value(rounding="ROUND_FLOOR"))
+        first += low_open and first == low * scale
+        last -= high_open and last == high * scale
         if first <= last:
             patterns += _range(max(first, 0), last, decimals) if last >= 0 else []
             if first < 0:
@@ -297,16 +300,6 @@ def _bound(schema: Mapping[str, Any], closed: str, opened: str, default: Decimal
 def _decimals(value: Decimal) -> int:
     exponent = value.normalize().as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
-
-
-def _ceiling(value: Decimal, is_open: bool) -> int:
-    whole = int(value.to_integral_value(rounding="ROUND_CEILING"))
-    return whole + 1 if is_open and whole == value else whole
-
-
-def _floor(value: Decimal, is_open: bool) -> int:
-    whole = int(value.to_integral_value(rounding="ROUND_FLOOR"))
-    return whole - 1 if is_open and whole == value else whole
 
 
 def _range(low: int, high: int, decimals: int) -> list[str]:

@@ -141,7 +141,12 @@ class Knowledge:
         self._server = base_url if provider is None else f"{provider}:"
         self._model = model
         self._file = None if folder is None else folder / FILE_NAME
-        self.known = Capabilities() if self._file is None else _capabilities(self._entry(_read(self._file)))
+        self.known = Capabilities()
+        entry: Any = None if self._file is None else self._entry(_read(self._file))
+        names = {one.name for one in fields(Capabilities)}
+        # What does not fit, as a newer version may have written, is learnt again.
+        with suppress(InputError, TypeError):
+            self.known = filled(Capabilities, {name: entry[name] for name in entry or () if name in names}, "", "")
         self.fallbacks: Counter[str] = Counter()
         self._contradictions: Counter[str] = Counter()
 
@@ -262,15 +267,9 @@ class Knowledge:
             self._learn(**changes)
 
     def give_more_room(self, sent: Mapping[str, Any], asked: int | None, reply: Reply) -> bool:
-        """Raise the allowance after an answer that thinking has cut off, or left no room for at all.
+        """Raise the allowance after an answer that thinking has cut off; whether asking again makes sense.
 
-        Args:
-            sent: The payload as it was sent.
-            asked: Limit of the answer alone; None where there was none.
-            reply: What came.
-
-        Returns:
-            Whether asking again makes sense.
+        ``asked`` is the limit of the answer alone; None where there was none.
         """
         limit = next((sent[name] for name in _LIMITS if name in sent), None)
         if limit is None or asked is None or reply.finish_reason != "length":
@@ -409,12 +408,3 @@ def _read(file: Path) -> dict[str, dict[str, Any]]:
     if not isinstance(data, dict):
         return {}
     return {url: dict(models) for url, models in data.items() if isinstance(models, dict)}
-
-
-def _capabilities(entry: Any) -> Capabilities:
-    """What is kept of a model; what does not fit, as a newer version may have written, is learnt again."""
-    names = {one.name for one in fields(Capabilities)}
-    try:
-        return filled(Capabilities, {name: entry[name] for name in entry if name in names}, "", "")
-    except (InputError, TypeError):
-        return Capabilities()

@@ -62,17 +62,12 @@ class OpenAIModel:
         provider: ``openai``, or a provider of the user's configuration.
         base_url: Where ``chat/completions`` is; by default ``$OPENAI_BASE_URL``, else OpenAI's. No key goes to an
             address that the user has not named: see :func:`climassay.models.servers.find_server`.
-        api_key: By default the one that is bound to the server's host; servers of one's own need none. It is sent to
-            the server and appears nowhere else.
-        concurrency: Requests under way at once, at most (64 by default); how many really are is found by trying.
-        price: What tokens cost; None leaves the cost unknown.
-        policy: Deadlines and attempts.
-        max_output_tokens: Limit of every generated answer, in place of the requests' own; what a model thinks before
-            it answers comes on top. Part of the fingerprint.
-        reasoning_effort: How much a model is to think, in the provider's words (``low``, ``medium``, ``high``); left
-            out, with a warning, where the server refuses it. Part of the fingerprint.
-        folder: The workspace in which it is kept what the model can do; None keeps it for this client only.
+        api_key: By default the one that is bound to the server's host. It is sent to the server and appears nowhere
+            else.
+        concurrency: Most requests under way at once, 64 by default; how many really are is found by trying.
         clock: Time; tests give their own.
+        price, policy, max_output_tokens, reasoning_effort, folder: As for :func:`climassay.models.load_model`. An
+            effort that the server refuses is left out, with a warning.
 
     Raises:
         ModelError: The base URL is none, or a server that needs a key is asked without one.
@@ -219,16 +214,7 @@ DEFAULT_MAX_TOKENS = 4096
 
 
 class Conversation:
-    """Turns requests into answers over one connection. Used in the connection's event loop only.
-
-    Args:
-        model: The model's name at the provider.
-        connection: The way to the server.
-        knowledge: What is known of the model behind it.
-        price: What tokens cost, if known.
-        max_output_tokens: Limit of every generated answer, in place of the requests' own; thoughts come on top.
-        reasoning_effort: Sent with every generation, for models that think.
-    """
+    """Turns requests into answers over one connection. Used in the connection's event loop only."""
 
     def __init__(
         self,
@@ -419,12 +405,7 @@ class Conversation:
     async def _ask(self, payload: dict[str, Any], *, thoughts: bool = True) -> tuple[Outcome, Usage]:
         """Send a payload until it is answered; what the server refuses of it is learnt and left out.
 
-        Args:
-            payload: The request's body, without the model.
-            thoughts: Whether there is to be room for thoughts: more is given where they have used up the limit.
-
-        Returns:
-            What became of it, and what all attempts have used.
+        With ``thoughts``, more room is given where they have used up the limit. The usage is that of all attempts.
         """
         knowledge = self._knowledge
         payload = {"model": self._model, **payload}
@@ -456,15 +437,9 @@ class Conversation:
 
 
 def effective_messages(messages: Sequence[Message], assistant_prefix: str, addition: str = "") -> list[dict[str, str]]:
-    """The messages as they are sent.
+    """The messages as they are sent: the start of the answer becomes an instruction, and so does an ``addition``.
 
-    Args:
-        messages: The chat.
-        assistant_prefix: Start of the answer, which becomes an instruction.
-        addition: A further instruction.
-
-    Returns:
-        The chat with the instructions at the end of its last user message, or as one where the last is not the user's.
+    Instructions stand at the end of the last message where that is the user's, else in a message of their own.
     """
     sent = [{"role": message.role, "content": message.content} for message in messages]
     instructions = [addition] if addition else []

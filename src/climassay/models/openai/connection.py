@@ -80,14 +80,7 @@ class Attempt:
 
 
 class Connection:
-    """The way to one server.
-
-    Args:
-        server: Where ``chat/completions`` is; its key is sent as a bearer token and shown nowhere.
-        concurrency: Ceiling of requests at once.
-        policy: Attempts and deadlines.
-        clock: Time, for tests.
-    """
+    """The way to one server; its key is sent as a bearer token and shown nowhere."""
 
     def __init__(self, server: Server, concurrency: int, policy: RetryPolicy, clock: Clock) -> None:
         self._server = server
@@ -210,18 +203,19 @@ class Connection:
         loop, self._loop = self._loop, None
         if loop is None:
             return
+
+        async def hang_up() -> None:
+            client, self._client = self._client, None
+            if client is not None:
+                await client.close()
+            await loop.shutdown_default_executor()
+
         with suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(self._hang_up(loop), loop).result(timeout=CANCEL_SECONDS)
+            asyncio.run_coroutine_threadsafe(hang_up(), loop).result(timeout=CANCEL_SECONDS)
         loop.call_soon_threadsafe(loop.stop)
         self._thread.join(timeout=CANCEL_SECONDS)
         if not self._thread.is_alive():
             loop.close()
-
-    async def _hang_up(self, loop: asyncio.AbstractEventLoop) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
-        await loop.shutdown_default_executor()
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._starting:

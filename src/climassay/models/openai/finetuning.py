@@ -124,7 +124,7 @@ def fine_tune(
         suffix: Part of the new model's name.
         seed: Of the training, where the server heeds it.
         base_url: As for :class:`~climassay.models.openai.client.OpenAIModel`.
-        api_key: By default as for :class:`~climassay.models.openai.client.OpenAIModel`.
+        api_key: As there.
         poll_seconds: Between two looks at the job; a server's ``Retry-After`` has precedence.
         policy: Attempts of each request; a job itself may take as long as it takes.
         sleep: Waits; tests give another.
@@ -270,7 +270,12 @@ class _Job:
             wait: float | None = None
             try:
                 response = send(self._route(what))
-                return self._read(response.http_response.content), _retry_after(response.headers)
+                found = json.loads(response.http_response.content)
+                # Only what the server says about an error may repeat the key, since only that is blanked.
+                kept = json.dumps({**found, "error": None} if isinstance(found, dict) else found)
+                if self._server.without_key(kept) != kept:
+                    raise ModelError(KEY_REPEATED)
+                return found, _retry_after(response.headers)
             except APIStatusError as failure:
                 status = failure.response.status_code
                 message = parse_refusal(failure.response.content).message or failure.response.reason_phrase
@@ -310,14 +315,6 @@ class _Job:
             )
         raw = self._client.with_raw_response
         return raw.files if what == "files" else raw.fine_tuning.jobs
-
-    def _read(self, body: bytes) -> Any:
-        """What an answer says. Only its words about an error may repeat the key, since only those are blanked."""
-        found = json.loads(body)
-        kept = json.dumps({**found, "error": None} if isinstance(found, dict) else found)
-        if self._server.without_key(kept) != kept:
-            raise ModelError(KEY_REPEATED)
-        return found
 
 
 def _needed(found: Any, name: str) -> str:

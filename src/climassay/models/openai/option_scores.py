@@ -7,9 +7,10 @@ So tokens are matched with options as texts; see :func:`score_options` for what 
 import math
 import re
 from collections.abc import Collection, Sequence
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import NamedTuple
 
+from climassay.models.local.prefix_tree import common_length
 from climassay.models.openai.replies import Likely, Position
 
 BEFORE = " \t\r\n\"'`*_([{<#\u0120\u2581"
@@ -69,7 +70,10 @@ def score_options(options: Sequence[str], positions: Sequence[Position]) -> tupl
         following = walk.said + position.chosen.token
         shared = _begun(following, options, walk.alive)
         parted = set(walk.alive) - set(shared) if len(shared) > 1 else set(walk.alive)
-        floors |= {index: walk.logprob + _floor(position) for index in parted}
+        # An upper bound of the log-probability of every token that is not listed.
+        listed = [likely.logprob for likely in _listed(position)]
+        floor = min(min(listed), math.log(max(1.0 - math.fsum(map(math.exp, listed)), 1e-12)))
+        floors |= dict.fromkeys(parted, walk.logprob + floor)
         if len(shared) < 2:
             break
         walk = Walk(following, walk.logprob + position.chosen.logprob, shared)
@@ -89,7 +93,9 @@ def named_option(text: str, options: Sequence[str]) -> int | None:
     exact = [i for i, option in enumerate(options) if _bare(text).casefold() == _bare(option).casefold()]
     if len(exact) == 1:
         return exact[0]
-    if _names_two(text, options):
+    # Like "b or c".
+    start = re.match(r"\W*(\w+)\W+(?:and|or)\W+(\w+)\b", text)
+    if start and {start[1].casefold(), start[2].casefold()} <= {_bare(option).casefold() for option in options}:
         return None
     for before in (r"\A", r"(?:answer|option|choice)(?:\s+is)?\s*[:=]?\s*"):
         pattern = [re.compile(before + _label(option), re.IGNORECASE) for option in options]
@@ -107,13 +113,8 @@ def generated_logprobs(chosen: int, options: Sequence[str]) -> tuple[float, ...]
 def tokens_to_part(options: Sequence[str]) -> int:
     """How many tokens it takes at most until options that begin alike differ (a token is a character or more)."""
     bare = sorted(_bare(option).casefold() for option in options)
-    shared = max((_shared_start(one, other) for one, other in pairwise(bare)), default=0)
+    shared = max((common_length(one, other) for one, other in pairwise(bare)), default=0)
     return min(MOST_TOKENS, shared + 1)
-
-
-def _shared_start(one: str, other: str) -> int:
-    alike = (a == b for a, b in zip(one, other, strict=False))
-    return sum(1 for _ in takewhile(bool, alike))
 
 
 def _shares_at(position: Position, options: Sequence[str], walk: Walk) -> list[tuple[int, float]] | None:
@@ -154,23 +155,9 @@ def _bare(text: str) -> str:
     return text.lstrip(BEFORE).rstrip(AFTER)
 
 
-def _floor(position: Position) -> float:
-    """An upper bound of the log-probability of every token that is not listed."""
-    listed = [likely.logprob for likely in _listed(position)]
-    left = 1.0 - math.fsum(map(math.exp, listed))
-    return min(min(listed), math.log(max(left, 1e-12)))
-
-
 def _log_sum(logprobs: Sequence[float]) -> float:
     top = max(logprobs)
     return min(0.0, top + math.log(math.fsum(math.exp(logprob - top) for logprob in logprobs)))
-
-
-def _names_two(text: str, options: Sequence[str]) -> bool:
-    """Whether the text begins like "b or c"."""
-    start = re.match(r"\W*(\w+)\W+(?:and|or)\W+(\w+)\b", text)
-    names = {_bare(option).casefold() for option in options}
-    return start is not None and {start[1].casefold(), start[2].casefold()} <= names
 
 
 def _label(option: str) -> str:

@@ -1,4 +1,4 @@
-"""When a failed attempt is made again: the policy, and the waits that servers ask for."""
+"""When requests are sent: how many at once, found by trying as TCP does, and when a failed one is tried again."""
 
 import asyncio
 import math
@@ -48,12 +48,7 @@ class RetryPolicy:
 
 
 def retry_policy(deadline: float | None = None, timeout: float | None = None) -> RetryPolicy | None:
-    """The policy with what a user has set of it; None where nothing is set.
-
-    Args:
-        deadline: Seconds from the first attempt until a request is given up.
-        timeout: Seconds that one attempt may take; by default as long as the deadline allows.
-    """
+    """The policy with what a user has set of it, in seconds; None where nothing is set."""
     if deadline is None and timeout is None:
         return None
     usual = RetryPolicy()
@@ -125,14 +120,7 @@ class AdaptiveLimit:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self, patience: float = math.inf) -> Slot | None:
-        """Wait for a free place and for the end of a pause.
-
-        Args:
-            patience: Seconds.
-
-        Returns:
-            None at once where the server asks for a longer pause than that.
-        """
+        """Wait for a free place and the end of a pause; None at once for a pause longer than ``patience`` seconds."""
         while True:
             pause = self.paused_until - self._clock.now()
             if pause > 0:
@@ -143,7 +131,14 @@ class AdaptiveLimit:
                 self.in_flight += 1
                 return Slot(self._generation)
             else:
-                await self._wait_for_place()
+                place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._waiting.append(place)
+                try:
+                    await place
+                except asyncio.CancelledError:
+                    if place.done() and not place.cancelled():
+                        self._wake(1)
+                    raise
 
     def release(self, slot: Slot, *, succeeded: bool, overloaded: bool) -> None:
         """Give a place back and learn from how it went."""
@@ -160,16 +155,6 @@ class AdaptiveLimit:
         """Send nothing for so long; who waits for a place learns of it at once."""
         self.paused_until = max(self.paused_until, self._clock.now() + seconds)
         self._wake(len(self._waiting))
-
-    async def _wait_for_place(self) -> None:
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
-        try:
-            await place
-        except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
-                self._wake(1)
-            raise
 
     def _wake(self, free: int) -> None:
         while free > 0 and self._waiting:

@@ -47,7 +47,7 @@ class Reply:
     completion_tokens: int
     """What was thought before the answer included."""
     reasoning_tokens: int = 0
-    """Of them, what was thought; estimated from the lengths of texts where the server does not tell."""
+    """Completion tokens that were thought; estimated from the lengths of texts where the server does not tell."""
     positions: tuple[Position, ...] = ()
     """Empty where the server gives no log-probabilities."""
     withheld: str | None = None
@@ -133,9 +133,7 @@ def parse_refusal(body: bytes) -> Refusal:
 def parse_window(body: bytes, model: str) -> int | None:
     """The context window of a model in a server's list of models; None where it does not tell.
 
-    Args:
-        body: What ``/v1/models`` (vLLM, llama.cpp, OpenRouter, Groq, Mistral, Together) or Ollama's ``/api/ps`` says.
-        model: The model's name at the server.
+    Lists are those of ``/v1/models`` (vLLM, llama.cpp, OpenRouter, Groq, Mistral, Together) and Ollama's ``/api/ps``.
     """
     try:
         data = json.loads(body)

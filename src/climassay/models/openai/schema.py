@@ -64,7 +64,14 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         sent["type"] = kind
     if values is not None:
         sent["enum"] = list(values)
-    words = [schema.get("description", ""), _bounds_in_words(schema)]
+    bounds = ", ".join(
+        (
+            *_range(schema, "minLength", "maxLength", "character"),
+            *_range(schema, "minItems", "maxItems", "item"),
+            *_range(schema, "minimum", "maximum", ""),
+        )
+    )
+    words = [schema.get("description", ""), bounds and f"{bounds[0].upper()}{bounds[1:]}."]
     if any(words):
         sent["description"] = " ".join(word for word in words if word)
     if "$ref" in schema:
@@ -85,12 +92,7 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def schema_instruction(schema: Mapping[str, Any], problem: str | None) -> str:
-    """What is added to the prompt where a server does not decode under a schema, or does not keep to it.
-
-    Args:
-        schema: The schema.
-        problem: What was wrong with the last answer, if there was one.
-    """
+    """Addition to a prompt where a server does not decode under a schema, with the problem of its last answer."""
     shape = json.dumps(strict_schema(_rooted(schema)), ensure_ascii=False)
     text = (
         "Answer with one JSON object and nothing else: no words before or after it and no code block. "
@@ -149,15 +151,6 @@ def _implied_type(schema: Mapping[str, Any], values: Sequence[Any] | None) -> An
     if "items" in schema:
         return "array"
     return None if schema.keys() & {"$ref", "anyOf", "oneOf"} else "string"
-
-
-def _bounds_in_words(schema: Mapping[str, Any]) -> str:
-    parts = [
-        *_range(schema, "minLength", "maxLength", "character"),
-        *_range(schema, "minItems", "maxItems", "item"),
-        *_range(schema, "minimum", "maximum", ""),
-    ]
-    return f"{', '.join(parts)[0].upper()}{', '.join(parts)[1:]}." if parts else ""
 
 
 def _range(schema: Mapping[str, Any], low: str, high: str, unit: str) -> Iterator[str]:
