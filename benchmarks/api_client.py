@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from climassay.models.contract import GenerationRequest, Generator, Message, Sampling
-from climassay.models.openai_api import OpenAIModel
+from climassay.models.openai.client import OpenAIModel
 from climassay.records import RecordedModel, Records
 
 SERVER = Path(__file__).parent.parent / "tests" / "api_server.py"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pypdfium2
 
 from climassay.confidence.extraction import ExtractOptions, extract
-from climassay.corpus.reading import read
+from climassay.corpus.readers.file_types import read
 
 FILES = ("ipcc_ar6_wg1_spm.pdf", "ipcc_sr15_spm.pdf", "ipcc_ar6_wg3_ch07_agriculture.pdf")
 THICK_REPORT = 3000

@@ -21,7 +21,7 @@ from unittest.mock import patch
 from climassay.confidence.extraction import ExtractOptions, extract
 from climassay.confidence.statement import Statement
 from climassay.confidence.statement_files import read_statements, write_statements
-from climassay.corpus.reading import read
+from climassay.corpus.readers.file_types import read
 
 
 def statements_of(data: Path, wanted: int) -> list[Statement]:
@@ -38,7 +38,7 @@ def timed(way: str, file: Path) -> dict[str, float]:
     """CPU seconds of the vectors, and of groups and map."""
     from climassay.confidence.topics import TopicSettings, clustering
     from climassay.confidence.topics.modelling import context_sentences
-    from climassay.models.encoder import load_encoder
+    from climassay.models.encoders.loading import load_encoder
 
     statements, encoder = read_statements(file), load_encoder()
     encoder.encode(["warm"])
@@ -63,7 +63,7 @@ def _composed(statements: list[Statement], known):  # type: ignore[no-untyped-de
     def kept(sentences, *_args, **_options):  # type: ignore[no-untyped-def]
         return np.stack([known[sentence] for sentence in sentences])
 
-    with patch.object(modelling, "kept_vectors", kept):
+    with patch.object(modelling, "cached_vectors", kept):
         return modelling.context_vectors(statements, encoder=None)  # type: ignore[arg-type]
 
 

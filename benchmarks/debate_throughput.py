@@ -36,9 +36,9 @@ from climassay.corpus.sentences import split_sentences
 from climassay.factcheck import Company, DebateSettings, advocates_from_names, make_claim, open_checker
 from climassay.factcheck.scheduler import Scheduler
 from climassay.grounding import CollectionGroup
-from climassay.models.encoder import load_encoder
-from climassay.models.openai_api import OpenAIModel
-from climassay.models.vector_memory import VectorMemory
+from climassay.models.encoders.embedding_cache import VectorMemory
+from climassay.models.encoders.loading import load_encoder
+from climassay.models.openai.client import OpenAIModel
 from climassay.records import Records
 from climassay.workspace import Workspace
 

@@ -29,14 +29,13 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
-from climassay.corpus.gold_text import REQUIRED_SHARE, GoldText, words_of
-from climassay.corpus.labelled_questions import LabelledQuestion, read_labelled
 from climassay.corpus.passages import split_passages
-from climassay.corpus.reading import read
+from climassay.corpus.readers.file_types import read
+from climassay.corpus.retrieval_evaluation import REQUIRED_SHARE, GoldText, LabelledQuestion, read_labelled, words_of
 from climassay.models.bundled import bundled_path
-from climassay.models.encoder import folder_fingerprint
-from climassay.models.encoder_batches import token_batches
-from climassay.models.encoder_onnx import WINDOW_TOKENS, BertEncoder
+from climassay.models.encoders.bert import WINDOW_TOKENS, BertEncoder
+from climassay.models.encoders.loading import token_batches
+from climassay.models.model_files import encoder_fingerprint
 from climassay.primer import book_names, book_path, question_paths
 
 Encode = Callable[[Sequence[str]], Any]
@@ -63,7 +62,7 @@ class CutEncoder(BertEncoder):
     """Our graph, but every text is cut, as sentence-transformers does."""
 
     def __init__(self, folder: Path, precision: Any, most: int) -> None:
-        super().__init__("cut", folder, folder_fingerprint(folder, {}), precision, threads=1)
+        super().__init__("cut", folder, encoder_fingerprint(folder, {}), precision, threads=1)
         self.most = most
 
     def _vector(self, session: Any, ids: Sequence[int]) -> Any:
@@ -87,7 +86,7 @@ def by_budget(model: SentenceTransformer) -> Encode:
 def variants(folder: Path) -> dict[str, Encode]:
     plain = SentenceTransformer(str(folder), device="cpu")
     half = SentenceTransformer(str(folder), device="cpu", model_kwargs={"dtype": torch.bfloat16})
-    whole = [BertEncoder("w", folder, folder_fingerprint(folder, {}), p, threads=1) for p in ("float32", "int8")]
+    whole = [BertEncoder("w", folder, encoder_fingerprint(folder, {}), p, threads=1) for p in ("float32", "int8")]
     found: dict[str, Encode] = {
         "sentence-transformers": lambda texts: plain.encode(list(texts), batch_size=32, normalize_embeddings=True),
         "torch, token batches": by_budget(plain),
@@ -195,7 +194,7 @@ def main() -> None:
 
 def all_cores(folder: Path, texts: Sequence[str]) -> float:
     """Passages a second of wall-clock time of the encoder that is kept, on all cores."""
-    encoder = BertEncoder("all", folder, folder_fingerprint(folder, {}), "int8")
+    encoder = BertEncoder("all", folder, encoder_fingerprint(folder, {}), "int8")
     encoder.encode(texts[:8])
     start = time.perf_counter()
     encoder.encode(texts)

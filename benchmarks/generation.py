@@ -35,7 +35,7 @@ import numpy as np
 import torch
 
 from climassay.models.contract import GenerationRequest, Message, Sampling
-from climassay.models.dtypes import fastest_cpu_dtype
+from climassay.models.cpu_settings import fastest_cpu_dtype
 from climassay.models.local.model import LocalModel
 
 QUESTIONS = (

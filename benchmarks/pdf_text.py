@@ -28,8 +28,8 @@ from pathlib import Path
 
 import pypdf
 
-from climassay.corpus.options import ReadOptions
-from climassay.corpus.pdf import read_pdf
+from climassay.corpus.documents import ReadOptions
+from climassay.corpus.readers.pdf import read_pdf
 
 REFERENCES = {
     "ipcc_ar6_wg1_spm.pdf": "wg1_SPM",

@@ -32,7 +32,7 @@ from climassay.distributed.jobs import EncoderInfoJob, EncoderSpec, JobResult
 from climassay.distributed.pool import streamed
 from climassay.models import OptionRequest, load_model
 from climassay.models.contract import Message
-from climassay.models.encoder import load_encoder
+from climassay.models.encoders.loading import load_encoder
 from scaling_simulation import Measured, simulate
 
 Timed = dict[str, list[float]]

@@ -38,13 +38,19 @@ import numpy as np
 from climassay.corpus.collection import Collection
 from climassay.corpus.collection_rows import to_matrix
 from climassay.corpus.documents import Block, Document
-from climassay.corpus.gold_text import GoldText, locate, words_of
-from climassay.corpus.labelled_questions import LabelledQuestion, read_labelled
 from climassay.corpus.presentation import evaluation_table
-from climassay.corpus.reading import read
-from climassay.corpus.retrieval_evaluation import RetrievalReport, evaluate_retrieval
+from climassay.corpus.readers.file_types import read
+from climassay.corpus.retrieval_evaluation import (
+    GoldText,
+    LabelledQuestion,
+    RetrievalReport,
+    evaluate_retrieval,
+    locate,
+    read_labelled,
+    words_of,
+)
 from climassay.corpus.search import SEARCH_MODES, Searcher, one_thread
-from climassay.models.encoder import load_encoder
+from climassay.models.encoders.loading import load_encoder
 from climassay.primer import book_names, book_path, question_paths
 from climassay.reporting.tables import as_markdown
 from climassay.workspace import cache_folder

@@ -25,11 +25,9 @@ from climassay.models.local.prompts import PromptFormat
 from climassay.primer import gold_questions
 from climassay.tuning.adapter import adapted
 from climassay.tuning.base import TuningBase, default_dtype
-from climassay.tuning.batches import plan_steps
 from climassay.tuning.config import TuningConfig
 from climassay.tuning.data import ChatData
-from climassay.tuning.loss import IGNORED, SequenceLoss
-from climassay.tuning.sequences import TokenSequence, tokenise
+from climassay.tuning.sequences import IGNORED, SequenceLoss, TokenSequence, plan_steps, tokenise
 
 RANK = 8
 Step = Callable[[Sequence[int]], torch.Tensor]

@@ -16,9 +16,8 @@ from climassay.generation.dataset_store import DatasetStore
 from climassay.merging import merge_workspace
 from climassay.models.contract import Completion, Usage
 from climassay.records import RecordedModel, Records
-from climassay.records.export import export_answers
-from climassay.records.merging import MergedAnswers, import_answers
 from climassay.records.queries import iterate_answers, list_runs, run_details
+from climassay.records.transfer import MergedAnswers, export_answers, import_answers
 from climassay.web.accounts import AccountStore
 from climassay.workspace import Workspace
 from command_line import run_command

@@ -30,7 +30,7 @@ from climassay.confidence.extraction import ExtractOptions, extract, normalised
 from climassay.confidence.extraction.cleaning import clean_sentence
 from climassay.confidence.marks import find_tags
 from climassay.confidence.statement import Statement
-from climassay.corpus.reading import read
+from climassay.corpus.readers.file_types import read
 from climassay.statistics import proportion
 
 PARAGRAPHS = "ipcc_ar6_paragraphs.jsonl.gz"

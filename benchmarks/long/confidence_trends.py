@@ -25,8 +25,8 @@ from climassay.confidence.statement import Statement
 from climassay.confidence.topics import OUTSIDE, TopicModel, TopicSettings, fit_topics
 from climassay.confidence.trends import Cases, TopicChange, cases_of, topic_changes
 from climassay.confidence.vocabulary import TAGS
-from climassay.corpus.reading import read
-from climassay.models.encoder import load_encoder
+from climassay.corpus.readers.file_types import read
+from climassay.models.encoders.loading import load_encoder
 from climassay.statistics.intervals import proportion
 
 PLANTED = 3

@@ -28,8 +28,7 @@ from climassay.factcheck.scales import CLIMATE_FEEDBACK, load_scale
 from climassay.factcheck.steps import Ask, AskOptions, AskText
 from climassay.grounding import answer_question, open_collections
 from climassay.models import Generator, load_model
-from climassay.models.openai_prices import price_from_options
-from climassay.models.servers import TrustedUrl
+from climassay.models.servers import TrustedUrl, price_from_options
 from climassay.records import RecordedModel, Records
 from climassay.reporting.html import write_page
 from climassay.workspace import Workspace, cache_folder

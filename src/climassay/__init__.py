@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from climassay.errors import ClimassayError
     from climassay.judging import Item
     from climassay.models import load_model
-    from climassay.models.encoder import load_encoder
+    from climassay.models.encoders.loading import load_encoder
     from climassay.questions import read_questions
     from climassay.session import ModelOptions, Session
     from climassay.workspace import Workspace
@@ -80,7 +80,7 @@ _PLACES = {
     "errors": ("ClimassayError",),
     "judging": ("Item",),
     "models": ("load_model",),
-    "models.encoder": ("load_encoder",),
+    "models.encoders.loading": ("load_encoder",),
     "questions": ("read_questions",),
     "session": ("ModelOptions", "Session"),
     "workspace": ("Workspace",),

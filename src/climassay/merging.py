@@ -9,7 +9,7 @@ from pathlib import Path
 
 from climassay.errors import InputError
 from climassay.records import Records
-from climassay.records.merging import MergedAnswers, merge_records
+from climassay.records.transfer import MergedAnswers, merge_records
 from climassay.workspace import Workspace
 
 
@@ -71,8 +71,7 @@ def merge_workspace(
 def _merge_collections(workspace: Workspace, other: Workspace) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of the collections copied, and a sentence for each that is otherwise here."""
     from climassay.corpus import Collection
-    from climassay.corpus.collection_lock import write_lock
-    from climassay.corpus.collection_store import CollectionStore
+    from climassay.corpus.collection_storage import CollectionStore, write_lock
 
     ours, theirs = CollectionStore.at(workspace), CollectionStore.at(other.collections)
     copied, differing = [], []

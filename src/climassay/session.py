@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from climassay.learning import ActivationStore
     from climassay.models import Generator
     from climassay.models.contract import Encoder
-    from climassay.models.openai_prices import Price
+    from climassay.models.servers import Price
     from climassay.records import RecordedModel, Records, Run
 
 
@@ -76,7 +76,7 @@ class ModelOptions:
 
     def price(self, name: str, folder: Path) -> "Price | None":
         """What a server's model costs: as given, otherwise as far as it is known."""
-        from climassay.models.openai_prices import model_price
+        from climassay.models.servers import model_price
 
         return model_price(name, self.price_in, self.price_out, folder)
 
@@ -103,7 +103,7 @@ class ModelOptions:
             InputError: Its options do not go together.
         """
         from climassay.models import load_model
-        from climassay.models.openai_retry import retry_policy
+        from climassay.models.openai.pacing import retry_policy
         from climassay.models.servers import is_served
 
         return (load_model if pool is None else pool.load_model)(
@@ -258,7 +258,7 @@ class Session:
 
     def encoder(self, name: str | None = None) -> "Encoder":
         """An encoder, loaded once; the bundled one where none is named."""
-        from climassay.models.encoder import BUNDLED_ENCODER, load_encoder
+        from climassay.models.encoders.loading import BUNDLED_ENCODER, load_encoder
 
         wanted = name or BUNDLED_ENCODER
         if wanted not in self._encoders:
@@ -308,8 +308,7 @@ class Session:
         from climassay.factcheck import Company
         from climassay.factcheck.checking import collections_of, head_dtype, models_of
         from climassay.factcheck.scales import load_scale
-        from climassay.models.openai_prices import find_price, price_from_options
-        from climassay.models.servers import is_served
+        from climassay.models.servers import find_price, is_served, price_from_options
 
         load_scale(settings.scale)  # a wrong name is told before models are loaded
         groups = {name: self.collections(name) for name in collections_of(settings)}

@@ -123,7 +123,7 @@ def test_a_file_of_extract_needs_no_column(monkeypatch, capsys, tmp_path, tagger
 def test_held_out_answers_are_written_for_the_report(monkeypatch, capsys, tmp_path) -> None:
     file, statements = extracted(tmp_path)
     output = tmp_path / "held-out.jsonl"
-    monkeypatch.setattr("climassay.models.encoder.load_encoder", lambda: None)
+    monkeypatch.setattr("climassay.models.encoders.loading.load_encoder", lambda: None)
     code, out, err = run_command(
         monkeypatch, capsys, "confidence", "tag", "evaluate", file, "--method", "words", "--folds", 4,
         "--predictions", output, "--json",
@@ -137,7 +137,7 @@ def test_held_out_answers_are_written_for_the_report(monkeypatch, capsys, tmp_pa
 
 def test_train_and_evaluate(monkeypatch, capsys, tmp_path, tagger) -> None:
     file, output = labelled(tmp_path), tmp_path / "new.safetensors"
-    monkeypatch.setattr("climassay.models.encoder.load_encoder", lambda: None)
+    monkeypatch.setattr("climassay.models.encoders.loading.load_encoder", lambda: None)
     code, out, err = run_command(
         monkeypatch, capsys, "confidence", "tag", "train", file, "-o", output, "--method", "words", "--folds", 3
     )

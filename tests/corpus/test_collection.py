@@ -6,15 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from climassay.corpus import collection_adding
-from climassay.corpus.collection import Collection, list_collections, open_or_create, remove_collection
-from climassay.corpus.collection_adding import AddProgress
+from climassay.corpus import collection as collections
+from climassay.corpus.collection import AddProgress, Collection, list_collections, open_or_create, remove_collection
 from climassay.corpus.collection_rows import METADATA_KEY
-from climassay.corpus.collection_store import CollectionStore
+from climassay.corpus.collection_storage import CollectionStore
 from climassay.corpus.documents import Block, Document
-from climassay.corpus.reading import read
+from climassay.corpus.readers.file_types import read
 from climassay.errors import InputError
-from climassay.models.encoder import load_encoder
+from climassay.models.encoders.loading import load_encoder
 from climassay.primer import book_path
 from climassay.workspace import Workspace
 
@@ -144,7 +143,7 @@ def test_a_document_without_text_is_skipped(collection):
 
 def test_documents_are_read_one_after_the_other(collection, monkeypatch):
     """No more documents are held than a chunk of passages needs."""
-    monkeypatch.setattr(collection_adding, "CHUNK", 2)
+    monkeypatch.setattr(collections, "CHUNK", 2)
     stored_when_read = []
 
     def stream():

@@ -3,8 +3,7 @@
 import pytest
 
 from climassay.corpus.collection import Collection, list_collections, open_or_create
-from climassay.corpus.collection_damage import DamagedCollectionError
-from climassay.corpus.collection_store import CollectionStore
+from climassay.corpus.collection_storage import CollectionStore, DamagedCollectionError
 from climassay.corpus.documents import Block, Document
 from climassay.errors import InputError
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.collection_compaction import FILES, SMALL
-from climassay.corpus.collection_damage import GuardedTable
+from climassay.corpus.collection_storage import FILES, SMALL, GuardedTable
 from climassay.corpus.search import SEARCH_MODES
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -76,7 +75,7 @@ def test_a_compaction_leaves_one_version_one_file_and_no_more_bytes_than_needed(
 
 
 def test_many_small_additions_compact_by_themselves(large, monkeypatch):
-    monkeypatch.setattr("climassay.corpus.collection_compaction.FILES", 4)
+    monkeypatch.setattr("climassay.corpus.collection_storage.FILES", 4)
     for number in range(100, 112):
         large.add([random_document(number, 1, words=30)])
         assert len(files(large, "data")) <= 5

@@ -6,7 +6,7 @@ import zipfile
 import pytest
 
 from climassay.confidence.linting import check, read_draft
-from climassay.corpus.reading import read
+from climassay.corpus.readers.file_types import read
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 STYLES = (

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.corpus.cleaning import LINE_END_HYPHEN, clean, count_words, join_hyphens
-from climassay.corpus.reading import ReadOptions, find_files, read, read_all
-from climassay.corpus.text import paragraphs
+from climassay.corpus.documents import ReadOptions
+from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, count_words, join_hyphens
+from climassay.corpus.readers.file_types import find_files, read, read_all
+from climassay.corpus.readers.text import paragraphs
 from pdf_building import Text, build_pdf
 
 

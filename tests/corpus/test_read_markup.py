@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from climassay.corpus.documents import Block, Document
-from climassay.corpus.markdown import plain
-from climassay.corpus.reading import ReadOptions, ReadResult, read
+from climassay.corpus.documents import Block, Document, ReadOptions, ReadResult
+from climassay.corpus.readers.file_types import read
+from climassay.corpus.readers.markdown import plain
 
 PAGE = """<!DOCTYPE html>
 <html><head>

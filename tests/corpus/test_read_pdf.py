@@ -6,9 +6,9 @@ from pathlib import Path
 import pypdf
 import pytest
 
-from climassay.corpus.documents import Document
-from climassay.corpus.pdf_lines import LineReader
-from climassay.corpus.reading import ReadOptions, ReadResult, read
+from climassay.corpus.documents import Document, ReadOptions, ReadResult
+from climassay.corpus.readers.file_types import read
+from climassay.corpus.readers.pdf_lines import LineReader
 from pdf_building import Text, build_pdf, column
 
 LEFT = (

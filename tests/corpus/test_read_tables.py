@@ -11,7 +11,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from climassay.corpus.reading import ReadOptions, ReadResult, TableColumns, read
+from climassay.corpus.documents import ReadOptions, ReadResult, TableColumns
+from climassay.corpus.readers.file_types import read
 
 COLUMNS = ("doc_id", "report", "chapter", "chapter_title", "para_id", "headings", "text")
 ROWS: list[dict[str, Any]] = [

@@ -1,6 +1,6 @@
 import pytest
 
-from climassay.corpus.report_names import full_title, report_name
+from climassay.corpus.documents import full_title, report_name
 
 SPM = "Summary for Policymakers"
 

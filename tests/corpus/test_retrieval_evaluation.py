@@ -10,13 +10,18 @@ from hypothesis import strategies as st
 
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Block, Document, Hit, Passage
-from climassay.corpus.gold_text import GoldText, locate, words_of
-from climassay.corpus.labelled_questions import LabelledQuestion, read_labelled
-from climassay.corpus.reading import read
-from climassay.corpus.retrieval_evaluation import evaluate_retrieval
+from climassay.corpus.readers.file_types import read
+from climassay.corpus.retrieval_evaluation import (
+    GoldText,
+    LabelledQuestion,
+    evaluate_retrieval,
+    locate,
+    read_labelled,
+    words_of,
+)
 from climassay.corpus.search import SEARCH_MODES
 from climassay.errors import InputError
-from climassay.models.encoder import load_encoder
+from climassay.models.encoders.loading import load_encoder
 from climassay.primer import book_path, question_paths
 from climassay.statistics import wilson_interval
 

@@ -9,10 +9,10 @@ from climassay.corpus.collection import Collection
 from climassay.corpus.collection_rows import PendingPassage, to_table
 from climassay.corpus.documents import Block, Document
 from climassay.corpus.passages import split_passages
-from climassay.corpus.reading import read
+from climassay.corpus.readers.file_types import read
 from climassay.corpus.search import CANDIDATES, SEARCH_MODES, Searcher, fuse, weighted_sum
 from climassay.errors import InputError
-from climassay.models.encoder import load_encoder
+from climassay.models.encoders.loading import load_encoder
 from climassay.primer import book_path
 from topic_encoder import book_group
 

@@ -6,9 +6,9 @@ import importlib.util
 import pytest
 
 from climassay import __version__
-from climassay.distributed import scheduler as scheduler_module
+from climassay.distributed import pool as scheduler_module
 from climassay.distributed.jobs import JobResult
-from climassay.distributed.scheduler import Scheduler
+from climassay.distributed.pool import Scheduler
 from climassay.errors import InputError, ModelError
 
 if importlib.util.find_spec("ray") is None:

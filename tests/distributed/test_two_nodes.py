@@ -26,7 +26,7 @@ from climassay.learning.activation_store import ActivationStore
 from climassay.learning.harvest import harvest
 from climassay.models import load_model
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling, option_array
-from climassay.models.encoder import load_encoder
+from climassay.models.encoders.loading import load_encoder
 from climassay.records import RecordedModel, Records
 from command_line import run_command
 from distant_model import WantedDistant, asked

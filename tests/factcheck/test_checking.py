@@ -31,7 +31,7 @@ from climassay.factcheck.past_checks import find_past
 from climassay.factcheck.scales import BINARY
 from climassay.factcheck.serialisation import as_data
 from climassay.factcheck.transcript import Subclaim, Verdict
-from climassay.models.encoder import load_encoder
+from climassay.models.encoders.loading import load_encoder
 from climassay.models.profiles import ProfileSettings
 from climassay.records import Records
 from debate_parts import Shelf, WordEncoder, company_of, debates

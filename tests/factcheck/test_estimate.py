@@ -9,8 +9,8 @@ import pytest
 from climassay.factcheck.checking import make_claim, set_table
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, MediatorSettings
 from climassay.factcheck.estimate import SAMPLE, rehearse
-from climassay.models.openai_prices import Price
 from climassay.models.profiles import ProfileSettings
+from climassay.models.servers import Price
 from debate_parts import Shelf, company_of, debates
 from debate_tables import SCORED
 from scripted_model import ScriptedModel

@@ -23,7 +23,7 @@ def writers() -> dict[str, Callable[[Path], object]]:
     from climassay.generation import write_drafts
     from climassay.generation.annotation.files import write_annotations
     from climassay.generation.annotation.labels import AnnotationSettings
-    from climassay.models.openai_finetuning import FineTuningState, write_state
+    from climassay.models.openai.finetuning import FineTuningState, write_state
     from climassay.reporting.html import write_page
     from generated_drafts import draft
     from planted_statements import planted, topics_of

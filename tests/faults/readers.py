@@ -86,7 +86,7 @@ def _adapter(path: Path) -> object:
 
 
 def _price(path: Path) -> object:
-    from climassay.models.openai_prices import find_price
+    from climassay.models.servers import find_price
 
     return find_price("gpt", path.parent)
 
@@ -114,7 +114,7 @@ def _corpus() -> list[Reader]:
     ]
 
 
-_labelled = _called("corpus.labelled_questions:read_labelled")
+_labelled = _called("corpus.retrieval_evaluation:read_labelled")
 
 
 def _tables() -> list[Reader]:
@@ -165,7 +165,7 @@ def _generation() -> list[Reader]:
 
 
 def _configurations() -> list[Reader]:
-    state = _called("models.openai_finetuning:read_state")
+    state = _called("models.openai.finetuning:read_state")
     experiment = _called("evaluation.experiment_file:load_plan")
     return [
         Reader("recipe", "r.toml", "toml", samples.recipe, _called("generation.recipe:load_recipe")),

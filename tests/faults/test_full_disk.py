@@ -279,8 +279,8 @@ def test_records_that_cannot_grow_are_told_and_keep_what_they_have(disk, monkeyp
 def test_a_cache_that_cannot_be_written_costs_time_and_nothing_else(disk, monkeypatch):
     import numpy as np
 
-    from climassay.models.file_digest import file_digest
-    from climassay.models.kept_vectors import kept_vectors
+    from climassay.models.encoders.embedding_cache import cached_vectors
+    from climassay.models.model_files import file_digest
 
     class Encoder:
         name, fingerprint, width = "local:words", "e" * 64, 4
@@ -290,6 +290,6 @@ def test_a_cache_that_cannot_be_written_costs_time_and_nothing_else(disk, monkey
 
     monkeypatch.setenv("CLIMASSAY_CACHE", str(disk.folder))
     with disk.full():
-        vectors = kept_vectors([f"text {number}" * 50 for number in range(100)], Encoder(), folder="vectors")
+        vectors = cached_vectors([f"text {number}" * 50 for number in range(100)], Encoder(), folder="vectors")
         assert vectors.shape == (100, 4)
         assert len(file_digest(Path(__file__))) == 64

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from api_server import ApiServer
-from climassay.models.openai_retry import RetryPolicy
+from climassay.models.openai.pacing import RetryPolicy
 from command_line import run_command
 
 LIES = (
@@ -25,7 +25,7 @@ def impatient(monkeypatch):
     Silence is waited for long enough that an honest answer on a busy machine is none.
     """
     policy = RetryPolicy(base=0.0, max_attempts=2, attempt_timeout=4.0)
-    monkeypatch.setattr("climassay.models.openai_api.RetryPolicy", lambda: policy)
+    monkeypatch.setattr("climassay.models.openai.client.RetryPolicy", lambda: policy)
 
 
 def write_questions(path, orders):

@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 
 from climassay.errors import ModelError
-from climassay.models import bundled, gguf_conversion
-from climassay.models.bundled import BUNDLED, bundled_path, bundled_status, install_bundled, requirements_text
-from climassay.models.gguf_conversion import converted_folder
+from climassay.models import bundled
+from climassay.models.bundled import (
+    BUNDLED,
+    bundled_path,
+    bundled_status,
+    converted_folder,
+    install_bundled,
+    requirements_text,
+)
 from killed_process import kill_when
 from patience import PATIENCE
 
@@ -57,7 +63,7 @@ def test_a_file_that_was_changed_after_it_was_verified_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("climassay.models.file_digest._SETTLED_SECONDS", -1000.0)
+    monkeypatch.setattr("climassay.models.model_files._SETTLED_SECONDS", -1000.0)
     copy = tmp_path / "site"
     shutil.copytree(bundled_path("minilm"), copy / BUNDLED["minilm"].path)
     monkeypatch.setattr(bundled, "_locate", lambda model, inside: copy / inside)
@@ -174,7 +180,7 @@ def test_a_conversion_that_was_killed_leaves_nothing_half(tmp_path: Path) -> Non
     process = start_conversion(tmp_path)
     kill_when(lambda: any(tmp_path.glob("converted/*.making-*/model.safetensors")), process)
     assert ".making-" in "".join(folders(tmp_path))
-    assert not gguf_conversion._is_complete(tmp_path / "converted" / folders(tmp_path)[0])
+    assert not bundled._is_complete(tmp_path / "converted" / folders(tmp_path)[0])
     again = start_conversion(tmp_path)
     folder = Path(again.communicate(timeout=PATIENCE)[0].strip())
     assert again.returncode == 0
@@ -187,11 +193,11 @@ def test_a_converted_file_that_was_cut_is_made_again(tmp_path: Path, monkeypatch
     def write(source: Path, folder: Path) -> None:
         (folder / "model.safetensors").write_bytes(b"weights")
 
-    monkeypatch.setattr(gguf_conversion, "_write_model", write)
+    monkeypatch.setattr(bundled, "_write_model", write)
     folder = converted_folder(tmp_path / "x.gguf", "0" * 64)
-    assert gguf_conversion.is_converted("0" * 64)
+    assert bundled._is_complete(folder)
     (folder / "model.safetensors").write_bytes(b"weig")
-    assert not gguf_conversion.is_converted("0" * 64)
+    assert not bundled._is_complete(folder)
     assert (converted_folder(tmp_path / "x.gguf", "0" * 64) / "model.safetensors").read_bytes() == b"weights"
 
 
@@ -202,7 +208,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path, monkeypa
         (folder / "half").write_bytes(b"x")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(gguf_conversion, "_write_model", write)
+    monkeypatch.setattr(bundled, "_write_model", write)
     with pytest.raises(ModelError, match=r"cannot be written to .* \(No space left on device\)"):
         converted_folder(tmp_path / "x.gguf", "0" * 64)
     assert not [entry for entry in (tmp_path / "converted").iterdir() if entry.is_dir()]

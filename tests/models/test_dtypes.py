@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from climassay.errors import InputError
-from climassay.models import dtypes, load_model
+from climassay.models import cpu_settings as dtypes
+from climassay.models import load_model
 from climassay.models.contract import number_format
-from climassay.models.dtypes import DTYPE_VARIABLE, fastest_cpu_dtype
+from climassay.models.cpu_settings import DTYPE_VARIABLE, fastest_cpu_dtype
 from climassay.models.local.loading import load_local
 from climassay.records import RecordedModel, Records
 from climassay.tuning.base import TuningBase
@@ -95,7 +96,7 @@ def test_the_variable_decides_without_measuring(cache, monkeypatch):
 def test_a_measurement_says_the_same_in_every_process_and_leaves_the_threads(cache):
     code = (
         "import torch; torch.set_num_threads(2)\n"
-        "from climassay.models.dtypes import fastest_cpu_dtype\n"
+        "from climassay.models.cpu_settings import fastest_cpu_dtype\n"
         "print(fastest_cpu_dtype(), torch.get_num_threads())"
     )
     said = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]

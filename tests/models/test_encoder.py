@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from climassay.errors import ModelError
 from climassay.models.bundled import bundled_path
 from climassay.models.contract import Encoder
-from climassay.models.encoder import folder_fingerprint, load_encoder
-from climassay.models.encoder_batches import token_batches
-from climassay.models.encoder_onnx import WINDOW_TOKENS, BertEncoder, windows
-from climassay.models.encoder_torch import SentenceTransformerEncoder
+from climassay.models.encoders.bert import WINDOW_TOKENS, BertEncoder, windows
+from climassay.models.encoders.loading import SentenceTransformerEncoder, load_encoder, token_batches
+from climassay.models.model_files import encoder_fingerprint
 from climassay.primer import book_path
 
 pytestmark = pytest.mark.model
@@ -101,7 +100,7 @@ def test_the_graph_follows_the_configuration(tiny_folder, tmp_path, monkeypatch)
     from sentence_transformers import SentenceTransformer
 
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path))
-    exact = BertEncoder("tiny", tiny_folder, folder_fingerprint(tiny_folder, {}), "float32")
+    exact = BertEncoder("tiny", tiny_folder, encoder_fingerprint(tiny_folder, {}), "float32")
     expected = SentenceTransformer(str(tiny_folder), device="cpu").encode(list(TEXTS), normalize_embeddings=True)
     np.testing.assert_allclose(exact.encode(TEXTS), expected, atol=1e-5)
 
@@ -169,7 +168,7 @@ def test_batches_hold_each_text_once_within_the_budget(lengths, budget):
 
 def test_a_torch_encoder_gives_what_sentence_transformers_gives(reference):
     folder = bundled_path("minilm")
-    encoder = SentenceTransformerEncoder("local:folder", folder, folder_fingerprint(folder, {}), "cpu")
+    encoder = SentenceTransformerEncoder("local:folder", folder, encoder_fingerprint(folder, {}), "cpu")
     texts = [*TEXTS, *paragraphs(12)]
     assert encoder.width == 384
     expected = reference.encode(texts, normalize_embeddings=True)
@@ -187,15 +186,15 @@ def test_a_torch_encoder_puts_the_models_prompt_before_queries(tiny_folder):
 @pytest.mark.parametrize("changed", ["model.safetensors", "tokenizer.json", "config.json", "1_Pooling/config.json"])
 def test_any_file_that_counts_changes_the_fingerprint(tiny_folder, tmp_path, changed):
     copy = shutil.copytree(tiny_folder, tmp_path / "copy")
-    before = folder_fingerprint(copy, {"precision": "int8"})
-    assert before == folder_fingerprint(tiny_folder, {"precision": "int8"})
+    before = encoder_fingerprint(copy, {"precision": "int8"})
+    assert before == encoder_fingerprint(tiny_folder, {"precision": "int8"})
     (copy / "README.md").write_text("other words")
-    assert folder_fingerprint(copy, {"precision": "int8"}) == before
-    assert folder_fingerprint(copy, {"precision": "float32"}) != before
+    assert encoder_fingerprint(copy, {"precision": "int8"}) == before
+    assert encoder_fingerprint(copy, {"precision": "float32"}) != before
     content = bytearray((copy / changed).read_bytes())
     content[-2] ^= 1
     (copy / changed).write_bytes(bytes(content))
-    assert folder_fingerprint(copy, {"precision": "int8"}) != before
+    assert encoder_fingerprint(copy, {"precision": "int8"}) != before
 
 
 @pytest.mark.parametrize("name", ["minilm", "openai:x", "local:", "local:/no/such/folder", "local:./none"])
@@ -220,13 +219,13 @@ def test_another_architecture_gets_no_graph(tiny_folder, tmp_path):
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps(config | {"model_type": "roberta"}))
     with pytest.raises(ModelError, match="no BERT"):
-        BertEncoder("x", copy, folder_fingerprint(copy, {})).encode(["text"])
+        BertEncoder("x", copy, encoder_fingerprint(copy, {})).encode(["text"])
 
 
 def test_two_processes_make_the_graph_at_once(encoder, tmp_path):
     """Both start with an empty cache; one graph is left, whole, and both got its vectors."""
     script = (
-        "import sys; from climassay.models.encoder import load_encoder\n"
+        "import sys; from climassay.models.encoders.loading import load_encoder\n"
         "vector = load_encoder().encode([sys.argv[1]])[0]\n"
         "sys.stdout.write(vector.tobytes().hex())"
     )

@@ -1,13 +1,15 @@
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from climassay.models.file_digest import file_digest, is_remembered
 from climassay.models.local.loading import load_local
+from climassay.models.model_files import file_digest, is_remembered
 from tiny_models import save_tiny, save_tokenizer
 
 pytestmark = pytest.mark.model
@@ -98,28 +100,27 @@ def test_a_digest_is_remembered_until_the_file_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("climassay.models.file_digest._SETTLED_SECONDS", -1000.0)
+    monkeypatch.setattr("climassay.models.model_files._SETTLED_SECONDS", -1000.0)
     file = tmp_path / "weights"
     file.write_bytes(b"abc")
     assert not is_remembered(file)
     assert file_digest(file) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert is_remembered(file)
-    hashed: list[Path] = []
-    monkeypatch.setattr("climassay.models.file_digest._hash", lambda path: hashed.append(path) or "fresh")
+    hashed: list[str] = []
+    fresh = SimpleNamespace(hexdigest=lambda: "fresh")
+    monkeypatch.setattr("hashlib.file_digest", lambda file, kind: hashed.append(kind) or fresh)
     assert file_digest(file).startswith("ba7816bf")
     assert not hashed
     status = file.stat()
     file.write_bytes(b"abd")
     # Even a writer that restores the modification time is noticed.
-    import os
-
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert file_digest(file) == "fresh"
 
 
 def test_a_file_that_has_just_changed_is_hashed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("climassay.models.file_digest._SETTLED_SECONDS", 1000.0)
+    monkeypatch.setattr("climassay.models.model_files._SETTLED_SECONDS", 1000.0)
     file = tmp_path / "weights"
     file.write_bytes(b"abc")
     file_digest(file)
@@ -128,7 +129,7 @@ def test_a_file_that_has_just_changed_is_hashed_again(tmp_path: Path, monkeypatc
 
 def test_a_spoilt_memory_of_digests_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("climassay.models.file_digest._SETTLED_SECONDS", -1000.0)
+    monkeypatch.setattr("climassay.models.model_files._SETTLED_SECONDS", -1000.0)
     file = tmp_path / "weights"
     file.write_bytes(b"abc")
     file_digest(file)

@@ -8,10 +8,9 @@ import torch
 from climassay.errors import ModelError
 from climassay.models import load_model
 from climassay.models.contract import Completion, GenerationRequest, Message, Sampling
+from climassay.models.local.generation import Admitted, Draw, SharedRows, draw_tokens
 from climassay.models.local.model import LocalModel
 from climassay.models.local.network import Network
-from climassay.models.local.rows import Admitted, SharedRows
-from climassay.models.local.sampling import Draw, draw_tokens
 from debate_workspaces import make_model
 from tiny_models import save_tiny, smollm2
 

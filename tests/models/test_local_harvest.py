@@ -9,10 +9,9 @@ import torch
 
 from climassay.errors import InputError, ModelError
 from climassay.models import Activations, Message, OptionRequest
-from climassay.models.local.model import LocalModel
+from climassay.models.local.model import LocalModel, TokenisedOptions, read_options
 from climassay.models.local.network import Network
 from climassay.models.local.reading import Reader
-from climassay.models.local.scoring import TokenisedOptions, read_options
 from tiny_models import ARCHITECTURES, save_tiny, save_tokenizer, smollm2, tiny, tiny_recurrent
 
 pytestmark = pytest.mark.model

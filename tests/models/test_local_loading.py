@@ -5,10 +5,10 @@ import pytest
 
 from climassay.errors import InputError, ModelError
 from climassay.models import load_model
+from climassay.models.cpu_settings import choose_threads
 from climassay.models.local import loading
 from climassay.models.local.loading import load_local, stated_licence
 from climassay.models.local.model import LocalModel
-from climassay.models.threads import _candidates, choose_threads
 from tiny_models import save_tiny, smollm2
 
 pytestmark = pytest.mark.model
@@ -143,7 +143,7 @@ def no_threads_chosen(monkeypatch: pytest.MonkeyPatch):
     import torch
 
     before = torch.get_num_threads()
-    monkeypatch.setattr("climassay.models.threads._chosen", None)
+    monkeypatch.setattr("climassay.models.cpu_settings._chosen", None)
     monkeypatch.delenv("CLIMASSAY_THREADS", raising=False)
     yield
     torch.set_num_threads(before)
@@ -162,9 +162,10 @@ def test_the_fastest_number_of_threads_is_chosen_once(
         tried.append(torch.get_num_threads())
         return seconds[tried[-1]]
 
-    monkeypatch.setattr("climassay.models.threads._cores", lambda: 6)
-    monkeypatch.setattr("climassay.models.threads._seconds", measured)
+    monkeypatch.setattr("climassay.models.cpu_settings.usable_cores", lambda: 6)
+    monkeypatch.setattr("climassay.models.cpu_settings._mean_seconds", measured)
     assert choose_threads(lambda: None) == best == torch.get_num_threads()
+    assert tried == [1, 2, 4, 6][: len(tried)]
     count = len(tried)
     assert choose_threads(lambda: None) == best
     assert len(tried) == count
@@ -177,9 +178,3 @@ def test_the_environment_decides_the_threads(monkeypatch: pytest.MonkeyPatch) ->
         choose_threads(lambda: None)
     monkeypatch.setenv("CLIMASSAY_THREADS", "3")
     assert choose_threads(lambda: 1 / 0) == 3
-
-
-def test_numbers_of_threads_tried() -> None:
-    assert _candidates(1) == [1]
-    assert _candidates(6) == [1, 2, 4, 6]
-    assert _candidates(16) == [1, 2, 4, 8, 16]

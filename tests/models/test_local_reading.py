@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from climassay.models.local.generation import PlainRows, SharedRows, rows_for
+from climassay.models.local.model import OptionReadings, TokenisedOptions, read_options
 from climassay.models.local.network import Network
 from climassay.models.local.reading import Reader
-from climassay.models.local.rows import PlainRows, SharedRows, rows_for
-from climassay.models.local.scoring import OptionReadings, TokenisedOptions, read_options
 from tiny_models import ARCHITECTURES, tiny, tiny_recurrent
 
 pytestmark = pytest.mark.model

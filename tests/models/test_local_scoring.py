@@ -8,8 +8,7 @@ import torch
 
 from climassay.errors import ModelError
 from climassay.models.contract import Message, OpenWeights, OptionRequest, OptionScores, option_array
-from climassay.models.local.model import LocalModel
-from climassay.models.local.scoring import tokenise_options
+from climassay.models.local.model import LocalModel, tokenise_options
 from tiny_models import save_tiny, smollm2
 
 pytestmark = pytest.mark.model

@@ -7,11 +7,11 @@ import pytest
 
 from api_server import ApiServer, Behaviour, Connection, Reply, by_hash
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
-from climassay.models.openai_api import OpenAIModel
-from climassay.models.openai_capabilities import CONTRADICTIONS, FILE_NAME, Knowledge, blamed
-from climassay.models.openai_connection import Connection as Client
-from climassay.models.openai_replies import parse_refusal, parse_window
-from climassay.models.openai_retry import RetryPolicy, retry_policy
+from climassay.models.openai.capabilities import CONTRADICTIONS, FILE_NAME, Knowledge, blamed
+from climassay.models.openai.client import OpenAIModel
+from climassay.models.openai.connection import Connection as Client
+from climassay.models.openai.pacing import RetryPolicy, retry_policy
+from climassay.models.openai.replies import parse_refusal, parse_window
 
 AT_ONCE = RetryPolicy(base=0.0, max_attempts=3)
 SENT = {

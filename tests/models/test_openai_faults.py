@@ -11,9 +11,9 @@ import pytest
 from api_server import ApiServer, Behaviour
 from climassay.errors import ModelError
 from climassay.models.contract import Completion, GenerationRequest, Generator, Message, OptionScorer, Sampling, Usage
-from climassay.models.openai_api import OpenAIModel
-from climassay.models.openai_prices import Price
-from climassay.models.openai_retry import Clock, RetryPolicy
+from climassay.models.openai.client import OpenAIModel
+from climassay.models.openai.pacing import Clock, RetryPolicy
+from climassay.models.servers import Price
 from climassay.secrecy import TrustedUrl
 from patience import reached, until
 

@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from climassay.errors import InputError, ModelError
-from climassay.models.openai_finetuning import fine_tune, read_state
-from climassay.models.openai_retry import RetryPolicy
+from climassay.models.openai.finetuning import fine_tune, read_state
+from climassay.models.openai.pacing import RetryPolicy
 from patience import LOOK_EVERY, PATIENCE, reached
 
 DATA = b'{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "VALID"}]}\n'
@@ -232,7 +232,7 @@ def test_a_job_that_was_created_and_not_written_down_is_adopted(server, tmp_path
 KILLED = """
 import sys
 from pathlib import Path
-from climassay.models.openai_finetuning import fine_tune
+from climassay.models.openai.finetuning import fine_tune
 fine_tune("small", Path(sys.argv[1]).read_bytes(), Path(sys.argv[2]), base_url=sys.argv[3], api_key="sk-51f8c2e0d9",
           poll_seconds=0.05)
 """

@@ -7,8 +7,8 @@ import pytest
 from api_server import ApiServer
 from climassay.errors import ModelError
 from climassay.models.contract import GenerationRequest, Message
-from climassay.models.openai_api import OpenAIModel
-from climassay.models.openai_capabilities import Knowledge
+from climassay.models.openai.capabilities import Knowledge
+from climassay.models.openai.client import OpenAIModel
 from climassay.records import RecordedModel, Records
 
 

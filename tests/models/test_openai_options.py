@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.models.openai_options import generated_logprobs, named_option, score_options, tokens_to_part
-from climassay.models.openai_replies import Likely, Position
+from climassay.models.openai.option_scores import generated_logprobs, named_option, score_options, tokens_to_part
+from climassay.models.openai.replies import Likely, Position
 
 ABCD = ("a", "b", "c", "d")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from climassay.errors import InputError
-from climassay.models.openai_prices import Price, find_price, price_from_options
+from climassay.models.servers import Price, find_price, price_from_options
 
 
 def test_a_cost_is_worked_out_by_hand():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.models.openai_replies import BadReplyError, parse_refusal, parse_reply
+from climassay.models.openai.replies import BadReplyError, parse_refusal, parse_reply
 
 WORDS = st.sampled_from(
     [

@@ -6,9 +6,9 @@ import pytest
 
 from api_server import ApiServer, Behaviour, Reply, by_hash
 from climassay.models.contract import GenerationRequest, Message, Sampling
-from climassay.models.openai_api import OpenAIModel
-from climassay.models.openai_retry import RetryPolicy
-from climassay.models.openai_schema import satisfying_json
+from climassay.models.openai.client import OpenAIModel
+from climassay.models.openai.pacing import RetryPolicy
+from climassay.models.openai.schema import satisfying_json
 
 SCHEMA = {
     "type": "object",

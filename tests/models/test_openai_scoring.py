@@ -7,8 +7,8 @@ import pytest
 
 from api_server import ApiServer, Behaviour, Reply
 from climassay.models.contract import Message, OptionRequest
-from climassay.models.openai_api import OpenAIModel
-from climassay.models.openai_retry import RetryPolicy
+from climassay.models.openai.client import OpenAIModel
+from climassay.models.openai.pacing import RetryPolicy
 
 ABCD = ("a", "b", "c", "d")
 

@@ -13,8 +13,8 @@ import pytest
 from api_server import ApiServer, Behaviour
 from climassay.errors import ModelError
 from climassay.models.contract import GenerationRequest, Message, OptionRequest
-from climassay.models.openai_api import OpenAIModel
-from climassay.models.openai_retry import RetryPolicy
+from climassay.models.openai.client import OpenAIModel
+from climassay.models.openai.pacing import RetryPolicy
 from climassay.records import RecordedModel, Records
 from climassay.secrecy import TrustedUrl
 

@@ -16,10 +16,17 @@ from climassay.errors import InputError, ModelError
 from climassay.evaluation.experiment_file import ModelSpec
 from climassay.models import load_model
 from climassay.models.contract import GenerationRequest, Message
-from climassay.models.openai_finetuning import fine_tune
-from climassay.models.openai_prices import Price, find_price, model_price
-from climassay.models.openai_retry import RetryPolicy
-from climassay.models.servers import find_server, is_served, normalised_base_url, providers
+from climassay.models.openai.finetuning import fine_tune
+from climassay.models.openai.pacing import RetryPolicy
+from climassay.models.servers import (
+    Price,
+    find_price,
+    find_server,
+    is_served,
+    model_price,
+    normalised_base_url,
+    providers,
+)
 from climassay.secrecy import TrustedUrl, without_secrets
 from command_line import run_command
 from patience import LOOK_EVERY

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.models.vector_memory import VectorMemory
+from climassay.models.encoders.embedding_cache import VectorMemory
 from debate_parts import WordEncoder
 
 TEXTS = st.lists(st.sampled_from(["ice", "ice melts", "the sea", ""]), max_size=6)

@@ -20,7 +20,7 @@ from transformers.utils.import_utils import is_serve_available
 
 from climassay.models.bundled import bundled_path
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
-from climassay.models.openai_api import OpenAIModel
+from climassay.models.openai.client import OpenAIModel
 from patience import until
 from providers.knowing_model import FACTS
 from providers.touring import told

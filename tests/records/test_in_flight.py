@@ -10,7 +10,8 @@ import sqlalchemy as sa
 
 from api_server import ApiServer, Behaviour
 from climassay.models.contract import Completion
-from climassay.records import RecordedModel, Records, in_flight, recorded, tables
+from climassay.records import RecordedModel, Records, recorded, tables
+from climassay.records import store as in_flight
 from patience import PATIENCE, reached, until
 from writing_process import Shout, ask
 
@@ -167,7 +168,7 @@ def test_an_answer_that_came_between_looking_and_marking_is_taken(url, monkeypat
 
 PROCESS = """
 import sys
-from climassay.models.openai_api import OpenAIModel
+from climassay.models.openai.client import OpenAIModel
 from climassay.records import RecordedModel, Records
 from writing_process import ask
 server, database = sys.argv[1:]

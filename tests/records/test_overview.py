@@ -6,8 +6,7 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.records import Records
-from climassay.records.overview import list_run_page, usage_by
-from climassay.records.queries import answers_about, list_runs
+from climassay.records.queries import answers_about, list_run_page, list_runs, usage_by
 from stored_runs import Costly, ask
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from climassay.errors import RecordsError
 from climassay.records import RecordedModel, Records
-from climassay.records.export import export_answers
 from climassay.records.queries import answers_to, iterate_answers, list_runs, run_details, usage_by_model
 from climassay.records.tables import SCHEMA_VERSION
+from climassay.records.transfer import export_answers
 from writing_process import Shout, ask, write_at_once
 
 

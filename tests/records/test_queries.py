@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from climassay.errors import InputError, RecordsError
 from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
 from climassay.records import RecordedModel, Records, tables
-from climassay.records.export import export_answers
 from climassay.records.queries import (
     answers_to,
     count_answers,
@@ -19,6 +18,7 @@ from climassay.records.queries import (
     seconds_per_answer,
     usage_by_model,
 )
+from climassay.records.transfer import export_answers
 
 
 class Priced:
@@ -165,7 +165,7 @@ def test_a_file_is_written_whole_or_not_at_all(store, tmp_path, monkeypatch):
         yield next(iterate_answers(store.database))
         raise RecordsError("The database is gone.")
 
-    monkeypatch.setattr("climassay.records.export.iterate_answers", broken)
+    monkeypatch.setattr("climassay.records.transfer.iterate_answers", broken)
     with pytest.raises(RecordsError, match="is gone"):
         export_answers(store.database, target)
     assert target.read_text() == "what was there"

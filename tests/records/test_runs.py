@@ -76,7 +76,7 @@ def test_a_killed_run_is_interrupted_once_it_has_been_silent(store, tmp_path, mo
 
 
 def test_a_silent_run_gives_signs_of_life(store, monkeypatch):
-    monkeypatch.setattr("climassay.records.writer.HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr("climassay.records.store.HEARTBEAT_SECONDS", 0.01)
     seen = set()
     with store.run("slow", {}), store.database.read() as connection:
         connection.rollback()

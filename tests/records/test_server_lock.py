@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from climassay.errors import InputError
-from climassay.records import server_lock
-from climassay.records.server_lock import ServerLock
+from climassay.records import database as server_lock
+from climassay.records.database import ServerLock
 from patience import PATIENCE, reached
 
 

@@ -17,8 +17,8 @@ from climassay.errors import RecordsError
 from climassay.factcheck.kept_checks import KeptChecks
 from climassay.generation.annotation import AnnotationStore
 from climassay.generation.dataset_store import DatasetStore
-from climassay.records import RecordedModel, Records, migrating
-from climassay.records.database import Database
+from climassay.records import RecordedModel, Records
+from climassay.records.database import Database, migrate
 from climassay.records.queries import iterate_answers, list_runs
 from climassay.records.tables import SCHEMA_VERSION
 from climassay.web.accounts import AccountStore
@@ -174,7 +174,7 @@ def test_two_that_open_at_once_move_it_forward_once(workspace, monkeypatch):
         if not others:  # the second opener has read the earlier version by now, and waits for this transaction
             others.append(version)
         moved.append(version)
-        migrating.migrate(connection, version)
+        migrate(connection, version)
 
     monkeypatch.setattr("climassay.records.database.migrate", counting)
     seen = Database.stored_version

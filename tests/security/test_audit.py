@@ -186,8 +186,10 @@ def test_the_tests_that_the_page_names_exist():
 
 
 def test_the_limits_that_the_page_states_are_those_of_the_code():
-    from climassay.corpus import apart, epub, html, markdown
-    from climassay.corpus.options import ReadOptions
+    from climassay.corpus.documents import ReadOptions
+    from climassay.corpus.readers import archives as epub
+    from climassay.corpus.readers import html, markdown
+    from climassay.corpus.readers import sandboxed_reader as apart
     from climassay.questions import parquet
     from climassay.web.settings import ServerSettings
 

@@ -11,10 +11,10 @@ import pypdfium2.raw as pdfium
 import pytest
 
 from climassay.configuration import load_toml
-from climassay.corpus.apart import read_apart
-from climassay.corpus.options import MEBIBYTE, ReadOptions
-from climassay.corpus.pdf import MOST_TEXTS
-from climassay.corpus.reading import read
+from climassay.corpus.documents import MEBIBYTE, ReadOptions
+from climassay.corpus.readers.file_types import read
+from climassay.corpus.readers.pdf import MOST_TEXTS
+from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.errors import InputError
 from climassay.questions import parquet
 from climassay.questions.rows import parse_rows, read_bytes
@@ -127,7 +127,7 @@ def test_paragraphs_that_lie_within_each_other_are_walked_through_once(folder):
 def test_an_upload_that_needs_too_much_memory_ends_its_reader_and_nothing_else(folder):
     file = folder / "many.html"
     file.write_bytes(b"<p>The sea warms.</p>" * 400_000)
-    result = read_apart(file, ReadOptions(), source="many.html", memory=256 * MEBIBYTE)
+    result = read_sandboxed(file, ReadOptions(), source="many.html", memory=256 * MEBIBYTE)
     assert result.documents == ()
     assert "cannot be read" in result.skipped[0].reason
 
@@ -144,7 +144,7 @@ def test_the_reader_of_uploads_finds_no_keys_in_its_environment(folder, monkeypa
     assert handed["CLIMASSAY_CACHE"] == str(folder)
     assert handed["PATH"]
     (folder / "plain.txt").write_text("The sea warms.\n")
-    assert read_apart(folder / "plain.txt", ReadOptions(), source="plain.txt").documents
+    assert read_sandboxed(folder / "plain.txt", ReadOptions(), source="plain.txt").documents
 
 
 def test_pages_of_people_are_read_as_before(folder):
@@ -240,7 +240,7 @@ def test_a_page_of_hundreds_of_thousands_of_lines_is_refused_before_any_is_read(
 
 
 def test_a_page_of_too_many_characters_is_left_out_however_they_are_set(tmp_path, monkeypatch):
-    monkeypatch.setattr("climassay.corpus.pdf.MOST_CHARACTERS", 100)
+    monkeypatch.setattr("climassay.corpus.readers.pdf.MOST_CHARACTERS", 100)
     file = tmp_path / "long.pdf"
     file.write_bytes(build_pdf([[Text(72, 700, "The sea level rises. " * 6)]]))
     assert "page 1" in read(file).skipped[0].reason

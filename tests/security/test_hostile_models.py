@@ -13,8 +13,8 @@ import pytest
 from climassay.errors import ClimassayError
 from climassay.metrics.entailment_loading import load_classifier
 from climassay.metrics.token_encoder import TokenEncoder
-from climassay.models.encoder import load_encoder
-from climassay.models.kept_vectors import kept_vectors
+from climassay.models.encoders.embedding_cache import cached_vectors
+from climassay.models.encoders.loading import load_encoder
 from climassay.models.local.loading import load_local
 from tiny_models import SIZES, save_tiny
 from topic_encoder import TopicEncoder
@@ -253,13 +253,13 @@ def test_a_trained_file_that_is_a_pickle_is_refused(kind, content, tmp_path, can
 def test_a_cache_that_somebody_spoilt_is_made_again_and_nothing_in_it_runs(tmp_path, canary, monkeypatch):
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
     encoder = TopicEncoder()
-    first = kept_vectors(["ocean", "cloud"], encoder, folder="texts")
+    first = cached_vectors(["ocean", "cloud"], encoder, folder="texts")
     (file,) = (tmp_path / "cache" / "texts").iterdir()
     whole = io.BytesIO()
     np.savez(whole, keys=np.array([Evil(canary)], dtype=object), vectors=first)
     for spoilt in (pickle.dumps(Evil(canary)), pickled_array(canary), whole.getvalue(), b""):
         file.write_bytes(spoilt)
-        assert np.array_equal(kept_vectors(["ocean", "cloud"], encoder, folder="texts"), first)
+        assert np.array_equal(cached_vectors(["ocean", "cloud"], encoder, folder="texts"), first)
     assert not canary.exists()
 
 

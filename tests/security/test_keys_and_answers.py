@@ -6,11 +6,11 @@ import pytest
 
 from api_server import ApiServer, Behaviour, Reply, schema_of
 from climassay.models.contract import GenerationRequest, Message, OptionRequest
-from climassay.models.openai_api import OpenAIModel
-from climassay.models.openai_retry import RetryPolicy
+from climassay.models.openai.client import OpenAIModel
+from climassay.models.openai.pacing import RetryPolicy
 from climassay.records import RecordedModel, Records
-from climassay.records.export import export_answers
 from climassay.records.queries import list_runs, run_details
+from climassay.records.transfer import export_answers
 from climassay.secrecy import is_secret
 
 PLACEHOLDERS = ("none", "EMPTY", "ollama", "ice", "x", "not-needed", "sk-no-key-required", "choices", "max_tokens", "0")

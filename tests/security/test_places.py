@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from climassay.corpus.reading import find_files
+from climassay.corpus.readers.file_types import find_files
 from climassay.reporting import Table, as_csv
 from climassay.reporting.tables import Column
 from climassay.spreadsheets import safe_cell

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.tuning.batches import passes, plan_steps
-from climassay.tuning.schedule import learning_rate
+from climassay.tuning.run import learning_rate
+from climassay.tuning.sequences import passes, plan_steps
 from tuning_parts import small
 
 LENGTHS = st.lists(st.integers(2, 300), min_size=1, max_size=200)

@@ -7,8 +7,7 @@ import pytest
 
 from climassay.models import Message, OptionRequest, load_model
 from climassay.tuning import ChatData, ChatExample, TuningBase, TuningConfig, train
-from climassay.tuning.loss import SequenceLoss
-from climassay.tuning.sequences import TokenSequence
+from climassay.tuning.sequences import SequenceLoss, TokenSequence
 
 pytestmark = pytest.mark.model
 
@@ -44,8 +43,8 @@ def _unmerged(base: TuningBase, folder: Path, requests: list[OptionRequest]) -> 
     import torch
     from peft import PeftModel
 
+    from climassay.models.local.model import tokenise_options
     from climassay.models.local.prompts import PromptFormat
-    from climassay.models.local.scoring import tokenise_options
 
     loaded = base.load()
     model = PeftModel.from_pretrained(loaded.model, str(folder)).eval()

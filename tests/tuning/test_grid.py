@@ -5,7 +5,7 @@ import pytest
 from climassay.errors import InputError, ModelError
 from climassay.models import load_model
 from climassay.tuning import TuningBase, read_result, search, train
-from climassay.tuning.grid import grid_configs
+from climassay.tuning.training import grid_configs
 from tuning_parts import parity, save_shaken, small
 
 pytestmark = pytest.mark.model

@@ -8,8 +8,7 @@ import torch
 from climassay.models import OptionRequest, load_model
 from climassay.models.local.prompts import PromptFormat
 from climassay.tuning import TuningBase
-from climassay.tuning.loss import SequenceLoss
-from climassay.tuning.sequences import TokenSequence, tokenise
+from climassay.tuning.sequences import SequenceLoss, TokenSequence, tokenise
 from tiny_models import ARCHITECTURES, tiny, tiny_recurrent
 from tuning_parts import parity, save_shaken
 

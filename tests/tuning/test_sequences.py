@@ -8,8 +8,8 @@ from transformers import AutoTokenizer
 from climassay.errors import InputError
 from climassay.models import Message
 from climassay.models.local.loading import find_folder, load_local
+from climassay.models.local.model import tokenise_options
 from climassay.models.local.prompts import PromptFormat
-from climassay.models.local.scoring import tokenise_options
 from climassay.tuning import ChatData, ChatExample, TextDocument
 from climassay.tuning.sequences import end_of_turn, tokenise
 from tiny_models import save_tiny

@@ -14,7 +14,7 @@ from climassay.errors import InputError, ModelError
 from climassay.models import Message, OptionRequest, load_model
 from climassay.models.local import loading
 from climassay.tuning import ChatData, ChatExample, TuningBase, TuningResult, list_adapters, read_result, train
-from climassay.tuning.checkpoints import read_progress
+from climassay.tuning.run import read_progress
 from tuning_parts import book, library, parity, save_shaken, small
 
 pytestmark = pytest.mark.model
@@ -186,7 +186,7 @@ def test_too_little_memory_is_one_sentence(base: TuningBase, tmp_path: Path, mon
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr("climassay.tuning.loss.SequenceLoss.nats", full)
+    monkeypatch.setattr("climassay.tuning.sequences.SequenceLoss.nats", full)
     with pytest.raises(ModelError, match="does not hold a batch of 4 sequences: lower the batch size"):
         train(base, LEARNED, HELD_OUT, small(), tmp_path)
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from climassay.corpus import Collection, list_collections, remove_collection
-from climassay.models.vector_memory import VectorMemory
+from climassay.models.encoders.embedding_cache import VectorMemory
 from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, add_book, teach
 from web_routes import Site, turned_away
 

@@ -61,7 +61,7 @@ def add_documents(
         ['Principles of Physical Climate']
     """
     from climassay.corpus import open_or_create, read_all
-    from climassay.corpus.collection_store import check_name
+    from climassay.corpus.collection_storage import check_name
     from climassay.corpus.presentation import told_progress
 
     check_name(collection)

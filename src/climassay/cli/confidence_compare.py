@@ -51,7 +51,7 @@ def compare(
         write_comparison,
     )
     from climassay.confidence.comparison import compare as compare_statements
-    from climassay.models.encoder import load_encoder
+    from climassay.models.encoders.loading import load_encoder
 
     ours, theirs = statements_to_compare(old), statements_to_compare(new)
     with progress_bar(quiet=as_json) as progress:

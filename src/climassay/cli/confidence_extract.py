@@ -22,8 +22,7 @@ from climassay.errors import InputError
 if TYPE_CHECKING:
     from climassay.confidence.extraction import CertaintyTerm, ExtractOptions
     from climassay.confidence.statement import Statement
-    from climassay.corpus.documents import Document, Skipped
-    from climassay.corpus.options import TableColumns
+    from climassay.corpus.documents import Document, Skipped, TableColumns
 
 
 class AcronymChoice(StrEnum):
@@ -143,7 +142,8 @@ def _extracted(documents: "Sequence[Document]", options: "ExtractOptions", quiet
 def _read(
     reports: "Sequence[Path]", columns: "TableColumns", skipped: "list[Skipped]", quiet: bool
 ) -> "list[Document]":
-    from climassay.corpus.reading import ReadOptions, find_files, read
+    from climassay.corpus.documents import ReadOptions
+    from climassay.corpus.readers.file_types import find_files, read
 
     documents: list[Document] = []
     files = find_files(reports)

@@ -94,7 +94,7 @@ def topics(
         write_names,
         write_topics,
     )
-    from climassay.models.encoder import load_encoder
+    from climassay.models.encoders.loading import load_encoder
 
     earlier = read_names(names) if names else ()
     read = read_statements(statements)

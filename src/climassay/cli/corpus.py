@@ -233,7 +233,7 @@ def table_columns(given: Sequence[str]) -> Any:
     Raises:
         InputError: One is not of this form, or there is no such field.
     """
-    from climassay.corpus.reading import TableColumns
+    from climassay.corpus.documents import TableColumns
 
     known = [field.name for field in fields(TableColumns)]
     chosen: dict[str, Any] = {}

@@ -65,7 +65,7 @@ def train(
     from climassay.learning.features import FeatureModels
     from climassay.learning.splits import hold_out as split_off
     from climassay.learning.splits import near_duplicate_groups
-    from climassay.models.encoder import load_encoder
+    from climassay.models.encoders.loading import load_encoder
     from climassay.reporting import Table
 
     check_model_path(output)

@@ -111,7 +111,7 @@ def evaluate(
 ) -> None:
     """Score a classifier on labelled texts that it was not trained on."""
     from climassay.factcheck.fallacies import load_fallacies, score_fallacies, subject_of
-    from climassay.models.encoder import load_encoder
+    from climassay.models.encoders.loading import load_encoder
 
     loaded = load_fallacies(model)
     given = _labelled(labels, text, truth or subject_of(loaded).column)
@@ -158,7 +158,7 @@ def train(
     from climassay.claim_identity import words_id
     from climassay.factcheck.fallacies import SUBJECTS, threshold_of, train_fallacies
     from climassay.learning import Provenance
-    from climassay.models.encoder import load_encoder
+    from climassay.models.encoders.loading import load_encoder
     from climassay.questions.rows import read_bytes
 
     check_model_path(output)

@@ -79,7 +79,7 @@ def train(
     """Train an entailment head on labelled pairs; its file is a scorer's name."""
     from climassay.metrics.entailment_head import HeadEntailment, split_pairs, train_entailment
     from climassay.metrics.entailment_pairs import read_pairs
-    from climassay.models.encoder import load_encoder
+    from climassay.models.encoders.loading import load_encoder
     from climassay.reporting import Table
 
     check_model_path(output)

@@ -8,8 +8,8 @@ from climassay.cli.model_options import BaseUrlOption, DeadlineOption, Reasoning
 from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, done, emit, stdout_console, waiting
 
 if TYPE_CHECKING:
-    from climassay.models.check import ModelCheck
-    from climassay.models.openai_capabilities import Capabilities
+    from climassay.models.openai.capabilities import Capabilities
+    from climassay.models.registry import ModelCheck
 
 app = typer.Typer(no_args_is_help=True, help="List, check and install language models.")
 
@@ -68,8 +68,8 @@ def check(
 
     What an openai: model can do is found out by three short requests and kept in the workspace for all commands.
     """
-    from climassay.models.check import check_model
-    from climassay.models.openai_retry import retry_policy
+    from climassay.models.openai.pacing import retry_policy
+    from climassay.models.registry import check_model
     from climassay.workspace import Workspace
 
     with waiting(f"Loading {name} ...", quiet=as_json):

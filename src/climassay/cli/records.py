@@ -11,8 +11,8 @@ import typer
 from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, done, emit, opened_session
 
 if TYPE_CHECKING:
-    from climassay.records.merging import MergedAnswers
     from climassay.records.queries import ModelUsage, RecordedAnswer, RunDetails
+    from climassay.records.transfer import MergedAnswers
     from climassay.reporting.tables import Table
 
 MOST_ROWS = 20
@@ -99,8 +99,8 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Write all answers with their requests to a file."""
-    from climassay.records.export import export_answers
     from climassay.records.queries import count_answers
+    from climassay.records.transfer import export_answers
 
     with opened_session(workspace, records_url=url, as_json=as_json) as session:
         database = session.records.database
@@ -177,7 +177,7 @@ def import_(
     as_json: JsonOption = False,
 ) -> None:
     """Take in the answers of an export, so that they are not asked again. What is there already stays as it is."""
-    from climassay.records.merging import import_answers
+    from climassay.records.transfer import import_answers
 
     with (
         opened_session(workspace, records_url=url, as_json=as_json) as session,

@@ -59,7 +59,7 @@ def serve(
     """Serve the web pages: experts annotate, anyone checks a claim, everyone sees results."""
     from typing import get_args
 
-    from climassay.records.server_lock import ServerLock
+    from climassay.records.database import ServerLock
     from climassay.web.settings import Public, ServerSettings
 
     if public not in get_args(Public):
@@ -104,7 +104,7 @@ def serve(
 
 
 def _tell_waiting(address: str) -> None:
-    from climassay.records.server_lock import WAIT_SECONDS
+    from climassay.records.database import WAIT_SECONDS
 
     said = f"This workspace is served at {address} already; waiting {WAIT_SECONDS:.0f} s for that server to end."
     stderr_console().print(said, highlight=False)

@@ -279,7 +279,7 @@ def simulate_command(
         simulation_tables,
         summarise,
     )
-    from climassay.models.encoder import load_encoder
+    from climassay.models.encoders.loading import load_encoder
 
     names: Any = tuple(name.strip() for name in strategies.split(","))
     settings = SimulationSettings(names, splits, test_share, start, batch, seed=seed)
@@ -341,7 +341,7 @@ def open_reader(
     from climassay.generation.validation import StateReader, TextReader, validation_prompt
 
     if method == Method.features:
-        from climassay.models.encoder import load_encoder
+        from climassay.models.encoders.loading import load_encoder
 
         return TextReader(load_encoder(encoder))
     from climassay.models import OpenWeights, load_model

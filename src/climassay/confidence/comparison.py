@@ -25,7 +25,7 @@ from climassay.confidence.statement_files import read_statements
 from climassay.confidence.vocabulary import score
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
-from climassay.models.kept_vectors import kept_vectors
+from climassay.models.encoders.embedding_cache import cached_vectors
 
 Kind = Literal["drafts", "summary"]
 Status = Literal[
@@ -152,7 +152,7 @@ def compare(
         ours, theirs = _by_itself([one for one in old if has_terms(one)]), _by_itself(new)
         if not ours:
             raise InputError("The first text has no statement with a calibrated term: there is nothing to look for.")
-    vectors = kept_vectors(
+    vectors = cached_vectors(
         [one.text for one in (*ours, *theirs)], encoder, "statement_vectors", on_progress=on_progress
     )
     cosines = np.asarray(vectors[: len(ours)] @ vectors[len(ours) :].T)
@@ -173,7 +173,7 @@ def statements_to_compare(path: Path) -> list[Statement]:
     """
     if path.suffix.lower() == ".jsonl":
         return read_statements(path)
-    from climassay.corpus.reading import read
+    from climassay.corpus.readers.file_types import read
 
     result = read(path)
     if not result.documents:

@@ -5,36 +5,37 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from climassay.corpus.collection import (
+        AddProgress,
+        AddReport,
         Collection,
         CollectionSummary,
         list_collections,
         open_or_create,
         remove_collection,
     )
-    from climassay.corpus.collection_adding import AddProgress, AddReport
-    from climassay.corpus.collection_documents import StoredDocument
-    from climassay.corpus.documents import Block, Document, Hit, Passage, Skipped
+    from climassay.corpus.collection_rows import StoredDocument
+    from climassay.corpus.documents import Block, Document, Hit, Passage, ReadOptions, ReadResult, Skipped
     from climassay.corpus.passages import split_passages
-    from climassay.corpus.reading import ReadOptions, ReadResult, read, read_all
-    from climassay.corpus.relevance import RELEVANCE_COSINE
+    from climassay.corpus.readers.file_types import read, read_all
     from climassay.corpus.retrieval_evaluation import (
         LabelledQuestion,
         RetrievalReport,
         evaluate_retrieval,
         read_labelled,
     )
-    from climassay.corpus.search import SearchMode
+    from climassay.corpus.search import RELEVANCE_COSINE, SearchMode
 
 _PLACES = {
-    "collection": ("Collection", "CollectionSummary", "list_collections", "open_or_create", "remove_collection"),
-    "collection_adding": ("AddProgress", "AddReport"),
-    "collection_documents": ("StoredDocument",),
-    "documents": ("Block", "Document", "Hit", "Passage", "Skipped"),
+    "collection": (
+        *("AddProgress", "AddReport", "Collection", "CollectionSummary"),
+        *("list_collections", "open_or_create", "remove_collection"),
+    ),
+    "collection_rows": ("StoredDocument",),
+    "documents": ("Block", "Document", "Hit", "Passage", "ReadOptions", "ReadResult", "Skipped"),
     "passages": ("split_passages",),
-    "reading": ("ReadOptions", "ReadResult", "read", "read_all"),
-    "relevance": ("RELEVANCE_COSINE",),
+    "readers.file_types": ("read", "read_all"),
     "retrieval_evaluation": ("LabelledQuestion", "RetrievalReport", "evaluate_retrieval", "read_labelled"),
-    "search": ("SearchMode",),
+    "search": ("RELEVANCE_COSINE", "SearchMode"),
 }
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
 

@@ -1,29 +1,53 @@
-"""Collections: passages of documents, embedded and indexed, in a folder or an object store."""
+"""Collections: passages of documents, embedded and indexed, in a folder or an object store.
+
+Adding documents can be killed anywhere and run again.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from climassay.corpus.collection_adding import AddReport, ProgressCallback, add_documents
-from climassay.corpus.collection_compaction import Compaction, compact, join, take_in_small
-from climassay.corpus.collection_damage import DamagedCollectionError
-from climassay.corpus.collection_documents import StoredDocument, stored_documents
-from climassay.corpus.collection_lock import write_lock
-from climassay.corpus.collection_rows import PASSAGE_COLUMNS, CollectionSettings, quoted, read_settings, to_passage
-from climassay.corpus.collection_store import CollectionStore, Location, check_name
-from climassay.corpus.documents import Document, Hit, Passage
+from climassay.corpus.collection_rows import (
+    PASSAGE_COLUMNS,
+    CollectionSettings,
+    PendingPassage,
+    StoredDocument,
+    quoted,
+    read_settings,
+    stored_documents,
+    to_passage,
+    to_table,
+)
+from climassay.corpus.collection_storage import (
+    CollectionStore,
+    Compaction,
+    DamagedCollectionError,
+    Location,
+    check_name,
+    compact,
+    join,
+    join_if_many,
+    take_in_small,
+    write_lock,
+)
+from climassay.corpus.documents import Document, Hit, Passage, Skipped
 from climassay.corpus.passages import split_passages
-from climassay.corpus.relevance import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, RELEVANCE_COSINE
-from climassay.corpus.search import Searcher, SearchMode
+from climassay.corpus.search import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, RELEVANCE_COSINE, Searcher, SearchMode
 from climassay.errors import InputError
-from climassay.models.contract import Encoder
-from climassay.models.encoder import BUNDLED_ENCODER, load_encoder
+from climassay.models.contract import Encoder, StreamingEncoder
+from climassay.models.encoders.loading import BUNDLED_ENCODER, load_encoder
+from climassay.reporting.results import Result
 
-DEFAULT_PASSAGE_SIZE = 2000
-"""Characters."""
-DEFAULT_PASSAGE_OVERLAP = 200
-"""Characters."""
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DEFAULT_PASSAGE_SIZE, DEFAULT_PASSAGE_OVERLAP = 2000, 200
+"""Characters of a passage, and those that neighbours share."""
+CHUNK = 512
+"""Passages that are embedded and then stored together: what a kill can cost, and what is kept in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +60,121 @@ class CollectionSummary:
     """Documents whose adding was interrupted."""
     passages: int
     settings: CollectionSettings
+
+
+@dataclass(frozen=True, slots=True)
+class AddProgress:
+    """How far adding documents has come."""
+
+    passages_done: int
+    """Embedded by this call."""
+    passages_known: int
+    """To be embedded by this call, as far as documents have been read."""
+    documents: int
+    """Documents read."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddReport(Result):
+    """What adding documents did."""
+
+    added: tuple[StoredDocument, ...]
+    """Documents that this call completed."""
+    already_there: tuple[StoredDocument, ...]
+    """Documents that were complete before, with the same content."""
+    replaced: tuple[StoredDocument, ...]
+    """Older versions that were taken out, when replacing was asked for."""
+    other_versions: tuple[StoredDocument, ...]
+    """Documents of the same source and title with other content that were there before and still are."""
+    passages: int
+    """Passages embedded and stored by this call."""
+    skipped: tuple[Skipped, ...]
+    """What could not be read, with the reason."""
+    collection: CollectionSummary | None = None
+    """The collection as it is now."""
+
+    def lines(self) -> Iterator[str]:
+        """What adding did, line by line."""
+        from climassay.corpus.presentation import added_lines
+
+        return added_lines(self)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The documents of the call, with what became of each."""
+        kinds = {"added": self.added, "already there": self.already_there, "replaced": self.replaced}
+        return [{**asdict(one), "state": state} for state, documents in kinds.items() for one in documents]
+
+
+ProgressCallback = Callable[[AddProgress], None]
+
+
+@dataclass
+class _Intake:
+    """The state of one adding."""
+
+    table: Any
+    settings: CollectionSettings
+    known: dict[str, StoredDocument]
+    """Documents that were there before this call, by id."""
+    on_progress: ProgressCallback | None
+    seen: dict[str, StoredDocument] = field(default_factory=dict)
+    already_there: list[StoredDocument] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    passages_done: int = 0
+    passages_known: int = 0
+
+    def progress(self, done: int = 0) -> None:
+        self.passages_done += done
+        if self.on_progress is not None:
+            documents = len(self.seen) + len(self.already_there) + len(self.skipped)
+            self.on_progress(AddProgress(self.passages_done, self.passages_known, documents))
+
+
+def _pending(intake: _Intake, documents: Iterable[Document]) -> Iterator[PendingPassage]:
+    """Passages that are not stored yet, document after document."""
+    size, overlap = intake.settings.passage_size, intake.settings.passage_overlap
+    for document in documents:
+        if document.id in intake.seen:
+            continue
+        known = intake.known.get(document.id)
+        if known is not None and known.complete:
+            if known not in intake.already_there:
+                intake.already_there.append(known)
+            intake.progress()
+            continue
+        passages = split_passages(document, size=size, overlap=overlap)
+        if not passages:
+            intake.skipped.append(Skipped(document.source, f"{document.title!r} has no text."))
+            continue
+        intake.seen[document.id] = StoredDocument.of(document, len(passages))
+        stored: set[str] = set()
+        if known is not None:
+            query = intake.table.search().where(f"document_id = {quoted(document.id)}").select(["id"]).limit(None)
+            stored.update(query.to_arrow()["id"].to_pylist())
+        missing = [passage for passage in passages if passage.id not in stored]
+        intake.passages_known += len(missing)
+        intake.progress()
+        for passage in missing:
+            yield PendingPassage(passage, len(passages))
+
+
+def _embedded(
+    encoder: Encoder, chunks: Iterator[list[PendingPassage]], on_progress: Callable[[int], None]
+) -> Iterator[tuple[list[PendingPassage], "NDArray[np.float32]"]]:
+    """Chunks with their vectors: one after the other, or as they come where the encoder works on several at once."""
+    if not isinstance(encoder, StreamingEncoder):
+        for chunk in chunks:
+            yield chunk, encoder.encode([item.passage.text for item in chunk], on_progress=on_progress)
+        return
+    under_way: dict[int, list[PendingPassage]] = {}
+
+    def texts() -> Iterator[list[str]]:
+        for number, chunk in enumerate(chunks):
+            under_way[number] = chunk
+            yield [item.passage.text for item in chunk]
+
+    for number, vectors in encoder.encode_stream(texts(), on_progress=on_progress):
+        yield under_way.pop(number), vectors
 
 
 class Collection:
@@ -61,7 +200,7 @@ class Collection:
 
         Args:
             location: Workspace, folder, or address of an object store that LanceDB understands.
-            name: Of the collection.
+            name: Name of the collection.
             encoder: The encoder it was made with; by default that is loaded by its name when first needed.
 
         Raises:
@@ -92,7 +231,8 @@ class Collection:
         Raises:
             InputError: The name is none, the sizes do not fit, or the collection is there with other settings.
         """
-        _check_sizes(passage_size, passage_overlap)
+        # The splitter says what does not fit, before anything is made.
+        split_passages(Document("", "", "", ()), size=passage_size, overlap=passage_overlap)
         store = CollectionStore.at(location)
         wanted = CollectionSettings(encoder.name, encoder.fingerprint, encoder.width, passage_size, passage_overlap)
         collection = cls(store, name, store.create(name, wanted), encoder)
@@ -144,23 +284,48 @@ class Collection:
             documents: Read one after the other; at most a chunk of passages and one document are in memory.
             replace: Take out older versions (same source and title, other content) of the documents added.
             on_progress: Called after each embedded batch and each document.
+
+        Raises:
+            InputError: The encoder gives vectors of another width than it said.
         """
-        return add_documents(
-            self._store,
-            self.name,
-            self._table,
-            self.settings,
-            documents,
-            self.encoder,
-            replace=replace,
-            on_progress=on_progress,
+        encoder = self.encoder
+        before = stored_documents(self._table)
+        intake = _Intake(self._table, self.settings, {document.id: document for document in before}, on_progress)
+        lock = self._store.lock_file(self.name)
+        replaced: tuple[StoredDocument, ...] = ()
+        pending = _pending(intake, documents)
+        chunks = iter(lambda: list(islice(pending, CHUNK)), [])
+        try:
+            for chunk, vectors in _embedded(encoder, chunks, intake.progress):
+                if (width := vectors.shape[1]) != self.settings.width:
+                    expected = self.settings.width
+                    raise InputError(f"The encoder {encoder.name} gives {width} dimensions, not {expected} as it said.")
+                rows = to_table(chunk, vectors, self._table.schema)
+                with write_lock(lock):
+                    # Not the id's index: it may lag behind and then lets a passage in twice.
+                    self._table.merge_insert("id").use_index(False).when_not_matched_insert_all().execute(rows)
+            # There before, with the source and title of a document added now, but with other content.
+            kept = {document.id for document in intake.already_there} | set(intake.seen)
+            places = {(document.source, document.title) for document in intake.seen.values()}
+            older = tuple(one for one in before if (one.source, one.title) in places and one.id not in kept)
+            if replace and older:
+                replaced = older
+                with write_lock(lock):
+                    self._table.delete(f"document_id IN ({', '.join(quoted(document.id) for document in older)})")
+        finally:
+            with write_lock(lock):
+                (join if replaced else join_if_many)(self._table, self._store, self.name)
+        return AddReport(
+            added=tuple(intake.seen.values()),
+            already_there=tuple(intake.already_there),
+            replaced=replaced,
+            other_versions=() if replace else older,
+            passages=intake.passages_done,
+            skipped=tuple(intake.skipped),
         )
 
     def remove(self, document: str) -> tuple[StoredDocument, ...]:
-        """Take out a document.
-
-        Args:
-            document: Its id or its title; all documents of that title go.
+        """Take out a document by its id or its title; all documents of that title go.
 
         Raises:
             InputError: There is none of that id or title.
@@ -178,10 +343,7 @@ class Collection:
         return gone
 
     def compact(self) -> Compaction:
-        """Join the files of small additions, bring the index up to date and remove old versions.
-
-        Searches give the same hits before and after; see :mod:`climassay.corpus.collection_compaction`.
-        """
+        """Join the files of small additions; see :func:`climassay.corpus.collection_storage.compact`."""
         return compact(self._table, self._store, self.name)
 
     def documents(self) -> list[StoredDocument]:
@@ -194,11 +356,10 @@ class Collection:
         Raises:
             InputError: There is none of that id.
         """
-        query = self._table.search().where(f"id = {quoted(passage_id)}").select(list(PASSAGE_COLUMNS)).limit(1)
-        rows = query.to_arrow().to_pylist()
-        if not rows:
+        found = self._passages_where(f"id = {quoted(passage_id)}", 1)
+        if not found:
             raise InputError(f"The collection {self.name!r} has no passage {passage_id!r}.")
-        return to_passage(rows[0])
+        return found[0]
 
     def document_passages(self, document: str) -> list[Passage]:
         """All passages of a document, in its order.
@@ -213,9 +374,7 @@ class Collection:
         if len(found) != 1:
             known = "no document" if not found else f"{len(found)} documents"
             raise InputError(f"The collection {self.name!r} has {known} {document!r}: name it by its id.")
-        query = self._table.search().where(f"document_id = {quoted(found.pop())}").select(list(PASSAGE_COLUMNS))
-        rows = query.limit(None).to_arrow().to_pylist()
-        return sorted((to_passage(row) for row in rows), key=lambda passage: passage.position)
+        return self._passages_where(f"document_id = {quoted(found.pop())}")
 
     def passages_at(self, document_id: str, positions: range) -> list[Passage]:
         """Some passages of a document, in its order: those that are there, without looking at any other document.
@@ -225,9 +384,12 @@ class Collection:
             positions: Numbers of passages, from 0, one after the other.
         """
         place = f"position >= {positions.start:d} AND position < {positions.stop:d}"
-        query = self._table.search().where(f"document_id = {quoted(document_id)} AND {place}")
-        rows = query.select(list(PASSAGE_COLUMNS)).limit(None).to_arrow().to_pylist()
-        return sorted((to_passage(row) for row in rows), key=lambda passage: passage.position)
+        return self._passages_where(f"document_id = {quoted(document_id)} AND {place}")
+
+    def _passages_where(self, condition: str, most: int | None = None) -> list[Passage]:
+        query = self._table.search().where(condition).select(list(PASSAGE_COLUMNS)).limit(most)
+        passages = [to_passage(row) for row in query.to_arrow().to_pylist()]
+        return sorted(passages, key=lambda passage: passage.position)
 
     def each_passage(self, batch: int = 1024) -> Iterator[Passage]:
         """All passages, as they come, so that a large collection does not have to fit into memory."""
@@ -329,7 +491,7 @@ def open_or_create(
 
     Args:
         location: Workspace, folder, or address of an object store.
-        name: Of the collection.
+        name: Name of the collection.
         encoder: Name of an encoder; by default the collection's own, for a new one :data:`BUNDLED_ENCODER`.
         passage_size: Characters; by default the collection's own, for a new one :data:`DEFAULT_PASSAGE_SIZE`.
         passage_overlap: Characters; likewise.
@@ -386,8 +548,3 @@ def remove_collection(location: Location, name: str) -> None:
         InputError: There is none of that name.
     """
     CollectionStore.at(location).drop(name)
-
-
-def _check_sizes(size: int, overlap: int) -> None:
-    """Let the splitter say what does not fit, before anything is made."""
-    split_passages(Document("", "", "", ()), size=size, overlap=overlap)

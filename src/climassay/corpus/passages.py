@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
+
+import numpy as np
+from numpy.typing import NDArray
 
 from climassay.corpus.documents import Block, Document, Passage
 from climassay.corpus.sentences import sentence_spans
@@ -63,7 +66,9 @@ def _runs(document: Document, size: int) -> Iterator[list[_Piece]]:
         pieces = [_Piece(text, number) for text in _sentences(block.text, size)]
         if not pieces:
             continue
-        if run and last is not None and _breaks(last, block, length, size):
+        chapter_ends = last is not None and (last.chapter, last.headings[:1]) != (block.chapter, block.headings[:1])
+        section_ends = last is not None and last.headings != block.headings and length >= size // 2
+        if run and (chapter_ends or section_ends):
             yield run
             run, length = [], 0
         run.extend(pieces)
@@ -71,12 +76,6 @@ def _runs(document: Document, size: int) -> Iterator[list[_Piece]]:
         last = block
     if run:
         yield run
-
-
-def _breaks(last: Block, block: Block, length: int, size: int) -> bool:
-    if last.chapter != block.chapter or last.headings[:1] != block.headings[:1]:
-        return True
-    return last.headings != block.headings and length >= size // 2
 
 
 def _sentences(text: str, size: int) -> Iterator[str]:
@@ -90,10 +89,6 @@ def _sentences(text: str, size: int) -> Iterator[str]:
             sentence = sentence[cut:].lstrip()
         if sentence:
             yield sentence
-
-
-def _joint(before: _Piece, after: _Piece) -> str:
-    return " " if before.block == after.block else "\n"
 
 
 def _fill(run: list[_Piece], size: int, overlap: int) -> list[list[_Piece]]:
@@ -140,9 +135,10 @@ def _passage(document: Document, pieces: list[_Piece], position: int) -> Passage
     blocks = [document.blocks[number] for number in numbers]
     parts = [pieces[0].text]
     for before, after in pairwise(pieces):
-        parts += (_joint(before, after), after.text)
+        parts += (" " if before.block == after.block else "\n", after.text)
     pages = [page for block in blocks for page in (block.page, block.last_page) if page is not None]
     urls = {block.url for block in blocks}
+    levels = zip(*(block.headings for block in blocks), strict=False)
     return Passage(
         id=f"{document.id}-{position}",
         text="".join(parts),
@@ -150,7 +146,7 @@ def _passage(document: Document, pieces: list[_Piece], position: int) -> Passage
         document=document.title,
         source=document.source,
         position=position,
-        headings=_common_prefix([block.headings for block in blocks]),
+        headings=tuple(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels)),
         first_page=min(pages, default=None),
         last_page=max(pages, default=None),
         url=blocks[0].url if len(urls) == 1 and blocks[0].url else document.url or blocks[0].url,
@@ -163,25 +159,8 @@ def _passage(document: Document, pieces: list[_Piece], position: int) -> Passage
     )
 
 
-def _common_prefix(headings: list[tuple[str, ...]]) -> tuple[str, ...]:
-    prefix: list[str] = []
-    for level in zip(*headings, strict=False):
-        if len(set(level)) > 1:
-            break
-        prefix.append(level[0])
-    return tuple(prefix)
-
-
 def shared_start(before: str, passage: str) -> int:
-    """Characters at the start of a passage that already stand at the end of the text before it.
-
-    Args:
-        before: The passage before it, or a longer text that ends with that passage.
-        passage: As :func:`split_passages` cut it.
-
-    Returns:
-        The longest run, 0 below :data:`SHORTEST_OVERLAP`.
-    """
+    """Characters at the start of a passage that end the text before it; 0 below :data:`SHORTEST_OVERLAP`."""
     start = passage[:SHORTEST_OVERLAP]
     if len(start) < SHORTEST_OVERLAP:
         return 0
@@ -201,3 +180,30 @@ def join_passages(texts: Sequence[str]) -> str:
         shared = shared_start(joined, text)
         joined += text[shared:] if shared or not joined else "\n\n" + text
     return joined
+
+
+def excerpt(sentences: Sequence[str], nearness: NDArray[np.float64], words: int) -> str:
+    """The sentences nearest to a query, in their order, of at most so many words in all; gaps are marked.
+
+    Args:
+        sentences: Of one passage, in order.
+        nearness: Shape [sentences].
+        words: Most words; 0 keeps all. The nearest sentence is always kept, cut where it alone is longer.
+    """
+    if not words:
+        return " ".join(sentences)
+    nearest = sentences[int(nearness.argmax())].split()
+    if len(nearest) > words:
+        return " ".join(nearest[:words]) + " ..."
+    kept: set[int] = set()
+    room = words
+    for place in np.argsort(-nearness, kind="stable"):
+        length = len(sentences[place].split())
+        if length <= room:
+            kept.add(int(place))
+            room -= length
+    places = sorted(kept)
+    pieces = [sentences[places[0]]]
+    for before, place in pairwise(places):
+        pieces.append(("... " if place > before + 1 else "") + sentences[place])
+    return " ".join(pieces)

@@ -5,10 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from climassay.corpus.collection import CollectionSummary
-from climassay.corpus.collection_adding import AddProgress, AddReport
-from climassay.corpus.collection_documents import StoredDocument
-from climassay.corpus.collection_rows import CollectionSettings
+from climassay.corpus.collection import AddProgress, AddReport, CollectionSummary
+from climassay.corpus.collection_rows import CollectionSettings, StoredDocument
 from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.retrieval_evaluation import RetrievalReport
 from climassay.progress import Task

@@ -1,18 +1,162 @@
-"""How well a collection's search finds the passages that questions rest on, apart from any answer."""
+"""Finding a verbatim gold text again in passages that may cut it in two."""
 
-from collections.abc import Iterator, Sequence
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.gold_text import REQUIRED_SHARE, GoldText, locate
-from climassay.corpus.labelled_questions import LabelledQuestion, read_labelled
+from climassay.corpus.documents import Hit
 from climassay.corpus.search import LARGEST_K, SEARCH_MODES, SearchMode, check_mode
 from climassay.errors import InputError
+from climassay.questions.rows import parse_rows, read_bytes
 from climassay.reporting.results import Result
 from climassay.reporting.tables import Table
 from climassay.statistics import Estimate, Interval, bootstrap_interval, wilson_interval
+
+REQUIRED_SHARE = 0.8
+"""Part of the gold text's words that hits must contain, in order, to count as having found it."""
+SHORTEST_RUN = 3
+"""Words in a row that must agree; a shorter agreement is chance."""
+
+_WORD = re.compile(r"\w+")
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """Words of a text, without case, punctuation and differences of typography (``CO₂`` and ``CO2`` are one)."""
+    return tuple(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+
+
+@dataclass(frozen=True, slots=True)
+class GoldText:
+    """The words of a text that is looked for."""
+
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> "GoldText":
+        """The gold text of a verbatim text."""
+        return cls(words_of(text))
+
+    def covered(self, words: Sequence[str]) -> frozenset[int]:
+        """Positions of the gold text's words that stand in another text in the same order.
+
+        Only runs of at least :data:`SHORTEST_RUN` words count (or of all words, where the gold text has fewer).
+        """
+        shared = sum((Counter(self.words) & Counter(words)).values())
+        if shared < min(SHORTEST_RUN, len(self.words)):
+            return frozenset()
+        matcher = SequenceMatcher(None, words, self.words, autojunk=False)
+        least = min(SHORTEST_RUN, len(self.words))
+        blocks = (block for block in matcher.get_matching_blocks() if block.size >= least)
+        return frozenset(position for block in blocks for position in range(block.b, block.b + block.size))
+
+    def rank_in(self, hits: Iterable[Hit], share: float = REQUIRED_SHARE) -> int | None:
+        """Rank of the hit that completes the gold text; None when no hit does.
+
+        Hits come best first. One of them, or some that are neighbours in a document, must have so much of its words.
+        """
+        needed = share * len(self.words)
+        found: dict[tuple[str, int], frozenset[int]] = {}
+        for hit in hits:
+            passage = hit.passage
+            here = self.covered(words_of(passage.text))
+            found[passage.document_id, passage.position] = here
+            before = found.get((passage.document_id, passage.position - 1), frozenset())
+            after = found.get((passage.document_id, passage.position + 1), frozenset())
+            if here and len(before | here | after) >= needed:
+                return hit.rank
+        return None
+
+
+def locate(golds: Sequence[GoldText], texts: Iterable[Sequence[str]]) -> list[bool]:
+    """Whether each gold text stands, at least in a run of eight of its words, in any of many texts.
+
+    Args:
+        golds: What is looked for.
+        texts: Batches of texts, read once; at most one batch is held.
+    """
+    runs = [_runs(gold.words) for gold in golds]
+    located = [False] * len(golds)
+    for batch in texts:
+        if all(located):
+            break
+        joined = " \0 ".join(" " + " ".join(words_of(text)) + " " for text in batch)
+        for number, candidates in enumerate(runs):
+            located[number] = located[number] or any(run in joined for run in candidates)
+    return located
+
+
+def _runs(words: Sequence[str], length: int = 8) -> list[str]:
+    """The first, middle and last run of a text, each as words between spaces."""
+    if len(words) <= length:
+        return [f" {' '.join(words)} "]
+    starts = sorted({0, (len(words) - length) // 2, len(words) - length})
+    return [f" {' '.join(words[start : start + length])} " for start in starts]
+
+
+QUESTION_FIELDS = ("question", "Question", "query")
+PASSAGE_FIELDS = ("passage", "context", "Context", "text")
+SHORTEST_PASSAGE = 5
+"""Words; fewer stand in too many places to say what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledQuestion:
+    """A question and the verbatim text of its source that it rests on."""
+
+    question: str
+    passage: str
+    id: str = ""
+    document: str | None = None
+    """Where the passage stands, as told by the file; for the reader, not for the search."""
+
+    def __post_init__(self) -> None:
+        if not self.question.strip():
+            raise InputError(f"The question {self.id or 'without id'} is empty.")
+        if len(words_of(self.passage)) < SHORTEST_PASSAGE:
+            raise InputError(
+                f"The gold passage of question {self.id or self.question!r} has fewer than {SHORTEST_PASSAGE} words, "
+                "too few to be recognised."
+            )
+
+
+def read_labelled(path: str | Path) -> list[LabelledQuestion]:
+    """Read question-passage pairs.
+
+    Args:
+        path: JSONL, a JSON array, or CSV with a header, gzip included; a row has a question (``question``,
+            ``Question`` or ``query``), the passage it rests on (``passage``, ``context``, ``Context`` or ``text``), and
+            may have ``id`` and ``document``.
+
+    Raises:
+        InputError: The file cannot be read, or a row lacks one of the two; the message names the row.
+    """
+    file = Path(path)
+    questions = []
+    for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
+        question, passage = _first(row, QUESTION_FIELDS), _first(row, PASSAGE_FIELDS)
+        if not question or not passage:
+            lacking = QUESTION_FIELDS if not question else PASSAGE_FIELDS
+            raise InputError(
+                f"{file.name}, row {number} has no {' or '.join(lacking)}: every row needs a question and its passage."
+            )
+        name = str(row.get("id") or f"q{number:04d}")
+        questions.append(LabelledQuestion(question, passage, name, _first(row, ("document",)) or None))
+    if not questions:
+        raise InputError(f"{file.name} has no rows: retrieval is evaluated on question-passage pairs.")
+    return questions
+
+
+def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    return next((str(row[name]).strip() for name in names if row.get(name)), "")
+
 
 __all__ = [
     "LabelledQuestion",

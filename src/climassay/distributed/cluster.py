@@ -67,23 +67,14 @@ def joined(options: ClusterOptions) -> Iterator[Share]:
         raise ModelError("This process belongs to a Ray cluster already: leave it first (ray.shutdown()).")
     try:
         _start(ray, options)
-        yield divide(_nodes(ray), options)
+        yield divide(ray.nodes(), options)
     finally:
         with suppress(Exception):
             ray.shutdown()
 
 
-def _nodes(ray: Any) -> Sequence[Mapping[str, Any]]:
-    found: Sequence[Mapping[str, Any]] = ray.nodes()
-    return found
-
-
 def divide(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> Share:
-    """What each worker gets of a cluster.
-
-    Args:
-        nodes: As ``ray.nodes()`` tells of them.
-        options: What was asked for.
+    """What each worker gets of a cluster with the nodes that ``ray.nodes()`` tells of.
 
     Raises:
         InputError: The cluster is too small.
@@ -102,15 +93,11 @@ def divide(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> Share
             f"{workers} workers need {needed}, there are {cpus} CPUs and {gpus:g} GPUs on {len(resources)} nodes: "
             "take fewer with --ray-workers, or less of a GPU each with --ray-gpus-per-worker."
         )
-    return Share(workers, _cpus_each(workers, processors), gpus_each)
-
-
-def _cpus_each(workers: int, processors: Sequence[int]) -> int:
-    """The most whole CPUs that so many workers can have each, none of them across two nodes."""
+    # The most whole CPUs that so many workers can have each, none of them across two nodes.
     each = max(processors)
     while each > 1 and sum(count // each for count in processors) < workers:
         each -= 1
-    return each
+    return Share(workers, each, gpus_each)
 
 
 def _check(options: ClusterOptions) -> None:

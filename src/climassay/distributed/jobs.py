@@ -77,7 +77,7 @@ class ModelSpec:
 
 @dataclass(frozen=True, slots=True)
 class EncoderSpec:
-    """An encoder, as :func:`climassay.models.encoder.load_encoder` takes it."""
+    """An encoder, as :func:`climassay.models.encoders.loading.load_encoder` takes it."""
 
     name: str
     threads: int | None = None
@@ -85,7 +85,7 @@ class EncoderSpec:
 
     def load(self) -> Encoder:
         """The encoder."""
-        from climassay.models.encoder import load_encoder
+        from climassay.models.encoders.loading import load_encoder
 
         return load_encoder(self.name, threads=self.threads)
 

@@ -1,4 +1,4 @@
-"""The pool of workers: started once, asked by as many models and encoders as a command uses."""
+"""The pool of workers: started once, asked by all models and encoders of a command; a job goes to whoever is free."""
 
 import asyncio
 import os
@@ -16,14 +16,112 @@ from climassay import __version__
 from climassay.distributed.cluster import ClusterOptions, Share, joined
 from climassay.distributed.jobs import EncoderInfoJob, EncoderSpec, Job, JobResult, LoadSpec, ModelInfoJob, ModelSpec
 from climassay.distributed.remote import DistributedEncoder, DistributedModel
-from climassay.distributed.scheduler import Scheduler
 from climassay.errors import ClimassayError, ModelError
 from climassay.models.contract import Encoder, Generator
-from climassay.models.threads import THREADS_VARIABLE
+from climassay.models.cpu_settings import THREADS_VARIABLE
 
 if TYPE_CHECKING:
-    from climassay.models.openai_prices import Price
-    from climassay.models.openai_retry import RetryPolicy
+    from climassay.models.openai.pacing import RetryPolicy
+    from climassay.models.servers import Price
+
+ATTEMPTS = 3
+"""Times that a job is tried before its requests count as failed: a job may be what kills its workers."""
+PATIENCE = 600.0
+"""Seconds until a worker that does not start, or does not come back, is given up."""
+_PAUSE = 0.2
+
+
+class Scheduler:
+    """Some workers, each with one job at a time. Used from one event loop only.
+
+    A worker joins when it first answers, and again when it has died and was started anew; meanwhile the others go on.
+    So a lost node slows the work down and does not stop it.
+    """
+
+    def __init__(self, workers: Sequence[Any]) -> None:
+        self._free: asyncio.Queue[Any | None] = asyncio.Queue()
+        self._left = len(workers)
+        self._why = ""
+        self._joining: set[asyncio.Task[None]] = set()
+        for worker in workers:
+            self._expect(worker)
+
+    async def do(self, spec: LoadSpec, job: Job) -> JobResult:
+        """Do a job, on another worker where one dies over it.
+
+        Raises:
+            ModelError: No worker is left.
+        """
+        from ray.exceptions import RayActorError, RayError
+
+        why = ""
+        for _ in range(ATTEMPTS):
+            worker = await self._next()
+            back = True
+            try:
+                done: JobResult = await worker.do.remote(spec, job)
+                return done
+            except RayActorError:
+                back, why = False, "its worker died."
+                self._expect(worker)
+            except RayError as error:
+                why = _sentence(error)
+            finally:
+                # Also when this wait was cancelled: what comes next queues up behind the job that nobody waits for.
+                if back:
+                    self._free.put_nowait(worker)
+        return JobResult(lost=f"No answer from {ATTEMPTS} workers in turn; the last one: {why}")
+
+    async def _next(self) -> Any:
+        worker = await self._free.get()
+        if worker is None:
+            self._free.put_nowait(None)  # for whoever waits beside us
+            raise ModelError(f"No worker of the cluster is left: {self._why}")
+        return worker
+
+    def _expect(self, worker: Any) -> None:
+        task = asyncio.get_running_loop().create_task(self._join(worker))
+        self._joining.add(task)
+        task.add_done_callback(self._joining.discard)
+
+    async def _join(self, worker: Any) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                version = await _answered(worker)
+        except TimeoutError:
+            self._lose(f"a worker did not start within {PATIENCE:.0f} s; is another job using the cluster?")
+        except Exception as error:
+            self._lose(_sentence(error))
+        else:
+            if version == __version__:
+                self._free.put_nowait(worker)
+            else:
+                self._lose(f"the nodes have climassay {version}, this one has {__version__}; install the same.")
+
+    def _lose(self, why: str) -> None:
+        self._left -= 1
+        self._why = why
+        if not self._left:
+            self._free.put_nowait(None)
+
+
+async def _answered(worker: Any) -> str:
+    """What a worker says when it is asked for the first time, or for the first time since it died."""
+    from ray.exceptions import ActorUnavailableError
+
+    while True:
+        try:
+            version: str = await worker.hello.remote()
+            return version
+        except ActorUnavailableError:
+            await asyncio.sleep(_PAUSE)
+
+
+def _sentence(error: BaseException) -> str:
+    """The last line of what Ray says, which is the error itself; the lines before it are the worker's traceback."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
 
 _WAKE_SECONDS = 0.5
 """A Ctrl-C that comes just before a wait does not end the wait."""
@@ -70,7 +168,10 @@ class Worker:
     def do(self, spec: LoadSpec, job: Job) -> JobResult:
         """Do a job with what is spec, loading it first where it is not loaded yet."""
         try:
-            loaded = self._load(spec)
+            spec = spec.resolved()
+            if spec not in self._loaded:
+                self._loaded[spec] = spec.load()
+            loaded = self._loaded[spec]
             before = getattr(loaded, "work", None)
             result = job.run(loaded)
         except ClimassayError as error:
@@ -83,12 +184,6 @@ class Worker:
         loaded = self._loaded.pop(spec, None)
         if hasattr(loaded, "close"):
             loaded.close()
-
-    def _load(self, spec: LoadSpec) -> Any:
-        spec = spec.resolved()
-        if spec not in self._loaded:
-            self._loaded[spec] = spec.load()
-        return self._loaded[spec]
 
 
 class WorkerPool:
@@ -112,7 +207,11 @@ class WorkerPool:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="climassay-ray", daemon=True)
         self._thread.start()
-        self._scheduler = asyncio.run_coroutine_threadsafe(self._make_scheduler(), self._loop).result()
+
+        async def scheduler() -> Scheduler:
+            return Scheduler(self._workers)  # made in the loop that it belongs to
+
+        self._scheduler = asyncio.run_coroutine_threadsafe(scheduler(), self._loop).result()
 
     @property
     def workers(self) -> int:
@@ -168,7 +267,7 @@ class WorkerPool:
         return DistributedModel(self, replace(spec, dtype=info.dtype), shown, info)
 
     def load_encoder(self, name: str) -> Encoder:
-        """As :func:`climassay.models.encoder.load_encoder`, in the workers.
+        """As :func:`climassay.models.encoders.loading.load_encoder`, in the workers.
 
         Raises:
             ModelError: A worker cannot find it.
@@ -229,9 +328,6 @@ class WorkerPool:
             with suppress(Exception):
                 ray.kill(worker)
 
-    async def _make_scheduler(self) -> Scheduler:
-        return Scheduler(self._workers)
-
     def _direct(self, spec: LoadSpec, jobs: Sequence[Job]) -> Iterator[tuple[int, JobResult]]:
         results: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
         whole = asyncio.run_coroutine_threadsafe(self._do_all(spec, jobs, results), self._loop)
@@ -264,10 +360,6 @@ class JobRelay:
 
     The models are not in Ray Data's own actors because those end with every dataset, and a model would be loaded for
     each call. The relay computes nothing, and one of it keeps many workers busy.
-
-    Args:
-        workers: Handles of workers.
-        spec: What they need loaded.
     """
 
     def __init__(self, workers: Sequence[Any], spec: LoadSpec) -> None:
@@ -285,18 +377,10 @@ class JobRelay:
 
 
 def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[Job]) -> Iterator[tuple[int, JobResult]]:
-    """Do jobs through a Ray Data pipeline.
+    """Do jobs, each a block of the dataset, through a Ray Data pipeline; number and outcome of each, as they come.
 
     Ray Data holds back jobs while answers are not taken, keeps them in the object store (on disk when it is full), and
     does again what was under way when the relay is lost.
-
-    Args:
-        workers: Handles of workers.
-        spec: What they need loaded.
-        jobs: All of them; each is a block of the dataset.
-
-    Yields:
-        Number and outcome of each job, as they come.
     """
     import logging
 

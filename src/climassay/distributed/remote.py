@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,73 +51,26 @@ class DistributedModel:
     Args:
         pool: The workers.
         spec: What they load.
-        name: Of the model, as the user wrote it.
+        name: Name of the model, as the user wrote it.
         info: What it says about itself.
     """
 
     def __init__(self, pool: JobRunner, spec: LoadSpec, name: str, info: ModelInfo) -> None:
-        self._pool = pool
-        self._spec = spec
-        self._name = name
-        self._info = info
-        self._work = Work(0, 0)
+        self._pool, self._spec, self._prompts = pool, spec, info.prompts
+        self.name, self.fingerprint = name, info.fingerprint
+        self.window, self.layers, self.parameters = info.window, info.layers, info.parameters
+        self.dtype, self.device, self.token_budget = info.dtype, info.device, info.token_budget
+        self.work = Work(0, 0)
+        """Computed so far by all workers together for this model."""
+        self._most = _AT_ONCE["cuda" if info.device.startswith("cuda") else "cpu"]
 
     def __repr__(self) -> str:
-        return f"DistributedModel({self._name!r}, workers={self._pool.workers})"
-
-    @property
-    def name(self) -> str:
-        """As the user wrote it."""
-        return self._name
-
-    @property
-    def fingerprint(self) -> str:
-        """That of the model in the workers."""
-        return self._info.fingerprint
-
-    @property
-    def window(self) -> int:
-        """Most tokens of prompt and answer together."""
-        return self._info.window
-
-    @property
-    def parameters(self) -> int:
-        """Number of weights."""
-        return self._info.parameters
-
-    @property
-    def layers(self) -> int:
-        """Number of layers."""
-        return self._info.layers
-
-    @property
-    def dtype(self) -> str:
-        """Number format of weights and computation in the workers."""
-        return self._info.dtype
-
-    @property
-    def device(self) -> str:
-        """Where a worker computes."""
-        return self._info.device
-
-    @property
-    def token_budget(self) -> int:
-        """Most tokens computed side by side in one forward pass of a worker."""
-        return self._info.token_budget
-
-    @property
-    def work(self) -> Work:
-        """Computed so far by all workers together for this model."""
-        return self._work
+        return f"DistributedModel({self.name!r}, workers={self._pool.workers})"
 
     @property
     def wave(self) -> int:
         """Requests of one call that keep every worker busy; see :class:`climassay.models.contract.Spread`."""
         return 4 * self._pool.workers * self._most
-
-    @property
-    def _most(self) -> int:
-        return _AT_ONCE["cuda" if self._info.device.startswith("cuda") else "cpu"]
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
         """The prompt as the model receives it.
@@ -125,11 +78,11 @@ class DistributedModel:
         Raises:
             ModelError: The model's chat template does not accept these messages.
         """
-        return self._info.prompts.render(messages, assistant_prefix)
+        return self._prompts.render(messages, assistant_prefix)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, without those of the chat template."""
-        return [len(tokens) for tokens in self._info.prompts.encode_all(texts)]
+        return [len(tokens) for tokens in self._prompts.encode_all(texts)]
 
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
@@ -178,7 +131,11 @@ class DistributedModel:
         failed: Callable[[str], A],
         on_result: Callable[[int, A], None] | None,
     ) -> list[A]:
-        order = _by_text(requests)
+        def text_of(index: int) -> tuple[str, ...]:
+            return (*(turn.content for turn in requests[index].messages), requests[index].assistant_prefix)
+
+        # In the order of the prompts, so that those with a common beginning are computed by the same worker.
+        order = sorted(range(len(requests)), key=text_of)
         size = shares(len(order), self._pool.workers, self._most)
         parts = [order[start : start + size] for start in range(0, len(order), size)]
         results: dict[int, A] = {}
@@ -194,17 +151,9 @@ class DistributedModel:
         done.checked(self.fingerprint)
         if done.lost is not None:
             return [failed(done.lost) for _ in range(count)]
-        self._work = Work(self._work.passes + done.passes, self._work.tokens + done.tokens)
+        self.work = Work(self.work.passes + done.passes, self.work.tokens + done.tokens)
         answers: list[A] = done.result
         return answers
-
-
-def _by_text(requests: Sequence[Any]) -> list[int]:
-    """Indices in the order of the prompts, so that those with a common beginning are computed by the same worker."""
-    return sorted(
-        range(len(requests)),
-        key=lambda index: (*(turn.content for turn in requests[index].messages), requests[index].assistant_prefix),
-    )
 
 
 MOST_TEXTS = 64
@@ -231,25 +180,13 @@ class DistributedEncoder:
     Args:
         pool: The workers.
         spec: What they load.
-        name: Of the encoder, as the user wrote it.
+        name: Name of the encoder, as the user wrote it.
         info: What it says about itself.
     """
 
     def __init__(self, pool: JobRunner, spec: LoadSpec, name: str, info: EncoderInfo) -> None:
-        self._pool = pool
-        self._spec = spec
-        self._info = info
-        self.name = name
-
-    @property
-    def fingerprint(self) -> str:
-        """That of the encoder in the workers."""
-        return self._info.fingerprint
-
-    @property
-    def width(self) -> int:
-        """Number of dimensions."""
-        return self._info.width
+        self._pool, self._spec = pool, spec
+        self.name, self.fingerprint, self.width = name, info.fingerprint, info.width
 
     def encode(
         self,

@@ -114,7 +114,7 @@ def _collections(place: Workspace) -> Iterator[Finding]:
         yield Finding(AREA, "collections", "ok", "none yet; climassay corpus add NAME FILES makes one")
         return
     from climassay.corpus import Collection
-    from climassay.corpus.collection_store import CollectionStore
+    from climassay.corpus.collection_storage import CollectionStore
 
     try:
         names = CollectionStore.at(place).names()
@@ -151,7 +151,7 @@ def _collection(label: str, collection: "Collection") -> Finding:
 
 def _fingerprint_here(encoder: str) -> str | None:
     """Fingerprint of what has this name on this machine; None where that cannot be told without a network."""
-    from climassay.models.encoder import BUNDLED_ENCODER, load_encoder
+    from climassay.models.encoders.loading import BUNDLED_ENCODER, load_encoder
 
     folder = Path(encoder.removeprefix("local:")).expanduser()
     if encoder != BUNDLED_ENCODER and not folder.is_dir():
@@ -192,7 +192,7 @@ def header_fault(file: Path) -> str:
 
 
 def _others(root: Path) -> Iterator[Finding]:
-    from climassay.models.openai_prices import find_price
+    from climassay.models.servers import find_price
 
     try:
         find_price("openai:none", root)

@@ -430,8 +430,8 @@ def load_spec(
         ModelError: It cannot be found or loaded.
     """
     from climassay.models import load_model
-    from climassay.models.openai_prices import model_price
-    from climassay.models.openai_retry import retry_policy
+    from climassay.models.openai.pacing import retry_policy
+    from climassay.models.servers import model_price
 
     return (load or load_model)(
         spec.name,

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from climassay.claim_identity import bare_words
-from climassay.corpus.collection_documents import StoredDocument
+from climassay.corpus.collection_rows import StoredDocument
 from climassay.corpus.documents import Passage
 from climassay.factcheck.transcript import Claim
 

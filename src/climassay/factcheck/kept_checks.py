@@ -33,7 +33,7 @@ from climassay.factcheck.kept_check import (
 from climassay.factcheck.serialisation import as_data, from_data
 from climassay.factcheck.transcript import Claim, Transcript
 from climassay.records import Records
-from climassay.records.answers import storable_text
+from climassay.records.requests import storable_text
 from climassay.statistics.intervals import proportion
 
 

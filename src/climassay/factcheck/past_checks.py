@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from climassay.claim_identity import claim_key
 from climassay.grounding.quantities import foreign_quantities
 from climassay.models.contract import Encoder
-from climassay.models.kept_vectors import kept_vectors
+from climassay.models.encoders.embedding_cache import cached_vectors
 from climassay.records import Records, tables
 
 TRANSCRIPTS = "transcript"
@@ -91,7 +91,7 @@ def find_past(
     if not stored:
         return []
     texts = list(dict.fromkeys(one.claim for one in stored))
-    vectors = kept_vectors([claim_text, *texts], encoder, "past_checks")
+    vectors = cached_vectors([claim_text, *texts], encoder, "past_checks")
     cosines = dict(zip(texts, (vectors[1:] @ vectors[0]).tolist(), strict=True))
     wanted = claim_key(claim_text)
     found = []

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.corpus.documents import Hit
-from climassay.corpus.excerpts import excerpt
-from climassay.corpus.relevance import RELEVANCE_COSINE
+from climassay.corpus.passages import excerpt
+from climassay.corpus.search import RELEVANCE_COSINE
 from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.steps import AskPassages, Found
 from climassay.grounding import CollectionGroup

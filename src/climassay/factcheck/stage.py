@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from climassay.corpus.documents import Passage
-from climassay.corpus.report_names import report_name
+from climassay.corpus.documents import Passage, report_name
 from climassay.factcheck.assessment import Manner
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.steps import Found

@@ -12,8 +12,8 @@ from climassay.generation.line_parts import load_writer_model, open_desk
 from climassay.generation.recipe import Recipe, Stream
 from climassay.generation.writing import Assignment
 from climassay.models.contract import Completion, CompletionCallback, GenerationRequest, Generator, token_count
-from climassay.models.openai_prices import Price, model_price
 from climassay.models.profiles import profile_of
+from climassay.models.servers import Price, model_price
 from climassay.questions import KINDS, TYPES, Kind
 from climassay.records import Records
 from climassay.reporting import Table

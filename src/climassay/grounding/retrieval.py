@@ -5,11 +5,18 @@ from dataclasses import dataclass, replace
 
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Hit, Passage
-from climassay.corpus.relevance import DEFAULT_DENSE_WEIGHT, DENSE_WEIGHT, RELEVANCE_COSINE
-from climassay.corpus.search import CANDIDATES, RRF_CONSTANT, SearchMode, weighted_sum
+from climassay.corpus.search import (
+    CANDIDATES,
+    DEFAULT_DENSE_WEIGHT,
+    DENSE_WEIGHT,
+    RELEVANCE_COSINE,
+    RRF_CONSTANT,
+    SearchMode,
+    weighted_sum,
+)
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
-from climassay.models.vector_memory import VectorMemory
+from climassay.models.encoders.embedding_cache import VectorMemory
 from climassay.workspace import Workspace
 
 
@@ -48,7 +55,7 @@ class CollectionGroup:
         Passages of several collections are ranked together, so that a collection has a place for each passage that is
         better than those of the others, and none for being asked. ``hybrid`` divides cosines and BM25 scores by their
         greatest ones over all collections; where encoders differ, what a cosine has beyond the threshold of its encoder
-        stands for it (:data:`~climassay.corpus.relevance.RELEVANCE_COSINE`). ``rrf`` fuses the ranks.
+        stands for it (:data:`~climassay.corpus.search.RELEVANCE_COSINE`). ``rrf`` fuses the ranks.
 
         Args:
             queries: Texts to search for.

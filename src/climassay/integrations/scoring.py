@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from climassay.evaluation import expected_answer
 from climassay.metrics import sentence_encoder
 from climassay.metrics.registry import METRICS, Answered, Scorer, metrics_for
-from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.models.encoders.loading import BUNDLED_ENCODER
 from climassay.questions import KINDS, Kind, Question
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from climassay.errors import InputError, ModelError
 from climassay.learning.linear import Block
 from climassay.models.contract import Encoder, Generator, OpenWeights
-from climassay.models.kept_vectors import kept_vectors
+from climassay.models.encoders.embedding_cache import cached_vectors
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -161,7 +161,7 @@ def text_vectors(texts: Sequence[str], encoder: Encoder, *, on_progress: Progres
     places = [place for place, text in enumerate(texts) if text]
     said = [texts[place] for place in places]
     if len(said) >= _CACHED:
-        found[places] = kept_vectors(said, encoder, "text_vectors", on_progress=on_progress)
+        found[places] = cached_vectors(said, encoder, "text_vectors", on_progress=on_progress)
     elif said:
         found[places] = encoder.encode(said, on_progress=on_progress)
     return found

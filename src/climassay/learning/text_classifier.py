@@ -245,7 +245,7 @@ class TextClassifier(SavedModel):
         given = self.models or FeatureModels(layer=self._layer)
         encoder, model = given.encoder, given.model
         if encoder is None and needs_encoder(self.sources):
-            from climassay.models.encoder import load_encoder
+            from climassay.models.encoders.loading import load_encoder
 
             encoder = load_encoder(self.provenance.encoder)
         if model is None and needs_model(self.sources):

@@ -9,7 +9,7 @@ from climassay.metrics.judged_accuracy import Judgement, judge_answers
 from climassay.metrics.phrase_similarity import WINDOW, phrases
 from climassay.metrics.registry import METRICS, Answered, Batch, Metric, Scorer
 from climassay.models.contract import Generator
-from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.models.encoders.loading import BUNDLED_ENCODER
 from climassay.prompts import Prompt
 from climassay.questions.rows import Row, parse_rows, read_bytes
 from climassay.statistics import Estimate, mean_estimate, proportion

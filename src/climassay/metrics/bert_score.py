@@ -12,7 +12,7 @@ from climassay.errors import InputError
 from climassay.metrics.answer_pairs import Candidates, References, answer_pairs
 from climassay.metrics.registry import Batch, metric
 from climassay.metrics.token_encoder import TokenEncoder, TokenVectors, token_encoder
-from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.models.encoders.loading import BUNDLED_ENCODER
 
 
 @dataclass(frozen=True, slots=True)

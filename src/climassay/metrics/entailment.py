@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.corpus.excerpts import excerpt
+from climassay.corpus.passages import excerpt
 from climassay.corpus.sentences import split_sentences
 from climassay.models.calibration import BLANK, option_probabilities
 from climassay.models.contract import Encoder, OptionRequest, OptionScorer, OptionScores

@@ -200,7 +200,7 @@ def fact_scores(
 ) -> list[FactScores | None]:
     """:class:`FactMetric` of many items, with the bundled scorer and encoder where none is given."""
     from climassay.metrics.entailment_loading import bundled_entailment
-    from climassay.models.encoder import load_encoder
+    from climassay.models.encoders.loading import load_encoder
 
     vectors = encoder or load_encoder()
     return FactMetric(scorer or bundled_entailment(), vectors).score(items)

@@ -2,21 +2,52 @@
 
 The wheels are pinned by hash and installed without their dependencies (``climassay models install``). Their packages
 are never imported: only the files in them are used, and those are checked against their SHA-256 before first use.
+
+Dequantising a GGUF at each start would take half a minute, so it is converted once into a folder of the cache that
+transformers loads in a second. The folder's name holds the hash of the GGUF and :data:`CONVERSION`; it gets that name
+when it is complete, by one process at a time. Weights are kept in float32, so nothing is lost of what the file says.
 """
 
+import json
+import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata, resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from climassay.errors import ModelError
-from climassay.models.file_digest import file_digest, is_remembered
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.errors import MissingExtraError, ModelError
+from climassay.models.model_files import file_digest, is_remembered
+from climassay.workspace import cache_folder
+
+if TYPE_CHECKING:
+    from gguf import GGUFReader
 
 Kind = Literal["generator", "encoder"]
+
+CONVERSION = 1
+"""Number of the way of converting; another number makes a new folder and leaves the old one alone."""
+_RECEIPT = "conversion.json"
+_CONTROL_TOKEN = 3
+_LAYER_PARTS = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+_OUTER_PARTS = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +134,16 @@ def bundled_path(name: str) -> Path:
         ModelError: The name is unknown, the wheel is not installed, or a file is not the one that was published.
     """
     model = _find(name)
-    files = _verified_files(model)
-    if not model.is_gguf:
-        return _locate(model, model.path)
-    from climassay.models.gguf_conversion import converted_folder
-
-    return converted_folder(files[model.path], model.digests[model.path])
+    files = {inside: _locate(model, inside) for inside in model.digests}
+    for inside, path in files.items():
+        if file_digest(path) != model.digests[inside]:
+            raise ModelError(
+                f"The file {path} of the bundled model {model.name} is not the published one (its SHA-256 differs): "
+                f"remove it with `pip uninstall {model.wheel}` and run `climassay models install`."
+            )
+    if model.is_gguf:
+        return converted_folder(files[model.path], model.digests[model.path])
+    return _locate(model, model.path)
 
 
 def bundled_status(name: str, *, verify: bool = False) -> BundledStatus:
@@ -130,7 +165,8 @@ def bundled_status(name: str, *, verify: bool = False) -> BundledStatus:
     verified = all(
         (verify or is_remembered(file)) and file_digest(file) == model.digests[inside] for inside, file in files.items()
     )
-    return BundledStatus(model, True, verified, verified and _is_converted(model), _size(files.values()))
+    converted = verified and (not model.is_gguf or _is_complete(_converted(model.digests[model.path])))
+    return BundledStatus(model, True, verified, converted, sum(file.stat().st_size for file in files.values()))
 
 
 def requirements_text() -> str:
@@ -171,24 +207,182 @@ def _locate(model: BundledModel, inside: str) -> Path:
     return path
 
 
-def _verified_files(model: BundledModel) -> dict[str, Path]:
-    files = {inside: _locate(model, inside) for inside in model.digests}
-    for inside, path in files.items():
-        if file_digest(path) != model.digests[inside]:
-            raise ModelError(
-                f"The file {path} of the bundled model {model.name} is not the published one (its SHA-256 differs): "
-                f"remove it with `pip uninstall {model.wheel}` and run `climassay models install`."
-            )
-    return files
+def converted_folder(gguf: Path, digest: str) -> Path:
+    """Folder with the model of a verified GGUF file; converted if it is not there.
+
+    Args:
+        gguf: The file.
+        digest: Its SHA-256, part of the folder's name.
+
+    Raises:
+        ModelError: The file is not of a kind that can be converted, or the cache folder cannot be written.
+        MissingExtraError: The packages that read GGUF are not installed.
+    """
+    folder = _converted(digest)
+    if _is_complete(folder):
+        return folder
+    from filelock import FileLock
+
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            if not _is_complete(folder):
+                _convert(gguf, folder)
+    except OSError as error:
+        raise ModelError(
+            f"The converted model cannot be written to {folder.parent} ({error.strerror or error}): make room there, "
+            "or set CLIMASSAY_CACHE to another folder."
+        ) from error
+    return folder
 
 
-def _is_converted(model: BundledModel) -> bool:
-    if not model.is_gguf:
-        return True
-    from climassay.models.gguf_conversion import is_converted
-
-    return is_converted(model.digests[model.path])
+def _converted(digest: str) -> Path:
+    return cache_folder() / "converted" / f"{digest[:16]}-{CONVERSION}"
 
 
-def _size(files: Iterable[Path]) -> int:
-    return sum(file.stat().st_size for file in files)
+def _is_complete(folder: Path) -> bool:
+    """Whether every file named in the receipt is there with the content it was written with."""
+    try:
+        receipt: dict[str, str] = json.loads((folder / _RECEIPT).read_text(encoding="utf-8"))
+        return all(file_digest(folder / name) == digest for name, digest in receipt.items())
+    except (OSError, ValueError, AttributeError, TypeError):
+        return False
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    """Convert into a temporary folder and rename it; called by one process at a time, so old remains can go."""
+    for remains in folder.parent.glob(f"{folder.name}.making-*"):
+        shutil.rmtree(remains)
+    if folder.exists():
+        shutil.rmtree(folder)
+    making = folder.with_name(f"{folder.name}.making-{os.getpid()}")
+    making.mkdir()
+    try:
+        _write_model(gguf, making)
+        receipt = {file.name: file_digest(file) for file in sorted(making.iterdir())}
+        _write_json(making / _RECEIPT, receipt)
+        # On disk before the rename: one that is seen after a power cut then means a complete folder.
+        for file in making.iterdir():
+            with file.open("rb+") as opened:
+                os.fsync(opened.fileno())
+        making.rename(folder)
+    except BaseException:
+        shutil.rmtree(making, ignore_errors=True)
+        raise
+
+
+def _write_model(gguf: Path, folder: Path) -> None:
+    """Write weights, settings and SmolLM's byte-level BPE, which cuts digits off before the usual GPT-2 split."""
+    try:
+        from gguf import GGUFReader
+        from safetensors.numpy import save_file
+    except ImportError as error:
+        raise MissingExtraError(
+            f"The bundled model needs the package {error.name}: install it with `pip install 'climassay[local]'`."
+        ) from error
+    reader = GGUFReader(gguf)
+    facts = {name: field.contents() for name, field in reader.fields.items()}
+    kind = (facts.get("general.architecture"), facts.get("tokenizer.ggml.pre"))
+    if kind != ("llama", "smollm"):
+        raise ModelError(f"{gguf.name} cannot be converted: its architecture and tokenizer are {kind}.")
+    llama = {name.removeprefix("llama."): value for name, value in facts.items() if name.startswith("llama.")}
+    tokens = list(facts["tokenizer.ggml.tokens"])
+    bos, eos, padding, unknown = (
+        int(facts[f"tokenizer.ggml.{role}_token_id"]) for role in ("bos", "eos", "padding", "unknown")
+    )
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "dtype": "float32",
+        "hidden_size": llama["embedding_length"],
+        "intermediate_size": llama["feed_forward_length"],
+        "num_hidden_layers": llama["block_count"],
+        "num_attention_heads": llama["attention.head_count"],
+        "num_key_value_heads": llama["attention.head_count_kv"],
+        "head_dim": llama["rope.dimension_count"],
+        "max_position_embeddings": llama["context_length"],
+        "rms_norm_eps": float(f"{llama['attention.layer_norm_rms_epsilon']:.6g}"),
+        "rope_theta": llama["rope.freq_base"],
+        "vocab_size": len(tokens),
+        "hidden_act": "silu",
+        "attention_bias": False,
+        "mlp_bias": False,
+        "tie_word_embeddings": all(tensor.name != "output.weight" for tensor in reader.tensors),
+        "bos_token_id": bos,
+        "eos_token_id": eos,
+        "pad_token_id": padding,
+    }
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    tokenizer = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {"id": number, "content": tokens[number], **flags}
+            for number, kind in enumerate(facts["tokenizer.ggml.token_type"])
+            if kind == _CONTROL_TOKEN
+        ],
+        "normalizer": None,
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [{"type": "Digits", "individual_digits": True}, byte_level],
+        },
+        "post_processor": None,
+        "decoder": byte_level,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": False,
+            "vocab": {token: number for number, token in enumerate(tokens)},
+            "merges": [merge.split(" ") for merge in facts["tokenizer.ggml.merges"]],
+        },
+    }
+    tokenizer_config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": llama["context_length"],
+        "clean_up_tokenization_spaces": False,
+        "bos_token": tokens[bos],
+        "eos_token": tokens[eos],
+        "pad_token": tokens[padding],
+        "unk_token": tokens[unknown],
+    }
+    heads = {"attn_q": llama["attention.head_count"], "attn_k": llama["attention.head_count_kv"]}
+    save_file(_weights(reader, heads), folder / "model.safetensors", metadata={"format": "pt"})
+    _write_json(folder / "config.json", config)
+    generation_config = {"bos_token_id": bos, "eos_token_id": eos, "pad_token_id": padding}
+    _write_json(folder / "generation_config.json", generation_config)
+    _write_json(folder / "tokenizer.json", tokenizer)
+    _write_json(folder / "tokenizer_config.json", tokenizer_config)
+    (folder / "chat_template.jinja").write_text(facts["tokenizer.chat_template"], encoding="utf-8")
+
+
+def _weights(reader: "GGUFReader", heads: Mapping[str, int]) -> dict[str, NDArray[np.float32]]:
+    """Dequantised weights by transformers' names (``blk.3.attn_q.weight``: ``model.layers.3.self_attn.q_proj.weight``).
+
+    llama.cpp keeps the two members of a rotated pair side by side, (0, 1), (2, 3) ...; transformers keeps all first
+    members and then all second members.
+    """
+    from gguf.quants import dequantize
+
+    weights = {}
+    for tensor in reader.tensors:
+        shape = tuple(int(size) for size in reversed(tensor.shape))
+        values = np.ascontiguousarray(dequantize(tensor.data, tensor.tensor_type), dtype=np.float32).reshape(shape)
+        *before, part, kind = tensor.name.split(".")
+        if part in heads:
+            rows, columns = shape
+            pairs = values.reshape(heads[part], rows // heads[part] // 2, 2, columns)
+            values = np.ascontiguousarray(pairs.transpose(0, 2, 1, 3)).reshape(rows, columns)
+        name = f"model.layers.{before[1]}.{_LAYER_PARTS[part]}" if before else _OUTER_PARTS[part]
+        weights[f"{name}.{kind}"] = values
+    return weights
+
+
+def _write_json(file: Path, data: Any) -> None:
+    file.write_text(json.dumps(data, ensure_ascii=False, indent=1), encoding="utf-8")

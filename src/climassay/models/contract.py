@@ -254,7 +254,7 @@ class OpenWeights(OptionScorer, Protocol):
 
     @property
     def dtype(self) -> str:
-        """Of weights and computation, for example ``float32``; 16-bit results depend on what is batched together."""
+        """Number format, for example ``float32``; 16-bit results depend on what is batched together."""
 
     @property
     def token_budget(self) -> int:

@@ -75,11 +75,7 @@ class ProfileSettings:
 
 
 def parameters_of(model: Generator) -> int | None:
-    """How many parameters a model tells that it has; None for those behind a server, which do not tell.
-
-    Args:
-        model: One that is wrapped, for example by the records, is looked through.
-    """
+    """How many parameters a model, looked through where it is wrapped, tells; None behind a server."""
     found: int | None = getattr(unwrapped(model), "parameters", None)
     return found
 

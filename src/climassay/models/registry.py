@@ -1,19 +1,32 @@
-"""From the name of a model to the model."""
+"""From the name of a model to the model, and a check of whether it works."""
 
+import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from climassay.errors import InputError, MissingExtraError
+from climassay.errors import InputError, MissingExtraError, ModelError
 from climassay.models.bundled import BUNDLED
-from climassay.models.contract import Generator
+from climassay.models.contract import (
+    GenerationRequest,
+    Generator,
+    Message,
+    OpenWeights,
+    OptionRequest,
+    OptionScorer,
+    Sampling,
+)
 from climassay.models.provider import PROVIDERS, ModelProvider, provider
 from climassay.models.servers import LOCAL, OPENAI, configuration_file, is_served
 
 if TYPE_CHECKING:
-    from climassay.models.openai_prices import Price
-    from climassay.models.openai_retry import RetryPolicy
+    from climassay.models.openai.capabilities import Capabilities
+    from climassay.models.openai.pacing import RetryPolicy
+    from climassay.models.servers import Price
 
 DEFAULT_MODEL = "local:smollm2"
+_ANSWER_TOKENS = 64
+_LONG_TEXT = "The ocean takes up heat and carbon from the air above it. " * 24
 
 
 def load_model(
@@ -133,7 +146,7 @@ def load_served(
     folder: Path | None = None,
 ) -> Generator:
     """Make a client for a model behind an OpenAI-compatible server."""
-    from climassay.models.openai_api import OpenAIModel
+    from climassay.models.openai.client import OpenAIModel
 
     return OpenAIModel(
         name,
@@ -146,3 +159,114 @@ def load_served(
         reasoning_effort=reasoning_effort,
         folder=folder,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCheck:
+    """Whether a model works, what it is and how fast it answers; None where an entry does not apply or is unknown."""
+
+    name: str
+    fingerprint: str
+    licence: str | None
+    abilities: tuple[str, ...]
+    """Some of generate, option_logprobs and harvest."""
+    device: str | None
+    dtype: str | None
+    threads: int | None
+    load_seconds: float
+    prompt: str
+    answer: str
+    capabilities: "Capabilities | None"
+    """What the model behind a server can do."""
+    prefill_tokens_per_second: float | None
+    """Prompt tokens a local model reads in a second."""
+    decode_tokens_per_second: float | None
+    """Tokens of one answer that come in a second, a server's network and queue included."""
+
+
+def check_model(
+    name: str,
+    *,
+    prompt: str,
+    base_url: str | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+    adapter: str | None = None,
+    folder: Path | None = None,
+    again: bool = False,
+    policy: "RetryPolicy | None" = None,
+    reasoning_effort: str | None = None,
+) -> ModelCheck:
+    """Load a model and ask it one prompt; of a model behind a server, find out what it can do by two more.
+
+    It is asked ``prompt``; the other arguments are those of :func:`load_model`. With ``again``, what is kept in the
+    workspace of the server's abilities is forgotten first.
+
+    Raises:
+        ModelError: The model cannot be loaded or does not answer.
+        InputError: The name or an option cannot be used.
+    """
+    started = time.perf_counter()
+    model = load_model(
+        name,
+        base_url=base_url,
+        device=device,
+        dtype=dtype,
+        adapter=adapter,
+        folder=folder,
+        policy=policy,
+        reasoning_effort=reasoning_effort,
+    )
+    loaded = time.perf_counter() - started
+    try:
+        server: Any = model if hasattr(model, "capabilities") else None
+        if again and server is not None:
+            server.forget_capabilities()
+        request = GenerationRequest((Message("user", prompt),), Sampling(max_tokens=_ANSWER_TOKENS))
+        if isinstance(model, OpenWeights):
+            model.generate([request])  # to warm up
+        started = time.perf_counter()
+        (completion,) = model.generate([request])
+        seconds = time.perf_counter() - started
+        if completion.error is not None:
+            raise ModelError(f"{model.name} was loaded but did not answer: {completion.error}")
+        tokens = completion.usage.completion_tokens
+        prefill_rate = None
+        if isinstance(model, OpenWeights):
+            started = time.perf_counter()
+            (scores,) = model.option_logprobs([OptionRequest((Message("user", _LONG_TEXT),), ("a",))])
+            prefill_rate = scores.usage.prompt_tokens / (time.perf_counter() - started)
+        rungs = (("generate", Generator), ("option_logprobs", OptionScorer), ("harvest", OpenWeights))
+        return ModelCheck(
+            name=model.name,
+            fingerprint=model.fingerprint,
+            licence=getattr(model, "licence", None),
+            abilities=tuple(ability for ability, rung in rungs if isinstance(model, rung)),
+            device=getattr(model, "device", None),
+            dtype=getattr(model, "dtype", None),
+            threads=getattr(model, "threads", None),
+            load_seconds=getattr(model, "load_seconds", loaded),
+            prompt=prompt,
+            answer=completion.text,
+            capabilities=None if server is None else _learn_capabilities(server),
+            prefill_tokens_per_second=prefill_rate,
+            decode_tokens_per_second=tokens / seconds if tokens else None,
+        )
+    finally:
+        model.close()
+
+
+def _learn_capabilities(model: Any) -> "Capabilities":
+    """What a model behind a server can do, after it was asked to weigh, to answer under a schema, and for its window.
+
+    What these requests give is not needed, and neither is it a failure of the model where one of them fails.
+    """
+    question = (Message("user", "Is ice colder than steam? Answer with one word, yes or no."),)
+    model.option_logprobs([OptionRequest(question, ("yes", "no"))])
+    fields = {"answer": {"type": "string", "enum": ["yes", "no"]}, "reason": {"type": "string", "maxLength": 200}}
+    schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    asked = (Message("user", "Is ice colder than steam? Say yes or no, and why."),)
+    sampling = Sampling(max_tokens=None, temperature=0.5, top_p=0.9, stop=("\n\n\n\n",))
+    model.generate([GenerationRequest(asked, sampling, schema)])
+    model.ask_window()
+    return cast("Capabilities", model.capabilities)

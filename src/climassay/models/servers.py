@@ -1,4 +1,4 @@
-"""Which server a model's name means, and which API key may go there.
+"""Which server a model's name means, which API key may go there, and what its tokens cost.
 
 A key is bound to a host, so that nobody's settings file can have it sent elsewhere: ``$OPENAI_API_KEY`` to OpenAI's own
 server, to the one of ``$OPENAI_BASE_URL`` and to one that the user names for the command (``TrustedUrl``); the key
@@ -34,8 +34,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 from climassay.configuration import filled, load_toml
 from climassay.errors import InputError, ModelError
+from climassay.given_files import parse_json, read_text, reason
 from climassay.models.provider import PROVIDERS
-from climassay.secrecy import TrustedUrl, is_secret, note_secret
+from climassay.secrecy import TrustedUrl, is_secret, note_secret, without_key
 
 LOCAL, OPENAI = "local", "openai"
 """Where models without a table of their own are."""
@@ -43,6 +44,7 @@ DEFAULT_BASE_URL = "https://api.openai.com/v1"
 BASE_URL_VARIABLE = "OPENAI_BASE_URL"
 KEY_VARIABLES = ("CLIMASSAY_API_KEY", "OPENAI_API_KEY")
 CONFIG_VARIABLE = "CLIMASSAY_CONFIG"
+PRICE_FILES = ("prices.toml", "prices.json")
 NEEDED_HEADER = re.compile(
     r"accept(-encoding)?|connection|content-(length|type)|host|transfer-encoding|user-agent|x-stainless-.*",
     re.IGNORECASE,
@@ -63,7 +65,7 @@ class Provider:
     allow_http: bool = False
     """Whether the key may travel unencrypted to a server beyond this machine."""
     prices: dict[str, Any] = field(default_factory=dict)
-    """By the server's names of models, as in a price file (:mod:`climassay.models.openai_prices`)."""
+    """By the server's names of models, as in a price file (:func:`find_price`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,10 @@ class Server:
     def __post_init__(self) -> None:
         if self.key is not None:
             note_secret(self.key)
+
+    def without_key(self, text: str) -> str:
+        """A text in which the key is blanked."""
+        return without_key(text.encode("utf-8", "replace"), self.key).decode()
 
     def keep_needed(self, headers: MutableMapping[str, str]) -> None:
         """Take away headers that the environment adds for OpenAI, where the server is another provider's."""
@@ -255,3 +261,98 @@ def _this_machine(url: str) -> bool:
 
 def _table(provider: str) -> str:
     return f"a table [providers.{provider}] of {configuration_file()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens. An unknown price is None, never 0."""
+
+    prompt: float
+    completion: float
+
+    def __post_init__(self) -> None:
+        for name, value in (("prompt", self.prompt), ("completion", self.completion)):
+            if not 0 <= value < float("inf"):
+                raise InputError(
+                    f"The price of {name} tokens is {value}: give US dollars per million tokens, 0 or more."
+                )
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """US dollars for so many tokens."""
+        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
+
+
+def price_from_options(prompt: float | None, completion: float | None) -> Price | None:
+    """The price given on the command line; None where neither is given.
+
+    Raises:
+        InputError: Only one of them is given.
+    """
+    if prompt is None and completion is None:
+        return None
+    if prompt is None or completion is None:
+        raise InputError("Only one of --price-in and --price-out is given: the cost needs both.")
+    return Price(prompt, completion)
+
+
+def model_price(model: str, prompt: float | None, completion: float | None, folder: Path) -> Price | None:
+    """What a model's tokens cost: as given (US dollars a million), else, for models of a server, by :func:`find_price`.
+
+    Raises:
+        InputError: Only one of the two prices is given, or the file cannot be read.
+    """
+    price = price_from_options(prompt, completion)
+    return find_price(model, folder) if price is None and is_served(model) else price
+
+
+def find_price(model: str, folder: Path) -> Price | None:
+    """The price of a model from ``prices.toml`` or ``prices.json`` in a folder, else from the user's configuration.
+
+    Args:
+        model: With its provider, or the name of an ``openai:`` model alone.
+        folder: Where the file may be (the workspace). There a model of another provider is named with its provider.
+
+    Returns:
+        None where neither names the model.
+
+    Raises:
+        InputError: A file cannot be read.
+
+    Example:
+        ``prices.toml``, in US dollars per million tokens::
+
+            ["gpt-4o-mini"]
+            prompt = 0.15
+            completion = 0.60
+
+        The user's configuration holds the same in a table ``[providers.NAME.prices]``.
+    """
+    for name in PRICE_FILES:
+        path = folder / name
+        if not path.is_file():
+            continue
+        try:
+            table = load_toml(path) if path.suffix == ".toml" else parse_json(read_text(path))
+        except OSError as error:
+            raise InputError(f"The price table {path} cannot be read: {reason(error)}.") from None
+        except (InputError, ValueError) as error:
+            raise InputError(f"The price table {path} cannot be read: {str(error).rstrip('.')}.") from None
+        if not isinstance(table, dict):
+            raise InputError(f"The price table {path} cannot be read: it needs one entry for each model.")
+        entry = table.get(model, table.get(model.removeprefix(f"{OPENAI}:")))
+        if entry is not None:
+            return _price(entry, model, path)
+        break
+    provider, separator, name = model.partition(":")
+    known = providers().get(provider if separator else OPENAI)
+    entry = None if known is None else known.prices.get(name if separator else model)
+    return None if entry is None else _price(entry, model, configuration_file())
+
+
+def _price(entry: Any, model: str, path: Path) -> Price:
+    try:
+        return Price(float(entry["prompt"]), float(entry["completion"]))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise InputError(
+            f"The price of {model} in {path} cannot be read: it needs numbers named prompt and completion."
+        ) from None

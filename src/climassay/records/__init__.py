@@ -1,7 +1,6 @@
 """Durable store of requests, runs and results: kill the process anywhere, and only what is missing is asked again."""
 
 from climassay.records.recorded import RecordedModel, Tally
-from climassay.records.runs import Run
-from climassay.records.store import Records
+from climassay.records.store import Records, Run
 
 __all__ = ["RecordedModel", "Records", "Run", "Tally"]

@@ -1,21 +1,81 @@
-"""Opening the records database, on SQLite or PostgreSQL, and its transactions."""
+"""The records database, on SQLite or PostgreSQL: its transactions, its versions, and the lock of its one server.
 
+A database of an earlier version becomes one of this version: a copy first, then revisions in one transaction. A process
+that is killed in the middle leaves the database as it was, and the next one begins again.
+"""
+
+import os
 import shutil
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from climassay.errors import MissingExtraError, RecordsError
+from climassay.errors import InputError, MissingExtraError, RecordsError
 from climassay.records import tables
-from climassay.records.migrating import OLDEST, keep_copy, keep_schema_copy, migrate
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+OLDEST = 1
+"""The earliest version that can be brought forward."""
+_ALEMBIC = threading.Lock()
+"""Alembic knows one migration at a time in a process."""
+
+
+def keep_copy(file: Path, version: int) -> Path:
+    """Copy a SQLite database beside itself before it is changed, as ``records.v2.sqlite``; an earlier copy stays.
+
+    Raises:
+        RecordsError: There is no room for it.
+    """
+    copy = file.with_name(f"{file.stem}.v{version}{file.suffix}")
+    if copy.exists():
+        return copy
+    partial = copy.with_name(f".{copy.name}.{os.getpid()}.new")
+    try:
+        partial.touch(mode=0o600)
+        with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(partial)) as target:
+            source.backup(target)
+            target.execute("PRAGMA journal_mode = DELETE")
+        shutil.copymode(file, partial)
+        partial.replace(copy)
+    except (OSError, sqlite3.Error) as error:
+        raise RecordsError(
+            f"The records database {file} is of version {version} and has to be brought to version "
+            f"{tables.SCHEMA_VERSION}, but it cannot be copied first ({error}): make room and run the command again."
+        ) from None
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+    return copy
+
+
+def migrate(connection: sa.Connection, version: int) -> None:
+    """Bring the tables from a version to this one, within the connection's transaction."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    folder = str(files("climassay.records") / "migrations")
+    config.set_main_option("script_location", folder.replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    with _ALEMBIC:
+        command.stamp(config, str(version), purge=True)
+        command.upgrade(config, str(tables.SCHEMA_VERSION))
+    stored = sa.update(tables.meta).where(tables.meta.c.name == "schema_version")
+    connection.execute(stored.values(value=str(tables.SCHEMA_VERSION)))
+
 
 BUSY_SECONDS = 60
 """How long one process waits for another's transaction."""
@@ -49,7 +109,9 @@ class Database:
 
     def __init__(self, url: str, *, make: bool = True) -> None:
         self.url = _parse_url(url)
-        self.shown_url = _without_password(self.url)
+        # PostgreSQL's driver takes a password among the options, too.
+        shown = self.url.difference_update_query(["password", "sslpassword"])
+        self.shown_url = shown.render_as_string(hide_password=True)
         self._engine = _make_engine(self.url)
         self._check_or_create(make)
 
@@ -105,7 +167,7 @@ class Database:
         Rows are sorted by key, so that two processes that insert the same rows wait for each other in one order.
 
         Args:
-            connection: Of a write transaction.
+            connection: In a write transaction.
             table: Where to.
             rows: With all columns that are not null.
             replacing: Columns that a row takes over which is there already.
@@ -140,7 +202,11 @@ class Database:
         self._engine.dispose()
 
     def _in_words(self, error: DBAPIError) -> RecordsError:
-        full = self.is_sqlite and _is_full(Path(self.url.database or "").parent)
+        full = False
+        if self.is_sqlite:
+            # Whether there is no room for another page of SQLite's log, which it tells as an error of input or output.
+            with suppress(OSError):
+                full = shutil.disk_usage(Path(self.url.database or "").parent).free < _LOG_PAGES
         return RecordsError(f"The records database {self.shown_url} {_explain(error, full)}")
 
     def _corrupt(self, reason: str) -> RecordsError:
@@ -207,7 +273,6 @@ class Database:
         if self.is_sqlite:
             keep_copy(Path(str(self.url.database)), version)
         else:
-            keep_schema_copy(connection, POSTGRES_SCHEMA, version)
             # Revisions name tables without a schema, which they then find in ours.
             connection = connection.execution_options(schema_translate_map=None)
             connection.execute(sa.text(f"SET LOCAL search_path TO {POSTGRES_SCHEMA}"))
@@ -241,11 +306,6 @@ def _parse_url(text: str) -> sa.URL:
     if url.database in (None, "", ":memory:"):
         raise RecordsError("Records in memory would be lost: give a file, for example sqlite:///records.sqlite.")
     return url
-
-
-def _without_password(url: sa.URL) -> str:
-    """The URL as it may be shown; PostgreSQL's driver takes a password among the options, too."""
-    return url.difference_update_query(["password", "sslpassword"]).render_as_string(hide_password=True)
 
 
 def _make_engine(url: sa.URL) -> sa.Engine:
@@ -285,24 +345,18 @@ def _prepare_sqlite(connection: sqlite3.Connection, _entry: ConnectionPoolEntry)
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
-    _enter_write_ahead_log(cursor)
-    cursor.execute("PRAGMA synchronous = FULL")
-    cursor.execute("PRAGMA foreign_keys = ON")
-    cursor.close()
-
-
-def _enter_write_ahead_log(cursor: sqlite3.Cursor) -> None:
-    """Switch a new file to the write-ahead log; SQLite's own waiting does not cover this step."""
     deadline = time.monotonic() + BUSY_SECONDS
-    while True:
+    while True:  # SQLite's own waiting does not cover switching a new file to the write-ahead log.
         try:
             cursor.execute("PRAGMA journal_mode = WAL")
+            break
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
-        else:
-            return
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
@@ -318,14 +372,6 @@ def lost_to_another(error: DBAPIError) -> bool:
     """Whether the transaction merely lost against another one."""
     text = str(error.orig).lower()
     return any(word in text for word in ("database is locked", "deadlock detected", "could not serialize"))
-
-
-def _is_full(folder: Path) -> bool:
-    """Whether there is no room for another page of SQLite's log, which it tells as an error of input or output."""
-    try:
-        return shutil.disk_usage(folder).free < _LOG_PAGES
-    except OSError:
-        return False
 
 
 def _explain(error: DBAPIError, full: bool) -> str:
@@ -348,3 +394,91 @@ def _explain(error: DBAPIError, full: bool) -> str:
     if lost_to_another(error):
         return f"stayed locked by another process for {BUSY_SECONDS} s: wait for it or stop it, then try again."
     return f"does not work ({reason})."
+
+
+WAIT_SECONDS = 15.0
+"""So long a server that starts waits for another one to end: the time that a restart overlaps."""
+LOOK_SECONDS = 0.1
+SERVER_LOCK = 0x636C6D73
+"""Number of the lock in PostgreSQL; beside a SQLite file it is a file."""
+_ADDRESS = "server"
+"""Name of the entry of ``meta`` that says where the server is."""
+
+
+class ServerLock:
+    """Held by the server of a records database as long as it runs.
+
+    Args:
+        url: URL of the database.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._database: Database | None = None
+        self._file: FileLock | None = None
+        self._connection: sa.Connection | None = None
+
+    def take(self, on_wait: Callable[[str], None] = lambda _address: None) -> None:
+        """Hold the lock from now on; the holder's second call does nothing.
+
+        Args:
+            on_wait: Called once, with the address of the other server, before that is waited for.
+
+        Raises:
+            InputError: Another server has not ended within :data:`WAIT_SECONDS`.
+        """
+        if self._database is not None:
+            return
+        database = Database(self._url)
+        until: float | None = None
+        while not self._try(database):
+            address = _stored_address(database)
+            if until is None:
+                until = time.monotonic() + WAIT_SECONDS
+                on_wait(address)
+            if time.monotonic() > until:
+                database.close()
+                raise InputError(f"This workspace is served at {address} already: open that address, or stop it first.")
+            time.sleep(LOOK_SECONDS)
+        self._database = database
+
+    def announce(self, address: str) -> None:
+        """Tell others where the server is."""
+        assert self._database is not None
+        database, row = self._database, {"name": _ADDRESS, "value": address}
+        database.write(lambda connection: database.insert_new(connection, tables.meta, [row], replacing=("value",)))
+
+    def close(self) -> None:
+        """Let another server begin."""
+        if self._connection is not None:
+            self._connection.close()
+        if self._database is not None:
+            self._database.close()
+        if self._file is not None:
+            self._file.release()
+        self._database = self._file = self._connection = None
+
+    def _try(self, database: Database) -> bool:
+        if database.is_sqlite:
+            from filelock import FileLock, Timeout
+
+            path = Path(str(database.url.database))
+            file = FileLock(path.with_name(f".{path.name}.server"), timeout=0, mode=0o600)
+            try:
+                file.acquire()
+            except Timeout:
+                return False
+            self._file = file
+            return True
+        connection = database.connect()
+        if connection.execute(sa.select(sa.func.pg_try_advisory_lock(SERVER_LOCK))).scalar_one():
+            self._connection = connection
+            return True
+        connection.close()
+        return False
+
+
+def _stored_address(database: Database) -> str:
+    with database.read() as connection:
+        query = sa.select(tables.meta.c.value).where(tables.meta.c.name == _ADDRESS)
+        return connection.execute(query).scalar_one_or_none() or "an address that it has not told yet"

@@ -22,11 +22,15 @@ from climassay.models.contract import (
     Usage,
     number_format,
 )
-from climassay.records.answers import AnsweredRequest, storable_answer
-from climassay.records.identity import Identity, KnownEarlier, generation_identity, scoring_identity
-from climassay.records.runs import Run
-from climassay.records.store import Records, StoredAnswer
-from climassay.records.writer import Submission
+from climassay.records.requests import (
+    AnsweredRequest,
+    Identity,
+    KnownEarlier,
+    generation_identity,
+    scoring_identity,
+    storable_answer,
+)
+from climassay.records.store import Records, Run, StoredAnswer, Submission
 
 PATIENCE_SECONDS = 120.0
 """So long without an answer, a request that another run is asking is waited for; then it is asked here, too."""
@@ -67,42 +71,34 @@ class RecordedModel:
     """
 
     def __init__(self, model: Generator, store: Records, run: Run, use_cache: bool = True) -> None:
-        self._model = model
+        self.wrapped = model
+        """The model that is asked, for what is no question to it: its window, its weights."""
         self._store = store
         self._run = run
         self._use_cache = use_cache
-        self._tally = Tally()
+        self.tally = Tally()
+        """Hits, requests asked, failures and usage so far."""
         self._counting = threading.Lock()
         self._earlier: Mapping[str, str | None] | None = None
 
     @property
-    def wrapped(self) -> Generator:
-        """The model that is asked, for what is no question to it: its window, its weights."""
-        return self._model
-
-    @property
     def name(self) -> str:
         """The wrapped model's name."""
-        return self._model.name
+        return self.wrapped.name
 
     @property
     def fingerprint(self) -> str:
         """The wrapped model's fingerprint."""
-        return self._model.fingerprint
+        return self.wrapped.fingerprint
 
     @property
     def dtype(self) -> str:
         """The wrapped model's number format; empty where it is not known."""
-        return number_format(self._model)
-
-    @property
-    def tally(self) -> Tally:
-        """Hits, requests asked, failures and usage so far."""
-        return self._tally
+        return number_format(self.wrapped)
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
         """The prompt as the wrapped model receives it."""
-        return self._model.render(messages, assistant_prefix)
+        return self.wrapped.render(messages, assistant_prefix)
 
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
@@ -112,9 +108,9 @@ class RecordedModel:
         Raises:
             RecordsError: An answer could not be stored.
         """
-        identities = [generation_identity(self._model, request) for request in requests]
+        identities = [generation_identity(self.wrapped, request) for request in requests]
         call: _Call[Completion] = _Call(self._store, self._run, identities, on_result, self._count)
-        return self._answer(call, requests, self._model.generate)
+        return self._answer(call, requests, self.wrapped.generate)
 
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
@@ -125,15 +121,15 @@ class RecordedModel:
             ModelError: The wrapped model cannot weigh options.
             RecordsError: An answer could not be stored.
         """
-        if not isinstance(self._model, OptionScorer):
+        if not isinstance(self.wrapped, OptionScorer):
             raise ModelError(f"The model {self.name} generates text only and cannot weigh options: use another one.")
-        identities = [scoring_identity(self._model, request) for request in requests]
+        identities = [scoring_identity(self.wrapped, request) for request in requests]
         call: _Call[OptionScores] = _Call(self._store, self._run, identities, on_result, self._count)
-        return self._answer(call, requests, self._model.option_logprobs)
+        return self._answer(call, requests, self.wrapped.option_logprobs)
 
     def close(self) -> None:
         """Close the wrapped model; the records stay open."""
-        self._model.close()
+        self.wrapped.close()
 
     def _answer(self, call: "_Call[A]", requests: Sequence[R], ask: Callable[..., list[A]]) -> list[A]:
         if self._use_cache:
@@ -150,11 +146,16 @@ class RecordedModel:
         return call.answers()
 
     def _ask(self, call: "_Call[A]", requests: Sequence[tuple[int, R]], ask: Callable[..., list[A]]) -> None:
+
+        def store(position: int, answer: A) -> None:
+            self._count(asked=1, failed=int(answer.error is not None), usage=answer.usage)
+            call.store(requests[position][0], answer)
+
         try:
             with call.storing():
                 ask(
                     [request for _, request in requests],
-                    on_result=lambda position, answer: self._store_one(call, requests[position][0], answer),
+                    on_result=store,
                 )
         except BaseException:
             call.unmark([index for index, _ in requests])
@@ -163,19 +164,15 @@ class RecordedModel:
     def _stored_earlier(self) -> Mapping[str, str | None]:
         """The model's earlier fingerprints under which something is stored (:class:`KnownEarlier`), looked up once."""
         if self._earlier is None:
-            earlier = self._model.earlier_fingerprints if isinstance(self._model, KnownEarlier) else {}
+            earlier = self.wrapped.earlier_fingerprints if isinstance(self.wrapped, KnownEarlier) else {}
             among = self._store.fingerprints_among(earlier)
             self._earlier = {fingerprint: earlier[fingerprint] for fingerprint in earlier if fingerprint in among}
         return self._earlier
 
-    def _store_one(self, call: "_Call[A]", index: int, answer: A) -> None:
-        self._count(asked=1, failed=int(answer.error is not None), usage=answer.usage)
-        call.store(index, answer)
-
     def _count(self, hits: int = 0, asked: int = 0, failed: int = 0, usage: Usage | None = None) -> None:
         with self._counting:
-            tally = self._tally
-            self._tally = replace(
+            tally = self.tally
+            self.tally = replace(
                 tally,
                 hits=tally.hits + hits,
                 asked=tally.asked + asked,

@@ -1,20 +1,367 @@
-"""The records: one database of everything that was asked, answered and computed."""
+"""The records: runs, the requests that they are asking, and the answers and results that they store.
 
-from collections.abc import Collection, Mapping, Sequence
+A run gives a sign of life every two seconds, and is taken for dead after six without one. A request that a living run
+is asking is marked, so that another run waits for the answer. The mark goes in the transaction that stores the answer:
+whoever waits finds the answer as soon as the mark is gone; where there is none (the request failed, or the run died),
+the one who waits asks.
+"""
+
+import json
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, cast
 
 import sqlalchemy as sa
 
+from climassay import __version__
+from climassay.errors import ClimassayError, RecordsError
 from climassay.records import tables
-from climassay.records.answers import Answer, answer_from_row
 from climassay.records.database import Database
-from climassay.records.identity import Kind
-from climassay.records.runs import Run
+from climassay.records.requests import (
+    Answer,
+    AnsweredRequest,
+    Identity,
+    Kind,
+    answer_columns,
+    answer_from_row,
+    storable_text,
+    text_digest,
+)
+from climassay.secrecy import without_secrets
 
+HEARTBEAT_SECONDS = 2.0
+"""How often a run says that it is alive."""
+LEASE_SECONDS = 6.0
+"""A run without a sign of life for so long holds no marks any more."""
+LATELY_SECONDS = 60.0
+"""Looking up what is missing and marking it is done in less."""
+MARKS_LOCK = 0x636C6D72
+"""Number of the PostgreSQL lock under which requests are marked; on SQLite there is one writer anyway."""
+LINGER_SECONDS = 0.02
+"""How long a transaction waits for company. The provider is not kept waiting, only the answer's user is."""
+SILENCE_SECONDS = 90.0
+"""A running run without a sign of life for so long has been killed."""
 KEYS_PER_QUERY = 500
 """Below the smallest limit of bound parameters of either database."""
+
+
+class InFlight:
+    """The marks of one run."""
+
+    def __init__(self, database: Database, run: str) -> None:
+        self._database = database
+        self._run = run
+
+    def take(self, keys: Sequence[bytes], *, all_of_them: bool = False) -> tuple[list[bytes], bool]:
+        """Mark the requests that no other living run is asking.
+
+        Args:
+            keys: Keys of the requests.
+            all_of_them: Take those of others, too: they were waited for long enough.
+
+        Returns:
+            The keys that are marked now; and whether no other run has been at work lately, which might have stored
+            answers to them since they were looked up.
+        """
+        runs = tables.runs
+        lately = sa.and_(runs.c.id != self._run, runs.c.seen_at > time.time() - LATELY_SECONDS)
+
+        def work(connection: sa.Connection) -> tuple[list[bytes], bool]:
+            self._database.lock(connection, MARKS_LOCK)
+            others = set() if all_of_them else self._held(connection)
+            mine = [key for key in keys if key not in others]
+            rows = [{"request": key, "run": self._run} for key in mine]
+            self._database.insert_new(connection, tables.in_flight, rows, replacing=("run",))
+            company = connection.execute(sa.select(runs.c.id).where(lately).limit(1)).first()
+            return mine, company is None
+
+        return self._database.write(work, durable=False)
+
+    def held_by_others(self) -> set[bytes]:
+        """Keys of all requests that other living runs are asking."""
+        with self._database.read() as connection:
+            return self._held(connection)
+
+    def drop(self, keys: Collection[bytes]) -> None:
+        """Take marks away from requests that will not be answered."""
+        if keys:
+            self._database.write(lambda connection: self.drop_in(connection, list(keys)), durable=False)
+
+    def drop_in(self, connection: sa.Connection, keys: Sequence[bytes]) -> None:
+        """Take marks away in a transaction that stores the answers."""
+        marks = tables.in_flight
+        for start in range(0, len(keys), KEYS_PER_QUERY):
+            some = marks.c.request.in_(keys[start : start + KEYS_PER_QUERY])
+            connection.execute(marks.delete().where(marks.c.run == self._run, some))
+
+    def _held(self, connection: sa.Connection) -> set[bytes]:
+        marks, runs = tables.in_flight, tables.runs
+        alive = sa.and_(runs.c.status == "running", runs.c.seen_at > time.time() - LEASE_SECONDS)
+        held = sa.select(marks.c.request).join(runs, runs.c.id == marks.c.run).where(marks.c.run != self._run, alive)
+        return set(map(bytes, connection.execute(held).scalars()))
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """An answer to store and whom to tell."""
+
+    answered: AnsweredRequest
+    confirm: Callable[[], None]
+    """Called from the writer's thread after the commit."""
+
+
+class AnswerWriter:
+    """Stores the answers of one run from a thread of its own (group commit)."""
+
+    def __init__(self, database: Database, run: str, in_flight: InFlight) -> None:
+        self._database = database
+        self._run = run
+        self._in_flight = in_flight
+        self._queue: queue.SimpleQueue[Submission | None] = queue.SimpleQueue()
+        self._hurry = threading.Event()
+        self._hurried = 0
+        self._hurrying = threading.Lock()
+        self._failure: RecordsError | None = None
+        self._thread = threading.Thread(target=self._work, name="climassay-records", daemon=True)
+        self._thread.start()
+
+    def submit(self, submission: Submission) -> None:
+        """Queue an answer; returns at once.
+
+        Raises:
+            RecordsError: An earlier answer could not be stored.
+        """
+        self.check()
+        self._queue.put(submission)
+
+    def check(self) -> None:
+        """Raise the error that stopped the writer, if any."""
+        if self._failure is not None:
+            raise self._failure
+
+    def hurry(self, on: bool) -> None:
+        """Commit at once (somebody waits, of several threads perhaps) or gather answers for a moment first."""
+        with self._hurrying:
+            self._hurried += 1 if on else -1
+            if self._hurried:
+                self._hurry.set()
+            else:
+                self._hurry.clear()
+
+    def close(self) -> None:
+        """Store what is queued, then end the thread."""
+        self._hurry.set()
+        self._queue.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        last_sign = time.monotonic()
+        while True:
+            batch, ended = self._gather()
+            beat = time.monotonic() - last_sign >= HEARTBEAT_SECONDS
+            if batch or beat:
+                try:
+                    answered = [submission.answered for submission in batch] if self._failure is None else []
+                    self._database.write(partial(self._insert, answered), durable=bool(answered))
+                    last_sign = time.monotonic()
+                except RecordsError as error:
+                    self._failure = error
+                except Exception as error:
+                    said = f"{type(error).__name__}: {error}"
+                    self._failure = RecordsError(f"{len(batch)} answers could not be stored ({said}).")
+            for submission in batch:
+                submission.confirm()
+            if ended:
+                return
+
+    def _gather(self) -> tuple[list[Submission], bool]:
+        """The next answers, at least one unless the heartbeat is due, and whether the writer is to end."""
+        batch: list[Submission] = []
+        try:
+            item = self._queue.get(timeout=HEARTBEAT_SECONDS)
+        except queue.Empty:
+            return batch, False
+        if item is not None:
+            self._hurry.wait(LINGER_SECONDS)
+        while item is not None:
+            batch.append(item)
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                return batch, False
+        return batch, True
+
+    def _insert(self, batch: list[AnsweredRequest], connection: sa.Connection) -> None:
+        insert_requests(self._database, connection, [answered.identity for answered in batch])
+        answers = [
+            {
+                "request": answered.identity.key,
+                "run": self._run,
+                "answered_at": answered.answered_at,
+                **answer_columns(answered.answer),
+            }
+            for answered in batch
+        ]
+        if answers:
+            connection.execute(tables.answers.insert(), answers)
+            self._in_flight.drop_in(connection, [row["request"] for row in answers])
+        connection.execute(tables.runs.update().where(tables.runs.c.id == self._run).values(seen_at=time.time()))
+
+
+def insert_requests(database: Database, connection: sa.Connection, identities: Sequence[Identity]) -> None:
+    """Store requests with their texts, as far as they are not there yet."""
+    texts, requests = [], []
+    for identity in identities:
+        prompt, settings = text_digest(identity.prompt), text_digest(identity.settings)
+        texts += [
+            {"digest": prompt, "body": storable_text(identity.prompt)},
+            {"digest": settings, "body": identity.settings},
+        ]
+        requests.append(
+            {
+                "key": identity.key,
+                "kind": identity.kind,
+                "model": identity.model,
+                "fingerprint": identity.fingerprint,
+                "prompt": prompt,
+                "settings": settings,
+            }
+        )
+    database.insert_new(connection, tables.texts, texts)
+    database.insert_new(connection, tables.requests, requests)
+
+
+class Run:
+    """One entry of the table of runs; made by :meth:`climassay.records.Records.run` and used in a ``with``.
+
+    The status goes from ``running`` to ``done``, ``failed`` (an exception) or ``interrupted`` (Ctrl-C). A killed run
+    is shown as ``interrupted`` once it has given no sign of life for 90 seconds.
+
+    Attributes:
+        id: ``r`` and eight hexadecimal digits; cannot be mistaken for the key of a request.
+        in_flight: Its marks on the requests that it is asking.
+    """
+
+    def __init__(
+        self, database: Database, command: str, config: Mapping[str, Any], seeds: Mapping[str, Any] | None = None
+    ) -> None:
+        self.id = "r" + os.urandom(4).hex()
+        self.in_flight = InFlight(database, self.id)
+        self._database = database
+        self._command = command
+        self._config = _to_json(config, "configuration")
+        self._seeds = _to_json(seeds or {}, "seeds")
+        self._writer: AnswerWriter | None = None
+
+    def __enter__(self) -> "Run":
+        self._database.write(self._start)
+        self._writer = AnswerWriter(self._database, self.id, self.in_flight)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.writer.close()
+        self._writer = None
+        status, sentence = "done", None
+        if isinstance(error, KeyboardInterrupt):
+            status = "interrupted"
+        elif error is not None:
+            status = "failed"
+            said = str(error) if isinstance(error, ClimassayError) else f"{type(error).__name__}: {error}"
+            sentence = without_secrets(storable_text(said))
+        values = {"status": status, "error": sentence, "ended_at": time.time(), "seen_at": time.time()}
+
+        def end(connection: sa.Connection) -> None:
+            connection.execute(tables.runs.update().where(tables.runs.c.id == self.id).values(values))
+            connection.execute(tables.in_flight.delete().where(tables.in_flight.c.run == self.id))
+
+        self._database.write(end)
+
+    @property
+    def writer(self) -> AnswerWriter:
+        """Where answers of this run are handed in.
+
+        Raises:
+            RecordsError: Outside of the ``with`` block.
+        """
+        if self._writer is None:
+            raise RecordsError(f"The run {self.id} is not open: answers are stored inside its with block only.")
+        return self._writer
+
+    def save_results(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keep computed rows with the run; saving a table again replaces it.
+
+        Args:
+            table: Name of the table, at most 80 characters.
+            rows: What json can write, numpy numbers included.
+
+        Raises:
+            RecordsError: A row holds NaN, infinity or something that JSON has no word for.
+        """
+        entries = [
+            {"run": self.id, "name": table, "position": position, "row": _to_json(row, f"row {position} of {table}")}
+            for position, row in enumerate(rows)
+        ]
+        ours = sa.and_(tables.results.c.run == self.id, tables.results.c.name == table)
+
+        def work(connection: sa.Connection) -> None:
+            connection.execute(tables.results.delete().where(ours))
+            if entries:
+                connection.execute(tables.results.insert(), entries)
+
+        self._database.write(work)
+
+    def note_uses(self, answers: Iterable[int]) -> None:
+        """Remember that answers of earlier runs were served to this one.
+
+        Args:
+            answers: Identifiers of rows of ``answers``.
+        """
+        rows = [{"run": self.id, "answer": answer} for answer in answers]
+        if rows:
+            self._database.write(lambda connection: self._database.insert_new(connection, tables.uses, rows))
+
+    def _start(self, connection: sa.Connection) -> None:
+        now = time.time()
+        silent = sa.and_(tables.runs.c.status == "running", tables.runs.c.seen_at < now - SILENCE_SECONDS)
+        ended = {"status": "interrupted", "ended_at": tables.runs.c.seen_at}
+        connection.execute(tables.runs.update().where(silent).values(ended))
+        running = sa.select(tables.runs.c.id).where(tables.runs.c.status == "running")
+        connection.execute(tables.in_flight.delete().where(tables.in_flight.c.run.not_in(running)))
+        connection.execute(
+            tables.runs.insert().values(
+                id=self.id,
+                command=self._command,
+                status="running",
+                version=__version__,
+                config=self._config,
+                seeds=self._seeds,
+                started_at=now,
+                seen_at=now,
+            )
+        )
+
+
+def _to_json(value: Any, what: str) -> str:
+    def default(item: Any) -> Any:
+        if hasattr(item, "tolist"):
+            return item.tolist()
+        if isinstance(item, os.PathLike):
+            return os.fspath(item)
+        raise TypeError(f"it holds a {type(item).__name__}")
+
+    try:
+        text = json.dumps(value, default=default, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise RecordsError(f"The {what} cannot be stored as JSON: {error}.") from None
+    return storable_text(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +415,7 @@ class Records:
         """The newest answer without error to each request that has one.
 
         Args:
-            keys: Keys as in :class:`~climassay.records.identity.Identity`.
+            keys: Keys as in :class:`~climassay.records.requests.Identity`.
             model: Only requests that were stored under this name of a model.
         """
         found: dict[bytes, StoredAnswer] = {}

@@ -6,8 +6,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from climassay.tuning.base import TuningBase
     from climassay.tuning.config import PRESETS, Preset, TuningConfig, find_preset
-    from climassay.tuning.data import ChatData, ChatExample, TextData, TextDocument, TuningData
-    from climassay.tuning.grid import DEFAULT_GRID, SearchProgress, search
+    from climassay.tuning.data import (
+        ChatData,
+        ChatExample,
+        ContinuedPretrainingData,
+        TextData,
+        TextDocument,
+        TuningData,
+        ValidateOn,
+        split_documents,
+        split_groups,
+    )
     from climassay.tuning.result import (
         DataSummary,
         Evaluation,
@@ -18,18 +27,18 @@ if TYPE_CHECKING:
         read_result,
     )
     from climassay.tuning.run import TuningProgress
-    from climassay.tuning.splits import ContinuedPretrainingData, ValidateOn, split_documents, split_groups
-    from climassay.tuning.training import train
+    from climassay.tuning.training import DEFAULT_GRID, SearchProgress, search, train
 
 _PLACES = {
     "base": ("TuningBase",),
     "config": ("PRESETS", "Preset", "TuningConfig", "find_preset"),
-    "data": ("ChatData", "ChatExample", "TextData", "TextDocument", "TuningData"),
+    "data": (
+        *("ChatData", "ChatExample", "ContinuedPretrainingData", "TextData", "TextDocument", "TuningData"),
+        *("ValidateOn", "split_documents", "split_groups"),
+    ),
     "result": ("DataSummary", "Evaluation", "StepLoss", "Trial", "TuningResult", "list_adapters", "read_result"),
     "run": ("TuningProgress",),
-    "grid": ("DEFAULT_GRID", "SearchProgress", "search"),
-    "splits": ("ContinuedPretrainingData", "ValidateOn", "split_documents", "split_groups"),
-    "training": ("train",),
+    "training": ("DEFAULT_GRID", "SearchProgress", "search", "train"),
 }
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from climassay.errors import InputError
 from climassay.models.local.loading import Loaded
 from climassay.tuning.config import ALL_LINEAR, TuningConfig
-from climassay.tuning.files import replace_file, save_tensors
+from climassay.tuning.result import replace_file, save_tensors
 
 CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"

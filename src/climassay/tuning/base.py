@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from climassay.errors import InputError, MissingExtraError, ModelError
-from climassay.models.dtypes import fastest_cpu_dtype
-from climassay.models.local.fingerprint import model_fingerprint
-from climassay.models.local.loading import Loaded, find_folder, load_local
+from climassay.models.cpu_settings import choose_threads, fastest_cpu_dtype
+from climassay.models.local.loading import Loaded, default_device, find_folder, load_local
+from climassay.models.model_files import model_fingerprint
 from climassay.models.servers import is_served
-from climassay.models.threads import choose_threads
 
 if TYPE_CHECKING:
     import torch
@@ -19,29 +18,33 @@ _ADAPTER = "+adapter="
 
 
 class TuningBase:
-    """A local model to be tuned. Several trainings, one after the other, may share it: each leaves it as it was."""
+    """A local model to be tuned. Several trainings, one after the other, may share it: each leaves it as it was.
+
+    Args:
+        name: ``local:`` and a bundled name, a folder or a hub id.
+        device: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``; by default a GPU when there is one.
+        dtype: Number format of its weights, ``float32`` or ``bfloat16``; by default what is fastest on the device, see
+            :func:`default_dtype`.
+
+    Raises:
+        InputError: It is a server's model, or one with an adapter already.
+        ModelError: There is no such model.
+        MissingExtraError: The packages for local models are not installed.
+    """
 
     def __init__(self, name: str, *, device: str | None = None, dtype: str | None = None) -> None:
-        """Find the model; nothing is loaded yet.
-
-        Args:
-            name: ``local:`` and a bundled name, a folder or a hub id.
-            device: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``; by default a GPU when there is one.
-            dtype: Of its weights, ``float32`` or ``bfloat16``; by default what is fastest on the device, see
-                :func:`default_dtype`.
-
-        Raises:
-            InputError: It is a server's model, or one with an adapter already.
-            ModelError: There is no such model.
-            MissingExtraError: The packages for local models are not installed.
-        """
         if is_served(name):
             raise InputError(f"{name} is on a server: only local: models can be tuned, for their weights are at hand.")
         if _ADAPTER in name:
             raise InputError(f"{name} has an adapter already: tune the model itself, {name.partition(_ADAPTER)[0]}.")
-        _require_packages()
+        # Looked for and not imported: what is finished is found in a moment, and importing them takes seconds.
+        missing = next((package for package in ("torch", "transformers", "peft") if find_spec(package) is None), None)
+        if missing is not None:
+            raise MissingExtraError(
+                f"Tuning needs the package {missing}: install it with `pip install 'climassay[local]'`."
+            )
         self.name = name if name.startswith("local:") else f"local:{name}"
-        self.device = _checked_device(device) if device else _default_device()
+        self.device = _checked_device(device) if device else default_device()
         self.dtype = dtype or default_dtype(self.device)
         self.folder = find_folder(self.name.removeprefix("local:"))
         self._loaded: Loaded | None = None
@@ -92,8 +95,8 @@ class TuningBase:
 def default_dtype(device: str) -> str:
     """What a frozen model is computed with: bfloat16 where the hardware multiplies it, float32 elsewhere.
 
-    On a CPU the measurement of :func:`~climassay.models.dtypes.fastest_cpu_dtype` decides; with AVX512-BF16 or AMX
-    training in bfloat16 is more than twice as fast as in float32, see docs/tuning.md.
+    On a CPU the measurement of :func:`~climassay.models.cpu_settings.fastest_cpu_dtype` decides; with AVX512-BF16 or
+    AMX training in bfloat16 is more than twice as fast as in float32, see docs/tuning.md.
 
     Args:
         device: As torch names it.
@@ -112,23 +115,6 @@ def _few_tokens(loaded: Loaded | None) -> None:
     assert loaded is not None
     with torch.no_grad():
         loaded.model(input_ids=torch.arange(16)[None] % int(loaded.model.get_input_embeddings().weight.shape[0]))
-
-
-def _require_packages() -> None:
-    # Looked for and not imported: what is finished is found in a moment, and importing them takes seconds.
-    for name in ("torch", "transformers", "peft"):
-        if find_spec(name) is None:
-            raise MissingExtraError(
-                f"Tuning needs the package {name}: install it with `pip install 'climassay[local]'`."
-            )
-
-
-def _default_device() -> str:
-    import torch
-
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
 def _checked_device(device: str) -> str:

@@ -113,57 +113,29 @@ _PAPER = "rank, alpha, epochs and learning rate: ClimaQA (ICLR 2025), Table {}; 
 _MEASURED = "a short search on the primer and Pirá, see docs/tuning.md"
 
 
-def _published(name: str, task: Task, model: str, config: TuningConfig) -> Preset:
+def _published(name: str, model: str, *, rank: int, epochs: int, learning_rate: float) -> Preset:
     # The whole of the training is run, as in the paper; blocks and steps are those usual for models of this size.
-    full = replace(config, max_length=2048 if task == "pretrain" else 1024, batch_size=4, accumulation=4)
-    return Preset(name, task, model, full, _PAPER.format(8 if task == "pretrain" else 9))
+    reads = name.endswith("pretrain")
+    usual = TuningConfig(max_length=2048 if reads else 1024, batch_size=4, accumulation=4)
+    config = replace(usual, rank=rank, alpha=16, epochs=epochs, learning_rate=learning_rate)
+    return Preset(name, "pretrain" if reads else "finetune", model, config, _PAPER.format(8 if reads else 9))
 
 
-PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {
-        preset.name: preset
-        for preset in (
-            _published(
-                "mistral-7b-pretrain",
-                "pretrain",
-                "local:mistralai/Mistral-7B-Instruct-v0.3",
-                TuningConfig(rank=64, alpha=16, epochs=1, learning_rate=5e-5),
-            ),
-            _published(
-                "llama3.1-8b-pretrain",
-                "pretrain",
-                "local:meta-llama/Llama-3.1-8B-Instruct",
-                TuningConfig(rank=16, alpha=16, epochs=2, learning_rate=2e-5),
-            ),
-            _published(
-                "mistral-7b-finetune",
-                "finetune",
-                "local:mistralai/Mistral-7B-Instruct-v0.3",
-                TuningConfig(rank=16, alpha=16, epochs=3, learning_rate=5e-5),
-            ),
-            _published(
-                "llama3.1-8b-finetune",
-                "finetune",
-                "local:meta-llama/Llama-3.1-8B-Instruct",
-                TuningConfig(rank=16, alpha=16, epochs=3, learning_rate=5e-5),
-            ),
-            Preset(
-                "smollm2-cpu-pretrain",
-                "pretrain",
-                "local:smollm2",
-                TuningConfig(rank=8, alpha=16, epochs=2, learning_rate=1e-3, batch_size=4, max_length=128, patience=2),
-                _MEASURED,
-            ),
-            Preset(
-                "smollm2-cpu-finetune",
-                "finetune",
-                "local:smollm2",
-                TuningConfig(rank=8, alpha=16, epochs=2, learning_rate=1e-3, batch_size=8, max_length=512, patience=2),
-                _MEASURED,
-            ),
-        )
-    }
+_MISTRAL, _LLAMA = "local:mistralai/Mistral-7B-Instruct-v0.3", "local:meta-llama/Llama-3.1-8B-Instruct"
+_SMALL = TuningConfig(rank=8, alpha=16, epochs=2, learning_rate=1e-3, patience=2)
+_PRESETS = (
+    _published("mistral-7b-pretrain", _MISTRAL, rank=64, epochs=1, learning_rate=5e-5),
+    _published("llama3.1-8b-pretrain", _LLAMA, rank=16, epochs=2, learning_rate=2e-5),
+    _published("mistral-7b-finetune", _MISTRAL, rank=16, epochs=3, learning_rate=5e-5),
+    _published("llama3.1-8b-finetune", _LLAMA, rank=16, epochs=3, learning_rate=5e-5),
+    Preset(
+        "smollm2-cpu-pretrain", "pretrain", "local:smollm2", replace(_SMALL, batch_size=4, max_length=128), _MEASURED
+    ),
+    Preset(
+        "smollm2-cpu-finetune", "finetune", "local:smollm2", replace(_SMALL, batch_size=8, max_length=512), _MEASURED
+    ),
 )
+PRESETS: Mapping[str, Preset] = MappingProxyType({preset.name: preset for preset in _PRESETS})
 """Every preset by its name."""
 
 

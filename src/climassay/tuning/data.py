@@ -1,10 +1,13 @@
-"""What is learned from: chats with their answers, or plain texts."""
+"""What is learned from: chats with their answers or plain texts, and splits of them that share no document."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+import random
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import Literal, TypeVar
 
 from climassay.corpus.passages import shared_start
 from climassay.errors import InputError
@@ -124,3 +127,157 @@ def _digest(parts: Iterable[object]) -> str:
     for part in parts:
         digest.update(json.dumps(part, sort_keys=True).encode() + b"\n")
     return digest.hexdigest()
+
+
+ValidateOn = Literal["held-out", "source"]
+SAME_SHARE = 0.2
+"""Two documents of which one has so much of its words in paragraphs of the other are the same for our purposes."""
+_TELLING = 80
+"""Characters of a paragraph that is not found in two documents by chance."""
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class ContinuedPretrainingData:
+    """Documents to read, documents to validate on, and the certainty that the benchmark's books are not among them."""
+
+    train: TextData
+    validation: TextData
+    validate_on: ValidateOn
+    warnings: tuple[str, ...]
+    """What a reader of the results must know."""
+
+    @classmethod
+    def assemble(
+        cls,
+        train: TextData,
+        *,
+        source: TextData | None,
+        validation: TextData | None = None,
+        validate_on: ValidateOn = "held-out",
+    ) -> "ContinuedPretrainingData":
+        """Check that training, validation and source documents are disjoint, and put them together.
+
+        The ClimaQA paper (A.3.1) trains on 13 books that gave no questions and chooses its settings by the loss on the
+        5 books that did: what is chosen has then been fitted to the test's own text. By default validation takes a
+        third set of documents, and ``validate_on="source"`` does as the paper did, with a warning.
+
+        Args:
+            train: Documents to read.
+            source: Documents that the benchmark's questions were made from; None where they are not at hand.
+            validation: A third set; not to be given with ``validate_on="source"``.
+            validate_on: ``held-out`` or ``source``.
+
+        Raises:
+            InputError: Two of the sets share a document, or one that is needed is missing.
+        """
+        if source is not None:
+            refuse_overlap(train, source, "the training documents", "the documents that the questions come from")
+        if validate_on == "source":
+            return cls._on_source(train, source, validation)
+        if validation is None:
+            raise InputError("There is nothing to validate on: name validation documents, or validate on the source.")
+        refuse_overlap(train, validation, "the training documents", "the validation documents")
+        if source is None:
+            warning = (
+                "The documents that the questions come from were not named: nobody has checked that they are neither "
+                "in the training nor in the validation documents."
+            )
+            return cls(train, validation, validate_on, (warning,))
+        refuse_overlap(validation, source, "the validation documents", "the documents that the questions come from")
+        return cls(train, validation, validate_on, ())
+
+    @classmethod
+    def _on_source(
+        cls, train: TextData, source: TextData | None, validation: TextData | None
+    ) -> "ContinuedPretrainingData":
+        if source is None:
+            raise InputError("To validate on the source its documents are needed: name the books the questions are of.")
+        if validation is not None:
+            raise InputError("Validating on the source leaves no use for other validation documents: name only one.")
+        warning = (
+            f"Leakage: the adapter was chosen by its loss on {source.name}, the documents that the questions come from "
+            "(as in the ClimaQA paper, A.3.1); its scores on these questions are too high by an unknown amount."
+        )
+        return cls(train, source, "source", (warning,))
+
+
+def refuse_overlap(first: TextData, second: TextData, first_name: str, second_name: str) -> None:
+    """Check that two sets of documents have nothing in common.
+
+    The same document is one of the same id, or one of which :data:`SAME_SHARE` stands in the other word by word.
+
+    Raises:
+        InputError: They have.
+    """
+    others = [(document, _telling(document)) for document in second.documents]
+    for document in first.documents:
+        paragraphs = _telling(document)
+        for other, its in others:
+            if document.id == other.id or _shared(paragraphs, its) >= SAME_SHARE:
+                raise InputError(
+                    f"{document.title!r} is in {first_name} ({first.name}) and, as {other.title!r}, in {second_name} "
+                    f"({second.name}): take it out of one of them."
+                )
+
+
+def _telling(document: TextDocument) -> frozenset[str]:
+    """Paragraphs of a document in a form in which spacing and case do not count, short ones left out."""
+    plain = (" ".join(paragraph.lower().split()) for paragraph in document.paragraphs)
+    return frozenset(paragraph for paragraph in plain if len(paragraph) >= _TELLING)
+
+
+def _shared(first: frozenset[str], second: frozenset[str]) -> float:
+    """Share of the smaller document's characters that stand in both."""
+    smaller = min(sum(map(len, first)), sum(map(len, second)))
+    return sum(map(len, first & second)) / smaller if smaller else 0.0
+
+
+def split_documents(data: TextData, share: float, *, seed: int = 0) -> tuple[TextData, TextData]:
+    """Split documents into those to read and those to validate on.
+
+    Args:
+        data: At least two documents.
+        share: Of the documents, for validation; at least one goes to each side.
+        seed: Decides which.
+
+    Raises:
+        InputError: There are fewer than two documents, or the share is none.
+    """
+    kept, held_out = split_groups(data.documents, [document.id for document in data.documents], share, seed=seed)
+    return TextData(data.name, kept), TextData(f"{data.name}, held out", held_out)
+
+
+def split_groups(
+    items: Sequence[Item], groups: Sequence[Hashable], share: float, *, seed: int = 0
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """Split items so that no group, for example the questions of one passage, stands on both sides.
+
+    Args:
+        items: In any order, which both sides keep.
+        groups: Of each item.
+        share: Of the items, for the second side, met as closely as whole groups in random order allow.
+        seed: Decides which.
+
+    Raises:
+        InputError: There are fewer than two groups, or the share is none.
+    """
+    if not 0 < share < 1:
+        raise InputError(f"The validation share is {share}: give a number between 0 and 1, for example 0.1.")
+    order = list(dict.fromkeys(groups))
+    if len(order) < 2:
+        raise InputError("Nothing can be held out: all of it comes from one text; give validation data of their own.")
+    random.Random(seed).shuffle(order)
+    sizes = Counter(groups)
+    wanted, held, chosen = share * len(items), 0, set[Hashable]()
+    for group in order[:-1]:
+        if chosen and held + sizes[group] / 2 > wanted:
+            continue
+        chosen.add(group)
+        held += sizes[group]
+    pairs = list(zip(items, groups, strict=True))
+    return (
+        tuple(item for item, group in pairs if group not in chosen),
+        tuple(item for item, group in pairs if group in chosen),
+    )

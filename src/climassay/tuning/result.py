@@ -1,20 +1,92 @@
-"""What a training leaves beside its adapter: where it came from, and how it went."""
+"""What a training leaves beside its adapter: where it came from and how it went.
+
+Files appear whole or not at all, whatever kills the process; weights are no pickles; a lock gives a folder to one.
+"""
 
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
+from climassay.folder_files import cannot_write
 from climassay.given_files import parse_json, read_text
 from climassay.reporting.results import Result
 from climassay.reporting.tables import Table
 from climassay.tuning.config import TuningConfig
 from climassay.tuning.data import TextData, TuningData
-from climassay.tuning.files import replace_file
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+try:
+    import fcntl
+except ImportError:  # Windows: two trainings into one folder are the user's to avoid.
+    fcntl = None  # type: ignore[assignment]
+
+_LOCK = ".lock"
+
+
+def replace_file(file: Path, write: Callable[[Path], object]) -> None:
+    """Write a file beside its place, down to the disk, and rename it.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    try:
+        write(temporary)
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.replace(file)
+    except OSError as error:
+        raise cannot_write(file, error) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def save_tensors(file: Path, tensors: Mapping[str, "Tensor"], metadata: Mapping[str, str]) -> None:
+    """Write tensors, of any shape and by name, as safetensors.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    plain = {name: tensor.detach().to("cpu").contiguous() for name, tensor in tensors.items()}
+    try:
+        replace_file(file, lambda place: save_file(plain, place, metadata=dict(metadata)))
+    except SafetensorError as error:
+        raise InputError(f"{file} cannot be written ({error}): make room, or choose another place.") from error
+
+
+@contextmanager
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Keep a folder to oneself; the system gives it back when the process dies, however it dies.
+
+    Raises:
+        InputError: Another process has it, or the folder cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"The folder {folder} cannot be made ({error.strerror}): choose another place.") from error
+    with (folder / _LOCK).open("a") as file:
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InputError(
+                f"Another process is training into {folder}: wait for it, or choose another name."
+            ) from error
+        yield
+
 
 RESULT_FILE = "climassay.json"
 FORMAT = 1

@@ -1,43 +1,223 @@
-"""One training: steps, evaluations, checkpoints, and the best of it all left in a folder."""
+"""One training: steps, evaluations, checkpoints, and the best of it all left in a folder.
 
+Learning rates, the order of the data and the dropout of a step are functions of the seed and the step's number, so that
+no generator's state has to be kept in a checkpoint: weights, the optimiser's two moments and the number of the step are
+enough. They lie in one safetensors file, which cannot hold code.
+"""
+
+import json
 import math
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from climassay.errors import InputError, ModelError
-from climassay.models.file_digest import file_digest
 from climassay.models.local.loading import Loaded
 from climassay.models.local.prompts import PromptFormat
+from climassay.models.model_files import file_digest
 from climassay.tuning.adapter import WEIGHTS_FILE, Adapted, adapted, save_adapter, save_adapter_config
 from climassay.tuning.base import TuningBase
-from climassay.tuning.batches import passes, plan_steps
-from climassay.tuning.checkpoints import (
-    Progress,
-    best_file,
-    read_progress,
-    remove_checkpoint,
-    restore,
-    save_checkpoint,
-)
 from climassay.tuning.config import TuningConfig
 from climassay.tuning.data import TuningData
-from climassay.tuning.files import replace_file
-from climassay.tuning.interruption import Interruption
-from climassay.tuning.loss import SequenceLoss
 from climassay.tuning.result import (
     DataSummary,
     Evaluation,
     StepLoss,
     TuningResult,
     fingerprint_of,
+    replace_file,
+    save_tensors,
     write_result,
 )
-from climassay.tuning.schedule import learning_rate
-from climassay.tuning.sequences import TokenisedData, tokenise
+from climassay.tuning.sequences import SequenceLoss, TokenisedData, passes, plan_steps, tokenise
+
+
+def learning_rate(config: TuningConfig, step: int, steps: int) -> float:
+    """Learning rate of a step.
+
+    Linear warm-up over the first ``round(warmup x steps)`` steps, the last of which has the full rate; then cosine or
+    linear decay that would reach 0 at the step after the last.
+
+    Args:
+        config: The settings.
+        step: Number of the step, from 0.
+        steps: Of the whole training.
+    """
+    rising = round(config.warmup * steps)
+    if step < rising:
+        return config.learning_rate * (step + 1) / rising
+    share = (step - rising) / max(1, steps - rising)
+    if config.schedule == "cosine":
+        return config.learning_rate * (1 + math.cos(math.pi * share)) / 2
+    return config.learning_rate * (1 - share if config.schedule == "linear" else 1.0)
+
+
+class Interruption:
+    """Whether somebody wants the training to end."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self.at_once = False
+        """Wanted again: the step under way may be half taken, and must not be saved."""
+
+    def check(self) -> None:
+        """End here, if that is wanted.
+
+        Raises:
+            KeyboardInterrupt: It is.
+        """
+        if self.wanted:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def interruptible() -> Iterator[Interruption]:
+    """Note the first Ctrl-C instead of stopping in the middle of a step; a second one stops at once.
+
+    Only the main thread is told of signals: in any other one nothing is changed.
+    """
+    interruption = Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        yield interruption
+        return
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        if interruption.wanted:
+            interruption.at_once = True
+            raise KeyboardInterrupt
+        interruption.wanted = True
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield interruption
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+CHECKPOINT_FILE = "checkpoint.safetensors"
+_STATE = "climassay"
+_MOMENTS = ("exp_avg", "exp_avg_sq", "step")
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a training is."""
+
+    fingerprint: str
+    """Of the training; a checkpoint of another one is refused."""
+    step: int = 0
+    """Steps taken."""
+    losses: list[StepLoss] = field(default_factory=list)
+    evaluations: list[Evaluation] = field(default_factory=list)
+    best_step: int | None = None
+    """Of the lowest validation loss of an adapter that has learned something; None before the first."""
+    without_gain: int = 0
+    """Evaluations since then."""
+    stopped_early: bool = False
+    seconds: float = 0.0
+    threads: int = 1
+    """Of torch. Another number adds numbers up in another order, and ends up elsewhere in the last digits."""
+
+    @property
+    def lowest(self) -> float:
+        """Validation loss of the best step."""
+        return min((one.loss for one in self.evaluations if one.step == self.best_step), default=float("inf"))
+
+
+def best_file(folder: Path, step: int) -> Path:
+    """Where the adapter of the best step waits until the training is finished."""
+    return folder / f"best-{step}.safetensors"
+
+
+def save_checkpoint(
+    folder: Path, progress: Progress, parameters: dict[str, Tensor], optimiser: torch.optim.Optimizer
+) -> None:
+    """Write a checkpoint; the one before stays until this one is whole.
+
+    Args:
+        folder: Of the training.
+        progress: Where it is.
+        parameters: What is trained, by name, of any shape.
+        optimiser: Its moments, of the parameters' shapes, are kept too.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    tensors = {f"weight/{name}": weight for name, weight in parameters.items()}
+    for name, weight in parameters.items():
+        tensors |= {f"{part}/{name}": optimiser.state[weight][part] for part in _MOMENTS if optimiser.state[weight]}
+    save_tensors(folder / CHECKPOINT_FILE, tensors, {_STATE: json.dumps(asdict(progress))})
+    kept = None if progress.best_step is None else best_file(folder, progress.best_step)
+    for file in folder.glob("best-*.safetensors"):
+        if file != kept:
+            file.unlink()
+
+
+def read_progress(folder: Path) -> Progress | None:
+    """Where an unfinished training in a folder is, without its weights; None where there is none.
+
+    Raises:
+        InputError: The checkpoint is damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    file = folder / CHECKPOINT_FILE
+    if not file.is_file():
+        return None
+    try:
+        with safe_open(file, framework="pt") as opened:
+            data: dict[str, Any] = json.loads(opened.metadata()[_STATE])
+        losses = [StepLoss(**one) for one in data.pop("losses")]
+        evaluations = [Evaluation(**one) for one in data.pop("evaluations")]
+        return Progress(**data, losses=losses, evaluations=evaluations)
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"The checkpoint {file} is damaged: remove it to train from the start.") from error
+
+
+def restore(folder: Path, parameters: dict[str, Tensor], optimiser: torch.optim.Optimizer) -> None:
+    """Put weights and moments back as they were when the checkpoint was written.
+
+    Args:
+        folder: Of the training.
+        parameters: Overwritten in place, by name; of the shapes that they had then.
+        optimiser: Gets its moments.
+
+    Raises:
+        InputError: The checkpoint does not fit the model.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    file = folder / CHECKPOINT_FILE
+    try:
+        tensors = load_file(file)
+        for name, weight in parameters.items():
+            with torch.no_grad():
+                weight.copy_(tensors[f"weight/{name}"])
+            if f"step/{name}" in tensors:
+                # The number of steps stays on the CPU, where AdamW makes it.
+                optimiser.state[weight] = {
+                    part: tensors[f"{part}/{name}"].to("cpu" if part == "step" else weight.device) for part in _MOMENTS
+                }
+    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
+        raise InputError(f"The checkpoint {file} is damaged: remove it to train from the start.") from error
+
+
+def remove_checkpoint(folder: Path) -> None:
+    """Remove what only an unfinished training needs."""
+    (folder / CHECKPOINT_FILE).unlink(missing_ok=True)
+    for file in folder.glob("best-*.safetensors"):
+        file.unlink()
 
 
 class DivergedError(ModelError):
@@ -96,7 +276,10 @@ class Run:
             lengths, epochs=config.epochs, step_size=config.batch_size * config.accumulation, seed=config.seed
         )
         self.evaluated_after = self.plan.evaluated_after(config.evaluations)
-        self._settle_threads()
+        if base.device == "cpu":
+            if self.progress.evaluations:
+                torch.set_num_threads(self.progress.threads)
+            self.progress.threads = torch.get_num_threads()
         self._saved = self._resumed = time.perf_counter()
 
     def finish(self, preset: str | None, warnings: tuple[str, ...]) -> TuningResult:
@@ -218,7 +401,14 @@ class Run:
         replace_file(weights, lambda file: file.write_bytes(best.read_bytes()))
         save_adapter_config(self.adapter.peft, base.label, self.folder)
         train_data, validation_data = (
-            _summary(data, tokenised) for data, tokenised in zip(self.data, self.tokenised, strict=True)
+            replace(
+                DataSummary.of(data),
+                sequences=len(tokenised.sequences),
+                tokens=tokenised.tokens,
+                learned=tokenised.learned,
+                cut=tokenised.cut,
+            )
+            for data, tokenised in zip(self.data, self.tokenised, strict=True)
         )
         result = TuningResult(
             folder=self.folder,
@@ -239,47 +429,26 @@ class Run:
             stopped_early=progress.stopped_early,
             seconds=progress.seconds,
             weights_sha256=file_digest(weights),
-            versions=_versions(),
+            versions={name: version(name) for name in ("climassay", "torch", "transformers", "peft")},
         )
         result = replace(result, warnings=(*warnings, *_own_warnings(result)))
         write_result(result)
         remove_checkpoint(self.folder)
         return result
 
-    def _settle_threads(self) -> None:
-        if self.base.device != "cpu":
-            return
-        if self.progress.evaluations:
-            torch.set_num_threads(self.progress.threads)
-        self.progress.threads = torch.get_num_threads()
-
 
 def _tokenised(data: TuningData, loaded: Loaded, config: TuningConfig) -> TokenisedData:
     context = int(getattr(loaded.model.config.get_text_config(), "max_position_embeddings", None) or 2**31)
     if config.max_length > context:
         raise InputError(f"The model takes {context} tokens: lower the max length of {config.max_length} to that.")
-    prompts = PromptFormat(loaded.tokenizer)
-    tokenised = tokenise(data, prompts, _ends(loaded), config.max_length)
+    # An answer ends where the model's generation settings or its tokenizer say.
+    stated = getattr(loaded.model.generation_config, "eos_token_id", None)
+    ends = [*(stated if isinstance(stated, list) else [stated]), loaded.tokenizer.eos_token_id]
+    known_ends = frozenset(int(end) for end in ends if end is not None)
+    tokenised = tokenise(data, PromptFormat(loaded.tokenizer), known_ends, config.max_length)
     if not tokenised.sequences:
         raise InputError(f"{data.name} has too little text to learn from.")
     return tokenised
-
-
-def _ends(loaded: Loaded) -> frozenset[int]:
-    """Tokens at which an answer ends, by the model's generation settings and by its tokenizer."""
-    stated = getattr(loaded.model.generation_config, "eos_token_id", None)
-    ends = [*(stated if isinstance(stated, list) else [stated]), loaded.tokenizer.eos_token_id]
-    return frozenset(int(end) for end in ends if end is not None)
-
-
-def _summary(data: TuningData, tokenised: TokenisedData) -> DataSummary:
-    return replace(
-        DataSummary.of(data),
-        sequences=len(tokenised.sequences),
-        tokens=tokenised.tokens,
-        learned=tokenised.learned,
-        cut=tokenised.cut,
-    )
 
 
 def _own_warnings(result: TuningResult) -> Iterator[str]:
@@ -291,9 +460,3 @@ def _own_warnings(result: TuningResult) -> Iterator[str]:
             )
     if result.best.loss >= result.before.loss:
         yield "Training did not lower the validation loss: the adapter is worse there than the model as it was."
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    return {name: version(name) for name in ("climassay", "torch", "transformers", "peft")}

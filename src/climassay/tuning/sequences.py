@@ -1,14 +1,21 @@
-"""From examples and texts to token sequences, with the place from which each is learned."""
+"""Examples and texts as token sequences: how they are tokenised, in which order they are learned, and their loss."""
 
 import hashlib
+import inspect
+import random
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from climassay.errors import InputError, ModelError
-from climassay.models.contract import Message
+from climassay.models.local.prefix_tree import common_length
 from climassay.models.local.prompts import PromptFormat
-from climassay.tuning.data import ChatData, ChatExample, TextData, TextDocument, TuningData
+from climassay.tuning.base import TuningBase
+from climassay.tuning.data import ChatData, TextData, TextDocument, TuningData
 
 _ANSWER = "climassay"
 """Stands for an answer where only what a template writes after it is looked for."""
@@ -124,12 +131,13 @@ def _end_token(prompts: PromptFormat) -> int:
 
 def _tokenise_examples(data: ChatData, prompts: PromptFormat, ends: frozenset[int], max_length: int) -> TokenisedData:
     given = [prompts.render(example.messages, example.assistant_prefix) for example in data.examples]
-    whole = [prompts.render(*_answered(example)) for example in data.examples]
+    # Rendered as a longer start of the answer: control tokens in it are broken up as everywhere.
+    whole = [prompts.render(example.messages, example.assistant_prefix + example.answer) for example in data.examples]
     end = end_of_turn(prompts, ends)
     sequences, cut = [], []
     pairs = zip(prompts.encode_all(given), prompts.encode_all(whole), strict=True)
     for number, (prompt, full) in enumerate(pairs, start=1):
-        start, tokens = _common(prompt, full), (*full, *end)
+        start, tokens = max(1, common_length(prompt, full)), (*full, *end)
         surplus = max(0, len(tokens) - max_length)
         if surplus >= start:
             raise InputError(
@@ -141,21 +149,6 @@ def _tokenise_examples(data: ChatData, prompts: PromptFormat, ends: frozenset[in
     return TokenisedData(tuple(sequences), sum(surplus > 0 for surplus in cut), sum(cut))
 
 
-def _answered(example: ChatExample) -> tuple[tuple[Message, ...], str]:
-    # Rendered as a longer start of the answer: control tokens in it are broken up as everywhere.
-    return example.messages, example.assistant_prefix + example.answer
-
-
-def _common(prompt: Sequence[int], full: Sequence[int]) -> int:
-    """Tokens that both begin with, at least 1."""
-    same = 0
-    for left, right in zip(prompt, full, strict=False):
-        if left != right:
-            break
-        same += 1
-    return max(1, same)
-
-
 def _tokenise_texts(documents: Iterable[TextDocument], prompts: PromptFormat, max_length: int) -> TokenisedData:
     end, stream = _end_token(prompts), list[int]()
     for document in documents:
@@ -164,3 +157,146 @@ def _tokenise_texts(documents: Iterable[TextDocument], prompts: PromptFormat, ma
         stream += tokens if tokens and tokens[-1] == end else [*tokens, end]
     blocks = [tuple(stream[place : place + max_length]) for place in range(0, len(stream), max_length)]
     return TokenisedData(tuple(TokenSequence(block, 1) for block in blocks if len(block) >= _SHORTEST_BLOCK))
+
+
+_POOL = 32
+"""Batches' worth of sequences among which like lengths are looked for: enough that hardly anything is padded, few
+enough that an epoch does not run from short to long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All steps of a training, each as indices of sequences."""
+
+    epochs: tuple[tuple[tuple[int, ...], ...], ...]
+    """For each epoch its steps."""
+
+    @property
+    def steps(self) -> int:
+        """Steps of all epochs."""
+        return sum(map(len, self.epochs))
+
+    def step(self, number: int) -> tuple[int, ...]:
+        """Sequences of a step, from 0."""
+        for epoch in self.epochs:
+            if number < len(epoch):
+                return epoch[number]
+            number -= len(epoch)
+        raise IndexError(number)
+
+    def evaluated_after(self, evaluations: int) -> frozenset[int]:
+        """Numbers of steps done when the model is to be evaluated: 0, and evenly in every epoch, its end included."""
+        done, places = 0, {0}
+        for epoch in self.epochs:
+            places |= {done + round(len(epoch) * part / evaluations) for part in range(1, evaluations + 1)}
+            done += len(epoch)
+        return frozenset(places)
+
+
+def plan_steps(lengths: Sequence[int], *, epochs: int, step_size: int, seed: int) -> Plan:
+    """Plan all steps of a training.
+
+    Each epoch sees every sequence once, shuffled; within pools of some batches sequences are sorted by length and cut
+    into steps, and the steps are shuffled. Where numbers do not divide, one step of an epoch is smaller.
+
+    Args:
+        lengths: Tokens of each sequence.
+        epochs: How often each is seen.
+        step_size: Sequences a step.
+        seed: Decides the order, the same on any machine.
+    """
+    return Plan(tuple(_epoch(lengths, step_size, random.Random(f"{seed}/{epoch}")) for epoch in range(epochs)))
+
+
+def _epoch(lengths: Sequence[int], step_size: int, draw: random.Random) -> tuple[tuple[int, ...], ...]:
+    order = list(range(len(lengths)))
+    draw.shuffle(order)
+    steps = []
+    for start in range(0, len(order), step_size * _POOL):
+        pool = sorted(order[start : start + step_size * _POOL], key=lambda index: lengths[index])
+        steps += [tuple(pool[place : place + step_size]) for place in range(0, len(pool), step_size)]
+    draw.shuffle(steps)
+    return tuple(steps)
+
+
+def passes(indices: Sequence[int], lengths: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
+    """Cut a step, or a whole validation set, into forward passes of at most ``size`` sequences of like lengths."""
+    ordered = sorted(indices, key=lambda index: (lengths[index], index))
+    for start in range(0, len(ordered), size):
+        yield tuple(ordered[start : start + size])
+
+
+IGNORED = -100
+"""Label of a place that does not count, as torch has it."""
+
+
+class SequenceLoss:
+    """Computes losses of sequences, a forward pass at a time.
+
+    Rows are padded on the right, which in a causal model nothing before the padding can see: there is no mask to
+    build, and attention takes its fastest way. Logits are computed from the first place that any row learns on, which
+    for the short answer to a long question is a small part of the work and of the memory.
+    """
+
+    def __init__(self, base: TuningBase, model: Any, sequences: Sequence[TokenSequence]) -> None:
+        """Prepare.
+
+        Args:
+            base: Device and dtype.
+            model: Of transformers, with or without adapters in it.
+            sequences: All that losses may be asked of.
+        """
+        self._base = base
+        self._model = model
+        self._keeps = "logits_to_keep" in inspect.signature(model.forward).parameters
+        self.sequences = sequences
+        self.lengths = [len(sequence.tokens) for sequence in sequences]
+
+    def nats(self, indices: Sequence[int]) -> Tensor:
+        """Summed cross-entropy of the learned tokens of some sequences: one float32 number, shape [], in nats."""
+        rows = [self.sequences[index] for index in indices]
+        first = min(row.start for row in rows)
+        tokens, labels = (part.to(self._base.device, non_blocking=True) for part in _batch(rows, first))
+        options: dict[str, Any] = {"logits_to_keep": labels.shape[1]} if self._keeps else {}
+        with self._base.autocast():
+            logits = self._model(input_ids=tokens, use_cache=False, **options).logits
+        logits = logits[:, -labels.shape[1] :].float()
+        return torch.nn.functional.cross_entropy(
+            logits.reshape(-1, logits.shape[-1]), labels.reshape(-1), ignore_index=IGNORED, reduction="sum"
+        )
+
+    def learned(self, indices: Sequence[int]) -> int:
+        """Tokens that count in the loss of some sequences."""
+        return sum(self.sequences[index].learned for index in indices)
+
+    def mean(self, size: int, *, on_pass: Callable[[], None] | None = None) -> float:
+        """Loss of all sequences without dropout, in nats a token.
+
+        Args:
+            size: Sequences in one forward pass.
+            on_pass: Called before each pass.
+        """
+        everything, total = range(len(self.sequences)), 0.0
+        training = self._model.training
+        self._model.eval()
+        try:
+            with torch.no_grad():
+                for part in passes(everything, self.lengths, size):
+                    if on_pass is not None:
+                        on_pass()
+                    total += float(self.nats(part))
+        finally:
+            self._model.train(training)
+        return total / self.learned(everything)
+
+
+def _batch(rows: Sequence[TokenSequence], first: int) -> tuple[Tensor, Tensor]:
+    """Inputs [rows, longest - 1] and, for the last ``longest - first`` of them, the tokens to come as labels."""
+    longest = max(len(row.tokens) for row in rows)
+    tokens = torch.zeros(len(rows), longest - 1, dtype=torch.long)
+    labels = torch.full((len(rows), longest - first), IGNORED, dtype=torch.long)
+    for place, row in enumerate(rows):
+        whole = torch.tensor(row.tokens, dtype=torch.long)
+        tokens[place, : len(whole) - 1] = whole[:-1]
+        labels[place, row.start - first : len(whole) - first] = whole[row.start :]
+    return tokens, labels

@@ -66,8 +66,8 @@ class Place:
 
     def encoder(self, name: str) -> Encoder:
         """An encoder, loaded once for everything that the server does; it encodes a text once."""
-        from climassay.models.encoder import load_encoder
-        from climassay.models.vector_memory import VectorMemory
+        from climassay.models.encoders.embedding_cache import VectorMemory
+        from climassay.models.encoders.loading import load_encoder
 
         return self.shared(f"encoder {name}", lambda: VectorMemory(load_encoder(name)))
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from climassay.errors import InputError
 from climassay.models import Generator, load_model
-from climassay.models.openai_prices import model_price
+from climassay.models.servers import model_price
 from climassay.web.networks import Networks
 from climassay.workspace import Workspace
 

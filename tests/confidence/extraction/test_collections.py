@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from climassay.confidence.extraction import ExtractOptions, documents_of_collection, extract
-from climassay.corpus.collection_documents import StoredDocument
+from climassay.corpus.collection_rows import StoredDocument
 from climassay.corpus.documents import Block, Document
 from climassay.corpus.passages import split_passages
 

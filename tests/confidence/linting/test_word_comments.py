@@ -9,7 +9,7 @@ import pytest
 
 from climassay.confidence.linting import check, read_draft
 from climassay.confidence.linting.word_comments import write_comments
-from climassay.corpus.reading import read
+from climassay.corpus.readers.file_types import read
 from climassay.errors import InputError
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

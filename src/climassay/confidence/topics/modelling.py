@@ -17,7 +17,7 @@ from climassay.confidence.topics.phrases import joined_name, phrases, written
 from climassay.confidence.topics.topic import OUTSIDE, PlacedStatement, Topic, TopicModel, TopicSettings
 from climassay.errors import InputError
 from climassay.models.contract import Encoder, Generator
-from climassay.models.kept_vectors import kept_vectors
+from climassay.models.encoders.embedding_cache import cached_vectors
 
 EXAMPLES = 8
 """Statements kept to show what a topic is about."""
@@ -114,7 +114,7 @@ def context_vectors(
     from scipy.sparse import csr_matrix
 
     sentences = context_sentences(statements, place_untagged=True)
-    known = kept_vectors(sentences, encoder, "sentence_vectors", on_progress=on_progress)
+    known = cached_vectors(sentences, encoder, "sentence_vectors", on_progress=on_progress)
     places = {sentence: place for place, sentence in enumerate(sentences)}
     entries = [
         (row, places[sentence], (_OWN if sentence is one.text else 1) * (len(sentence) or 1))

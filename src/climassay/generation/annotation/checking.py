@@ -8,7 +8,7 @@ from climassay.errors import InputError
 from climassay.generation.annotation.labels import ANNOTATION_REASONS, OTHER
 from climassay.generation.draft import Draft, Wording, gapped
 from climassay.questions.types.base import Content
-from climassay.records.answers import storable_text
+from climassay.records.requests import storable_text
 
 LONGEST_NAME = 120
 """Characters of a key or of an annotator's name."""

@@ -8,7 +8,7 @@ from climassay.errors import InputError
 from climassay.generation.annotation.taking_in import GivenLabel
 from climassay.generation.draft import Draft, Wording
 from climassay.questions import option_letter
-from climassay.records.identity import canonical_json
+from climassay.records.requests import canonical_json
 
 _ACCEPTING = frozenset({"valid", "true", "1", "yes", "accepted"})
 _REJECTING = frozenset({"invalid", "false", "0", "no", "rejected"})

@@ -16,7 +16,7 @@ from climassay.generation.annotation.tables import items, queues
 from climassay.generation.dataset_store import DatasetStore, drafts_before_experts
 from climassay.generation.validation.labels import LabelSet, check_labels, label_of
 from climassay.records import Records
-from climassay.records.identity import canonical_json
+from climassay.records.requests import canonical_json
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def retrain(
         ModelError: The encoder or the model cannot work.
     """
     from climassay.generation.validation import TextReader, TrainedValidator, train_validator
-    from climassay.models.encoder import load_encoder
+    from climassay.models.encoders.loading import load_encoder
 
     tell = progress or (lambda _done, _total, _message: None)
     AnnotationReader(records)  # makes the tables where they are missing

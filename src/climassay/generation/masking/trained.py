@@ -20,7 +20,7 @@ from climassay.given_files import parse_json, read_text
 from climassay.learning import ModelFormat, Provenance, SavedModel, checked_array, softmax
 from climassay.learning.linear import Scaling, conditional_loss, minimise
 from climassay.metrics.token_encoder import TokenVectors, token_encoder
-from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.models.encoders.loading import BUNDLED_ENCODER
 from climassay.questions import GAP, QuestionSet, read_questions
 from climassay.statistics import Estimate, proportion
 

@@ -30,8 +30,8 @@ from climassay.generation.validation.validators import ASKED_FORMAT, Learned, Pr
 from climassay.learning import Provenance, auroc_estimate, fit_calibrator, group_folds
 from climassay.learning.calibration import cross_fitted
 from climassay.models.contract import OptionScorer
-from climassay.models.openai_conversation import effective_messages
-from climassay.models.openai_finetuning import FineTuningState, fine_tune, write_state
+from climassay.models.openai.client import effective_messages
+from climassay.models.openai.finetuning import FineTuningState, fine_tune, write_state
 from climassay.prompts import Prompt
 from climassay.tuning import ChatData, ChatExample, TuningConfig, split_groups
 
@@ -129,7 +129,7 @@ def train_api(
     """Have a server fine-tune a model; killed at any moment, the same call adopts the running job.
 
     ``state`` keeps how far it has come, and afterwards what the validator is; ``load`` makes a model of the new one's
-    name; ``options`` are those of :func:`climassay.models.openai_finetuning.fine_tune`, all else as in
+    name; ``options`` are those of :func:`climassay.models.openai.finetuning.fine_tune`, all else as in
     :func:`train_adapter`.
 
     Raises:

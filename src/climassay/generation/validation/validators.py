@@ -429,7 +429,7 @@ def load_validator(
             raise InputError(f"The adapter in {place} is not finished: run climassay generate validate train again.")
         return PromptedValidator.fine_tuned(_scorer(result.model, load), template, learned, f"adapter:{place.name}")
     if kind == "api":
-        from climassay.models.openai_finetuning import read_state
+        from climassay.models.openai.finetuning import read_state
 
         learned, state = read_learned(place, kind), read_state(place)
         model = _scorer(state.model_name, partial(load, base_url=state.base_url))
@@ -442,7 +442,7 @@ def load_validator(
     trained = TrainedValidator.load(place)
     source = trained.learned.provenance
     if source.encoder:
-        from climassay.models.encoder import load_encoder
+        from climassay.models.encoders.loading import load_encoder
 
         return trained.with_reader(TextReader(encoder or load_encoder(source.encoder)))
     read = load(source.model, dtype=source.dtype or None)
@@ -500,7 +500,7 @@ def read_learned(place: Path, kind: str | None = None) -> Learned:
         except (OSError, ValueError) as error:
             raise InputError(f"{file} cannot be read ({error}); train the validator again.") from error
     else:
-        from climassay.models.openai_finetuning import read_state
+        from climassay.models.openai.finetuning import read_state
 
         state = read_state(place)
         data = dict(state.facts).get("validator")

@@ -28,9 +28,16 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
         self.is_initialized = True
 
     def resize(self, rows: int, columns: int, keep: int) -> None:
-        """Replace the buffers by others of so many rows and columns; of the first ``keep`` rows stays what fits."""
-        self.keys = _resized(self.keys, rows, columns, keep)
-        self.values = _resized(self.values, rows, columns, keep)
+        """Replace the buffers by others of so many rows and columns; of the first ``keep`` rows stays what fits.
+
+        They are zero where nothing was written: a masked NaN would still be a NaN.
+        """
+        for name in ("keys", "values"):
+            buffer: Tensor = getattr(self, name)
+            resized = buffer.new_zeros((rows, buffer.shape[1], columns, buffer.shape[3]))
+            both = min(columns, buffer.shape[2])
+            resized[:keep, :, :both] = buffer[:keep, :, :both]
+            setattr(self, name, resized)
 
     def get_max_length(self) -> int:
         """No limit."""
@@ -46,15 +53,7 @@ class PathLayer(_Layer):
         """Columns that stay; the next step is written after them."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """Write the step's keys and values after the path; return both together.
-
-        Args:
-            key_states: Shape [1, heads, step, head width].
-            value_states: Likewise.
-
-        Returns:
-            Keys and values, shape [1, heads, kept + step, head width].
-        """
+        """Write the step's keys and values, shape [1, heads, step, head width], after the path; return all of both."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         end = self.kept + key_states.shape[2]
@@ -131,11 +130,7 @@ class RowLayer(_Layer):
         """Which active rows begin with which shared keys and values."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Any, Any]:
-        """Write one token for each active row; return what they look at.
-
-        Args:
-            key_states: Shape [active rows, heads, 1, head width].
-            value_states: Likewise.
+        """Write one token for each active row, shape [active rows, heads, 1, head width]; return what they look at.
 
         Returns:
             Keys and values: tensors of shape [active rows, heads, width, head width], or :class:`Stored` where some
@@ -301,11 +296,3 @@ def shared_attention(
         attended[where] += some.view(heads, -1, group, values.shape[2]).transpose(0, 1)
         column += values.shape[1]
     return attended.flatten(1, 2)[:, None].to(query.dtype), None
-
-
-def _resized(buffer: Tensor, rows: int, columns: int, keep: int) -> Tensor:
-    """A buffer of another size, zero where nothing was written (a masked NaN would still be a NaN)."""
-    resized = buffer.new_zeros((rows, buffer.shape[1], columns, buffer.shape[3]))
-    both = min(columns, buffer.shape[2])
-    resized[:keep, :, :both] = buffer[:keep, :, :both]
-    return resized

@@ -3,20 +3,16 @@
 import gc
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import MissingExtraError, ModelError
 from climassay.models.bundled import BUNDLED, bundled_path
-from climassay.models.dtypes import fastest_cpu_dtype
-from climassay.models.folder_checks import check_adapter, refuse_kernels
-from climassay.models.local.fingerprint import model_fingerprint
+from climassay.models.cpu_settings import fastest_cpu_dtype
+from climassay.models.model_files import check_adapter, model_fingerprint, refuse_kernels
 
 if TYPE_CHECKING:
-    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -51,26 +47,54 @@ def load_local(name: str, *, device: str | None = None, dtype: str | None = None
         device: As torch names it (``cpu``, ``cuda``, ``cuda:1``), or ``auto`` to spread a model over several GPUs; by
             default a GPU when there is one.
         dtype: One of :data:`DTYPES`; by default bfloat16 on a GPU (float16 where it has none), float16 on a
-            Mac's, and on a CPU what is faster there, see :func:`~climassay.models.dtypes.fastest_cpu_dtype`.
+            Mac's, and on a CPU what is faster there, see :func:`~climassay.models.cpu_settings.fastest_cpu_dtype`.
         adapter: Folder of a PEFT adapter; its weights are merged into the model.
 
     Raises:
         ModelError: The model cannot be found, verified or loaded.
         MissingExtraError: The packages for local models are not installed.
     """
-    with _collector_paused():
+    # Importing torch and transformers makes millions of objects that stay; looking for garbage there costs 1 s.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
         return _load(name, device, dtype, adapter)
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _load(name: str, device: str | None, dtype: str | None, adapter: str | None) -> Loaded:
     started = time.perf_counter()
-    _require_packages()
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Local models need the package {error.name}: install it with `pip install 'climassay[local]'`."
+        ) from error
+    transformers.utils.logging.disable_progress_bar()
     name, adapter_folder = _split_adapter(name, adapter)
     folder = find_folder(name)
     device = device or default_device()
-    dtype = _check_dtype(dtype) if dtype else default_dtype(device)
-    tokenizer = _load_tokenizer(folder, name)
-    model = _load_model(folder, name, device, dtype)
+    dtype = dtype or default_dtype(device)
+    if dtype not in DTYPES:
+        raise ModelError(f"There is no dtype {dtype!r} for a model: use one of {', '.join(DTYPES)}.")
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            str(folder), trust_remote_code=False, local_files_only=True
+        )
+    except Exception as error:
+        raise _cannot_load("tokenizer", name, error) from error
+    options: dict[str, Any] = {"dtype": getattr(torch, dtype)}
+    if device != "cpu":
+        options["device_map"] = "auto" if device == "auto" else {"": device}
+    try:
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            str(folder), local_files_only=True, trust_remote_code=False, use_safetensors=True, **options
+        )
+    except Exception as error:
+        raise _cannot_load("model", name, error) from error
     if adapter_folder is not None:
         model = _merge_adapter(model, adapter_folder)
     model.eval().requires_grad_(False)
@@ -89,18 +113,6 @@ def _load(name: str, device: str | None, dtype: str | None, adapter: str | None)
     )
 
 
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Importing torch and transformers makes millions of objects that stay; looking for garbage there costs 1 s."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
-
-
 def find_folder(name: str) -> Path:
     """Folder of a model, fetched from the hub when the name is neither bundled nor a folder.
 
@@ -116,7 +128,21 @@ def find_folder(name: str) -> Path:
         return _check_folder(folder.absolute())
     if not _HUB_ID.fullmatch(name) or folder.exists():
         raise ModelError(f"There is no model at {name}: give a bundled name, a folder with a model, or a hub id.")
-    return _fetch(name)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+
+    try:
+        fetched = snapshot_download(name, allow_patterns=_HUB_FILES, ignore_patterns=["*/*"])
+    except RepositoryNotFoundError as error:
+        raise ModelError(
+            f"The hub has no public model named {name}: check the name, or log in if it is gated."
+        ) from error
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        raise ModelError(
+            f"The model {name} is neither a bundled name ({', '.join(sorted(BUNDLED))}) nor a folder, and the hub "
+            "could not be reached to look for it there."
+        ) from error
+    return _check_folder(Path(fetched))
 
 
 def stated_licence(folder: Path) -> str | None:
@@ -127,18 +153,6 @@ def stated_licence(folder: Path) -> str | None:
         return None
     match = re.search(r"\A---\s.*?^license(?:_name)?:\s*['\"]?([^'\"\n]+)", head, re.DOTALL | re.MULTILINE)
     return match.group(1).strip() if match else None
-
-
-def _require_packages() -> None:
-    try:
-        import torch
-        import transformers
-    except ImportError as error:
-        raise MissingExtraError(
-            f"Local models need the package {error.name}: install it with `pip install 'climassay[local]'`."
-        ) from error
-    del torch
-    transformers.utils.logging.disable_progress_bar()
 
 
 def _split_adapter(name: str, adapter: str | None) -> tuple[str, Path | None]:
@@ -169,25 +183,6 @@ def _check_folder(folder: Path) -> Path:
     return folder
 
 
-def _fetch(name: str) -> Path:
-    """Download a model from the hub, or find it among those downloaded before."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
-
-    try:
-        folder = snapshot_download(name, allow_patterns=_HUB_FILES, ignore_patterns=["*/*"])
-    except RepositoryNotFoundError as error:
-        raise ModelError(
-            f"The hub has no public model named {name}: check the name, or log in if it is gated."
-        ) from error
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        raise ModelError(
-            f"The model {name} is neither a bundled name ({', '.join(sorted(BUNDLED))}) nor a folder, and the hub "
-            "could not be reached to look for it there."
-        ) from error
-    return _check_folder(Path(folder))
-
-
 def default_device() -> str:
     """The first GPU, else the CPU."""
     import torch
@@ -206,42 +201,6 @@ def default_dtype(device: str) -> str:
     if device == "mps":
         return "float16"
     return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
-
-
-def _check_dtype(dtype: str) -> str:
-    if dtype not in DTYPES:
-        raise ModelError(f"There is no dtype {dtype!r} for a model: use one of {', '.join(DTYPES)}.")
-    return dtype
-
-
-def _torch_dtype(dtype: str) -> "torch.dtype":
-    import torch
-
-    return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[dtype]
-
-
-def _load_tokenizer(folder: Path, name: str) -> "PreTrainedTokenizerBase":
-    from transformers import AutoTokenizer
-
-    try:
-        return AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
-    except Exception as error:
-        raise _cannot_load("tokenizer", name, error) from error
-
-
-def _load_model(folder: Path, name: str, device: str, dtype: str) -> "PreTrainedModel":
-    """Whatever the parts of transformers raise on a bad folder is told as one sentence."""
-    from transformers import AutoModelForCausalLM
-
-    options: dict[str, Any] = {"dtype": _torch_dtype(dtype)}
-    if device != "cpu":
-        options["device_map"] = "auto" if device == "auto" else {"": device}
-    try:
-        return AutoModelForCausalLM.from_pretrained(
-            str(folder), local_files_only=True, trust_remote_code=False, use_safetensors=True, **options
-        )
-    except Exception as error:
-        raise _cannot_load("model", name, error) from error
 
 
 def _merge_adapter(model: "PreTrainedModel", folder: Path) -> "PreTrainedModel":

@@ -1,12 +1,15 @@
-"""A language model whose weights are on this machine."""
+"""A language model whose weights are on this machine: generates, weighs options and gives hidden states."""
 
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from climassay.errors import InputError, ModelError
 from climassay.models.contract import (
@@ -22,20 +25,156 @@ from climassay.models.contract import (
     Usage,
     Work,
 )
+from climassay.models.cpu_settings import choose_threads
 from climassay.models.local.generation import Generation
 from climassay.models.local.loading import load_local
 from climassay.models.local.network import Network
+from climassay.models.local.prefix_tree import common_length
 from climassay.models.local.prompts import PromptFormat
 from climassay.models.local.reading import Reader
-from climassay.models.local.scoring import OptionReadings, TokenisedOptions, read_options, tokenise_options
-from climassay.models.threads import choose_threads
+
+Result = TypeVar("Result", OptionScores, Activations)
 
 _BLOCK = 512
 """Requests that are tokenised and planned together; sorted by their text before, so little sharing is lost."""
 
 
+@dataclass(frozen=True, slots=True)
+class TokenisedOptions:
+    """The options of one request as whole token sequences, prompt included.
+
+    Prompt and option are tokenised together, for a tokenizer may merge across their border ("Answer: " and "a" become
+    "Answer:" and " a"). Tokens are scored from the first place where any of the sequences leaves the prompt's own
+    tokens, which is the border itself where nothing is merged. All options of a request are scored from the same
+    place, so that their log-probabilities can be compared.
+    """
+
+    sequences: tuple[tuple[int, ...], ...]
+    start: int
+    """Position of the first scored token; at least 1."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the prompt and of all options."""
+        return self.start + sum(len(sequence) - self.start for sequence in self.sequences)
+
+    @property
+    def tokens_apart(self) -> int:
+        """Tokens that a pass for each option, prompt and all, would compute."""
+        return sum(map(len, self.sequences))
+
+
+@dataclass(slots=True)
+class OptionReadings:
+    """What is known so far of one request's options."""
+
+    logprobs: list[float]
+    states: NDArray[np.float32] | None
+    """Shape [options, layers, width]."""
+    missing: int
+    """Places still to be read."""
+
+
+def tokenise_options(prompts: PromptFormat, prompt: str, options: Sequence[str]) -> TokenisedOptions:
+    """Tokenise each option together with the rendered prompt that it follows.
+
+    Raises:
+        ValueError: An option is empty or adds no token, or the request has no options.
+    """
+    if not options:
+        raise ValueError("The request has no options.")
+    alone, *together = prompts.encode_all([prompt, *(prompt + option for option in options)])
+    if not alone:
+        opening = prompts.tokenizer.bos_token_id
+        opening = prompts.tokenizer.eos_token_id if opening is None else opening
+        if opening is None:
+            raise ValueError("The prompt is empty, and the model has no token to begin a text with.")
+        alone, together = [opening], [[opening, *tokens] for tokens in together]
+    start = max(1, min(common_length(alone, tokens) for tokens in together))
+    for option, tokens in zip(options, together, strict=True):
+        if len(tokens) <= start or not option:
+            raise ValueError(f"The option {option!r} adds nothing to the prompt.")
+    return TokenisedOptions(tuple(tuple(tokens) for tokens in together), start)
+
+
+def read_options(
+    reader: Reader,
+    requests: Sequence[TokenisedOptions],
+    *,
+    layers: Sequence[int] | None = None,
+    token_budget: int | None = None,
+) -> Iterator[tuple[int, OptionReadings]]:
+    """Compute the options of many requests; give index and readings of each as soon as all of it is known.
+
+    Args:
+        reader: The model's.
+        requests: Tokenised options.
+        layers: Hidden states wanted at the last token of each option.
+        token_budget: Most tokens of one forward pass.
+    """
+    owners = [(index, option) for index, request in enumerate(requests) for option in range(len(request.sequences))]
+    whole = [requests[index].sequences[option] for index, option in owners]
+    states = layers is not None
+    readings = [
+        OptionReadings(
+            [0.0] * len(request.sequences),
+            None,
+            sum(len(sequence) - request.start + states for sequence in request.sequences),
+        )
+        for request in requests
+    ]
+    steps = reader.read(
+        # The last token of an option need not be computed to know its own probability, only for its hidden state.
+        whole if states else [sequence[:-1] for sequence in whole],
+        [
+            range(requests[index].start - 1, len(sequence) - 1)
+            for (index, _), sequence in zip(owners, whole, strict=True)
+        ],
+        states=[(len(sequence) - 1,) for sequence in whole] if states else None,
+        layers=layers or (),
+        token_budget=token_budget,
+    )
+    for reading in steps:
+        rows = torch.tensor([place.row for place in reading.places], dtype=torch.long, device=reading.logits.device)
+        targets = [whole[place.sequence][place.position + 1] for place in reading.places]
+        following = torch.tensor(targets, dtype=torch.long, device=reading.logits.device)
+        norms = reading.logits.logsumexp(dim=-1)
+        logprobs: list[float] = (reading.logits[rows, following] - norms[rows]).tolist()
+        done = []
+        for place, logprob in zip(reading.places, logprobs, strict=True):
+            index, option = owners[place.sequence]
+            known = readings[index]
+            known.logprobs[option] += logprob
+            known.missing -= 1
+            if known.missing == 0:
+                done.append(index)
+        found = None if reading.states is None else reading.states.cpu().numpy()
+        for place in reading.state_places:
+            assert found is not None
+            index, option = owners[place.sequence]
+            known = readings[index]
+            if known.states is None:
+                known.states = np.zeros((len(known.logprobs), *found[place.row].shape), dtype=np.float32)
+            known.states[option] = found[place.row]
+            known.missing -= 1
+            if known.missing == 0:
+                done.append(index)
+        yield from ((index, readings[index]) for index in done)
+
+
 class LocalModel:
-    """Generates, weighs options and gives hidden states (the contract's ``OpenWeights``)."""
+    """A local model: the contract's :class:`~climassay.models.contract.OpenWeights`.
+
+    Args:
+        name: ``local:`` and a bundled name, a folder or a hub id; ``+adapter=FOLDER`` may follow.
+        device, dtype, adapter: As for :func:`climassay.models.local.loading.load_local`.
+        concurrency: Sequences generated side by side; by default as many as pay and fit into memory.
+        max_output_tokens: Limit of every generated answer, in place of the requests' own.
+
+    Raises:
+        ModelError: The model cannot be found, verified or loaded.
+        MissingExtraError: The packages for local models are not installed.
+    """
 
     prompt_format = PromptFormat
     """How messages become the text and the tokens that the model receives."""
@@ -50,49 +189,28 @@ class LocalModel:
         concurrency: int | None = None,
         max_output_tokens: int | None = None,
     ) -> None:
-        """Load a model.
-
-        Args:
-            name: ``local:`` and a bundled name, a folder or a hub id; ``+adapter=FOLDER`` may follow.
-            device: As torch names it; by default a GPU when there is one.
-            dtype: ``float32``, ``bfloat16`` or ``float16``; by default bfloat16 on a GPU, and on a CPU where that is
-                faster than float32.
-            adapter: Folder of a PEFT adapter.
-            concurrency: Sequences generated side by side; by default as many as pay and fit into memory.
-            max_output_tokens: Limit of every generated answer, in place of the requests' own.
-
-        Raises:
-            ModelError: The model cannot be found, verified or loaded.
-            MissingExtraError: The packages for local models are not installed.
-        """
-        self._name = name
+        self.name = name
         self._lock = threading.Lock()
         self._worker: int | None = None
         loaded = load_local(name.removeprefix("local:"), device=device, dtype=dtype, adapter=adapter)
         self.device, self.dtype = loaded.device, loaded.dtype
         self.licence, self.folder = loaded.licence, loaded.folder
-        self._fingerprint = loaded.fingerprint
+        self.fingerprint = loaded.fingerprint
+        """SHA-256 over weights, settings, tokenizer, chat template, adapter, dtype and a limit of all answers."""
         self._max_output_tokens = max_output_tokens
         if max_output_tokens is not None:
             limited = f"{loaded.fingerprint} max_output_tokens={max_output_tokens}"
-            self._fingerprint = hashlib.sha256(limited.encode()).hexdigest()
+            self.fingerprint = hashlib.sha256(limited.encode()).hexdigest()
         self.parameters = sum(weights.numel() for weights in loaded.model.parameters())
         self.prompts = self.prompt_format(loaded.tokenizer)
         self.network = Network(loaded.model)
         self.reader = Reader(self.network)
-        self.threads = self._settle_threads()
+        # On a GPU the CPU's threads hardly matter.
+        on_cpu = self.network.device.type == "cpu"
+        tokens = [number % self.network.vocabulary for number in range(16)]
+        self.threads = choose_threads(lambda: self.network.whole(tokens, [15])) if on_cpu else torch.get_num_threads()
         self._generation = Generation(self.network, self.reader, self.prompts, rows=concurrency)
         self.load_seconds = loaded.seconds
-
-    @property
-    def name(self) -> str:
-        """As the user wrote it."""
-        return self._name
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 over weights, settings, tokenizer, chat template, adapter, dtype and a limit of all answers."""
-        return self._fingerprint
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
         """The prompt as the model receives it.
@@ -124,20 +242,7 @@ class LocalModel:
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
         """Weigh every request's options, in order; beginnings that any of them share are computed once."""
-        results: dict[int, OptionScores] = {}
-
-        def keep(index: int, scores: OptionScores) -> None:
-            results[index] = scores
-            if on_result is not None:
-                on_result(index, scores)
-
-        with self._alone():
-            for block in self._blocks(requests):
-                tokenised = self._tokenise(requests, block, lambda index, why: keep(index, OptionScores.failed(why)))
-                indices = list(tokenised)
-                for place, known in read_options(self.reader, list(tokenised.values())):
-                    keep(indices[place], _scores(known, tokenised[indices[place]]))
-        return [results[index] for index in range(len(requests))]
+        return self._read(requests, _scores, OptionScores.failed, on_result)
 
     @property
     def layers(self) -> int:
@@ -170,29 +275,19 @@ class LocalModel:
             ModelError: A layer does not exist.
             InputError: The token budget is less than 1, or no layer is asked for.
         """
-        self._check_harvest(layers, token_budget)
-        results: dict[int, Activations] = {}
-
-        def keep(index: int, activations: Activations) -> None:
-            results[index] = activations
-            if on_result is not None:
-                on_result(index, activations)
-
-        with self._alone():
-            for block in self._blocks(requests):
-                tokenised = self._tokenise(requests, block, lambda index, why: keep(index, Activations.failed(why)))
-                indices = list(tokenised)
-                chosen = list(tokenised.values())
-                for place, known in read_options(self.reader, chosen, layers=layers, token_budget=token_budget):
-                    keep(indices[place], _activations(known, chosen[place]))
-        return [results[index] for index in range(len(requests))]
+        if not layers:
+            raise InputError("No layer is asked for: name at least one, for example -1 for the last.")
+        for layer in layers:
+            if not -self.layers - 1 <= layer <= self.layers:
+                raise ModelError(f"{self.name} has no layer {layer}: its hidden states are 0 to {self.layers}.")
+        if token_budget is not None and token_budget < 1:
+            raise InputError(f"The token budget is {token_budget}: give a positive number of tokens, for example 384.")
+        return self._read(requests, _activations, Activations.failed, on_result, layers, token_budget)
 
     def close(self) -> None:
         """Give back the memory."""
         self.reader.release()
         if self.network.device.type == "cuda":
-            import torch
-
             torch.cuda.empty_cache()
 
     @contextmanager
@@ -207,55 +302,50 @@ class LocalModel:
             finally:
                 self._worker = None
 
-    def _check_harvest(self, layers: Sequence[int], token_budget: int | None) -> None:
-        if not layers:
-            raise InputError("No layer is asked for: name at least one, for example -1 for the last.")
-        for layer in layers:
-            if not -self.network.layers - 1 <= layer <= self.network.layers:
-                raise ModelError(f"{self.name} has no layer {layer}: its hidden states are 0 to {self.network.layers}.")
-        if token_budget is not None and token_budget < 1:
-            raise InputError(f"The token budget is {token_budget}: give a positive number of tokens, for example 384.")
+    def _read(
+        self,
+        requests: Sequence[OptionRequest],
+        result_of: Callable[[OptionReadings, TokenisedOptions], Result],
+        failed: Callable[[str], Result],
+        on_result: Callable[[int, Result], None] | None,
+        layers: Sequence[int] | None = None,
+        token_budget: int | None = None,
+    ) -> list[Result]:
+        """Read the options of many requests; one that cannot be computed fails in its place.
 
-    def _settle_threads(self) -> int:
-        """Choose the number of threads by a few tokens' work; on a GPU the CPU's threads hardly matter."""
-        import torch
+        Requests are taken in the order of their texts, so that equal beginnings come together.
+        """
+        results: dict[int, Result] = {}
 
-        if self.network.device.type != "cpu":
-            return torch.get_num_threads()
-        tokens = [number % self.network.vocabulary for number in range(16)]
-        return choose_threads(lambda: self.network.whole(tokens, [15]))
+        def keep(index: int, result: Result) -> None:
+            results[index] = result
+            if on_result is not None:
+                on_result(index, result)
 
-    def _blocks(self, requests: Sequence[OptionRequest]) -> Iterator[list[int]]:
-        """Indices of requests in the order of their texts, so that equal beginnings come together."""
-        order = sorted(
-            range(len(requests)),
-            key=lambda index: (*(turn.content for turn in requests[index].messages), requests[index].assistant_prefix),
-        )
-        for start in range(0, len(order), _BLOCK):
-            yield order[start : start + _BLOCK]
+        def text_of(index: int) -> tuple[str, ...]:
+            return (*(turn.content for turn in requests[index].messages), requests[index].assistant_prefix)
 
-    def _tokenise(
-        self, requests: Sequence[OptionRequest], block: Sequence[int], on_failure: Callable[[int, str], None]
-    ) -> dict[int, TokenisedOptions]:
-        """Tokenised requests by index; those that cannot be computed are reported and left out."""
-        tokenised = {}
-        for index in block:
-            request = requests[index]
-            try:
-                prompt = self.render(request.messages, request.assistant_prefix)
-                options = tokenise_options(self.prompts, prompt, request.options)
-            except (ModelError, ValueError) as error:
-                on_failure(index, str(error))
-                continue
-            longest = max(map(len, options.sequences))
-            if longest > self.network.context:
-                on_failure(
-                    index,
-                    f"The prompt with its longest option has {longest} tokens, the model takes {self.network.context}.",
-                )
-                continue
-            tokenised[index] = options
-        return tokenised
+        order = sorted(range(len(requests)), key=text_of)
+        with self._alone():
+            for start in range(0, len(order), _BLOCK):
+                tokenised: dict[int, TokenisedOptions] = {}
+                for index in order[start : start + _BLOCK]:
+                    try:
+                        tokenised[index] = self._tokenise(requests[index])
+                    except (ModelError, ValueError) as error:
+                        keep(index, failed(str(error)))
+                indices, chosen = list(tokenised), list(tokenised.values())
+                for place, known in read_options(self.reader, chosen, layers=layers, token_budget=token_budget):
+                    keep(indices[place], result_of(known, chosen[place]))
+        return [results[index] for index in range(len(requests))]
+
+    def _tokenise(self, request: OptionRequest) -> TokenisedOptions:
+        prompt = self.render(request.messages, request.assistant_prefix)
+        options = tokenise_options(self.prompts, prompt, request.options)
+        longest = max(map(len, options.sequences))
+        if longest > self.window:
+            raise ValueError(f"The prompt with its longest option has {longest} tokens, the model takes {self.window}.")
+        return options
 
 
 def _scores(known: OptionReadings, request: TokenisedOptions) -> OptionScores:

@@ -7,17 +7,100 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AttentionInterface
 
 from climassay.errors import ModelError
 from climassay.models.local.caches import RowCache, shared_attention
-from climassay.models.local.forest import Segment, Step
-from climassay.models.local.hidden_states import HiddenStates
+from climassay.models.local.prefix_tree import Segment, Step
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from transformers.cache_utils import Cache
+
+
+def backbone_layers(model: "PreTrainedModel") -> tuple[nn.Module, nn.ModuleList | None]:
+    """The backbone of a language model, and its list of layers; None where that cannot be told."""
+    backbone: nn.Module = model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
+    count = int(model.config.get_text_config().num_hidden_layers)
+    stacks = [child for child in backbone.children() if isinstance(child, nn.ModuleList) and len(child) == count]
+    return backbone, stacks[0] if len(stacks) == 1 else None
+
+
+class HiddenStates:
+    """Catches hidden states at a few places while a forward pass goes by.
+
+    transformers' ``output_hidden_states`` keeps every layer's states of every token until the pass is done. Here a hook
+    on each wanted layer takes the wanted tokens and nothing else. The numbering is transformers': state 0 goes into the
+    first layer, state k into layer k + 1, and the last one is what the backbone gives after its final norm.
+    """
+
+    def __init__(self, model: "PreTrainedModel") -> None:
+        self._backbone, self._layers = backbone_layers(model)
+        self._count = int(model.config.get_text_config().num_hidden_layers)
+        self._model = model
+        self._trusted: bool | None = None
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the hooks give what transformers gives, for every layer; found out at first use on a few tokens."""
+        if self._trusted is None:
+            self._trusted = self._layers is not None and self._agree()
+        return self._trusted
+
+    @contextmanager
+    def caught(self, layers: Sequence[int], places: Tensor) -> Iterator[dict[int, Tensor]]:
+        """Catch states of the passes computed inside the ``with`` block.
+
+        Args:
+            layers: Which states, numbered from 0, or from the end with negative numbers.
+            places: Indices of tokens in the first row of the batch, [places].
+
+        Yields:
+            A dictionary filled during the pass: for each of ``layers`` the states float32 [places, width].
+        """
+        found: dict[int, Tensor] = {}
+
+        def keep(names: Sequence[int], states: Tensor) -> None:
+            # float() copies 16-bit states; indexing has copied float32 ones: the pass's own memory can go.
+            chosen = states[0, places.to(states.device)].float().to(places.device)
+            found.update(dict.fromkeys(names, chosen))
+
+        wanted: dict[int, list[int]] = {}
+        for layer in layers:
+            wanted.setdefault(layer % (self._count + 1), []).append(layer)
+        handles = [self._hook(state, names, keep) for state, names in wanted.items()]
+        try:
+            yield found
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _hook(self, state: int, names: Sequence[int], keep: Any) -> Any:
+        if state == self._count:
+            return self._backbone.register_forward_hook(lambda _module, _given, output: keep(names, output[0]))
+        assert self._layers is not None
+        return self._layers[state].register_forward_pre_hook(
+            lambda _module, given, named: keep(names, given[0] if given else named["hidden_states"]), with_kwargs=True
+        )
+
+    @torch.inference_mode()
+    def _agree(self) -> bool:
+        """Compare all layers in one pass in which both are read; an architecture may pass its states otherwise."""
+        device = self._model.device
+        tokens = torch.arange(1, 7, device=device)[None]
+        places = torch.arange(6, device=device)
+        everything = range(self._count + 1)
+        try:
+            with self.caught(everything, places) as found:
+                out = self._model(input_ids=tokens, output_hidden_states=True, use_cache=False, return_dict=True)
+            expected = [states[0].float().to(device) for states in out.hidden_states]
+            return len(expected) == len(everything) and all(
+                torch.equal(found[layer], states) for layer, states in zip(everything, expected, strict=True)
+            )
+        except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError):
+            return False
+
 
 _MEMORY_SHARE = 0.25
 _CACHE_ON_CPU = 2**29
@@ -66,14 +149,15 @@ class Attention:
         Returns:
             One mask [rows, 1, queries, keys], or one for each layer type.
         """
+
+        def additive(seen: Tensor) -> Tensor:
+            mask = torch.zeros(seen.shape, dtype=dtype, device=seen.device)
+            return mask.masked_fill_(~seen, torch.finfo(dtype).min)[:, None]
+
         near = visible if self.window is None else visible & (distance < self.window)
         if self.kinds is None:
-            return _additive(near, dtype)
-        return {kind: _additive(near if kind == "sliding_attention" else visible, dtype) for kind in self.kinds}
-
-    def no_masks(self) -> dict[str, None] | None:
-        """What a model takes instead of masks when plain causality is all there is."""
-        return None if self.kinds is None else dict.fromkeys(self.kinds)
+            return additive(near)
+        return {kind: additive(near if kind == "sliding_attention" else visible) for kind in self.kinds}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,51 +217,24 @@ class Network:
         tokens = [token for segment in step.segments for token in segment.tokens]
         positions = [place for segment in step.segments for place in range(segment.start, segment.end)]
         where = torch.tensor([positions], device=self.device)
-        return self._forward(
-            torch.tensor([tokens], device=self.device),
-            where,
-            self._step_masks(step, where),
-            cache,
-            torch.tensor(places, dtype=torch.long, device=self.device),
-            states,
-        )
+        return self._forward([tokens], places, where, self._step_masks(step, where), cache, states)
 
     def continue_rows(self, tokens: Sequence[int], lengths: Sequence[int], cache: RowCache) -> Tensor:
-        """Add one token to each row; return the logits of the next one, float32 [rows, vocabulary].
-
-        Args:
-            tokens: One for each active row.
-            lengths: Tokens that each row holds already.
-            cache: A row cache aimed at the rows.
-        """
+        """Add one token to each row of these lengths; return the next one's logits, float32 [rows, vocabulary]."""
         attention = self._known_attention()
         where = torch.tensor(lengths, device=self.device)
         distance = (where[:, None] - cache.positions)[:, None, :]
         with self._attending_to_shared() if cache.runs else nullcontext():
-            output = self._forward(
-                torch.tensor(tokens, device=self.device)[:, None],
-                where[:, None],
-                attention.masks(distance >= 0, distance, self.dtype),
-                cache,
-                torch.zeros(1, dtype=torch.long, device=self.device),
-            )
-        return output.logits
+            masks = attention.masks(distance >= 0, distance, self.dtype)
+            return self._forward([[token] for token in tokens], [0], where[:, None], masks, cache).logits
 
     def whole(self, tokens: Sequence[int], places: Sequence[int], states: StatesWanted | None = None) -> Output:
         """Compute one sequence from its beginning, in the plainest way, without cache or masks of our own."""
-        return self._forward(
-            torch.tensor([list(tokens)], device=self.device),
-            None,
-            None,
-            None,
-            torch.tensor(places, dtype=torch.long, device=self.device),
-            states,
-        )
+        return self._forward([list(tokens)], places, states=states)
 
     def continue_plainly(self, tokens: Sequence[int], cache: "Cache") -> Tensor:
         """Add tokens to a cache of transformers' own making; return the last one's logits, float32 [1, vocabulary]."""
-        last = torch.tensor([len(tokens) - 1], dtype=torch.long, device=self.device)
-        return self._forward(torch.tensor([list(tokens)], device=self.device), None, None, cache, last).logits
+        return self._forward([list(tokens)], [len(tokens) - 1], cache=cache).logits
 
     def free_tokens(self) -> int:
         """Tokens whose keys and values rows may hold: at most a quarter of the free memory.
@@ -188,7 +245,13 @@ class Network:
         heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
         width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
         bytes_each = int(2 * self.layers * heads * width * self.dtype.itemsize)
-        most = int(_MEMORY_SHARE * _free_bytes(self.device))
+        if self.device.type == "cuda":
+            free = int(torch.cuda.mem_get_info(self.device)[0])
+        else:
+            import psutil
+
+            free = int(psutil.virtual_memory().available)
+        most = int(_MEMORY_SHARE * free)
         if self.device.type == "cpu":
             weights = sum(weight.numel() * weight.itemsize for weight in self.model.parameters())
             most = min(most, max(_CACHE_ON_CPU, weights // 2))
@@ -213,7 +276,8 @@ class Network:
     def _step_masks(self, step: Step, positions: Tensor) -> Any:
         attention = self._known_attention()
         if self._fused and step.kept == 0 and len(step.segments) == 1 and step.size <= (attention.window or step.size):
-            return attention.no_masks()
+            # Plain causality is all there is.
+            return None if attention.kinds is None else dict.fromkeys(attention.kinds)
         keys = torch.cat([torch.arange(step.kept, device=self.device)[None], positions], dim=1)
         distance = positions[:, :, None] - keys[:, None, :]
         visible = distance >= 0
@@ -224,14 +288,16 @@ class Network:
     @torch.inference_mode()
     def _forward(
         self,
-        tokens: Tensor,
-        positions: Tensor | None,
-        masks: Any,
-        cache: "Cache | None",
-        places: Tensor,
+        tokens: list[list[int]],
+        places: Sequence[int],
+        positions: Tensor | None = None,
+        masks: Any = None,
+        cache: "Cache | None" = None,
         states: StatesWanted | None = None,
     ) -> Output:
-        given: dict[str, Any] = {"input_ids": tokens, "use_cache": cache is not None, "return_dict": True}
+        ids = torch.tensor(tokens, device=self.device)
+        where = torch.tensor(places, dtype=torch.long, device=self.device)
+        given: dict[str, Any] = {"input_ids": ids, "use_cache": cache is not None, "return_dict": True}
         if positions is not None:
             given["position_ids"] = positions
         if masks is not None:
@@ -239,15 +305,15 @@ class Network:
         if cache is not None and self._cache_name is not None:
             given[self._cache_name] = cache
         if "logits_to_keep" in self._takes:
-            given["logits_to_keep"] = places
+            given["logits_to_keep"] = where
         try:
             out, caught = self._run(given, states)
         except torch.OutOfMemoryError as error:
             raise ModelError(
-                f"The memory of {self.device} is not enough for the model and {tokens.numel()} tokens: choose a lower "
+                f"The memory of {self.device} is not enough for the model and {ids.numel()} tokens: choose a lower "
                 "concurrency or token budget, a shorter prompt, --dtype bfloat16, or a smaller model."
             ) from error
-        logits = out.logits if "logits_to_keep" in self._takes else out.logits[:, places]
+        logits = out.logits if "logits_to_keep" in self._takes else out.logits[:, where]
         return Output(logits.flatten(0, 1).float(), caught)
 
     def _run(self, given: dict[str, Any], states: StatesWanted | None) -> tuple[Any, Tensor | None]:
@@ -271,16 +337,3 @@ def _same_branch(segments: Sequence[Segment]) -> Tensor:
     lengths = torch.tensor([len(segment.tokens) for segment in segments])
     owner = torch.repeat_interleave(torch.arange(len(segments)), lengths)
     return seen[owner][:, owner]
-
-
-def _additive(visible: Tensor, dtype: torch.dtype) -> Tensor:
-    mask = torch.zeros(visible.shape, dtype=dtype, device=visible.device)
-    return mask.masked_fill_(~visible, torch.finfo(dtype).min)[:, None]
-
-
-def _free_bytes(device: torch.device) -> int:
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    import psutil
-
-    return int(psutil.virtual_memory().available)

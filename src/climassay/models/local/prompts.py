@@ -73,7 +73,7 @@ class PromptFormat:
         return str(self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
     def _as_words(self, text: str) -> str:
-        """The text with every control token in it broken up."""
+        """Break up every control token in a text."""
         if self._control is None:
             return text
         broken, count = self._control.subn(_broken, text)
@@ -88,9 +88,14 @@ class PromptFormat:
         Added tokens that are neither special nor look like marks, such as runs of spaces or words of a field, are left
         alone. Templates may have marks that are no tokens of their own (``[INST]``): they are read off a rendered chat.
         """
+        turns = [{"role": role, "content": "x"} for role in ("system", "user", "assistant", "user")]
+        try:
+            specimen = self._apply_template(turns) if self.has_template else ""
+        except ModelError:
+            specimen = ""
         added = self.tokenizer.added_tokens_decoder.values()
         marks = {token.content for token in added if token.special or re.fullmatch(_MARKUP, token.content)}
-        marks |= set(self.tokenizer.all_special_tokens) | set(re.findall(_MARKUP, self._specimen()))
+        marks |= set(self.tokenizer.all_special_tokens) | set(re.findall(_MARKUP, specimen))
         # The longest first: of two that begin alike the tokenizer takes the longer one, too.
         patterns = [
             re.escape(mark) for mark in sorted(marks, key=lambda mark: (-len(mark), mark)) if not mark.isspace()
@@ -98,14 +103,6 @@ class PromptFormat:
         if not self.has_template:
             patterns.append(_ROLE_LINE)
         return re.compile("|".join(patterns)) if patterns else None
-
-    def _specimen(self) -> str:
-        """A chat as the template writes it; empty where there is none, or it accepts no such chat."""
-        turns = [{"role": role, "content": "x"} for role in ("system", "user", "assistant", "user")]
-        try:
-            return self._apply_template(turns) if self.has_template else ""
-        except ModelError:
-            return ""
 
     def _apply_template(self, chat: list[dict[str, str]]) -> str:
         """Some templates know no system role: then the system message goes in front of the first user message."""

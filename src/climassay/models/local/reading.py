@@ -12,8 +12,8 @@ from torch import Tensor
 
 from climassay.models.contract import Work
 from climassay.models.local.caches import PathCache
-from climassay.models.local.forest import Forest, Segment, Step
-from climassay.models.local.network import Network, Output, StatesWanted
+from climassay.models.local.network import Network, StatesWanted
+from climassay.models.local.prefix_tree import PrefixTree, Segment, Step
 
 _LONGEST_RUN = 4096
 _PACK_ON_CPU = 384
@@ -58,7 +58,8 @@ class Reader:
         self.pack = pack or (_PACK_ON_CPU if network.device.type == "cpu" else _PACK_ON_GPU)
         self.work = Work(0, 0)
         """Forward passes and tokens computed so far."""
-        self._cache = PathCache(network.layers)
+        self.cache = PathCache(network.layers)
+        """Keys and values of the path and of the last step."""
         self._shares: bool | None = None
 
     @property
@@ -68,14 +69,9 @@ class Reader:
             self._shares = self.network.attention is not None and _agrees(self.network)
         return self._shares
 
-    @property
-    def cache(self) -> PathCache:
-        """Keys and values of the path and of the last step."""
-        return self._cache
-
     def release(self) -> None:
         """Give back the memory of the cache; it is made anew when needed."""
-        self._cache = PathCache(self.network.layers)
+        self.cache = PathCache(self.network.layers)
 
     def read(
         self,
@@ -105,24 +101,21 @@ class Reader:
             yield from self._read_plainly(sequences, wanted, states, layers)
             return
         first = min(min(positions) for positions in (*wanted, *(states or ())) if positions)
-        forest = Forest(sequences, held=self._cache.tokens[:first])
+        forest = PrefixTree(sequences, held=self.cache.tokens[:first])
         wanted_logits = [frozenset(positions) for positions in wanted]
         wanted_states = None if states is None else [frozenset(positions) for positions in states]
         pack, longest = token_budget or self.pack, min(token_budget or _LONGEST_RUN, _LONGEST_RUN)
         for step in forest.steps(pack=pack, longest=longest):
             indices, places = _places(step, wanted_logits)
             state_indices, state_places = ([], []) if wanted_states is None else _places(step, wanted_states)
-            output = self._compute(step, indices, StatesWanted(state_indices, layers) if state_places else None)
+            self.cache.keep(step.kept)
+            states_wanted = StatesWanted(state_indices, layers) if state_places else None
+            output = self.network.step(step, self.cache, indices, states_wanted)
+            self._count(step.size)
+            if len(step.segments) == 1:
+                self.cache.tokens += step.segments[0].tokens
             if places or state_places:
                 yield Reading(tuple(places), output.logits, tuple(state_places), output.states, step)
-
-    def _compute(self, step: Step, indices: Sequence[int], states: StatesWanted | None) -> Output:
-        self._cache.keep(step.kept)
-        output = self.network.step(step, self._cache, indices, states)
-        self._count(step.size)
-        if len(step.segments) == 1:
-            self._cache.tokens += step.segments[0].tokens
-        return output
 
     def _read_plainly(
         self,
@@ -193,12 +186,6 @@ def _agrees(network: Network) -> bool:
 
 
 def same_distributions(first: Tensor, second: Tensor, dtype: torch.dtype) -> bool:
-    """Whether two ways of computing the same tokens differ by the rounding of a type only.
-
-    Args:
-        first: Logits of one way, shape [rows, vocabulary].
-        second: Logits of the other way, the same shape.
-        dtype: Type of the computation.
-    """
+    """Whether logits [rows, vocabulary] of two ways of computing differ by the rounding of a type only."""
     difference = (first.softmax(-1) - second.softmax(-1)).abs().max()
     return bool(difference < (1e-4 if dtype == torch.float32 else 0.1))

@@ -13,9 +13,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from climassay.errors import ModelError
+from climassay.errors import MissingExtraError, ModelError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedTokenizerBase
 
 MAX_INTEGER_DIGITS = 15
 """Digits before the point of a number without bounds: such numbers are exact in double precision."""
@@ -110,9 +114,6 @@ class _Builder:
         if kind not in _KNOWN:
             raise ModelError(f"The schema at {place} has no type that can be enforced (it says {kind!r}).")
         self._check_known(schema, _KNOWN[kind] | {"type"}, place)
-        return self._typed(kind, schema, place)
-
-    def _typed(self, kind: str, schema: Mapping[str, Any], place: str) -> Piece:
         if kind == "object":
             return self._object(schema, place)
         if kind == "array":
@@ -160,16 +161,13 @@ class _Builder:
         high = int(high) if self.longest_string is None else max(low, min(int(high), self.longest_string))
         _check_order(low, high, place)
         needed = f"char{{{low}}} " if low else ""
-        return Piece(f'("\\"" {needed}{self._characters(high - low)} "\\"")', 2 + _CHARACTER_BYTES * high)
-
-    def _characters(self, most: int) -> str:
-        """Any characters up to a number."""
+        most = high - low
         if most <= _CHAIN:
-            self.longest = max(self.longest, most)
-            return f"upto{most}"
-        self.long.add(most)
-        self.longest = max(self.longest, _BLOCK - 1)
-        return f"many{most}"
+            self.longest, more = max(self.longest, most), f"upto{most}"
+        else:
+            self.long.add(most)
+            self.longest, more = max(self.longest, _BLOCK - 1), f"many{most}"
+        return Piece(f'("\\"" {needed}{more} "\\"")', 2 + _CHARACTER_BYTES * high)
 
     def _array(self, schema: Mapping[str, Any], place: str) -> Piece:
         low, high = int(schema.get("minItems", 0)), schema.get("maxItems")
@@ -193,15 +191,15 @@ class _Builder:
             raise ModelError(f"The schema at {place} requires {missing[0]!r} without describing it.")
         if isinstance(schema.get("additionalProperties"), Mapping):
             raise ModelError(f"The schema at {place} leaves property names open, so it has no bound: list them.")
-        pairs = [self._pair(name, value, f"{place}.{name}") for name, value in properties.items()]
+        pairs = []
+        for name, part in properties.items():
+            key = json.dumps(name, ensure_ascii=False) + ": "
+            value = self.value(part, f"{place}.{name}")
+            rule = self._rule("pair", f"{_quoted(key)} {value.expression}")
+            pairs.append(Piece(rule, len(key.encode()) + value.size))
         needed = [name in required for name in properties]
         size = 2 + sum(pair.size for pair in pairs) + 2 * max(len(pairs) - 1, 0)
         return Piece(f'("{{" {self._members(pairs, needed)} "}}")', size)
-
-    def _pair(self, name: str, schema: Any, place: str) -> Piece:
-        key = json.dumps(name, ensure_ascii=False) + ": "
-        value = self.value(schema, place)
-        return Piece(self._rule("pair", f"{_quoted(key)} {value.expression}"), len(key.encode()) + value.size)
 
     def _members(self, pairs: Sequence[Piece], needed: Sequence[bool]) -> str:
         """Chain the members from the last to the first: what may follow when something, or nothing, came before."""
@@ -278,9 +276,14 @@ def _number(schema: Mapping[str, Any], place: str, *, whole: bool) -> Piece:
     size = 0
     for decimals in range(most + 1):
         scale = Decimal(10) ** decimals
-        first, last = _ceiling(low * scale, low_open), _floor(high * scale, high_open)
+        first = int((low * scale).to_integral_value(rounding="ROUND_CEILING"))
+        last = int((high * scale).to_integral_value(rounding="ROUND_FLOOR"))
+        first += low_open and first == low * scale
+        last -= high_open and last == high * scale
         if first <= last:
-            patterns += _signed_range(first, last, decimals)
+            patterns += _range(max(first, 0), last, decimals) if last >= 0 else []
+            if first < 0:
+                patterns += [f'"-" {pattern}' for pattern in _range(max(1, -last), -first, decimals)]
             size = max(size, len(str(max(abs(first), abs(last)))) + decimals + 3)
     if not patterns:
         raise ModelError(f"The bounds of the number at {place} leave nothing: {low} to {high}.")
@@ -299,26 +302,8 @@ def _decimals(value: Decimal) -> int:
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
-def _ceiling(value: Decimal, is_open: bool) -> int:
-    whole = int(value.to_integral_value(rounding="ROUND_CEILING"))
-    return whole + 1 if is_open and whole == value else whole
-
-
-def _floor(value: Decimal, is_open: bool) -> int:
-    whole = int(value.to_integral_value(rounding="ROUND_FLOOR"))
-    return whole - 1 if is_open and whole == value else whole
-
-
-def _signed_range(low: int, high: int, decimals: int) -> list[str]:
-    """Patterns for the integers low..high read as multiples of 10^-decimals."""
-    patterns = _range(max(low, 0), high, decimals) if high >= 0 else []
-    if low < 0:
-        patterns += [f'"-" {pattern}' for pattern in _range(max(1, -high), -low, decimals)]
-    return patterns
-
-
 def _range(low: int, high: int, decimals: int) -> list[str]:
-    """The same for numbers that are not negative: one pattern for each number of digits."""
+    """Patterns for integers from low (0 or more) to high in units of 10^-decimals: one for each number of digits."""
     patterns = []
     digits = decimals + 1
     while low <= high:
@@ -348,3 +333,125 @@ def _digits(low: str, high: str, decimals: int) -> str:
         options.append(f"{between} {_digits('0' * rest, '9' * rest, decimals)}")
     options.append(f'"{high[0]}" {_digits("0" * rest, high[1:], decimals)}')
     return f"{point}({' | '.join(options)})"
+
+
+class Compiled(NamedTuple):
+    """A schema's grammar, ready for a tokenizer."""
+
+    grammar: SchemaGrammar
+    automaton: Any
+    """xgrammar's compiled grammar."""
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens of the longest answer, its end included: a token is at least one byte."""
+        return self.grammar.max_bytes + 1
+
+
+class Constraint:
+    """The progress of one answer through its grammar."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        import xgrammar
+
+        self._closed = compiled.grammar.closed
+        self._matcher = xgrammar.GrammarMatcher(compiled.automaton)
+
+    def fill(self, bitmask: "Tensor", row: int) -> None:
+        """Write into a row of a bitmask, int32 [rows, ceil(vocabulary / 32)], which tokens may come next."""
+        self._matcher.fill_next_token_bitmask(bitmask, row)
+
+    def accept(self, token: int) -> bool:
+        """Go on by one token; True when the answer is complete and nothing can follow."""
+        if not self._matcher.accept_token(token):
+            raise AssertionError("a token was drawn that the grammar does not allow")
+        return bool(self._matcher.is_terminated() or (self._closed and self._matcher.is_completed()))
+
+
+class Grammars:
+    """Compiles each schema once for a tokenizer; the vocabulary is prepared at first use (a second for 50,000 tokens).
+
+    Args:
+        tokenizer: The model's.
+        vocabulary: Width of the model's logits.
+        ends: Tokens that end an answer.
+    """
+
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", vocabulary: int, ends: Sequence[int]) -> None:
+        self._tokenizer, self._vocabulary, self._ends = tokenizer, vocabulary, list(ends)
+        self._compiler: Any = None
+        self._compiled: dict[tuple[str, int | None], Compiled] = {}
+
+    def compile(self, schema: Mapping[str, Any], room: int | None = None) -> Compiled:
+        """Compile a schema.
+
+        Args:
+            schema: With bounds on strings and arrays.
+            room: Tokens that an answer may have; where the schema's longest answer is longer, the bounds of its
+                strings are lowered together until it fits.
+
+        Raises:
+            ModelError: The schema has no bounds, cannot be enforced, or needs more than ``room``.
+        """
+        key = json.dumps(schema)
+        compiled = self._cached(key, schema, None)
+        if room is None or compiled.max_tokens <= room:
+            return compiled
+        return self._cached(key, schema, _fitting_length(schema, room))
+
+    def mask(self, logits: "Tensor", constraints: Sequence[Constraint | None]) -> None:
+        """Forbid in place what constraints do not allow.
+
+        Args:
+            logits: Shape [rows, vocabulary].
+            constraints: One a row; None allows everything.
+        """
+        import xgrammar
+
+        rows = [row for row, constraint in enumerate(constraints) if constraint is not None]
+        if not rows:
+            return
+        bitmask = xgrammar.allocate_token_bitmask(len(constraints), self._vocabulary)
+        for row, constraint in enumerate(constraints):
+            if constraint is not None:
+                constraint.fill(bitmask, row)
+        xgrammar.apply_token_bitmask_inplace(logits, bitmask.to(logits.device), indices=rows)
+
+    def _cached(self, key: str, schema: Mapping[str, Any], longest_string: int | None) -> Compiled:
+        found = self._compiled.get((key, longest_string))
+        if found is None:
+            grammar = schema_grammar(schema, longest_string=longest_string)
+            found = Compiled(grammar, self._automaton(grammar.text))
+            self._compiled[key, longest_string] = found
+        return found
+
+    def _automaton(self, text: str) -> Any:
+        try:
+            import xgrammar
+        except ImportError as error:
+            raise MissingExtraError(
+                "Answers with a schema need the package xgrammar: install it with `pip install 'climassay[local]'`."
+            ) from error
+        if self._compiler is None:
+            import torch
+
+            if not self._ends:
+                raise ModelError("The model has no token that ends an answer, so a schema cannot be enforced.")
+            info = xgrammar.TokenizerInfo.from_huggingface(
+                self._tokenizer, vocab_size=self._vocabulary, stop_token_ids=self._ends
+            )
+            self._compiler = xgrammar.GrammarCompiler(info, max_threads=max(1, torch.get_num_threads()))
+        return self._compiler.compile_grammar(xgrammar.Grammar.from_ebnf(text))
+
+
+def _fitting_length(schema: Mapping[str, Any], room: int) -> int:
+    """Greatest common bound of strings with which the longest answer fits, by bisection."""
+    smallest = schema_grammar(schema, longest_string=0).max_bytes + 1
+    if smallest > room:
+        raise ModelError(f"The schema's longest answer has {smallest} tokens at least, and there is room for {room}.")
+    low, high = 0, room
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = schema_grammar(schema, longest_string=middle).max_bytes + 1 <= room
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low

@@ -6,7 +6,7 @@ from fastapi import File, Form, Query, UploadFile
 from starlette.responses import Response
 
 from climassay.corpus.collection import remove_collection
-from climassay.corpus.collection_store import check_name
+from climassay.corpus.collection_storage import check_name
 from climassay.corpus.search import SearchMode
 from climassay.errors import InputError
 from climassay.web.access import Adjudicator, Admin, Reader

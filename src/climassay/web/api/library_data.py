@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from climassay.corpus.collection_documents import StoredDocument
+from climassay.corpus.collection_rows import StoredDocument
 from climassay.corpus.documents import Passage
 from climassay.web.api.fields import Data, Figure
 from climassay.web.library.finding import Found, Results

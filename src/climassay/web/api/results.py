@@ -9,8 +9,7 @@ from climassay.evaluation.report import is_wrong
 from climassay.metrics.registry import METRICS
 from climassay.questions import Kind, Level
 from climassay.records import tables
-from climassay.records.overview import UsageGroup, run_lines, usage_by
-from climassay.records.queries import run_settings, usage_by_model
+from climassay.records.queries import UsageGroup, run_lines, run_settings, usage_by, usage_by_model
 from climassay.reporting import Table
 from climassay.web.access import Annotator, Reader
 from climassay.web.api.fields import (

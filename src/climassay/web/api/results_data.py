@@ -6,8 +6,7 @@ from pydantic import Field, JsonValue
 
 from climassay.evaluation.results import Outcome
 from climassay.questions import Kind, Level, Question
-from climassay.records.overview import RunLine, UsageLine
-from climassay.records.queries import ModelUsage
+from climassay.records.queries import ModelUsage, RunLine, UsageLine
 from climassay.reporting import Table
 from climassay.reporting.tables import Align, Mark
 from climassay.web.api.fields import Data, Figure, Moment, Share

@@ -8,8 +8,8 @@ from climassay.factcheck.checking import collections_of, head_dtype, models_of
 from climassay.factcheck.configuration import DebateSettings
 from climassay.grounding import CollectionGroup
 from climassay.models.contract import Generator
-from climassay.models.encoder import BUNDLED_ENCODER
-from climassay.models.openai_prices import model_price
+from climassay.models.encoders.loading import BUNDLED_ENCODER
+from climassay.models.servers import model_price
 from climassay.web.place import Place
 
 MOST_PAST = 5

@@ -15,8 +15,8 @@ from climassay.confidence.linting.page import pieces, shown_findings
 from climassay.confidence.linting.plain_draft import paged_draft
 from climassay.confidence.linting.tagger_rule import MeasuredAccuracy, levels_of
 from climassay.confidence.vocabulary import Tag
-from climassay.corpus.apart import read_apart
-from climassay.corpus.options import MEBIBYTE, ReadOptions
+from climassay.corpus.documents import MEBIBYTE, ReadOptions
+from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.errors import ClimassayError, InputError
 from climassay.learning import reweighted
 from climassay.web.access import Reader
@@ -115,7 +115,7 @@ def _word_draft(file: UploadFile) -> Draft:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "draft.docx"
         path.write_bytes(data)
-        result = read_apart(path, ReadOptions(max_bytes=20 * LARGEST_FILE), source=name)
+        result = read_sandboxed(path, ReadOptions(max_bytes=20 * LARGEST_FILE), source=name)
     if not result.documents:
         raise InputError(result.skipped[0].reason if result.skipped else f"{name} has no text.")
     draft = paged_draft(result.documents[0], name)

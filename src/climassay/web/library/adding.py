@@ -10,11 +10,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from climassay.corpus.apart import read_apart
-from climassay.corpus.collection_adding import AddProgress, AddReport
-from climassay.corpus.collection_store import check_name
-from climassay.corpus.documents import Skipped
-from climassay.corpus.options import ReadOptions, ReadResult
+from climassay.corpus.collection import AddProgress, AddReport
+from climassay.corpus.collection_storage import check_name
+from climassay.corpus.documents import ReadOptions, ReadResult, Skipped
+from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.errors import InputError
 from climassay.web.jobs import Job, JobReport
 from climassay.web.library.names import RESERVED, told_address, told_text
@@ -187,7 +186,7 @@ def _read(path: Path, file: KeptFile, addition: Addition, where: str, report: Jo
     def on_page(page: int, of: int) -> None:
         report.progress(page, of, f"pages {where}")
 
-    return read_apart(path, options, source=file.shown, on_page=on_page)
+    return read_sandboxed(path, options, source=file.shown, on_page=on_page)
 
 
 def _outcome(shown: str, added: AddReport, skipped: Sequence[Skipped]) -> FileOutcome:

@@ -4,7 +4,7 @@ import codecs
 import re
 from pathlib import Path
 
-from climassay.corpus.text import decode
+from climassay.corpus.readers.text import decode
 from climassay.errors import DocumentError
 
 SAMPLE = 1 << 16

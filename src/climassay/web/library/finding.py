@@ -8,7 +8,7 @@ import numpy as np
 
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Hit
-from climassay.corpus.excerpts import excerpt
+from climassay.corpus.passages import excerpt
 from climassay.corpus.search import RRF_CONSTANT, SearchMode, check_mode
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import ClimassayError, InputError

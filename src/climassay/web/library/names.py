@@ -4,7 +4,7 @@ import re
 import unicodedata
 from pathlib import PurePosixPath
 
-from climassay.corpus.opening import file_endings
+from climassay.corpus.readers.file_types import file_endings
 from climassay.errors import InputError
 
 LONGEST_NAME = 120

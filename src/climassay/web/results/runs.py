@@ -6,8 +6,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from climassay.errors import RecordsError
-from climassay.records.overview import RunOrder, list_run_page
-from climassay.records.queries import RunSummary, require_run, run_settings, usage_by_model
+from climassay.records.queries import RunOrder, RunSummary, list_run_page, require_run, run_settings, usage_by_model
 from climassay.web.access import Reader
 from climassay.web.failures import Missing
 from climassay.web.pages import page

@@ -6,7 +6,7 @@ from typing import get_args
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from climassay.records.overview import UsageGroup, UsageLine, usage_by
+from climassay.records.queries import UsageGroup, UsageLine, usage_by
 from climassay.reporting import Report, Section, Table
 from climassay.web.access import Annotator
 from climassay.web.failures import Missing

@@ -1,0 +1,424 @@
+"""Where collections lie: LanceDB tables in a workspace, a folder or an object store; locks, damage, index, compaction.
+
+An addition writes a file of its own and leaves the others alone, whatever the size of the collection. Passages outside
+the full-text index would be scored by other counts of words than those in it, so that a search for words takes a small
+addition into the index first, and every search gives the same hits before and after a compaction. LanceDB rewrites a
+collection where it joins files; that is done once for many additions: at the first search for words after them, when
+they have become many, or by ``climassay corpus compact``.
+"""
+
+import errno
+import json
+import logging
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from climassay.errors import ClimassayError, InputError
+from climassay.workspace import Workspace
+
+if TYPE_CHECKING:
+    from climassay.corpus.collection_rows import CollectionSettings
+
+try:
+    import fcntl
+except ImportError:  # Windows: LanceDB's own conflict detection remains.
+    fcntl = None  # type: ignore[assignment]
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+_PRIMARY_KEY = b"lance-schema:unenforced-primary-key:position"
+"""Where LanceDB notes in a column that it is the key."""
+Location = Workspace | Path | str
+"""A workspace, a folder, or an address that LanceDB understands, for example ``s3://bucket/collections``."""
+TEXT_INDEX = "text_idx"
+"""Name that LanceDB gives to the index of the column ``text``."""
+SMALL = 512
+"""Passages that may wait outside the index for the next search; more are taken in as soon as they have been added."""
+SHARE = 0.05
+"""Share of a collection's passages that may wait likewise, so that small collections have no need to."""
+FILES = 64
+"""Files of passages beyond which an addition joins them."""
+_GONE = "not found"
+"""In the error of a file that is not there."""
+_PANICS = ("RustPanic", "PanicException")
+"""What the table's library raises where damage met it unprepared; not all of them are an :class:`Exception`."""
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def reading(path: Path | None) -> Iterator[None]:
+    """Say that passages are read one after the other, so that the version they belong to is not removed meanwhile."""
+    if path is None or fcntl is None:
+        yield
+        return
+    try:
+        file = path.open("a")
+    except OSError:  # Where nothing can be written, nothing is removed.
+        yield
+        return
+    with file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+
+
+@contextmanager
+def no_reader(path: Path | None) -> Iterator[bool]:
+    """Keep readers waiting, unless somebody reads; give whether nobody does, False where that cannot be known."""
+    if path is None or fcntl is None:
+        yield False
+        return
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+@contextmanager
+def write_lock(path: Path | None) -> Iterator[None]:
+    """Hold a lock that other processes wait for; the system frees it when the process dies, however it dies.
+
+    LanceDB detects most conflicting writes by itself, but three processes that inserted the same keys while others
+    compacted the table have left duplicates; hence the lock wherever there is a file system to hold it.
+    """
+    if path is None or fcntl is None:
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+class DamagedCollectionError(InputError):
+    """Files of a collection are damaged, or the library that reads them cannot."""
+
+
+class GuardedTable:
+    """A LanceDB table, or a part of a query on one, whose errors say which collection is damaged and what to do.
+
+    The library reports damage where a file is first read, which may be in any of its calls, as errors of many types.
+    """
+
+    def __init__(self, inner: Any, name: str, address: str, reading_file: Path | None = None) -> None:
+        self._inner, self._name, self._address, self._reading_file = inner, name, address, reading_file
+
+    def __getattr__(self, attribute: str) -> Any:
+        value = self._try(lambda: getattr(self._inner, attribute))
+        if attribute == "to_batches":
+            return lambda *arguments, **named: self._batches(lambda: value(*arguments, **named))
+        return self._calling(value) if callable(value) else value
+
+    def search_words(self, words: str, where: str | None, most: int) -> Any:
+        """Ids and BM25 scores (``_score``) of the passages that share words with a query, as an Arrow table.
+
+        The library's blocking search asks its thread five times for one query, this asks it once: half of the time.
+        """
+        from lancedb.background_loop import LOOP
+
+        def search() -> Any:
+            query = self._inner._table.query().nearest_to_text(words, columns=["text"]).select(["id", "_score"])
+            return LOOP.run((query if where is None else query.where(where)).limit(most).to_arrow())
+
+        return self._calling(search)()
+
+    def __len__(self) -> int:
+        return int(self._try(lambda: len(self._inner)))
+
+    def _calling(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            def read() -> Any:
+                try:
+                    return method(*arguments, **named)
+                except (OSError, RuntimeError, ValueError) as error:
+                    if _GONE not in str(error).lower():
+                        raise
+                    # Another process has compacted the collection meanwhile: there is a newer version to be read.
+                    return method(*arguments, **named)
+
+            found = self._try(read)
+            kind = type(found)
+            # Queries are put together by calls on calls; answers (Arrow tables, lists, numbers) pass as they are.
+            if kind.__module__.startswith("lancedb"):
+                return GuardedTable(found, self._name, self._address, self._reading_file)
+            return found
+
+        return call
+
+    def _batches(self, begin: Callable[[], Any]) -> Iterator[Any]:
+        with reading(self._reading_file):
+            reader = self._try(begin)
+            while True:
+                try:
+                    batch = self._try(reader.read_next_batch)
+                except StopIteration:
+                    return
+                yield batch
+
+    def _try(self, work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except (ClimassayError, AttributeError, StopIteration, TypeError):
+            raise
+        except (OSError, RuntimeError, ValueError) as error:
+            raise_damage(error, self._name, self._address)
+        except BaseException as error:
+            if type(error).__name__ not in _PANICS:
+                raise
+            raise_damage(error, self._name, self._address)
+
+
+def raise_damage(error: BaseException, name: str, address: str) -> NoReturn:
+    """Say that a collection cannot be used, and what to do about it.
+
+    Raises:
+        InputError: The disk is full.
+        DamagedCollectionError: Anything else.
+    """
+    said = (str(error).split(", /")[0].strip().splitlines() or [type(error).__name__])[0][:200]
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    if full or "No space left" in str(error) or "File too large" in str(error):
+        raise InputError(
+            f"The collection {name!r} in {address} cannot be written because the disk is full: make room and run the "
+            "command again."
+        ) from error
+    raise DamagedCollectionError(
+        f"The collection {name!r} in {address} cannot be read ({said.rstrip('.')}): if it is damaged, delete "
+        f"{name}.lance there and add its documents again."
+    ) from error
+
+
+def has_text_index(table: Any) -> bool:
+    """Whether the table can be searched by words."""
+    return any(index.name == TEXT_INDEX for index in table.list_indices())
+
+
+def create_text_index(table: Any) -> None:
+    """Index the words of all passages: English stems, no stop words, accents folded."""
+    from lancedb.index import FTS
+
+    table.create_index("text", config=FTS(language="English", stem=True, remove_stop_words=True, ascii_folding=True))
+
+
+def ensure_text_index(table: Any) -> None:
+    """Make the index where there is none, as after a kill between making a table and indexing it."""
+    if has_text_index(table):
+        return
+    try:
+        create_text_index(table)
+    except DamagedCollectionError:
+        # Another process may have been faster.
+        if not has_text_index(table):
+            raise
+
+
+def outside_text_index(table: Any) -> int:
+    """Number of passages that were stored since the index was last brought up to date; all, where there is none."""
+    found = table.index_stats(TEXT_INDEX)
+    return int(table.count_rows() if found is None else found.num_unindexed_rows)
+
+
+def check_name(name: str) -> str:
+    """Return a collection's name when it is one.
+
+    Raises:
+        InputError: It is empty, too long, or has other characters than letters, digits, ``_`` and ``-``.
+    """
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"{name!r} cannot name a collection: use 1 to 63 letters, digits, hyphens and underscores, "
+            "the first one a letter or digit."
+        )
+    return name
+
+
+def _begun_files(table: Path) -> Iterator[Path]:
+    """What a table has as soon as it is one. Damage takes versions or data, not both and every trace of them."""
+    return chain((table / "_versions").glob("*"), (table / "data").glob("*"))
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionStore:
+    """The tables of one place."""
+
+    address: str
+    """Folder or URI."""
+    folder: Path | None
+    """The folder, where the place is one."""
+
+    @classmethod
+    def at(cls, location: Location) -> "CollectionStore":
+        """The store of a location; nothing is made yet."""
+        if isinstance(location, Workspace):
+            location = location.collections_address
+        if isinstance(location, str) and "://" in location:
+            return cls(location.rstrip("/"), None)
+        folder = Path(location).expanduser().absolute()
+        return cls(str(folder), folder)
+
+    def lock_file(self, name: str) -> Path | None:
+        """File whose lock lets one process write to a collection; None on object storage."""
+        return None if self.folder is None else self.folder / f".{name}.lock"
+
+    def reading_file(self, name: str) -> Path | None:
+        """File whose lock says that somebody reads a collection; None on object storage."""
+        return None if self.folder is None else self.folder / f".{name}.reading"
+
+    def bytes_of(self, name: str) -> int:
+        """Size of a collection's files; 0 on object storage."""
+        files = [] if self.folder is None else (self.folder / f"{name}.lance").rglob("*")
+        return sum(file.stat().st_size for file in files if file.is_file())
+
+    def names(self) -> list[str]:
+        """Names of all tables, in alphabetical order; what was interrupted before its first version is none yet."""
+        if self.folder is not None:
+            # As LanceDB lists them, without opening it.
+            tables = [path for path in self.folder.glob("*.lance") if any(map(Path.is_file, _begun_files(path)))]
+            return sorted(path.stem for path in tables)
+        connection = self._connect()
+        names: list[str] = []
+        page = None
+        while True:
+            answer = connection.list_tables(page_token=page)
+            names += answer.tables
+            page = answer.page_token
+            if not page:
+                return sorted(names)
+
+    def open(self, name: str) -> Any:
+        """The LanceDB table of a collection.
+
+        Raises:
+            InputError: There is none of that name (the message names those that are there), or it is damaged.
+        """
+        check_name(name)
+        if name not in (names := self.names()):
+            known = f"there are {', '.join(names)}" if names else "there are none yet"
+            raise InputError(
+                f"There is no collection {name!r} in {self.address} ({known}): "
+                f"make it with `climassay corpus add {name} FILES`."
+            )
+        return self._open_table(name)
+
+    def create(self, name: str, settings: "CollectionSettings") -> Any:
+        """Make the empty table of a collection, with its full-text index, or open the one that is there already."""
+        from climassay.corpus.collection_rows import read_settings, table_schema
+
+        check_name(name)
+        with write_lock(self.lock_file(name)):
+            is_new = name not in self.names()
+            if is_new:
+                connection = GuardedTable(self._connect(), name, self.address, self.reading_file(name))
+                table = connection.create_table(name, schema=table_schema(settings), exist_ok=True)
+            else:
+                table = self._open_table(name)
+                read_settings(table.schema, name)
+            # Also where an earlier call was interrupted after the step above.
+            if _PRIMARY_KEY not in (table.schema.field("id").metadata or {}):
+                table.set_unenforced_primary_key("id")
+            if is_new:
+                create_text_index(table)
+            return table
+
+    def drop(self, name: str) -> None:
+        """Delete a collection with all that is in it.
+
+        Raises:
+            InputError: There is none of that name.
+        """
+        self.open(name)
+        with write_lock(self.lock_file(name)):
+            self._connect().drop_table(name)
+
+    def _open_table(self, name: str) -> Any:
+        # Read first: what another process writes meanwhile is no damage.
+        newest = 0
+        if self.folder is not None:
+            with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+                hint = self.folder / f"{name}.lance" / "_versions" / "latest_version_hint.json"
+                newest = int(json.loads(hint.read_bytes())["version"])
+        connection = GuardedTable(self._connect(), name, self.address, self.reading_file(name))
+        table = connection.open_table(name)
+        if table.version < newest:
+            # The library takes the newest manifest that it finds, and with an older one it gives fewer passages.
+            raise_damage(ValueError(f"its version {newest} is missing"), name, self.address)
+        return table
+
+    def _connect(self) -> Any:
+        import lancedb
+
+        # Interval 0: what another process has written is seen by the next read.
+        return lancedb.connect(self.address, read_consistency_interval=timedelta(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What a compaction did."""
+
+    bytes_before: int
+    """Size of the collection's folder; 0 for one in an object store."""
+    bytes_after: int
+
+
+def compact(table: Any, store: CollectionStore, name: str) -> Compaction:
+    """Join files, bring the index up to date and remove what earlier versions and killed writers have left.
+
+    Searches give the same hits before and after. It may be killed anywhere, and is finished by the next one. Old
+    versions stay while somebody reads passages one after the other, and in an object store, where nobody could be asked
+    to wait.
+    """
+    before = store.bytes_of(name)
+    with write_lock(store.lock_file(name)):
+        join(table, store, name)
+    return Compaction(before, store.bytes_of(name))
+
+
+def join(table: Any, store: CollectionStore, name: str) -> None:
+    """As :func:`compact`, for who holds the write lock.
+
+    Passages outside the index are found as well, only more slowly: LanceDB scans them. So when another process is at
+    the same work, nothing is lost by leaving it to that one.
+    """
+    ensure_text_index(table)
+    try:
+        with no_reader(store.reading_file(name)) as alone, warnings.catch_warnings():
+            # The warning is about other readers and writers, of whom there are none now.
+            warnings.simplefilter("ignore", UserWarning)
+            table.optimize()
+            if alone:
+                table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+    except DamagedCollectionError as error:
+        logger.info("The files of %s were left as they are: %s", name, error)
+
+
+def join_if_many(table: Any, store: CollectionStore, name: str) -> None:
+    """Compact after an addition that was not small, or after many; the write lock is held."""
+    files = table.stats()["fragment_stats"]["num_fragments"]
+    if outside_text_index(table) > min(SMALL, SHARE * table.count_rows()) or files > FILES:
+        join(table, store, name)
+
+
+def take_in_small(table: Any, store: CollectionStore, name: str) -> None:
+    """Take a small addition into the index before a search for words.
+
+    A large one is under way in another process, or was killed: its passages are scanned until it has ended.
+    """
+    if not 0 < outside_text_index(table) <= SMALL:
+        return
+    # Where nothing can be written, the passages are scanned.
+    with suppress(OSError), write_lock(store.lock_file(name)):
+        if outside_text_index(table):
+            join(table, store, name)

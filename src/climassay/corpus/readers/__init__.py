@@ -1,0 +1,1 @@
+"""Readers of documents, by kind of file."""

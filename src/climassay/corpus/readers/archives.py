@@ -1,0 +1,211 @@
+"""Read EPUB books (web pages in a zip) and Word files (a zip whose main part is one XML document of paragraphs)."""
+
+import io
+import posixpath
+import re
+import xml.etree.ElementTree as ET
+import zipfile
+import zlib
+from collections.abc import Iterator
+from urllib.parse import unquote
+from xml.parsers import expat
+
+from selectolax.lexbor import LexborHTMLParser
+
+from climassay.corpus.documents import MEBIBYTE, Block, Document, ReadOptions, ReadResult, Skipped
+from climassay.corpus.readers.cleaning import clean, document_id
+from climassay.corpus.readers.file_types import reader
+from climassay.corpus.readers.html import check_depth, html_blocks
+from climassay.errors import DocumentError
+
+_CONTAINER = "META-INF/container.xml"
+_ENCRYPTION = "META-INF/encryption.xml"
+_PAGE_TYPES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
+MOST_PAGES = 20_000
+MOST_GROWTH = 100
+"""A book may unpack to so many times its size; text rarely gets ten times smaller in a zip, a bomb a thousand times."""
+UNSUSPECTED = 16 * MEBIBYTE
+"""What unpacks to no more than this is read, whatever its growth."""
+
+
+@reader("epub", ".epub")
+def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
+    """Read a book.
+
+    Raises:
+        DocumentError: Not an EPUB, damaged, copy-protected, without text, or larger than allowed when unpacked.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as book:
+            check_unpacked(sum(entry.file_size for entry in book.infolist()), len(data), source, options)
+            pages, fields = _package(book, source)
+            if _ENCRYPTION in book.namelist():  # fonts are often obfuscated, which does no harm
+                references = read_xml(book, _ENCRYPTION, source).findall(".//{*}CipherReference")
+                if {unquote(reference.get("URI", "")) for reference in references} & set(pages):
+                    raise DocumentError(f"{source} is copy-protected (its pages are encrypted) and cannot be read.")
+            blocks, skipped = _read_pages(book, pages, source)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError):
+        raise DocumentError(f"{source} is not a readable EPUB file (damaged, truncated or encrypted).") from None
+    if not blocks:
+        raise DocumentError(f"{source} has no text in its pages.")
+    document = Document(
+        id=document_id(source, data),
+        title=options.title or fields.get("title") or source.rsplit(".", 1)[0],
+        source=source,
+        blocks=tuple(blocks),
+        date=(fields.get("date") or "")[:10] or None,
+        licence=fields.get("rights"),
+        media="epub",
+    )
+    return ReadResult(source, (document,), tuple(skipped))
+
+
+def check_unpacked(unpacked: int, packed: int, source: str, options: ReadOptions) -> None:
+    """Refuse what would fill the memory; the zip module reads no more of an entry than its header announces.
+
+    Raises:
+        DocumentError: It unpacks to more than is allowed, or grows as no book does.
+    """
+    if unpacked > options.max_bytes:
+        raise DocumentError(f"{source} unpacks to more than the limit of {options.max_bytes >> 20} MB.")
+    if unpacked > UNSUSPECTED and unpacked > MOST_GROWTH * packed:
+        raise DocumentError(
+            f"{source} was not read: it grows {unpacked // packed:,} times when unpacked, as attacks do, not books."
+        )
+
+
+def read_xml(book: zipfile.ZipFile, name: str, source: str, kind: str = "an EPUB") -> ET.Element:
+    """An XML part of a zip, which must not define entities.
+
+    Raises:
+        DocumentError: It is not there, not well-formed, or defines entities.
+    """
+
+    def declared(*_: object) -> None:
+        raise DocumentError(f"{source} was not read: its {name} defines XML entities, as attacks do and books do not.")
+
+    try:
+        content = book.read(name)
+        parser = expat.ParserCreate()
+        parser.EntityDeclHandler = declared  # finds what declares entities, whatever the encoding
+        parser.Parse(content, True)
+        return ET.fromstring(content)
+    except (KeyError, ET.ParseError, expat.ExpatError, LookupError, RecursionError):
+        raise DocumentError(f"{source} is not {kind} file (no readable {name} in it).") from None
+
+
+def _package(book: zipfile.ZipFile, source: str) -> tuple[list[str], dict[str, str]]:
+    """Pages in reading order, and the Dublin Core fields."""
+    rootfile = read_xml(book, _CONTAINER, source).find(".//{*}rootfile")
+    if rootfile is None or not (path := rootfile.get("full-path")):
+        raise DocumentError(f"{source} is not an EPUB file (its container names no package).")
+    package = read_xml(book, path, source)
+    folder = posixpath.dirname(path)
+    items = {
+        item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+        for item in package.findall(".//{*}item")
+        if item.get("media-type") in _PAGE_TYPES and "nav" not in (item.get("properties") or "").split()
+    }
+    pages = [items[ref.get("idref")] for ref in package.findall(".//{*}itemref") if ref.get("idref") in items]
+    fields: dict[str, str] = {}
+    for element in package.iter():
+        namespace, _, name = element.tag.rpartition("}")
+        if namespace.endswith("purl.org/dc/elements/1.1/") and element.text and (text := clean(element.text)):
+            fields.setdefault(name, text)
+    # Each page once: a short list that names a long page over and over would be a long book.
+    return list(dict.fromkeys(pages))[:MOST_PAGES], fields
+
+
+def _read_pages(book: zipfile.ZipFile, pages: list[str], source: str) -> tuple[list[Block], list[Skipped]]:
+    blocks: list[Block] = []
+    skipped: list[Skipped] = []
+    chapter: tuple[str, ...] = ()
+    for name in pages:
+        try:
+            content = book.read(name)
+        except KeyError:
+            skipped.append(Skipped(source, f"{source} names a page {name} that is not in it."))
+            continue
+        text = content.decode("utf-8", "replace")
+        check_depth(text, source)
+        found = html_blocks(LexborHTMLParser(text))
+        for block in found:
+            # A page without a heading of its own goes on with the chapter of the page before.
+            chapter = block.headings[:1] or chapter
+            blocks.append(Block(text=block.text, headings=block.headings or chapter))
+    return blocks, skipped
+
+
+_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_KIND = "a Word"
+_HEADING = re.compile(r"heading (\d)$", re.IGNORECASE)
+
+
+@reader("docx", ".docx")
+def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
+    """Read a Word file: its paragraphs, those in tables too, under their headings; deleted text is left out.
+
+    Raises:
+        DocumentError: Not a Word file, damaged, encrypted, without text, or larger than allowed when unpacked.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as file:
+            check_unpacked(sum(entry.file_size for entry in file.infolist()), len(data), source, options)
+            body = read_xml(file, "word/document.xml", source, _KIND)
+            names = set(file.namelist())
+            levels = {}
+            if "word/styles.xml" in names:
+                # Ids of styles are translated, names are not.
+                for style in read_xml(file, "word/styles.xml", source, _KIND).iter(f"{_WORD}style"):
+                    name = style.find(f"{_WORD}name")
+                    match = _HEADING.match(name.get(f"{_WORD}val", "")) if name is not None else None
+                    if match:
+                        levels[style.get(f"{_WORD}styleId", "")] = int(match[1])
+            title = ""
+            if "docProps/core.xml" in names:
+                core = read_xml(file, "docProps/core.xml", source, _KIND)
+                title = clean(core.findtext("{http://purl.org/dc/elements/1.1/}title") or "")
+            blocks = tuple(_blocks(body, levels))
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError):
+        raise DocumentError(f"{source} is not a readable Word file (damaged, truncated or encrypted).") from None
+    if not blocks:
+        raise DocumentError(f"{source} has no text in its paragraphs.")
+    return Document(
+        id=document_id(source, data),
+        title=options.title or title or source.rsplit(".", 1)[0],
+        source=source,
+        blocks=blocks,
+        media="docx",
+    )
+
+
+def _blocks(root: ET.Element, levels: dict[str, int]) -> Iterator[Block]:
+    headings: list[tuple[int, str]] = []
+    for paragraph, pieces in _paragraphs(root):
+        text = clean("".join(pieces))
+        style = paragraph.find(f"{_WORD}pPr/{_WORD}pStyle")
+        level = levels.get(style.get(f"{_WORD}val", "")) if style is not None else None
+        if level and text:
+            headings = [*((one, title) for one, title in headings if one < level), (level, text)]
+        elif any(char.isalpha() for char in text):
+            yield Block(text, headings=tuple(title for _, title in headings))
+
+
+def _paragraphs(root: ET.Element) -> list[tuple[ET.Element, list[str]]]:
+    """All paragraphs with their text, each without that of paragraphs within it, as in text boxes.
+
+    One walk through the tree: attacks nest paragraphs a hundred thousand times.
+    """
+    found: list[tuple[ET.Element, list[str]]] = []
+    ahead: list[tuple[ET.Element, list[str]]] = [(root, [])]
+    while ahead:
+        element, pieces = ahead.pop()
+        if element.tag == f"{_WORD}p":
+            pieces = []
+            found.append((element, pieces))
+        elif element.tag == f"{_WORD}t":
+            pieces.append(element.text or "")
+        elif element.tag in (f"{_WORD}tab", f"{_WORD}br", f"{_WORD}cr"):
+            pieces.append(" ")
+        ahead.extend((child, pieces) for child in reversed(element))
+    return found

@@ -1,0 +1,106 @@
+"""Normalise the characters of extracted text, join what a line break cut, and name documents by their content."""
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+LINE_END_HYPHEN = "\ufffe"
+"""Stands where a line ended in a hyphen that may or may not belong to the word."""
+
+_LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
+# Fonts of TeX keep ligatures at these control codes; a file without a Unicode map shows them bare, between letters.
+_TEX_LIGATURES = {"\x0b": "ff", "\x0c": "fi", "\x0d": "fl", "\x0e": "ffi", "\x0f": "ffl"}
+_TEX_LIGATURE = re.compile(r"(?<=[A-Za-z])[\x0b-\x0f](?=[A-Za-z])")
+_INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
+_CONTROL = "\ufffd\ufff9-\ufffb\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
+_PRIVATE = "\ue000-\uf8ff"
+_HALVES = "\ud800-\udfff"
+"""Halves of characters: JSON may name them alone, and nothing can store them."""
+_ODD = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE}{_HALVES}]")
+_REPLACEMENTS = _LIGATURES | dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf076\uf0fc", "•")
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_LETTERS_AT_END = re.compile(r"[^\W\d_]*\Z")
+_WORD_AT_START = re.compile(r"\s*((?:[^\W_]|-(?=[^\W_]))*)")
+_DIGITS = re.compile(r"\d+")
+LONGEST_WORD = 60
+SHORTEST_COMPOUND_PART = 3
+
+
+def clean(text: str) -> str:
+    """One line of plain text: NFC, ordinary spaces, no control characters, no soft hyphens, ligatures spelled out.
+
+    Superscripts, subscripts and mathematical signs stay as they are: ``W m⁻²`` is not ``W m-2`` (NFC, not NFKC).
+    """
+    if not (text.isascii() and text.isprintable()):
+        text = _TEX_LIGATURE.sub(lambda match: _TEX_LIGATURES[match.group()], text)
+        text = _ODD.sub(lambda match: _REPLACEMENTS.get(match.group(), ""), unicodedata.normalize("NFC", text))
+    return " ".join(text.split())
+
+
+def count_words(texts: Iterable[str]) -> Counter[str]:
+    """How often each word (lower case, compounds whole and in parts) stands in the texts."""
+    joined = "\n".join(texts).lower().replace("‐", "-")
+    if LINE_END_HYPHEN in joined:
+        joined = _map_broken(joined, lambda _left, _right: " ")  # halves of words are no words
+    counts = Counter(_WORD.findall(joined))
+    for word, count in list(counts.items()):
+        if "-" in word:
+            for part in word.split("-"):
+                counts[part] += count
+    return counts
+
+
+def join_hyphens(text: str, vocabulary: Counter[str]) -> str:
+    """Resolve each :data:`LINE_END_HYPHEN`: ``prob￾lems`` becomes problems, ``short￾lived`` short-lived.
+
+    Args:
+        text: Text with marks.
+        vocabulary: Words of the whole document, from :func:`count_words`; it knows which spelling its author uses.
+    """
+    if LINE_END_HYPHEN not in text:
+        return text
+    return _map_broken(text, lambda left, right: _join(left, right, vocabulary))
+
+
+def _map_broken(text: str, resolve: Callable[[str, str], str]) -> str:
+    """Replace each pair of letters before and word after a mark; marks are few, so only their surroundings are read."""
+    first, *rest = text.split(LINE_END_HYPHEN)
+    done = first
+    for part in rest:
+        ending = _LETTERS_AT_END.search(done, max(0, len(done) - LONGEST_WORD))
+        left = ending.group() if ending else ""
+        match = _WORD_AT_START.match(part)
+        right = match.group(1) if match else ""
+        done = f"{done[: len(done) - len(left)]}{resolve(left, right)}{part[match.end() if match else 0 :]}"
+    return done
+
+
+def _join(left: str, right: str, vocabulary: Counter[str]) -> str:
+    shouted = left.isupper() and right.isupper() and len(left) > 1
+    if not left or not right or not (right[0].islower() or shouted):
+        return f"{left}-{right}"
+    low_left, low_right = left.lower(), right.lower()
+    joined, compound = vocabulary[low_left + low_right], vocabulary[f"{low_left}-{low_right}"]
+    if joined != compound:
+        return left + right if joined > compound else f"{left}-{right}"
+    both_words = vocabulary[low_left] > 0 and vocabulary[low_right.split("-")[0]] > 0
+    if both_words and min(len(left), len(right)) >= SHORTEST_COMPOUND_PART:
+        return f"{left}-{right}"
+    return left + right
+
+
+def mask_digits(text: str) -> str:
+    """The text with every run of digits made ``#``, so that ``Chapter 7 | 12`` and ``Chapter 7 | 13`` are alike."""
+    return _DIGITS.sub("#", text)
+
+
+def document_id(source: str, *contents: str | bytes) -> str:
+    """Stable id of 16 hexadecimal digits from a name and a content."""
+    digest = hashlib.sha256(source.encode("utf-8", "surrogateescape"))
+    for content in contents:
+        data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+        digest.update(b"\0" + str(len(data)).encode() + b"\0")
+        digest.update(data)
+    return digest.hexdigest()[:16]

@@ -1,0 +1,258 @@
+"""Bring the lines of PDF pages into reading order: running heads and feet out, columns one after the other."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from climassay.corpus.readers.cleaning import mask_digits
+from climassay.corpus.readers.pdf_lines import Line
+
+MARGIN_ZONE = 0.13
+"""Running heads and feet stand in this part of the page at its top and bottom."""
+REPEATS = 3
+"""A line that stands in the same place on so many pages is a running head, foot or tab."""
+LONGEST_HEAD = 150
+SHORTEST_COLUMN_LINE = 15
+"""Shorter lines say nothing about columns."""
+FEWEST_COLUMN_LINES = 4
+NEIGHBOUR = 8
+"""Lines in two columns stand beside each other when their baselines are about this many points apart, or less."""
+MOST_NESTED_COLUMNS = 2
+WIDE_SHARE = 0.75
+"""A chunk that takes up this part of the width of all text goes over the columns."""
+_NUMBER_ENDS = re.compile(r"^\W*(\d{1,4}|[ivxl]{1,7})\b|\b(\d{1,4}|[ivxl]{1,7})\W*$")
+_LEADERS = re.compile(r"(?:\.\s?){5,}|…{2,}|\ufffd{3,}|_{5,}")
+_DOTS = ("....", ". . .", "\ufffd\ufffd", "__", "……")
+"""One of them stands in every text with leaders, and is found faster."""
+CONTENTS_SHARE = 0.25
+FEWEST_LEADERS = 4
+_ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50}
+
+
+@dataclass(slots=True)
+class Page:
+    """The lines of a page; ``lines`` shrinks and is put in order as the layout is worked out."""
+
+    number: int
+    """From 1."""
+    width: float
+    height: float
+    lines: list[Line]
+
+
+def drop_running_lines(pages: Sequence[Page]) -> None:
+    """Take running heads and feet, page numbers, margin tabs and tables of contents off the pages, in place."""
+    places = [[_place(line, page) for line in page.lines] for page in pages]
+    edges = [_edge_lines(page) for page in pages]
+    enough = max(2, min(REPEATS, len(places) - 1))
+    counts = Counter(place for where in places for place in set(where))
+    repeated = {place for place, count in counts.items() if count >= enough and place[0]}
+    # Offsets that come again on many pages: those numbers are page numbers.
+    differences = Counter(offset for edge in edges for offset in {one for line in edge for one in _offsets(line)})
+    offsets = {offset for offset, count in differences.items() if count >= max(2, min(REPEATS, len(edges)))}
+    slots = _head_slots(pages, edges)
+    for page, edge, where in zip(pages, edges, places, strict=True):
+        heads = {id(line) for line in edge if _slot(line, page) in slots or _offsets(line) & offsets}
+        kept = [
+            line
+            for line, place in zip(page.lines, where, strict=True)
+            if place not in repeated and id(line) not in heads
+        ]
+        # Dots lead from a title to a page number, as in a table of contents.
+        page.lines = [
+            line for line in kept if not (any(dots in line.text for dots in _DOTS) and _LEADERS.search(line.text))
+        ]
+        leaders = len(kept) - len(page.lines)
+        if leaders >= FEWEST_LEADERS and leaders > CONTENTS_SHARE * len(kept):
+            page.lines = []
+
+
+Place = tuple[str, int, int]
+
+
+def _place(line: Line, page: Page) -> Place:
+    """Text and position; the text with its digits masked in the margins, where page numbers change it."""
+    text = line.text
+    if len(text) > LONGEST_HEAD:
+        return "", 0, 0
+    if not MARGIN_ZONE * page.height <= line.y <= (1 - MARGIN_ZONE) * page.height:
+        text = mask_digits(text)
+    return text, round(line.x0 / 4), round(line.y / 4)
+
+
+def _edge_lines(page: Page) -> list[Line]:
+    """The topmost and lowest lines in the margins of a page, all that share a baseline with them included."""
+    low, high = MARGIN_ZONE * page.height, (1 - MARGIN_ZONE) * page.height
+    top = max((line.y for line in page.lines if line.y > high), default=None)
+    bottom = min((line.y for line in page.lines if line.y < low), default=None)
+    return [
+        line
+        for line in page.lines
+        if len(line.text) < LONGEST_HEAD
+        and ((top is not None and line.y > top - 3) or (bottom is not None and line.y < bottom + 3))
+    ]
+
+
+def _offsets(line: Line) -> set[tuple[bool, int]]:
+    """By how much the numbers at the ends of a line differ from the page's place in the file (roman apart)."""
+    found = set()
+    for match in _NUMBER_ENDS.finditer(line.text):
+        token = match.group(1) or match.group(2)
+        roman = not token.isdigit()
+        found.add((roman, (_roman(token) if roman else int(token)) - line.page))
+    return found
+
+
+def _roman(text: str) -> int:
+    values = [_ROMAN[char] for char in text]
+    return sum(-value if value < after else value for value, after in zip(values, [*values[1:], 0], strict=True))
+
+
+def _slot(line: Line, page: Page) -> tuple[bool, int, int]:
+    return line.y > page.height / 2, round(line.y / 3), round(line.size * 2)
+
+
+def _head_slots(pages: Sequence[Page], edges: Sequence[list[Line]]) -> set[tuple[bool, int, int]]:
+    """Baselines on which most pages have a short line set off from the text, whatever it says (section titles)."""
+    counts: Counter[tuple[bool, int, int]] = Counter()
+    for page, edge in zip(pages, edges, strict=True):
+        for line in edge:
+            nearest = min((abs(line.y - other.y) for other in page.lines if abs(line.y - other.y) > 3), default=0.0)
+            if len(line.text) < LONGEST_HEAD / 2 and nearest > 2 * line.size:
+                counts[_slot(line, page)] += 1
+    return {slot for slot, count in counts.items() if count >= max(4, 0.5 * len(pages))}
+
+
+def order_lines(page: Page) -> list[Line]:
+    """The lines of a page in reading order, each with the right edge of its column set.
+
+    Lines that follow each other in the file and on the page stay together; what is ordered are these chunks: columns
+    from left to right, broken where something crosses from one into the other (a title, a wide figure's caption).
+    """
+    ordered: list[Line] = []
+    for group in _groups(_chunks(page.lines)):
+        lines = [line for chunk in group for line in chunk]
+        edges: dict[float, float] = defaultdict(float)
+        for line in lines:
+            edges[round(line.size)] = max(edges[round(line.size)], line.x1)
+        for line in lines:
+            line.right = edges[round(line.size)]
+        ordered += lines
+    return ordered
+
+
+Chunk = list[Line]
+
+
+def _chunks(lines: Iterable[Line]) -> list[Chunk]:
+    chunks: list[Chunk] = []
+    for line in lines:
+        last = chunks[-1][-1] if chunks else None
+        follows = (
+            last is not None
+            and 0.3 * line.size < last.y - line.y < 2.2 * max(last.size, line.size)
+            and line.x0 < last.x1
+            and last.x0 < line.x1
+            and abs(line.size - last.size) < 0.12 * last.size
+        )
+        if follows:
+            chunks[-1].append(line)
+        else:
+            chunks.append([line])
+    return chunks
+
+
+def _groups(chunks: list[Chunk]) -> list[list[Chunk]]:
+    """Chunks in reading order, grouped by column; what goes over the whole width divides the page into bands.
+
+    Each band has its own columns, so that a table with many of them does not hide the two of the text above it.
+    """
+    if not chunks:
+        return []
+    edges = [(min(line.x0 for line in chunk), max(line.x1 for line in chunk)) for chunk in chunks]
+    wide = WIDE_SHARE * (max(right for _, right in edges) - min(left for left, _ in edges))
+    is_wide = {id(chunk): right - left > wide for chunk, (left, right) in zip(chunks, edges, strict=True)}
+    groups: list[list[Chunk]] = [[]]
+    band: list[Chunk] = []
+    for chunk in [*_downwards(chunks), None]:
+        if chunk is not None and not is_wide[id(chunk)]:
+            band.append(chunk)
+            continue
+        columns = _columns(band, MOST_NESTED_COLUMNS)
+        if len(columns) > 1:
+            groups += [*columns, []]
+        else:
+            groups[-1] += [piece for column in columns for piece in column]
+        if chunk is not None:
+            groups[-1].append(chunk)
+        band = []
+    return groups
+
+
+def _columns(chunks: list[Chunk], depth: int) -> list[list[Chunk]]:
+    """Chunks in reading order, grouped by the column they stand in."""
+    gutter = _gutter([line for chunk in chunks for line in chunk]) if depth else None
+    if gutter is None:
+        return [_downwards(chunks)] if chunks else []
+    groups: list[list[Chunk]] = []
+    left: list[Chunk] = []
+    right: list[Chunk] = []
+    # A chunk in which only some lines cross the gutter is cut into lines, so that the others find their column.
+    pieces = [piece for chunk in chunks for piece in _cut_at(chunk, gutter)]
+    for chunk in _downwards(pieces):
+        if min(line.x0 for line in chunk) >= gutter - 3:
+            right.append(chunk)
+        elif max(line.x1 for line in chunk) <= gutter + 3:
+            left.append(chunk)
+        else:
+            groups += [*_columns(left, depth - 1), *_columns(right, depth - 1), [chunk]]
+            left, right = [], []
+    return [*groups, *_columns(left, depth - 1), *_columns(right, depth - 1)]
+
+
+def _cut_at(chunk: Chunk, gutter: float) -> list[Chunk]:
+    crossing = [line.x0 < gutter - 3 and line.x1 > gutter + 3 for line in chunk]
+    if all(crossing) or not any(crossing):
+        return [chunk]
+    if sum(crossing) * 2 > len(chunk):
+        return [chunk]  # a wide paragraph with a short last line
+    return [[line] for line in chunk]
+
+
+def _downwards(chunks: list[Chunk]) -> list[Chunk]:
+    return sorted(chunks, key=lambda chunk: (-round((chunk[0].y + 0.8 * chunk[0].size) / 4), chunk[0].x0))
+
+
+def _gutter(lines: list[Line]) -> float | None:
+    """Left edge of the right-hand column, where the lines stand in two columns side by side."""
+    long = [line for line in lines if len(line.text) >= SHORTEST_COLUMN_LINE]
+    if len(long) < 2 * FEWEST_COLUMN_LINES:
+        return None
+    leftmost, rightmost = min(line.x0 for line in long), max(line.x1 for line in long)
+    starts = Counter(round(line.x0 / 3) * 3 for line in long)
+    best: tuple[int, float] | None = None
+    for start, count in starts.items():
+        share = (start - leftmost) / max(1.0, rightmost - leftmost)
+        if count < FEWEST_COLUMN_LINES or not 0.25 < share < 0.8:
+            continue
+        side_by_side = _side_by_side(long, start)
+        if side_by_side and (best is None or side_by_side > best[0]):
+            best = (side_by_side, float(start))
+    return best[1] if best else None
+
+
+def _side_by_side(lines: list[Line], start: float) -> int:
+    """How many lines would have a neighbour in the other column, if the right column began at ``start``; 0: too few.
+
+    Lines that cross from one into the other do not count against it: a wide caption between the columns is no reason
+    to read the columns above and below it as one.
+    """
+    left = {round(line.y / NEIGHBOUR) for line in lines if line.x1 <= start + 3}
+    right = {round(line.y / NEIGHBOUR) for line in lines if line.x0 >= start - 3}
+    both = min(_beside(left, right), _beside(right, left))
+    return both if both >= FEWEST_COLUMN_LINES else 0
+
+
+def _beside(rows: set[int], others: set[int]) -> int:
+    return sum(1 for row in rows if row in others or row - 1 in others or row + 1 in others)

@@ -1,0 +1,462 @@
+"""Build paragraphs from the ordered lines of a PDF page, by distance, indent, size and style."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from climassay.corpus.documents import Block, ReadOptions
+from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, count_words, join_hyphens
+from climassay.corpus.readers.pdf_lines import Line
+
+PARAGRAPH_GAP = 1.3
+"""Lines further apart than this times the usual distance belong to different paragraphs."""
+ITEM_GAP = 1.08
+INDENT = 0.8
+"""In units of the type size."""
+SHORT_LINE = 0.8
+"""A line that fills less than this part of its column ends a paragraph, if it ends a sentence."""
+SIZE_STEP = 0.07
+"""Relative difference between sizes of type that are not the same."""
+_BULLET = re.compile(r"[•◦▪■●○‣·–—*→✓✔]\s")
+_ITEM = re.compile(r"(?:[•◦▪■●○‣·*]|[–—-](?=\s[A-Z])|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)])\s")
+NUMBERED = re.compile(r"(?:[A-Z]\.\d+(?:\.\d+)*\.?|[A-Z]{1,4}\.\d+(?:\.\d+)*|\d{1,2}(?:\.\d{1,2}){1,4}\.?)\s+\S")
+PART = re.compile(r"(?:Chapter|CHAPTER|Part|PART|Appendix|APPENDIX|Annex|ANNEX)\s+(?:\d+|[A-Z]|[IVXL]+)[.:]?$")
+_NOTE = re.compile(r"(?:\d{1,3}|[*†‡§¶])\s*(?=[A-Z‘“(])")
+_SENTENCE_END = re.compile(r"[.!?:…}][\"'”’»)\]}]*(?:\d{1,2})?$|[.!?]\)?\s?\([^()]*\)$")
+_LAST_CHARACTERS = 120
+
+
+class Kind(Enum):
+    """What a paragraph is."""
+
+    PROSE = "prose"
+    HEADING = "heading"
+    CAPTION = "caption"
+    FOOTNOTE = "footnote"
+
+
+@dataclass(slots=True)
+class Paragraph:
+    """Lines that belong together."""
+
+    lines: list[Line]
+    kind: Kind = Kind.PROSE
+    last_page: int | None = None
+    _joined: tuple[int, str] = (0, "")
+
+    @property
+    def first(self) -> Line:
+        """Its first line."""
+        return self.lines[0]
+
+    @property
+    def last(self) -> Line:
+        """Its last line."""
+        return self.lines[-1]
+
+    @property
+    def size(self) -> float:
+        """Size of its type, as its middle line has it."""
+        return self.lines[len(self.lines) // 2].size
+
+    @property
+    def bold(self) -> bool:
+        """Whether all of it is bold."""
+        return all(line.bold for line in self.lines)
+
+    @property
+    def text(self) -> str:
+        """Lines joined; a hyphen at the end of a line is marked for ``join_hyphens``."""
+        if self._joined[0] != len(self.lines):
+            self._joined = (len(self.lines), join_lines(self.lines))
+        return self._joined[1]
+
+
+def ends_sentence(text: str) -> bool:
+    """Whether a line ends as sentences do."""
+    return text[-1] in ".!?:…}" or _SENTENCE_END.search(text[-_LAST_CHARACTERS:]) is not None
+
+
+def join_lines(lines: Sequence[Line]) -> str:
+    """The text of consecutive lines."""
+    parts: list[str] = []
+    for line, after in zip(lines, [*lines[1:], None], strict=True):
+        parts.append(line.text)
+        if after is None:
+            break
+        if line.hyphen:
+            parts.append(LINE_END_HYPHEN)
+        elif line.text[-1] in "-‐" and line.text[-2:-1].isalpha():
+            parts[-1] = line.text[:-1]
+            parts.append(LINE_END_HYPHEN)
+        elif not (line.text[-1] in "/–-" and line.text[-2:-1].strip()):
+            parts.append(" ")
+    return "".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What most of a document looks like."""
+
+    size: float
+    families: frozenset[str]
+    """Typefaces of a good part of the text."""
+    pitches: dict[int, float]
+    """Usual distance of baselines by size of type (in half points)."""
+
+    def pitch(self, size: float) -> float:
+        """Usual distance between lines of this size."""
+        return self.pitches.get(round(2 * size), 1.2 * size)
+
+
+FAMILY_SHARE = 0.15
+FEWEST_DISTANCES = 3
+PROSE_LINE = 35
+"""Lines of at least so many characters tell what a document's text looks like; shorter ones may be a figure's."""
+
+
+def find_style(columns: Sequence[Sequence[Line]]) -> Style:
+    """The usual size, typefaces and line distances of a document, weighed by characters."""
+    sizes: Counter[float] = Counter()
+    families: Counter[str] = Counter()
+    distances: Counter[tuple[int, float]] = Counter()
+    for lines in columns:
+        before: Line | None = None
+        for line in lines:
+            weight = len(line.text)
+            half_points = round(2 * line.size)
+            sizes[half_points / 2] += weight
+            if weight >= PROSE_LINE:
+                families[line.family] += weight
+                gap = before.y - line.y if before is not None else 0.0
+                if 0.8 * line.size < gap < 2.2 * line.size:
+                    distances[half_points, round(gap * 4) / 4] += 1
+            before = line
+    total = sum(families.values())
+    pitches: dict[int, float] = {}
+    for (size, gap), count in distances.most_common():
+        if count >= FEWEST_DISTANCES:
+            pitches.setdefault(size, gap)
+    if not families:  # nothing but short lines: every typeface may be the text's
+        return Style(sizes.most_common(1)[0][0], frozenset(line.family for lines in columns for line in lines), pitches)
+    common = frozenset(family for family, count in families.items() if count >= FAMILY_SHARE * total)
+    return Style(sizes.most_common(1)[0][0], common, pitches)
+
+
+def build_paragraphs(lines: Sequence[Line], style: Style) -> list[Paragraph]:
+    """Group the ordered lines of one page into paragraphs."""
+    paragraphs: list[Paragraph] = []
+    for line in lines:
+        if paragraphs and not _begins(paragraphs[-1], line, style):
+            paragraphs[-1].lines.append(line)
+        else:
+            paragraphs.append(Paragraph([line]))
+    return paragraphs
+
+
+def _begins(paragraph: Paragraph, line: Line, style: Style) -> bool:
+    """Whether a line begins a new paragraph after the one before it."""
+    last = paragraph.last
+    gap = last.y - line.y
+    pitch = style.pitch(max(last.size, line.size))
+    if gap < 0.3 * line.size or gap > PARAGRAPH_GAP * pitch or line.x0 > last.right:
+        return True
+    if abs(line.size - last.size) > SIZE_STEP * last.size or PART.match(last.text):
+        return True
+    if line.mark or _BULLET.match(line.text):
+        return True
+    if NUMBERED.match(line.text) and line.x0 < last.x0 - INDENT * line.size:
+        return True
+    if gap > ITEM_GAP * pitch and (_ITEM.match(line.text) or NUMBERED.match(line.text) or _NOTE.match(line.text)):
+        return True
+    if last.bold and not line.starts_bold and (gap > ITEM_GAP * pitch or last.x1 < SHORT_LINE * last.right):
+        return True
+    if not last.bold and line.bold and last.x1 < last.right - 2 * line.size and ends_sentence(last.text):
+        return True
+    return _breaks_by_indent(paragraph, line)
+
+
+def _breaks_by_indent(paragraph: Paragraph, line: Line) -> bool:
+    last = paragraph.last
+    step = INDENT * line.size
+    settled = len(paragraph.lines) > 1 and abs(last.x0 - paragraph.lines[-2].x0) < step
+    ended = ends_sentence(last.text)
+    if settled and abs(line.x0 - last.x0) > step:
+        return True  # first line of an indented paragraph, or of a hanging one
+    if len(paragraph.lines) == 1 and line.x0 < last.x0 - step:
+        return False  # second line of an indented paragraph
+    short = last.x1 - last.x0 < SHORT_LINE * (last.right - last.x0)
+    return ended and short and not (line.text[0].islower() or line.text[0] in "{(")
+
+
+UNFINISHED_WITHIN = 12
+LONGEST_HEADING = 180
+HEADING_LINES = 3
+NUMBERED_HEADING_LINES = 5
+FEWEST_BODY_WORDS = 5
+FEWEST_SMALL_PRINT_WORDS = 12
+FEWEST_FOREIGN_WORDS = 30
+FEWEST_SMALL_WORDS = 3
+FEWEST_NOTE_WORDS = 2
+MANY_WORDS = 40
+SURELY_PROSE = 250
+MOST_NUMBERS = 0.45
+_LETTER_WORD = re.compile(r"[^\W\d_]{2,}")
+_TOKEN_WITH_LETTER = re.compile(r"\S*[^\W\d_]\S*")
+_HEADING_WORD = re.compile(r"[^\W\d_]*[a-zà-þ]{2,}|[^\W\d_]{5,}")
+_CAPTION = re.compile(
+    r"(?:Supplementary\s+|Extended\s+Data\s+)?(?:(?:Cross-[\w-]+\s+)?(?:Box|FAQ)\s+\S+?,?\s+)?"
+    r"(?:Figure|FIGURE|Fig\.|FIG\.|Fig|Table|TABLE|Tab\.|Panel|Scheme|Plate)\s*\(?"
+    r"(?:[A-Z]{1,5}[.\s]?)?\d*(?:[.\-–]\d+)*[a-z]?\)?(?P<stop>\s*[|:]|\.?\s+(?=[A-Z(\[])|\.?$|\s*[–—]\s)"
+)
+_CONTINUED = re.compile(r"\(?continued(?:\s+\w+){0,4}\)?\W*$|\(cont(?:inued|\.|’d)?\)\W*$", re.IGNORECASE)
+_NUMBERING = re.compile(r"((?:[A-Z]|\d{1,2}|[A-Z]{2,4})(?:\.\d{1,2})*)\.?\s+\S")
+REFERENCES = re.compile(
+    r"(?:\d+(?:\.\d+)*\.?\s+)?(?:references|bibliography|literature cited|works cited|reference list)", re.IGNORECASE
+)
+CONTENTS = re.compile(r"(?:table of )?contents|list of (?:figures|tables)", re.IGNORECASE)
+_NOTE_NUMBER = re.compile(r"(?:\d{1,3}(?=[\s‘“(A-Z])|[*†‡§¶])\s*(?=\S)")
+_LEGEND = re.compile(r"(?:Panels?|Notes?|Sources?)\s*[(:]|Source:|Note\b|[a-z]\s[A-Z]")
+_SMALL_WORD = re.compile(r"\b[a-zà-þ]{3,}")
+_BOXED = re.compile(r"(?:Cross-[\w-]+\s+)?(?:Box|FAQ)\b")
+_LOWER_START = re.compile(r"[\"'“‘(\[{]*[a-zà-þ]")
+
+
+def classify(paragraphs: Sequence[Paragraph], style: Style) -> None:
+    """Set the kind of each paragraph of one page, in place: what is no heading, caption or footnote stays prose."""
+    body_lines = [line for paragraph in paragraphs for line in paragraph.lines if _is_body(line.size, style)]
+    for number, paragraph in enumerate(paragraphs):
+        before = paragraphs[number - 1] if number else None
+        text = paragraph.text
+        if _is_caption(paragraph, text, before, style):
+            paragraph.kind = Kind.CAPTION
+        elif _is_footnote(paragraph, text, body_lines, style):
+            paragraph.kind = Kind.FOOTNOTE
+        elif _is_heading(paragraph, text, paragraphs[number + 1 : number + 3], style):
+            paragraph.kind = Kind.HEADING
+
+
+def _is_body(size: float, style: Style) -> bool:
+    return abs(size - style.size) <= SIZE_STEP * style.size
+
+
+def _is_caption(paragraph: Paragraph, text: str, before: Paragraph | None, style: Style) -> bool:
+    match = _CAPTION.match(text)
+    apart = not _is_body(paragraph.size, style) or paragraph.first.starts_bold
+    if match and any(char.isdigit() for char in match.group()):
+        return apart or match["stop"].strip() in {"|", ":"}
+    if _is_body(paragraph.size, style):
+        return False
+    if _LEGEND.match(text):
+        return True
+    if before is None or before.kind is not Kind.CAPTION:
+        return False
+    below = 0 < before.last.y - paragraph.first.y < 3 * paragraph.size
+    return below and abs(before.size - paragraph.size) < SIZE_STEP * paragraph.size and paragraph.size < style.size
+
+
+def _is_footnote(paragraph: Paragraph, text: str, body_lines: Sequence[Line], style: Style) -> bool:
+    if paragraph.size > (1 - SIZE_STEP) * style.size or not (paragraph.first.mark or _NOTE_NUMBER.match(text)):
+        return False
+    first = paragraph.first
+    if not (ends_sentence(text) or "http" in text) or len(_LETTER_WORD.findall(text)) < FEWEST_NOTE_WORDS:
+        return False
+    return all(line.y > first.y for line in body_lines if line.x0 < first.x1 and line.x1 > first.x0)
+
+
+def _is_heading(paragraph: Paragraph, text: str, following: Sequence[Paragraph], style: Style) -> bool:
+    large = paragraph.size > (1 + SIZE_STEP) * style.size
+    if not (large or paragraph.bold or NUMBERED.match(text)) or paragraph.size < (1 - SIZE_STEP) * style.size:
+        return False
+    numbered = NUMBERED.match(text) is not None
+    if len(paragraph.lines) > (NUMBERED_HEADING_LINES if numbered else HEADING_LINES):
+        return False
+    if len(text) > LONGEST_HEADING or not _HEADING_WORD.search(text):
+        return False
+    if text[-1] in ".;,}" or text[0] in "{[" or "=" in text or _LOWER_START.match(text):
+        return False
+    if numbered and paragraph.first.family in style.families:
+        return True
+    return any(_leads_to(paragraph, after, style) for after in following) or (large and not following)
+
+
+def _leads_to(heading: Paragraph, after: Paragraph, style: Style) -> bool:
+    """Whether text or another heading follows below or in the next column; what stands in a figure leads to labels."""
+    if after.first.family not in style.families:
+        return False
+    gap = heading.last.y - after.first.y
+    if gap > 0 and (gap > 5 * heading.size or after.first.x0 > heading.last.x1 + heading.size):
+        return False
+    return after.bold or after.size > heading.size or is_prose(after, after.text, style)
+
+
+def is_prose(paragraph: Paragraph, text: str, style: Style) -> bool:
+    """Whether a paragraph is running text, not the label, axis or table cell it may also be."""
+    plain_body = _is_body(paragraph.size, style) and paragraph.first.family in style.families
+    if plain_body and len(text) > SURELY_PROSE and ends_sentence(text):
+        return True
+    words = len(_LETTER_WORD.findall(text))
+    tokens = text.count(" ") + 1
+    if tokens - len(_TOKEN_WITH_LETTER.findall(text)) > MOST_NUMBERS * tokens:
+        return False
+    if words < MANY_WORDS and _CONTINUED.search(text[-40:]):
+        return False
+    small = len(_SMALL_WORD.findall(text))
+    ended = ends_sentence(text) or (text[-1] in "),;" and small >= FEWEST_SMALL_WORDS)
+    if paragraph.first.family not in style.families:
+        return words >= FEWEST_FOREIGN_WORDS and ended
+    if not _is_body(paragraph.size, style):
+        return words >= FEWEST_SMALL_PRINT_WORDS and ended
+    if ended or _LOWER_START.match(text):
+        return words >= 1
+    return words >= MANY_WORDS or (words >= FEWEST_BODY_WORDS and small >= FEWEST_SMALL_WORDS)
+
+
+@dataclass(slots=True)
+class _Heading:
+    text: str
+    size: float
+    bold: bool
+    boxed: bool
+    """Title of a box, which stands in a section and is no part of the numbering."""
+    depth: int | None
+    """Parts of its number: 3 for 7.2.1."""
+
+
+class BlockBuilder:
+    """Takes the classified paragraphs of page after page and gives the blocks of the document."""
+
+    def __init__(self, title: str, style: Style, options: ReadOptions) -> None:
+        self._style = style
+        self._title = title.casefold().split()
+        self._options = options
+        self._stack: list[_Heading] = []
+        self._open: Paragraph | None = None
+        self._notes: list[Paragraph] = []
+        self._left_out: _Heading | None = None
+        self._fresh_heading = False
+        self._drafts: list[tuple[Paragraph, tuple[_Heading, ...]]] = []
+
+    def add(self, paragraph: Paragraph) -> None:
+        """Take the next paragraph."""
+        match paragraph.kind:
+            case Kind.HEADING:
+                self._close()
+                self._add_heading(paragraph)
+            case Kind.CAPTION if self._options.captions:
+                self._notes.append(paragraph)
+            case Kind.FOOTNOTE:
+                self._notes.append(paragraph)
+            case Kind.PROSE:
+                self._add_prose(paragraph)
+
+    def _add_prose(self, paragraph: Paragraph) -> None:
+        if self._left_out is not None or not is_prose(paragraph, paragraph.text, self._style):
+            return
+        self._fresh_heading = False
+        before = self._continued_by(paragraph)
+        if before is not None:
+            before.lines += paragraph.lines
+            if paragraph.last.page != before.first.page:
+                before.last_page = paragraph.last.page
+            return
+        self._close()
+        if paragraph.size < (1 - SIZE_STEP) * self._style.size and _LOWER_START.match(paragraph.first.text):
+            # The rest of a caption that a page break cut.
+            if self._options.captions:
+                self._draft(paragraph)
+            return
+        self._open = paragraph
+        if NUMBERED.match(paragraph.first.text):
+            # A numbered statement is no longer part of the box before it.
+            while self._stack and self._stack[-1].boxed:
+                self._stack.pop()
+        self._draft(paragraph)
+
+    def _continued_by(self, paragraph: Paragraph) -> Paragraph | None:
+        """The paragraph that this one goes on: the one before it, or one left unfinished before a box or a heading."""
+        if self._open is not None and _goes_on(self._open, paragraph):
+            return self._open
+        if not _LOWER_START.match(paragraph.first.text):
+            return None
+        recent = (draft for draft, _ in reversed(self._drafts[-UNFINISHED_WITHIN:]) if draft.kind is Kind.PROSE)
+        return next((draft for draft in recent if _goes_on(draft, paragraph)), None)
+
+    def _draft(self, paragraph: Paragraph) -> None:
+        self._drafts.append((paragraph, tuple(self._stack)))
+
+    def _close(self) -> None:
+        """No more lines for the open paragraph; the notes of its page come after it."""
+        self._open = None
+        for note in self._notes:
+            self._draft(note)
+        self._notes = []
+
+    def _add_heading(self, paragraph: Paragraph) -> None:
+        text = clean(paragraph.text)
+        # The title, perhaps with the number or mark of the chapter beside it.
+        words = text.casefold().split()
+        if len(self._title) <= len(words) <= len(self._title) + 1 and set(self._title) <= set(words):
+            self._stack.clear()
+            return
+        numbering = _NUMBERING.match(text)
+        depth = numbering.group(1).count(".") + 1 if numbering else None
+        heading = _Heading(text, paragraph.size, paragraph.bold, _BOXED.match(text) is not None, depth)
+        last = self._stack[-1] if self._stack else None
+        if self._fresh_heading and last and abs(last.size - heading.size) < 0.5 and PART.match(last.text):
+            last.text = f"{last.text.rstrip('.:')}: {text}"
+            return
+        if self._left_out and heading.size < self._left_out.size - 0.3:
+            return
+        self._left_out = None
+        if (REFERENCES.fullmatch(text) and not self._options.references) or CONTENTS.fullmatch(text):
+            self._left_out = heading
+        while self._stack and _closes(heading, self._stack[-1]):
+            self._stack.pop()
+        self._stack.append(heading)
+        self._fresh_heading = True
+
+    def blocks(self) -> list[Block]:
+        """The blocks of the document, words joined over line ends with the document's own vocabulary."""
+        self._close()
+        texts = [paragraph.text for paragraph, _ in self._drafts]
+        vocabulary = count_words(texts) if any("\ufffe" in text for text in texts) else Counter()
+        return list(self._finished(texts, vocabulary))
+
+    def _finished(self, texts: Sequence[str], vocabulary: Counter[str]) -> Iterator[Block]:
+        for text, (paragraph, headings) in zip(texts, self._drafts, strict=True):
+            text = clean(join_hyphens(text, vocabulary))
+            if paragraph.kind is Kind.FOOTNOTE:
+                text = _NOTE_NUMBER.sub("", text, count=1)
+            if any(char.isalpha() for char in text):
+                path = tuple(join_hyphens(heading.text, vocabulary) for heading in headings)
+                yield Block(text=text, page=paragraph.first.page, last_page=paragraph.last_page, headings=path)
+
+
+def _goes_on(before: Paragraph, paragraph: Paragraph) -> bool:
+    """Whether a paragraph continues the one before it, in the next column, on the next page or past a figure."""
+    last, first = before.last, paragraph.first
+    if abs(last.size - first.size) > SIZE_STEP * last.size or last.family != first.family:
+        return False
+    if last.hyphen or last.text[-1] in "-–,":
+        return True
+    if ends_sentence(last.text):
+        return False
+    moved = last.page != first.page or first.y > last.y or first.x0 > last.x1
+    if _LOWER_START.match(first.text):
+        return moved or last.x1 > last.right - 3 * last.size
+    full = last.x1 > last.right - 4 * last.size and len(last.text) > 25
+    return moved and full and not last.bold and not first.bold and not first.text.startswith("•")
+
+
+def _closes(heading: _Heading, above: _Heading) -> bool:
+    """Whether a new heading ends the section of the heading above it."""
+    if heading.depth is not None and above.depth is not None:
+        return above.depth >= heading.depth
+    if heading.boxed or above.boxed:
+        return above.boxed and (heading.boxed or heading.depth is not None or heading.size > above.size)
+    if abs(above.size - heading.size) > 0.3:
+        return above.size < heading.size
+    return heading.bold >= above.bold

@@ -1,0 +1,151 @@
+"""Read files of strangers in a process of their own, which may crash, hang or fill its memory without harm to ours.
+
+PDF files in particular are read by a large library in C; a file that is made to crash it must not end a server, nor be
+tried again and again by every start of it.
+"""
+
+import json
+import math
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+from climassay.corpus.documents import (
+    MEBIBYTE,
+    Block,
+    Document,
+    PageCallback,
+    ReadOptions,
+    ReadResult,
+    Skipped,
+    TableColumns,
+)
+from climassay.secrecy import environment_without_secrets
+
+LARGEST_MEMORY = 4096 * MEBIBYTE
+"""Address space of the reading process."""
+LONGEST_SILENCE = 300.0
+"""Seconds in which a reader must have finished a page, or a file that has none."""
+
+
+def read_sandboxed(
+    path: Path,
+    options: ReadOptions,
+    *,
+    source: str,
+    on_page: PageCallback | None = None,
+    memory: int = LARGEST_MEMORY,
+    silence: float = LONGEST_SILENCE,
+) -> ReadResult:
+    """Read one file in another process; see :func:`climassay.corpus.readers.file_types.read`.
+
+    The reader may use ``memory`` bytes of address space and be silent for so many seconds; what ``on_page`` raises ends
+    the reading. A file on which it crashes, hangs or runs out of memory gives no document and the reason.
+    """
+    order = {"path": str(path), "source": source, "options": asdict(options), "memory": memory}
+    with _reader(order, silence) as lines:
+        for line in lines:
+            message = json.loads(line)
+            if "result" in message:
+                found = message["result"]
+                for fields in found["documents"]:
+                    blocks = (Block(**block | {"headings": tuple(block["headings"])}) for block in fields["blocks"])
+                    fields["blocks"] = tuple(blocks)
+                documents = tuple(Document(**fields) for fields in found["documents"])
+                return ReadResult(found["source"], documents, tuple(Skipped(**each) for each in found["skipped"]))
+            if on_page is not None:
+                on_page(message["page"], message["of"])
+    reason = f"{source} cannot be read: the reader broke off (damaged, too large or too intricate)."
+    return ReadResult(source, (), (Skipped(source, reason),))
+
+
+@contextmanager
+def _reader(order: dict[str, Any], silence: float) -> Iterator[Iterator[bytes]]:
+    """The lines that a reading process writes; it has ended when the block ends."""
+    # Should a file take the reader over, it finds no key and no password there.
+    environment = {**environment_without_secrets(), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "climassay.corpus.readers.sandboxed_reader"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            with suppress(BrokenPipeError):
+                process.stdin.write(json.dumps(order).encode())
+                process.stdin.close()
+            yield _watched(process, process.stdout, silence)
+        finally:
+            process.kill()
+
+
+def _watched(process: "subprocess.Popen[bytes]", lines: IO[bytes], silence: float) -> Iterator[bytes]:
+    """The lines of a process, which is killed when it is silent for too long."""
+    watch = _Watch(process, silence)
+    watch.start()
+    try:
+        while line := watch.listen(lines):
+            yield line
+    finally:
+        watch.over.set()
+
+
+class _Watch(threading.Thread):
+    """Kills a process that says nothing for too long while somebody listens to it; one thread for all of its lines."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", silence: float) -> None:
+        super().__init__(daemon=True)
+        self.over = threading.Event()
+        self._process = process
+        self._silence = silence
+        self._patient_until = math.inf
+
+    def listen(self, lines: IO[bytes]) -> bytes:
+        """The next line."""
+        self._patient_until = time.monotonic() + self._silence
+        try:
+            return lines.readline()
+        finally:
+            self._patient_until = math.inf
+
+    def run(self) -> None:
+        """Watch until it is over."""
+        # No wait is longer than the silence allowed, so that who begins to listen meanwhile is looked at in time.
+        while not self.over.wait(max(0.001, min(self._silence, self._patient_until - time.monotonic()))):
+            if time.monotonic() >= self._patient_until:
+                self._process.kill()
+                return
+
+
+def _read_as_ordered(orders: IO[bytes], answers: IO[bytes]) -> None:
+    """The reading process: one order in, pages and one result out, a line of JSON each."""
+    from climassay.corpus.readers.file_types import read
+
+    order = json.loads(orders.read())
+    with suppress(ImportError):  # Windows has no such module.
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (order["memory"], order["memory"]))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    columns = order["options"].pop("columns")
+    columns["document"] = tuple(columns["document"])
+    options = ReadOptions(columns=TableColumns(**columns), **order["options"])
+
+    def send(message: dict[str, Any]) -> None:
+        answers.write(json.dumps(message).encode() + b"\n")
+        answers.flush()
+
+    def on_page(page: int, of: int) -> None:
+        send({"page": page, "of": of})
+
+    send({"result": asdict(read(order["path"], options, source=order["source"], on_page=on_page))})
+
+
+if __name__ == "__main__":
+    _read_as_ordered(sys.stdin.buffer, sys.stdout.buffer)

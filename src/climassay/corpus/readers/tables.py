@@ -1,0 +1,268 @@
+"""Read tables whose rows are paragraphs: CSV, TSV, JSON, JSON lines and Parquet."""
+
+import csv
+import io
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from climassay.corpus.documents import Block, Document, ReadOptions, ReadResult, Skipped, TableColumns
+from climassay.corpus.readers.cleaning import clean, document_id
+from climassay.corpus.readers.file_types import Read, reader
+from climassay.corpus.readers.markdown import markdown_blocks
+from climassay.corpus.readers.text import decode, paragraphs
+from climassay.errors import DocumentError
+from climassay.given_files import parse_json
+from climassay.questions.parquet import read_parquet
+
+# Usual names, best first; compared without case, spaces and punctuation.
+_USUAL_NAMES: dict[str, tuple[str, ...]] = {
+    "text": (
+        *("text", "paragraph", "passage", "content", "body", "abstract", "pagecontent", "documenttext"),
+        *("paragraphtext", "chunk", "sentence", "article"),
+    ),
+    "title": ("chaptertitle", "documenttitle", "doctitle", "booktitle", "title", "book", "textbook", "document"),
+    "report": ("report", "series", "collection"),
+    "chapter": ("chapter", "chapterid", "chapternumber", "file"),
+    "headings": ("headings", "heading", "section", "sectiontitle", "sectionpath", "header", "headers"),
+    "paragraph_id": ("paraid", "paragraphid", "passageid", "chunkid", "id"),
+    "page": ("pageno", "page", "pagenumber", "pagenum", "pages"),
+    "url": ("url", "link", "uri", "href", "sourceurl", "doi"),
+    "date": ("date", "published", "publicationdate", "year", "publicationyear"),
+    "edition": ("edition", "version"),
+    "licence": ("licence", "license", "rights"),
+}
+_DOCUMENT_NAMES = ("docid", "documentid", "document", "doc", "book", "textbook", "bookid", "articleid", "filename")
+_PLAIN = re.compile(r"[^a-z0-9]+")
+
+
+def find_layout(names: Sequence[str], chosen: TableColumns, source: str) -> TableColumns:
+    """Match the columns of a table with what the user has chosen, and the rest with their usual names.
+
+    Raises:
+        DocumentError: A chosen column does not exist, or no column looks like the text; the sentence names those
+            there are.
+    """
+    listed = ", ".join(names) or "none"
+    fields = {field: getattr(chosen, field) for field in _USUAL_NAMES}
+    for name in (*fields.values(), *chosen.document):
+        if name is not None and name not in names:
+            raise DocumentError(f"{source} has no column {name!r}; its columns are: {listed}.")
+    known = {_PLAIN.sub("", name.lower()): name for name in reversed(names)}
+    taken = {name for name in fields.values() if name}
+    for field, usual in _USUAL_NAMES.items():
+        if fields[field] is None:
+            free = (known[plain] for plain in usual if plain in known and known[plain] not in taken)
+            fields[field] = next(free, None)
+            if fields[field] is not None:
+                taken.add(fields[field])
+    if fields["text"] is None:
+        raise DocumentError(f"{source} has no column that looks like text; choose one of its columns: {listed}.")
+    document = chosen.document or tuple(known[plain] for plain in _DOCUMENT_NAMES if plain in known)[:1]
+    if not document and fields["title"]:
+        document = (fields["title"],)
+    return TableColumns(document=document, **fields)
+
+
+Row = Mapping[str, Any]
+LISTED_ROWS = 5
+"""So many bad rows are named one by one, the rest counted."""
+_MARKDOWN = re.compile(r"\]\(\S+?\)|^#{1,6} |^```|\$\$", re.MULTILINE)
+_NAME_SUFFIXES = (".pdf", ".ipynb", ".html", ".htm", ".md", ".txt", ".docx")
+
+
+class Table(NamedTuple):
+    """Rows with their columns, and what was wrong with the rows left out."""
+
+    names: list[str]
+    rows: list[Row]
+    problems: list[str]
+
+
+def read_table(data: bytes, kind: str, source: str, options: ReadOptions) -> ReadResult:
+    """Read a table into documents: rows that agree in the document columns are the paragraphs of one document.
+
+    Raises:
+        DocumentError: Not such a table, no rows, or no text column.
+    """
+    table = _READERS[kind][1](data, source)
+    if not table.rows:
+        raise DocumentError(f"{source} has no rows." if not table.problems else table.problems[0])
+    layout = find_layout(table.names, options.columns, source)
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    empty = 0
+    for row in table.rows:
+        if cell(row, layout.text):
+            groups.setdefault(tuple(cell(row, name) for name in layout.document), []).append(row)
+        else:
+            empty += 1
+    if not groups:
+        raise DocumentError(f"{source} has no text in its column {layout.text!r}.")
+    problems = list(table.problems)
+    if empty:
+        problems.append(f"{empty} rows of {source} have no text in column {layout.text!r} and were left out.")
+    documents = tuple(_document(key, rows, layout, source, options) for key, rows in groups.items())
+    return ReadResult(source, documents, tuple(Skipped(source, problem) for problem in problems))
+
+
+def cell(row: Row, name: str | None) -> str:
+    """The value of a cell as one stripped string; empty where there is none."""
+    value = row.get(name) if name else None
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, list | tuple):
+        value = "\n\n".join(str(part) for part in value if part is not None)
+    # JSON may name half a character alone, which nothing can store.
+    return str(value).encode("utf-8", "ignore").decode().strip()
+
+
+def _document(
+    key: tuple[str, ...], rows: Sequence[Row], layout: TableColumns, source: str, options: ReadOptions
+) -> Document:
+    blocks = tuple(block for row in rows for block in _blocks(row, layout))
+    first = rows[0]
+    title = options.title or _title(key, first, layout, source)
+    urls = {cell(row, layout.url) for row in rows}
+    return Document(
+        id=document_id(source, "\x1f".join(key), *(block.text for block in blocks)),
+        title=title,
+        source=source,
+        blocks=blocks,
+        url=urls.pop() if len(urls) == 1 and "" not in urls else None,
+        report=cell(first, layout.report) or None,
+        date=_same(rows, layout.date),
+        edition=_same(rows, layout.edition),
+        licence=_same(rows, layout.licence),
+        media="table",
+    )
+
+
+def _title(key: tuple[str, ...], row: Row, layout: TableColumns, source: str) -> str:
+    title = clean(cell(row, layout.title))
+    if not title:
+        parts = [cell(row, layout.report), cell(row, layout.chapter)]
+        title = clean(" ".join(part for part in parts if part)) or clean(" ".join(key))
+    if title.lower().endswith(_NAME_SUFFIXES):
+        title = PurePath(title).stem.replace("_", " ")
+    return title or PurePath(source).stem
+
+
+def _same(rows: Sequence[Row], name: str | None) -> str | None:
+    """The value all rows share."""
+    values = {cell(row, name) for row in rows}
+    return (values.pop() or None) if len(values) == 1 else None
+
+
+def _blocks(row: Row, layout: TableColumns) -> Iterator[Block]:
+    """The paragraphs of a row's text."""
+    text = cell(row, layout.text)
+    headings = _headings(row.get(layout.headings) if layout.headings else None)
+    url = cell(row, layout.url) or None
+    paragraph_id = cell(row, layout.paragraph_id) or None
+    if url is None and paragraph_id and paragraph_id.startswith(("http://", "https://")):
+        url, paragraph_id = paragraph_id, None
+    page = cell(row, layout.page)
+    markdown = markdown_blocks(text) if _MARKDOWN.search(text) else []
+    parts = [(block.text, block.headings) for block in markdown] or [(part, ()) for part in paragraphs(text)]
+    for part, inner in parts:
+        yield Block(
+            text=part,
+            page=int(page) if page.isdigit() else None,
+            headings=headings + inner,
+            paragraph_id=paragraph_id,
+            chapter=cell(row, layout.chapter) or None,
+            url=url,
+        )
+
+
+def _headings(value: Any) -> tuple[str, ...]:
+    if isinstance(value, list | tuple):
+        parts = [str(part) for part in value if part]
+    elif isinstance(value, str):
+        parts = re.split(r"\s+>\s+", value)
+    else:
+        parts = []
+    return tuple(text for part in parts if (text := clean(part)))
+
+
+def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> Table:
+    text = decode(data, source)
+    header = text.split("\n", 1)[0]
+    if delimiter is None:
+        delimiter = max(",;\t|", key=header.count)
+    limit = csv.field_size_limit(sys.maxsize)
+    try:
+        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, restkey="")
+        rows: list[Row] = list(reader)
+    except csv.Error as error:
+        raise DocumentError(f"{source} is not a readable table ({error}).") from None
+    finally:
+        csv.field_size_limit(limit)
+    return Table([name for name in reader.fieldnames or [] if name], rows, [])
+
+
+def _read_jsonl(data: bytes, source: str) -> Table:
+    rows: list[Row] = []
+    bad: list[int] = []
+    for number, line in enumerate(decode(data, source).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = parse_json(line)
+        except ValueError:
+            value = None
+        if isinstance(value, dict):
+            rows.append(value)
+        else:
+            bad.append(number)
+    problems = []
+    if bad:
+        more = f" and {len(bad) - LISTED_ROWS} more" if len(bad) > LISTED_ROWS else ""
+        problems.append(f"{source}: not a JSON object in line {', '.join(map(str, bad[:LISTED_ROWS]))}{more}.")
+    return Table(list(dict.fromkeys(name for row in rows for name in row)), rows, problems)
+
+
+def _read_json(data: bytes, source: str) -> Table:
+    try:
+        value = parse_json(decode(data, source))
+    except ValueError as error:
+        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise DocumentError(f"{source} is not valid JSON{where}; a file of one object a line ends in .jsonl.") from None
+    if isinstance(value, dict):
+        lists = [part for part in value.values() if isinstance(part, list) and part and isinstance(part[0], dict)]
+        value = lists[0] if len(lists) == 1 else [value]
+    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+        raise DocumentError(f"{source} is not a list of JSON objects.")
+    return Table(list(dict.fromkeys(name for row in value for name in row)), value, [])
+
+
+def _read_parquet(data: bytes, source: str) -> Table:
+    try:
+        table = read_parquet(data)
+    except ValueError as error:
+        raise DocumentError(f"{source} is not a readable Parquet file: {error}.") from None
+    return Table(table.names, table.rows, [])
+
+
+_READERS: dict[str, tuple[tuple[str, ...], Callable[[bytes, str], Table]]] = {
+    "csv": ((".csv",), _read_csv),
+    "tsv": ((".tsv", ".tab"), partial(_read_csv, delimiter="\t")),
+    "json": ((".json",), _read_json),
+    "jsonl": ((".jsonl", ".ndjson"), _read_jsonl),
+    "parquet": ((".parquet", ".pq"), _read_parquet),
+}
+
+
+def _reading(kind: str) -> Read:
+    return lambda data, source, options: read_table(data, kind, source, options)
+
+
+for _kind, (_endings, _) in _READERS.items():
+    reader(_kind, *_endings, packed=_kind == "parquet")(_reading(_kind))

@@ -1,0 +1,178 @@
+"""Read plain text: find its encoding, its pages, and the paragraphs behind hard-wrapped lines."""
+
+import codecs
+import re
+from collections import Counter
+from pathlib import PurePath
+
+from climassay.corpus.documents import Block, Document, ReadOptions
+from climassay.corpus.readers.cleaning import (
+    LINE_END_HYPHEN,
+    clean,
+    count_words,
+    document_id,
+    join_hyphens,
+    mask_digits,
+)
+from climassay.corpus.readers.file_types import reader
+from climassay.errors import DocumentError
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+SAMPLE = 1 << 16
+SHORTEST_BROKEN = 25
+"""A shorter line without a full stop is a heading, not a sentence that a page break cut."""
+MOST_CONTROL_CHARACTERS = 0.02
+FEWEST_PAGES = 3
+"""Form feeds count as page breaks from this many pages on."""
+LONGEST_WRAPPED_LINE = 130
+"""Lines longer than this are paragraphs of their own, not the lines of a wrapped one."""
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+# A number or a list mark alone is what is left of a table or a page; leaders are those of a table of contents.
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_LEADERS = re.compile(r"\.{6,}|(?:\. ){6,}")
+_BLANK_LINES = re.compile(r"\n[ \t\u00a0]*(?:\n[ \t\u00a0]*)+")
+_ITEM = re.compile(r"\s*(?:[•◦▪‣·*–-]\s|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)]\s)")
+_SENTENCE_END = re.compile(r"[.!?:;…][\"'”’»)\]}]*\d{0,2}$")
+_PAGE_NUMBER = re.compile(r"(?:page\s+)?[-–|\s]*(?:\d{1,4}|[ivxl]{1,6})[-–|\s]*(?:of\s+\d+)?", re.IGNORECASE)
+
+
+def decode(data: bytes, source: str) -> str:
+    """Decode text of unknown encoding: byte order mark, UTF-8, UTF-16 without mark, else Windows-1252 or Latin-1.
+
+    Raises:
+        DocumentError: The bytes are not text.
+    """
+
+    def decoded(encoding: str) -> str:
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError:
+            raise DocumentError(f"{source} begins as {encoding} text but is damaged or truncated.") from None
+
+    for bom, encoding in _BOMS:
+        if data.startswith(bom):
+            return decoded(encoding)
+    sample = data[:SAMPLE]
+    if b"\0" in sample:
+        even, odd = sample[::2].count(0), sample[1::2].count(0)
+        half = len(sample) / 2
+        if odd > 0.3 * half and even < 0.05 * half:
+            return decoded("utf-16-le")
+        if even > 0.3 * half and odd < 0.05 * half:
+            return decoded("utf-16-be")
+        raise DocumentError(f"{source} is not a text file (it holds binary data).")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        try:
+            text = data.decode("cp1252")
+        except UnicodeDecodeError:
+            text = data.decode("latin-1")
+    if len(_CONTROL.findall(text[:SAMPLE])) > MOST_CONTROL_CHARACTERS * len(text[:SAMPLE]):
+        raise DocumentError(f"{source} is not a text file (it holds binary data).")
+    return text
+
+
+@reader("text", ".txt", ".text")
+def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
+    """Read a plain text file.
+
+    Raises:
+        DocumentError: Not text, or empty.
+    """
+    text = decode(data, source).replace("\r\n", "\n").replace("\r", "\n")
+    pages = text.split("\f")
+    if len(pages) >= FEWEST_PAGES:
+        numbered: list[tuple[int | None, str]] = list(enumerate(_without_running_lines(pages), start=1))
+    else:
+        numbered = [(None, text.replace("\f", "\n\n"))]
+    parts = ((page, part) for page, content in numbered for part in paragraphs(content))
+    blocks = [Block(text=part, page=page) for page, part in parts if _WORD.search(part) and not _LEADERS.search(part)]
+    if not blocks:
+        raise DocumentError(f"{source} is empty.")
+    return Document(
+        id=document_id(source, data),
+        title=options.title or PurePath(source).stem,
+        source=source,
+        blocks=tuple(_joined(blocks)),
+        media="text",
+    )
+
+
+def paragraphs(text: str) -> list[str]:
+    """The paragraphs of plain text: blank lines divide them, hard-wrapped lines are put together again.
+
+    A line much longer than a page is wide is a paragraph of its own; so is a list item.
+    """
+    found: list[str] = []
+    marked = re.sub(r"(?<=[A-Za-z])[-‐]\n\s*(?=[a-z])", LINE_END_HYPHEN, text)
+    vocabulary = count_words([marked]) if LINE_END_HYPHEN in marked else Counter()
+    for chunk in _BLANK_LINES.split(marked):
+        lines = [line for line in chunk.split("\n") if line.strip()]
+        found += (part for group in _groups(lines) if (part := clean(join_hyphens(" ".join(group), vocabulary))))
+    return found
+
+
+def _groups(lines: list[str]) -> list[list[str]]:
+    """Lines without a blank one between them, put together as far as they are one wrapped paragraph."""
+    groups: list[list[str]] = []
+    width = max((len(line.rstrip()) for line in lines), default=0)
+    for line in lines:
+        last = groups[-1][-1].rstrip() if groups else ""
+        goes_on = (
+            groups
+            and len(last) <= LONGEST_WRAPPED_LINE
+            and not _ITEM.match(line)
+            and not (_SENTENCE_END.search(last) and len(last) < 0.7 * width)
+        )
+        if goes_on:
+            groups[-1].append(line)
+        else:
+            groups.append([line])
+    return groups
+
+
+def _joined(blocks: list[Block]) -> list[Block]:
+    """Blocks with a sentence that a page break or stray blank line cut put together again."""
+    joined: list[Block] = []
+    for block in blocks:
+        before = joined[-1] if joined else None
+        if (
+            before
+            and block.text[0].islower()
+            and not _SENTENCE_END.search(before.text)
+            and len(before.text) > SHORTEST_BROKEN
+        ):
+            last_page = block.page if block.page != before.page else before.last_page
+            joined[-1] = Block(text=f"{before.text} {block.text}", page=before.page, last_page=last_page)
+        else:
+            joined.append(block)
+    return joined
+
+
+def _without_running_lines(pages: list[str]) -> list[str]:
+    """Pages without the first and last lines that come again on other pages, and without page numbers."""
+    split = [page.split("\n") for page in pages]
+    edges = Counter(key for lines in split for key in {mask_digits(lines[i].strip()) for i in _edge_lines(lines)})
+    repeated = {key for key, count in edges.items() if count >= FEWEST_PAGES}
+    cleaned = []
+    for lines in split:
+        drop = {
+            i
+            for i in _edge_lines(lines)
+            if mask_digits(lines[i].strip()) in repeated or _PAGE_NUMBER.fullmatch(lines[i].strip())
+        }
+        cleaned.append("\n".join(line for i, line in enumerate(lines) if i not in drop))
+    return cleaned
+
+
+def _edge_lines(lines: list[str]) -> list[int]:
+    """Numbers of the first two and last two lines that are not blank."""
+    filled = [i for i, line in enumerate(lines) if line.strip()]
+    return sorted({*filled[:2], *filled[-2:]})

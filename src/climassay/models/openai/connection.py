@@ -1,0 +1,379 @@
+"""One server: an event loop in its own thread, connections that are reused, and attempts until there is an answer."""
+
+import asyncio
+import concurrent.futures
+import json
+import queue
+import re
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from climassay.errors import ModelError
+from climassay.models.openai.capabilities import REFUSAL_STATUSES, blamed
+from climassay.models.openai.pacing import AdaptiveLimit, Clock, RetryPolicy, parse_retry_after
+from climassay.models.openai.replies import BadReplyError, Refusal, Reply, parse_refusal, parse_reply
+from climassay.models.servers import Server
+from climassay.secrecy import without_key
+
+if TYPE_CHECKING:
+    import httpx2
+
+OVERLOADED = frozenset({429, 503, 529})
+RETRYABLE = frozenset({408, 409, 425, 429})
+HOPELESS = ("insufficient_quota", "billing")
+"""Words in a 429 that no waiting cures."""
+HOPELESS_STATUS = {
+    401: "Check the API key.",
+    403: "Check the API key, and whether it may use this model.",
+    404: "Check the model's name and the base URL {base_url}, which usually ends in /v1.",
+}
+"""Wrong key, address or model: no request will do better, unless one has been answered before."""
+NOT_IMPLEMENTED = 501
+"""The one fault of a server that no waiting cures."""
+NO_SUCH_MODEL = re.compile(
+    r"model[\W_]+not[\W_]*found|deployment[\W_]*not[\W_]*found|model.{0,80}(?:not exist|not found)", re.I
+)
+KEY_REPEATED = "The server's answer repeats the API key, so it is not kept."
+REFUSED_ATTEMPTS = 3
+CANCEL_SECONDS = 10.0
+READ_SECONDS = 5.0
+WAKE_SECONDS = 0.5
+GATHER_SECONDS = 0.005
+"""Results are handed to the calling thread in bundles: waking it for each one costs more than the result."""
+
+I = TypeVar("I")  # noqa: E741
+O = TypeVar("O")  # noqa: E741
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one request after all its attempts: a reply, or an error."""
+
+    attempts: int
+    reply: Reply | None = None
+    error: str | None = None
+    status: int | None = None
+    """HTTP status of a refusal that no retry cures; None else."""
+    refusal: Refusal | None = field(default=None, repr=False)
+    """The server's own words, to decide by, where they may be about one parameter. They may hold the key, and are
+    neither shown nor kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What became of one attempt."""
+
+    reply: Reply | None = None
+    error: str = ""
+    status: int | None = None
+    retryable: bool = False
+    overloaded: bool = False
+    retry_after: float | None = None
+    refused: bool = False
+    """There was not even a connection."""
+    refusal: Refusal | None = field(default=None, repr=False)
+    """What the server said, where it answered with an error; see :attr:`Outcome.refusal`."""
+
+
+class Connection:
+    """The way to one server; its key is sent as a bearer token and shown nowhere."""
+
+    def __init__(self, server: Server, concurrency: int, policy: RetryPolicy, clock: Clock) -> None:
+        self._server = server
+        self._policy = policy
+        self._clock = clock
+        self.limit = AdaptiveLimit(concurrency, clock)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._client: Any = None
+        self._options: dict[str, Any] = {}
+        self._proven = False
+        self._starting = threading.Lock()
+        self._under_way: dict[int, concurrent.futures.Future[None]] = {}
+        """The work of each thread that waits for some."""
+
+    def map(
+        self, work: Callable[[I], Awaitable[O]], items: Sequence[I], on_result: Callable[[int, O], None] | None
+    ) -> list[O]:
+        """Results of asynchronous work on items, in their order; as many at once as the ceiling allows.
+
+        Whatever ends the call early (Ctrl-C, an error of ``on_result``) cancels what is under way, after which what
+        had been answered by then is still handed on.
+
+        Args:
+            work: Run in the event loop, once for each item.
+            items: What to work on.
+            on_result: Called in the calling thread with (index, result), in the order of completion.
+        """
+        found: dict[int, O] = {}
+
+        def keep(index: int, result: O) -> None:
+            found[index] = result
+            if on_result is not None:
+                on_result(index, result)
+
+        results: queue.SimpleQueue[list[tuple[int, O]] | BaseException | None] = queue.SimpleQueue()
+        future = asyncio.run_coroutine_threadsafe(self._work_all(work, items, results), self._running_loop())
+        self._under_way[threading.get_ident()] = future
+        known: deque[tuple[int, O]] = deque()
+        try:
+            while isinstance(bundle := _next(results, future), list):
+                known.extend(bundle)
+                while known:
+                    keep(*known.popleft())
+        except KeyboardInterrupt:
+            future.cancel()
+            with suppress(queue.Empty):
+                while isinstance(bundle := results.get(timeout=CANCEL_SECONDS), list):
+                    known.extend(bundle)
+            while known:
+                keep(*known.popleft())
+            raise
+        finally:
+            del self._under_way[threading.get_ident()]
+            future.cancel()
+        if bundle is not None:
+            raise bundle
+        return [found[index] for index in range(len(items))]
+
+    def cancel(self, threads: Collection[int]) -> None:
+        """End the work that these threads wait for: their calls raise KeyboardInterrupt."""
+        for thread in threads:
+            if (future := self._under_way.get(thread)) is not None:
+                future.cancel()
+
+    async def ask(self, payload: dict[str, Any]) -> Outcome:
+        """Send one request until it is answered, refused for good, out of attempts or out of time."""
+        body = json.dumps(payload).encode()
+        policy, clock = self._policy, self._clock
+        started: float | None = None
+        attempts = 0
+        error = ""
+        while True:
+            slot = await self.limit.acquire(self._time_left(started))
+            if slot is None:
+                pause = self.limit.paused_until - clock.now()
+                sent = f"{attempts} attempts; the last one: {error}" if attempts else "not sent"
+                why = f"The server asks to wait {pause:.0f} s, longer than the deadline of a request allows ({sent})."
+                return Outcome(attempts, error=why)
+            started = clock.now() if started is None else started
+            left = self._time_left(started)
+            if left <= 0:
+                self.limit.release(slot, succeeded=False, overloaded=False)
+                why = f"No answer within {policy.deadline:g} s and {attempts} attempts; the last one: {error}"
+                return Outcome(attempts, error=why)
+            attempt = Attempt(error="cancelled")
+            try:
+                attempt = await self._attempt(body, min(left, policy.attempt_timeout or left))
+            finally:
+                self.limit.release(slot, succeeded=attempt.reply is not None, overloaded=attempt.overloaded)
+            attempts += 1
+            if attempt.reply is not None:
+                self._proven = True
+                return Outcome(attempts, attempt.reply)
+            error = attempt.error
+            self._raise_if_hopeless(attempt, attempts, payload)
+            if not attempt.retryable:
+                refusal = attempt.refusal if attempt.status in REFUSAL_STATUSES else None
+                return Outcome(attempts, error=error, status=attempt.status, refusal=refusal)
+            if attempts >= policy.max_attempts:
+                return Outcome(attempts, error=f"No answer after {attempts} attempts; the last one: {error}")
+            if attempt.retry_after:
+                self.limit.pause(attempt.retry_after)
+            else:
+                await clock.sleep(policy.backoff(attempts, clock))
+
+    async def read(self, address: str) -> bytes:
+        """What lies at an address of the server; nothing where that cannot be read, for it is never needed."""
+        import httpx2
+        from openai import OpenAIError
+
+        client = self._ready_client()
+        with suppress(TimeoutError, OpenAIError, httpx2.HTTPError, OSError):
+            async with asyncio.timeout(READ_SECONDS):
+                response = await client.get(address, cast_to=httpx2.Response, options=self._options)
+            return bytes(response.content)
+        return b""
+
+    def close(self) -> None:
+        """Close connections and end the event loop; called again it does nothing."""
+        loop, self._loop = self._loop, None
+        if loop is None:
+            return
+
+        async def hang_up() -> None:
+            client, self._client = self._client, None
+            if client is not None:
+                await client.close()
+            await loop.shutdown_default_executor()
+
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(hang_up(), loop).result(timeout=CANCEL_SECONDS)
+        loop.call_soon_threadsafe(loop.stop)
+        self._thread.join(timeout=CANCEL_SECONDS)
+        if not self._thread.is_alive():
+            loop.close()
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="climassay-api", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    async def _work_all(
+        self,
+        work: Callable[[I], Awaitable[O]],
+        items: Sequence[I],
+        results: "queue.SimpleQueue[list[tuple[int, O]] | BaseException | None]",
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        remaining = iter(enumerate(items))
+        bundle: list[tuple[int, O]] = []
+
+        def hand_over() -> None:
+            if bundle:
+                results.put(bundle.copy())
+                bundle.clear()
+
+        async def worker() -> None:
+            for index, item in remaining:
+                result = await work(item)
+                bundle.append((index, result))
+                if len(bundle) == 1:
+                    loop.call_later(GATHER_SECONDS, hand_over)
+
+        last: BaseException | None = None
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self.limit.ceiling, len(items))):
+                    group.create_task(worker())
+        except ExceptionGroup as failures:
+            last = failures.exceptions[0]
+        except asyncio.CancelledError:
+            last = KeyboardInterrupt()
+            raise
+        finally:
+            hand_over()
+            results.put(last)
+
+    def _time_left(self, started: float | None) -> float:
+        """Seconds until the deadline of a request that was first sent at that time, if it was."""
+        return self._policy.deadline - (0.0 if started is None else self._clock.now() - started)
+
+    async def _attempt(self, body: bytes, timeout: float) -> Attempt:
+        import httpx2
+        from aiohttp import ClientConnectorError
+        from openai import APIConnectionError, APIStatusError
+
+        client = self._ready_client()
+        try:
+            async with asyncio.timeout(timeout):
+                # A raw response instead of the client's models, which cost more than the rest of the request.
+                response = await client.post(
+                    "/chat/completions", cast_to=httpx2.Response, content=body, options=self._options
+                )
+        except TimeoutError:
+            error = f"The server did not answer within {timeout:.3g} s."
+            return Attempt(error=error, retryable=True, overloaded=True)
+        except APIStatusError as failure:
+            return self._status_attempt(failure.response)
+        except (APIConnectionError, httpx2.HTTPError, OSError) as failure:
+            causes = list(_causes(failure))
+            refused = any(isinstance(cause, ClientConnectorError) for cause in causes)
+            reason = " ".join(str(causes[-1]).split()).rstrip(".") or type(causes[-1]).__name__
+            error = self._server.without_key(f"The connection to {self._server.base_url} failed: {reason}.")
+            return Attempt(error=error, retryable=True, refused=refused)
+        shown = without_key(response.content, self._server.key)
+        try:
+            reply = parse_reply(shown)
+        except BadReplyError as problem:
+            return Attempt(error=str(problem), retryable=True)
+        # A server may also spread it over the parts of its answer.
+        repeated = shown != response.content or self._server.without_key(reply.text) != reply.text
+        return Attempt(error=KEY_REPEATED) if repeated else Attempt(reply)
+
+    def _status_attempt(self, response: "httpx2.Response") -> Attempt:
+        status, headers = response.status_code, response.headers
+        message = parse_refusal(without_key(response.content, self._server.key)).message or response.reason_phrase
+        if response.has_redirect_location:
+            message = f"it sends requests on to {headers['location']}, which is not followed: name that address"
+        error = self._server.without_key(f"The server answered {status}: {message}")
+        error += "" if error.endswith((".", "!", "?")) else "."
+        should_retry = headers.get("x-should-retry")
+        hopeless = status == 429 and any(word in response.text for word in HOPELESS)
+        retryable = (status in RETRYABLE or (status >= 500 and status != NOT_IMPLEMENTED)) and not hopeless
+        retryable = should_retry == "true" if should_retry in ("true", "false") else retryable
+        after = parse_retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), self._clock.wall())
+        refusal, overloaded = parse_refusal(response.content), status in OVERLOADED
+        return Attempt(None, error, status, retryable, overloaded, after if retryable else None, refusal=refusal)
+
+    def _raise_if_hopeless(self, attempt: Attempt, attempts: int, payload: Mapping[str, Any]) -> None:
+        """End everything where no request can succeed, instead of failing one after the other.
+
+        A refusal of one parameter is none of these cases: the request may do without it.
+        """
+        if self._proven:
+            return
+        if attempt.status in HOPELESS_STATUS and attempt.refusal is not None:
+            if attempt.status in REFUSAL_STATUSES and blamed(payload, attempt.refusal):
+                return
+            advice = HOPELESS_STATUS[attempt.status].format(base_url=self._server.base_url)
+            if self._server.withheld and attempt.status in (401, 403):
+                advice = self._server.withheld
+            elif NO_SUCH_MODEL.search(f"{attempt.refusal.message} {attempt.refusal.code}"):
+                advice = f"Check the model's name: the server does not offer {payload.get('model')!r} to you."
+            raise ModelError(f"{attempt.error} {advice}")
+        if attempt.refused and attempts >= REFUSED_ATTEMPTS:
+            raise ModelError(f"{attempt.error} Start the server, or correct --base-url.")
+
+    def _ready_client(self) -> Any:
+        if self._client is not None:
+            return self._client
+        import httpx2
+        from openai import AsyncOpenAI, DefaultAioHttpClient, Omit
+
+        async def keep_needed(request: httpx2.Request) -> None:
+            self._server.keep_needed(request.headers)
+
+        # The client insists on a key; a server without keys is to see none.
+        self._options = {} if self._server.key else {"headers": {"Authorization": Omit()}}
+        connections = self.limit.ceiling
+        self._client = AsyncOpenAI(
+            base_url=self._server.base_url,
+            api_key=self._server.key or "none",
+            max_retries=0,
+            timeout=httpx2.Timeout(None, connect=30.0),
+            http_client=DefaultAioHttpClient(
+                limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
+                timeout=httpx2.Timeout(None, connect=30.0),
+                # Neither the key nor a prompt goes to another server than the one that was named.
+                follow_redirects=False,
+                event_hooks={"request": [keep_needed]},
+            ),
+        )
+        return self._client
+
+
+def _next(results: "queue.SimpleQueue[I]", work: "concurrent.futures.Future[None]") -> I | KeyboardInterrupt:
+    """The next item; wakes now and then, since a Ctrl-C that comes just before a wait does not end the wait.
+
+    Work that is cancelled before it begins gives none.
+    """
+    while True:
+        with suppress(queue.Empty):
+            return results.get(timeout=WAKE_SECONDS)
+        if work.cancelled():
+            return KeyboardInterrupt()
+
+
+def _causes(failure: BaseException) -> Iterator[BaseException]:
+    """An exception and what caused it, down to the first cause."""
+    cause: BaseException | None = failure
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__

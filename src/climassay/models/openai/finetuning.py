@@ -1,0 +1,328 @@
+"""Fine-tuning jobs at an OpenAI-compatible API: upload, create, poll, adopt; a killed process goes on where it was.
+
+What is known of a job stands in a small JSON file, which is written after each step and before anything is waited for.
+The same call again, with the same data, uploads nothing twice and adopts the running job.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from climassay.errors import InputError, ModelError
+from climassay.given_files import parse_json, read_text
+from climassay.models.openai.connection import KEY_REPEATED, RETRYABLE
+from climassay.models.openai.pacing import RetryPolicy, parse_retry_after
+from climassay.models.openai.replies import parse_refusal
+from climassay.models.servers import OPENAI, Server, find_server
+
+FORMAT = "climassay-finetuning"
+VERSION = 1
+POLL_SECONDS = 30.0
+"""Between two looks at a job, where the server asks for no other wait."""
+FAILED = ("failed", "cancelled")
+"""States of a job that ended without a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class FineTuningState:
+    """How far a fine-tuning has come."""
+
+    base_url: str
+    base_model: str
+    """Name at the server, without ``openai:``."""
+    data_sha256: str
+    """Covers training and validation data and the settings."""
+    settings: tuple[tuple[str, Any], ...] = ()
+    file_id: str | None = None
+    validation_file_id: str | None = None
+    job_id: str | None = None
+    status: str = "new"
+    """``new`` until there is a job, then what the server says."""
+    model: str | None = None
+    """The server's name of the fine-tuned model, when it is done."""
+    error: str | None = None
+    """What the server said of a job that failed."""
+    facts: tuple[tuple[str, Any], ...] = ()
+    """Whatever the caller wants to find again beside the model, for example a threshold."""
+
+    @property
+    def model_name(self) -> str:
+        """How the fine-tuned model is named where models are loaded.
+
+        Raises:
+            ModelError: There is none yet, or the job failed.
+        """
+        if self.model is None:
+            raise ModelError(f"The fine-tuning of {self.base_model} has no model: its job is {self.status}.")
+        return f"{OPENAI}:{self.model}"
+
+
+def read_state(path: Path) -> FineTuningState:
+    """Read what is known of a fine-tuning.
+
+    Raises:
+        InputError: The file is missing, damaged, or no such file.
+    """
+    try:
+        data = parse_json(read_text(path))
+        if data.pop("format") != FORMAT or data.pop("version") > VERSION:
+            raise ValueError("another format")
+        pairs = {name: tuple((key, value) for key, value in data[name]) for name in ("settings", "facts")}
+        return FineTuningState(**data | pairs)
+    except FileNotFoundError as error:
+        raise InputError(f"There is no fine-tuning at {path}: start one, or check the path.") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} is no fine-tuning of climassay, or damaged ({error}).") from error
+
+
+def write_state(state: FineTuningState, path: Path) -> None:
+    """Write what is known; the file is replaced whole.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    part = path.with_name(path.name + ".part")
+    text = json.dumps({"format": FORMAT, "version": VERSION, **asdict(state)}, indent=1, allow_nan=False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(text + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise InputError(
+            f"The state of the fine-tuning cannot be kept in {path}: {error.strerror or error}."
+        ) from error
+
+
+def fine_tune(
+    model: str,
+    training: bytes,
+    state: Path,
+    *,
+    validation: bytes | None = None,
+    epochs: int | None = 3,
+    suffix: str | None = None,
+    seed: int = 0,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    poll_seconds: float = POLL_SECONDS,
+    policy: RetryPolicy | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+    on_status: Callable[[FineTuningState], None] | None = None,
+) -> FineTuningState:
+    """Fine-tune a model at a server, or go on with a fine-tuning that was interrupted, or find that it is done.
+
+    Args:
+        model: To start from, with or without ``openai:``.
+        training: JSON Lines of ``{"messages": [...]}``, as the API wants them.
+        state: File that keeps how far it has come.
+        validation: The same for validation; None for none.
+        epochs: Passes over the data (the paper: 3); None leaves it to the server.
+        suffix: Part of the new model's name.
+        seed: Of the training, where the server heeds it.
+        base_url: As for :class:`~climassay.models.openai.client.OpenAIModel`.
+        api_key: As there.
+        poll_seconds: Between two looks at the job; a server's ``Retry-After`` has precedence.
+        policy: Attempts of each request; a job itself may take as long as it takes.
+        sleep: Waits; tests give another.
+        on_status: Called whenever something new is known.
+
+    Returns:
+        The finished state, with the new model's name.
+
+    Raises:
+        InputError: The file holds a fine-tuning with other data or settings.
+        ModelError: The server refuses, or the job failed.
+    """
+    server = find_server(OPENAI, base_url, api_key)
+    settings = {"epochs": epochs, "suffix": suffix, "seed": seed}
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for part in (training, validation or b""):
+        digest.update(hashlib.sha256(part).digest())
+    known = FineTuningState(
+        server.base_url, model.removeprefix(f"{OPENAI}:"), digest.hexdigest(), tuple(settings.items())
+    )
+    if state.exists():
+        fresh, known = known, read_state(state)
+        if any(getattr(known, name) != getattr(fresh, name) for name in ("base_url", "base_model", "data_sha256")):
+            raise InputError(
+                f"{state} holds a fine-tuning of {known.base_model} with other data or settings: name another file."
+            )
+        if known.status in FAILED:
+            raise ModelError(
+                f"The fine-tuning job {known.job_id} is {known.status}: {known.error or 'the server gives no reason'} "
+                f"Remove {state} to start another."
+            )
+    job = _Job(known, state, server, policy or RetryPolicy(), sleep, on_status)
+    if job.state.model is not None:
+        return job.state
+    try:
+        job.upload(training, validation)
+        job.create(settings)
+        return job.wait(poll_seconds)
+    finally:
+        job.close()
+
+
+class _Job:
+    """One fine-tuning and the client that asks for it."""
+
+    def __init__(
+        self,
+        state: FineTuningState,
+        path: Path,
+        server: Server,
+        policy: RetryPolicy,
+        sleep: Callable[[float], None],
+        on_status: Callable[[FineTuningState], None] | None,
+    ) -> None:
+        self.state, self._path, self._policy = state, path, policy
+        self._sleep, self._on_status = sleep, on_status
+        self._server = server
+        self._client: Any = None
+
+    def upload(self, training: bytes, validation: bytes | None) -> None:
+        """Send the data, each file once."""
+        self._keep(self.state)
+        if self.state.job_id is not None:
+            return
+        if self.state.file_id is None:
+            self._keep(replace(self.state, file_id=self._send("training.jsonl", training)))
+        if validation is not None and self.state.validation_file_id is None:
+            self._keep(replace(self.state, validation_file_id=self._send("validation.jsonl", validation)))
+
+    def _send(self, name: str, data: bytes) -> str:
+        file = (name, data, "application/jsonl")
+        found, _ = self._ask(lambda files: files.create(file=file, purpose="fine-tune"), "files")
+        return _needed(found, "id")
+
+    def create(self, settings: Mapping[str, Any]) -> None:
+        """Create the job, or adopt one that an earlier process created and could not write down."""
+        if self.state.job_id is not None:
+            return
+        found = self._lost_job()
+        if found is None:
+            wanted: dict[str, Any] = {"model": self.state.base_model, "training_file": self.state.file_id}
+            if self.state.validation_file_id is not None:
+                wanted["validation_file"] = self.state.validation_file_id
+            if settings["epochs"] is not None:
+                hyperparameters = {"n_epochs": settings["epochs"]}
+                wanted["method"] = {"type": "supervised", "supervised": {"hyperparameters": hyperparameters}}
+            wanted |= {name: settings[name] for name in ("suffix", "seed") if settings[name] is not None}
+            found, _ = self._ask(lambda jobs: jobs.create(**wanted), "jobs")
+        self._take(found)
+
+    def wait(self, poll_seconds: float) -> FineTuningState:
+        """Look at the job until it has ended."""
+        while True:
+            found, asked = self._ask(lambda jobs: jobs.retrieve(self.state.job_id), "jobs")
+            self._take(found)
+            if self.state.model is not None:
+                return self.state
+            if self.state.status in FAILED:
+                reason = self.state.error or "The server gives no reason."
+                raise ModelError(f"The fine-tuning job {self.state.job_id} is {self.state.status}: {reason}")
+            if self.state.status == "succeeded":
+                raise ModelError(f"The fine-tuning job {self.state.job_id} has ended without naming a model.")
+            self._sleep(poll_seconds if asked is None else asked)
+
+    def close(self) -> None:
+        """Give back the connections."""
+        if self._client is not None:
+            self._client.close()
+
+    def _lost_job(self) -> Any | None:
+        """A job on our own upload: nobody else knows the file, so it is ours."""
+        try:
+            found, _ = self._ask(lambda jobs: jobs.list(limit=100), "jobs")
+        except ModelError:
+            # A server may not list jobs; then there is nothing to adopt.
+            return None
+        jobs = found.get("data") if isinstance(found, dict) else None
+        ours = [job for job in jobs or () if isinstance(job, dict) and job.get("training_file") == self.state.file_id]
+        return ours[0] if ours else None
+
+    def _take(self, job: Any) -> None:
+        status = str(job.get("status") or "unknown") if isinstance(job, dict) else "unknown"
+        failure = job.get("error") if isinstance(job, dict) else None
+        message = self._server.without_key(str(failure.get("message") or "")) if isinstance(failure, dict) else None
+        model = job.get("fine_tuned_model") if isinstance(job, dict) and status == "succeeded" else None
+        self._keep(
+            replace(self.state, job_id=_needed(job, "id"), status=status, model=model or None, error=message or None)
+        )
+
+    def _keep(self, state: FineTuningState) -> None:
+        if state != self.state or not self._path.exists():
+            self.state = state
+            write_state(state, self._path)
+            if self._on_status is not None:
+                self._on_status(state)
+
+    def _ask(self, send: Callable[[Any], Any], what: str) -> tuple[Any, float | None]:
+        """The body of an answer and the wait that the server asks for, after as many attempts as the policy has."""
+        from openai import APIConnectionError, APIStatusError, OpenAIError
+
+        policy, error = self._policy, ""
+        for attempt in range(1, policy.max_attempts + 1):
+            wait: float | None = None
+            try:
+                response = send(self._route(what))
+                found = json.loads(response.http_response.content)
+                # Only what the server says about an error may repeat the key, since only that is blanked.
+                kept = json.dumps({**found, "error": None} if isinstance(found, dict) else found)
+                if self._server.without_key(kept) != kept:
+                    raise ModelError(KEY_REPEATED)
+                return found, _retry_after(response.headers)
+            except APIStatusError as failure:
+                status = failure.response.status_code
+                message = parse_refusal(failure.response.content).message or failure.response.reason_phrase
+                error = self._server.without_key(f"The server answered {status}: {message}")
+                error += "" if error.endswith((".", "!", "?")) else "."
+                wait = _retry_after(failure.response.headers)
+                if status < 500 and status not in RETRYABLE:
+                    advice = self._server.withheld if status in (401, 403) else ""
+                    advice = advice or f"Check the model, the base URL {self._server.base_url} and the key."
+                    raise ModelError(f"{error} {advice}") from None
+            except APIConnectionError as failure:
+                reason = failure.__cause__ or failure
+                error = self._server.without_key(f"The connection to {self._server.base_url} failed: {reason}.")
+            except (OpenAIError, ValueError) as failure:
+                why = self._server.without_key(f"The server's answer cannot be read: {failure}")
+                raise ModelError(why) from None
+            if attempt < policy.max_attempts:
+                self._sleep(min(policy.cap, policy.base * 2.0 ** (attempt - 1)) if wait is None else wait)
+        raise ModelError(
+            f"No answer after {policy.max_attempts} attempts; the last one: {error} The same command goes on here."
+        )
+
+    def _route(self, what: str) -> Any:
+        import httpx2
+        from openai import DefaultHttpxClient, OpenAI
+
+        def keep_needed(request: httpx2.Request) -> None:
+            self._server.keep_needed(request.headers)
+
+        if self._client is None:
+            self._client = OpenAI(
+                base_url=self._server.base_url,
+                api_key=self._server.key or "none",
+                max_retries=0,
+                timeout=self._policy.attempt_timeout,
+                http_client=DefaultHttpxClient(follow_redirects=False, event_hooks={"request": [keep_needed]}),
+            )
+        raw = self._client.with_raw_response
+        return raw.files if what == "files" else raw.fine_tuning.jobs
+
+
+def _needed(found: Any, name: str) -> str:
+    value = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(value, str) or not value:
+        raise ModelError(f"The server's answer has no {name!r}: it does not serve fine-tuning as OpenAI does.")
+    return value
+
+
+def _retry_after(headers: Any) -> float | None:
+    return parse_retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), time.time())

@@ -1,0 +1,374 @@
+"""Recorded answers on their way: exported to a file, taken in from such a file or from another database with its runs.
+
+A file appears when it is complete. Taking in changes nothing of one's own: an answer that is there already, by request,
+run and time, is not stored again, so that doing it twice changes nothing; and where both have answered a request, one's
+own answer is still the one served.
+"""
+
+import csv
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any, cast
+
+import sqlalchemy as sa
+
+from climassay import __version__
+from climassay.errors import InputError
+from climassay.folder_files import cannot_write, put
+from climassay.given_files import parse_json, read_lines
+from climassay.records import tables
+from climassay.records.database import Database
+from climassay.records.queries import ROWS_AT_ONCE, RecordedAnswer, count_answers, iso_time, iterate_answers
+from climassay.records.requests import REPLACEMENT, Identity, Kind, canonical_json
+from climassay.records.store import KEYS_PER_QUERY, insert_requests
+from climassay.spreadsheets import safe_cell
+
+Bundles = Iterable[Sequence[RecordedAnswer]]
+COLUMNS = tuple(field.name for field in fields(RecordedAnswer))
+
+
+def export_answers(
+    database: Database, path: Path, run: str | None = None, on_progress: Callable[[int], None] | None = None
+) -> int:
+    """Write answers with their requests to a file.
+
+    Args:
+        database: Where from.
+        path: The ending decides the format: ``.jsonl``, ``.csv`` or ``.parquet``. In the latter two, settings and
+            log-probabilities are JSON text and a Parquet list.
+        run: Only what this run asked or was served.
+        on_progress: Called with the number of answers written since the last call.
+
+    Returns:
+        Number of answers written.
+
+    Raises:
+        InputError: The ending is none of these, or the file cannot be written.
+        RecordsError: There is no such run.
+    """
+    writers = {".jsonl": _write_jsonl, ".csv": _write_csv, ".parquet": _write_parquet}
+    write = writers.get(path.suffix.lower())
+    if write is None:
+        raise InputError(f"{path.name} does not end in .jsonl, .csv or .parquet: choose one of these formats.")
+    written = 0
+
+    def counted() -> Bundles:
+        nonlocal written
+        for bundle in iterate_answers(database, run):
+            yield bundle
+            written += len(bundle)
+            if on_progress is not None:
+                on_progress(len(bundle))
+
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        write(partial, counted())
+        put(partial, path)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+    return written
+
+
+def _write_jsonl(path: Path, bundles: Bundles) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for bundle in bundles:
+            file.writelines(json.dumps(asdict(answer), ensure_ascii=False) + "\n" for answer in bundle)
+
+
+def _write_csv(path: Path, bundles: Bundles) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        for bundle in bundles:
+            writer.writerows({name: safe_cell(cell) for name, cell in _flat(answer).items()} for answer in bundle)
+
+
+def _flat(answer: RecordedAnswer) -> dict[str, Any]:
+    row = asdict(answer)
+    row["settings"] = json.dumps(answer.settings, ensure_ascii=False)
+    row["logprobs"] = None if answer.logprobs is None else json.dumps(answer.logprobs)
+    return row
+
+
+def _write_parquet(path: Path, bundles: Bundles) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    kinds = {
+        "logprobs": pa.list_(pa.float64()),
+        "prompt_tokens": pa.int64(),
+        "completion_tokens": pa.int64(),
+        "reasoning_tokens": pa.int64(),
+        "attempts": pa.int64(),
+        "cost": pa.float64(),
+    }
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for bundle in bundles:
+            rows = [_flat(answer) | {"logprobs": answer.logprobs} for answer in bundle]
+            writer.write_table(pa.Table.from_pylist(rows, schema))
+
+
+@dataclass(frozen=True, slots=True)
+class MergedAnswers:
+    """What became of answers of other records."""
+
+    added: int = 0
+    known: int = 0
+    """There already."""
+    conflicts: int = 0
+    """Of those added: the request had another answer here, which is still served."""
+    damaged: int = 0
+    """Left out: the key is not that of the request."""
+
+    def __add__(self, other: "MergedAnswers") -> "MergedAnswers":
+        return MergedAnswers(
+            self.added + other.added,
+            self.known + other.known,
+            self.conflicts + other.conflicts,
+            self.damaged + other.damaged,
+        )
+
+
+def merge_records(
+    target: Database, source: Database, on_progress: Callable[[int], None] | None = None
+) -> tuple[MergedAnswers, int]:
+    """Take in all runs of another database with their answers and results, in one transaction.
+
+    Args:
+        target: Where to.
+        source: Where from; it stays as it is.
+        on_progress: Called with the number of answers looked at since the last call.
+
+    Returns:
+        What became of the answers, and the number of runs that were not there before.
+    """
+
+    def work(connection: sa.Connection) -> tuple[MergedAnswers, int]:
+        new = _add_runs(target, connection, source)
+        answers = _add_answers(target, connection, iterate_answers(source), count_answers(source), on_progress)
+        _add_uses(target, connection, source)
+        return answers, new
+
+    return target.write(work)
+
+
+def import_answers(database: Database, path: Path, on_progress: Callable[[int], None] | None = None) -> MergedAnswers:
+    """Take in the answers of a file that ``records export`` wrote, in one transaction.
+
+    A run that is not known here is entered as one that was imported, without its configuration and results.
+
+    Args:
+        database: Where to.
+        path: ``.jsonl`` or ``.parquet``.
+        on_progress: Called with the number of answers looked at since the last call.
+
+    Raises:
+        InputError: The file cannot be read or is no such export.
+    """
+    ending = path.suffix.lower()
+    if ending not in (".jsonl", ".parquet"):
+        raise InputError(
+            f"{path.name} does not end in .jsonl or .parquet: export to one of these (CSV does not keep texts exactly)."
+        )
+
+    def rows() -> Iterator[Any]:
+        if ending == ".parquet":
+            return _from_parquet(path)
+        return (parse_json(line) for line in read_lines(path) if line.strip())
+
+    def bundles() -> Iterator[list[RecordedAnswer]]:
+        bundle: list[RecordedAnswer] = []
+        for number, row in enumerate(rows(), start=1):
+            try:
+                bundle.append(_answer(row))
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise InputError(f"{path}, answer {number}: this is no answer of records export ({error}).") from None
+            if len(bundle) == ROWS_AT_ONCE:
+                yield bundle
+                bundle = []
+        yield bundle
+
+    total = sum(1 for _ in rows())
+    if not total:
+        raise InputError(f"There are no answers in {path}: it is empty.")
+
+    def work(connection: sa.Connection) -> MergedAnswers:
+        found = MergedAnswers()
+        for bundle in bundles():
+            _add_stub_runs(database, connection, bundle, path.name)
+            found += _add_answers(database, connection, [bundle], total, on_progress)
+        return found
+
+    return database.write(work)
+
+
+def _from_parquet(path: Path) -> Iterator[Any]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(ROWS_AT_ONCE):
+                for row in batch.to_pylist():
+                    yield {**row, "settings": parse_json(row["settings"])}
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path} cannot be read as Parquet ({error}).") from None
+
+
+def _answer(row: Mapping[str, Any]) -> RecordedAnswer:
+    answer = RecordedAnswer(**row)
+    texts = (answer.run, answer.model, answer.fingerprint, answer.prompt, answer.outcome)
+    if not all(isinstance(text, str) for text in texts) or not isinstance(answer.settings, Mapping):
+        raise TypeError("a field is of another kind")
+    if len(bytes.fromhex(answer.key)) != 32 or answer.kind not in ("generate", "options"):
+        raise ValueError("no key or kind of a request")
+    for count in (answer.prompt_tokens, answer.completion_tokens, answer.reasoning_tokens, answer.attempts):
+        if not isinstance(count, int):
+            raise TypeError("a count is no number")
+    _moment(answer)
+    return answer
+
+
+def _moment(answer: RecordedAnswer) -> float:
+    return datetime.fromisoformat(answer.answered_at).timestamp()
+
+
+def _identity(answer: RecordedAnswer) -> Identity:
+    key, kind = bytes.fromhex(answer.key), cast(Kind, answer.kind)
+    return Identity(key, kind, answer.model, answer.fingerprint, answer.prompt, canonical_json(answer.settings))
+
+
+def _add_answers(
+    database: Database,
+    connection: sa.Connection,
+    bundles: Bundles,
+    most: int,
+    on_progress: Callable[[int], None] | None,
+) -> MergedAnswers:
+    """Add at most so many answers, the oldest first, under numbers below all others: one's own stay the newest."""
+    lowest = connection.execute(sa.select(sa.func.min(tables.answers.c.id))).scalar()
+    number = min(lowest or 0, 0) - most
+    found = MergedAnswers()
+    for bundle in bundles:
+        identities = {answer.key: _identity(answer) for answer in bundle}
+        sound = {
+            key
+            for key, one in identities.items()
+            if one.key_under(one.fingerprint) == one.key or REPLACEMENT in one.prompt  # what databases cannot hold
+        }
+        there = _answers_there(connection, [identities[key].key for key in sound])
+        new: dict[tuple[str, str, str], RecordedAnswer] = {}
+        known = 0
+        for answer in bundle:
+            if answer.key in sound:
+                place = (answer.key, answer.run, answer.answered_at)
+                known += place in there or place in new
+                if place not in there:
+                    new.setdefault(place, answer)
+        said = {key: content for (key, _, _), content in there.items() if content is not None}
+        differing = {
+            answer.key
+            for answer in new.values()
+            if answer.error is None
+            and answer.key in said
+            and said[answer.key] != (answer.text, json.dumps(answer.logprobs))
+        }
+        insert_requests(database, connection, [identities[answer.key] for answer in new.values()])
+        rows = [_row(answer, number + place) for place, answer in enumerate(new.values())]
+        number += len(rows)
+        if rows:
+            connection.execute(tables.answers.insert(), rows)
+        damaged = sum(answer.key not in sound for answer in bundle)
+        found += MergedAnswers(len(rows), known, len(differing), damaged)
+        if on_progress is not None:
+            on_progress(len(bundle))
+    return found
+
+
+def _answers_there(
+    connection: sa.Connection, keys: Sequence[bytes]
+) -> dict[tuple[str, str, str], tuple[str | None, str] | None]:
+    """What answers requests have, by key, run and time; None for a failure. The one that is served comes last."""
+    answers, found = tables.answers, {}
+    for start in range(0, len(keys), KEYS_PER_QUERY):
+        some = answers.c.request.in_(keys[start : start + KEYS_PER_QUERY])
+        for row in connection.execute(sa.select(answers).where(some).order_by(answers.c.id)):
+            logprobs = None if row.logprobs is None else json.loads(row.logprobs)
+            content = None if row.error is not None else (row.text, json.dumps(logprobs))
+            found[bytes(row.request).hex(), row.run, iso_time(row.answered_at)] = content
+    return found
+
+
+def _row(answer: RecordedAnswer, number: int) -> dict[str, Any]:
+    names = ("run", "text", "outcome", "error", "prompt_tokens", "completion_tokens", "reasoning_tokens", "attempts")
+    return {name: getattr(answer, name) for name in (*names, "cost")} | {
+        "id": number,
+        "request": bytes.fromhex(answer.key),
+        "answered_at": _moment(answer),
+        "logprobs": None if answer.logprobs is None else json.dumps(answer.logprobs, allow_nan=False),
+    }
+
+
+def _add_runs(target: Database, connection: sa.Connection, source: Database) -> int:
+    """Add runs with their results; one that was still going on there is entered as interrupted."""
+    runs, results = tables.runs, tables.results
+    known = set(connection.execute(sa.select(runs.c.id)).scalars())
+    with source.read() as reading:
+        rows = [dict(row) for row in reading.execute(sa.select(runs)).mappings() if row["id"] not in known]
+        for row in rows:
+            if row["status"] == "running":
+                row |= {"status": "interrupted", "ended_at": row["seen_at"]}
+        target.insert_new(connection, runs, rows)
+        kept = sa.select(results.c.run, results.c.name, results.c.position, results.c.row)
+        for row in rows:
+            found = [dict(one) for one in reading.execute(kept.where(results.c.run == row["id"])).mappings()]
+            if found:
+                connection.execute(results.insert(), found)
+    return len(rows)
+
+
+def _add_stub_runs(database: Database, connection: sa.Connection, bundle: Sequence[RecordedAnswer], name: str) -> None:
+    moments: dict[str, list[float]] = {}
+    for answer in bundle:
+        moments.setdefault(answer.run, []).append(_moment(answer))
+    rows = [
+        {
+            "id": run,
+            "command": "records import",
+            "status": "done",
+            "version": __version__,
+            "config": json.dumps({"file": name}, ensure_ascii=False),
+            "seeds": "{}",
+            "started_at": min(at),
+            "seen_at": max(at),
+            "ended_at": max(at),
+        }
+        for run, at in moments.items()
+    ]
+    database.insert_new(connection, tables.runs, rows)
+
+
+def _add_uses(target: Database, connection: sa.Connection, source: Database) -> None:
+    """Add which answers runs were served, by the numbers that the answers have here."""
+    uses, answers = tables.uses, tables.answers
+    query = sa.select(uses.c.run, answers.c.request, answers.c.run.label("asked_by"), answers.c.answered_at)
+    with source.read() as reading:
+        streamed = reading.execution_options(yield_per=KEYS_PER_QUERY).execute(
+            query.join(answers, answers.c.id == uses.c.answer)
+        )
+        for rows in streamed.partitions():
+            there = sa.select(answers.c.id, answers.c.request, answers.c.run, answers.c.answered_at)
+            found = connection.execute(there.where(answers.c.request.in_([row.request for row in rows])))
+            numbers = {(bytes(one.request), one.run, iso_time(one.answered_at)): one.id for one in found}
+            places = [(row.run, (bytes(row.request), row.asked_by, iso_time(row.answered_at))) for row in rows]
+            served = [{"run": run, "answer": numbers[place]} for run, place in places if place in numbers]
+            target.insert_new(connection, uses, served)
