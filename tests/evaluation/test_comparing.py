@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.evaluation.comparing import (
+    GENERATOR,
     ModelMeans,
+    agreement_table,
     experiment_means,
+    favour_table,
     generator_favour,
+    means_table,
     published_means,
     rank_agreement,
 )
-from climassay.evaluation.published import GENERATOR
-from climassay.evaluation.tables import agreement_table, favour_table, means_table
 from experiments import experiment, questions_of
 
 GOLD, SILVER = published_means("gold"), published_means("silver")

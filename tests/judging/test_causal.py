@@ -9,8 +9,7 @@ from climassay.judging.causal import ablate, ablated, probe_directions, random_d
 from climassay.judging.items import Item
 from climassay.judging.preferences import Judgements
 from climassay.judging.probe import PairProbe, ProbeProvenance
-from climassay.judging.prompts import Questions
-from climassay.judging.quality import quality
+from climassay.judging.prompts import Questions, quality
 from climassay.models.contract import Message, OptionRequest
 from tiny_models import smollm2
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.judging.merge import gains, interleave, merge_all_pairs, merge_beam, merge_exact, merge_greedy
 from climassay.judging.preferences import Comparisons
+from climassay.judging.sorting import gains, interleave, merge_all_pairs, merge_beam, merge_exact, merge_greedy
 
 
 def preferences(n, seed, spread=1.0, noise=1.0):

@@ -5,23 +5,25 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from climassay.judging.benchmark import score_judge
+from climassay.judging.benchmark import JudgeResult, judge_results_of, result_row, score_judge
 from climassay.judging.candidates import Learned, ProbeSettings, make_folds
 from climassay.judging.causal import Ablation, Control
-from climassay.judging.experiment import JudgeResult, judge_results_of, result_row
 from climassay.judging.items import Item
 from climassay.judging.judges import Cost
 from climassay.judging.preferences import Judgements
-from climassay.judging.quality import quality
+from climassay.judging.prompts import quality
 from climassay.judging.ranking import rank_items
-from climassay.judging.report import judge_sections, picture_blocks, ranking_report, training_report
-from climassay.judging.report_tables import (
+from climassay.judging.report import (
     ablation_table,
     evidence_table,
+    judge_sections,
+    picture_blocks,
+    ranking_report,
     ranking_table,
     shortened,
     stored_label_table,
     stored_ranking_table,
+    training_report,
 )
 from climassay.judging.scores import Figure
 from climassay.judging.training import Picture, train_probe

@@ -13,12 +13,14 @@ from climassay.metrics.entailment_head import (
     BUNDLED_HEAD,
     EntailmentHead,
     HeadEntailment,
+    LabelledPair,
+    PairTable,
     split_pairs,
+    supporting,
     train_entailment,
     turned_pairs,
 )
 from climassay.metrics.entailment_loading import bundled_entailment, load_entailment
-from climassay.metrics.entailment_pairs import LabelledPair, PairTable, supporting
 from climassay.metrics.factual_accuracy import PromptedSupport
 
 THINGS = ("ice", "snow", "rain", "wind", "heat", "salt", "dust", "soil", "rock", "sand", "moss", "reef")

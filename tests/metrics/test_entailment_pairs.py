@@ -3,7 +3,7 @@ import json
 import pytest
 
 from climassay.errors import InputError
-from climassay.metrics.entailment_pairs import UNLABELLED, LabelledPair, read_pairs
+from climassay.metrics.entailment_head import UNLABELLED, LabelledPair, read_pairs
 
 
 def test_climate_fevers_form(tmp_path):

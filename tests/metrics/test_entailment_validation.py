@@ -5,8 +5,14 @@ import pytest
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
 from climassay.metrics.entailment import Relations
-from climassay.metrics.entailment_head import EntailmentHead, HeadEntailment, unseen_pairs
-from climassay.metrics.entailment_pairs import LabelledPair, sample_statements, validate_entailment
+from climassay.metrics.entailment_head import (
+    EntailmentHead,
+    HeadEntailment,
+    LabelledPair,
+    sample_statements,
+    unseen_pairs,
+    validate_entailment,
+)
 
 PAIRS = [
     LabelledPair("a", "one", 0),

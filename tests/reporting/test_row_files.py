@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from climassay.reporting import Table
-from climassay.reporting.row_files import write_rows, write_table
+from climassay.reporting.results import write_rows, write_table
 
 _SHEET = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 

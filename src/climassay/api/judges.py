@@ -85,7 +85,7 @@ def insert(
         ModelError: The model cannot be loaded.
     """
     from climassay.judging import insert_items
-    from climassay.judging.insertion import TIE_BAND
+    from climassay.judging.anchor_labelling import TIE_BAND
 
     items = _items(texts)
     with (

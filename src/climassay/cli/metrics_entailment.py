@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from climassay.metrics.entailment import RelationScorer
-    from climassay.metrics.entailment_pairs import EntailmentScores, LabelledPair
+    from climassay.metrics.entailment_head import EntailmentScores, LabelledPair
     from climassay.reporting import Table
 
 app = typer.Typer(no_args_is_help=True, help="Train, evaluate and apply scorers of what a passage does to a statement.")
@@ -77,8 +77,7 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train an entailment head on labelled pairs; its file is a scorer's name."""
-    from climassay.metrics.entailment_head import HeadEntailment, split_pairs, train_entailment
-    from climassay.metrics.entailment_pairs import read_pairs
+    from climassay.metrics.entailment_head import HeadEntailment, read_pairs, split_pairs, train_entailment
     from climassay.models.encoder import load_encoder
     from climassay.reporting import Table
 
@@ -149,8 +148,8 @@ def apply(
 ) -> None:
     """Tell what each passage does to its statement: confirm it, contradict it, or leave it open."""
     from climassay.metrics.entailment import RELATIONS
+    from climassay.metrics.entailment_head import read_pairs, relation_probabilities
     from climassay.metrics.entailment_loading import load_entailment
-    from climassay.metrics.entailment_pairs import read_pairs, relation_probabilities
     from climassay.reporting import Table
 
     pairs = read_pairs(items, labelled=False).pairs
@@ -177,9 +176,8 @@ def apply(
 
 
 def _evaluate(names: list[str], labels: Path, options: EvaluateOptions, reach: ReachOptions) -> None:
-    from climassay.metrics.entailment_head import unseen_pairs
+    from climassay.metrics.entailment_head import read_pairs, sample_statements, unseen_pairs
     from climassay.metrics.entailment_loading import load_entailment
-    from climassay.metrics.entailment_pairs import read_pairs, sample_statements
 
     table = read_pairs(labels)
     load = reach.loader(options.workspace, quiet=options.as_json)
@@ -209,7 +207,7 @@ def _evaluate(names: list[str], labels: Path, options: EvaluateOptions, reach: R
 def _scores(
     name: str, scorer: "RelationScorer", pairs: "Sequence[LabelledPair]", seed: int, quiet: bool
 ) -> "EntailmentScores":
-    from climassay.metrics.entailment_pairs import validate_entailment
+    from climassay.metrics.entailment_head import validate_entailment
 
     with counting(f"Asking {name}", len(pairs), quiet=quiet) as advance:
         found = validate_entailment(pairs, scorer, seed=seed, on_progress=advance)

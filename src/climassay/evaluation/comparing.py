@@ -1,29 +1,34 @@
-"""Two benchmarks, one set of models: do they rank alike, and does a metric favour the model that wrote the questions?
+"""Published results, two benchmarks or several runs beside each other.
 
-The first question is that of the paper's appendix A.2.2 (silver against gold), the second that of its section 5.2. Both
-are answered from few models, five to eight in the paper, and from published means there is no more than those. What
-that can and cannot show is said by the numbers that go with every result: exact p-values over all orders of the models,
-and places instead of differences.
+Do two benchmarks rank the same models alike (the paper's appendix A.2.2, silver against gold)? Does a metric favour the
+model that wrote the questions (its section 5.2)? Both are answered from few models, five to eight in the paper; hence
+exact p-values over all orders of the models, and places instead of differences.
+
+The published results of ClimaQA are Tables 3 and 5 (gold), 6 and 7 (silver) of the paper. They stand beside ours for
+orientation only: questions, prompts and books are others, so that no item and no paired test can be compared.
 
 Several runs stand side by side cell by cell, with paired tests where the same questions were asked: questions are
 the same where their words are, whatever the benchmark or the id is called in either run.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import csv
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import combinations, permutations
 from math import factorial
+from pathlib import Path
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.evaluation.published import Dataset, published_scores
 from climassay.evaluation.results import Cell, Experiment, Outcome
 from climassay.evaluation.scores import OVERALL, common_scores, is_right_or_wrong, outcomes_by_cell, score_of
-from climassay.evaluation.tables import shown_estimate, shown_p_value
+from climassay.evaluation.tables import shown_estimate, shown_p_value, shown_value
 from climassay.metrics.registry import METRICS
-from climassay.questions import Question
+from climassay.questions import Kind, Question
 from climassay.reporting import Dot, DotPlot, Table
 from climassay.statistics import (
     Correlation,
@@ -37,6 +42,90 @@ from climassay.statistics import (
     proportion,
     spearman,
 )
+
+Dataset = Literal["gold", "silver"]
+
+GENERATOR = "gpt-3.5-turbo"
+"""The model that wrote the published questions (section 4.2)."""
+QUESTIONS: Mapping[tuple[Dataset, Kind], Mapping[str, int]] = {
+    ("gold", "mcq"): {"base": 126, "reasoning": 72, "hypothetical": 47, OVERALL: 245},
+    ("gold", "freeform"): {"base": 54, "reasoning": 52, "hypothetical": 55, OVERALL: 161},
+    ("gold", "cloze"): {OVERALL: 160},
+    ("silver", "mcq"): {OVERALL: 200},
+    ("silver", "freeform"): {OVERALL: 200},
+    ("silver", "cloze"): {OVERALL: 200},
+}
+"""Questions behind each column: Table 2, and for silver the 200 a task of appendix A.2.2.
+
+The paper does not print the levels of the silver sample.
+"""
+_TABLE = Path(__file__).parent / "published" / "climaqa.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedScore:
+    """One number of the paper's tables."""
+
+    dataset: Dataset
+    model: str
+    setting: str
+    """``default``, ``few-shot``, ``rag-source``, ``rag-held-out``, ``continued-pretraining``, ``fine-tuned``,
+    ``long-context-source``, ``long-context-held-out``."""
+    task: Kind
+    metric: str
+    """Key of :data:`~climassay.evaluation.results.METRICS`; the paper's BLEU counts characters, hence ``bleu_char``."""
+    level: str
+    """``base``, ``reasoning``, ``hypothetical`` or ``overall``."""
+    value: float
+    """Shares from 0 to 1 for accuracy and exact match (printed as per cent), else as printed."""
+
+    @property
+    def n(self) -> int | None:
+        """Questions behind it, where the paper says."""
+        return QUESTIONS[self.dataset, self.task].get(self.level)
+
+
+@cache
+def _all_scores() -> tuple[PublishedScore, ...]:
+    with _TABLE.open(encoding="utf-8", newline="") as lines:
+        return tuple(_score(row) for row in csv.DictReader(lines))
+
+
+def _score(row: Mapping[str, str]) -> PublishedScore:
+    scale = 100.0 if METRICS[row["metric"]].binary else 1.0
+    return PublishedScore(
+        cast(Dataset, row["dataset"]),
+        row["model"],
+        row["setting"],
+        row["task"],
+        row["metric"],
+        row["level"],
+        float(row["value"]) / scale,
+    )
+
+
+def published_models() -> tuple[str, ...]:
+    """Names of all models of the published tables, in their order."""
+    return tuple(dict.fromkeys(score.model for score in _all_scores()))
+
+
+def published_scores(dataset: Dataset = "gold", models: Collection[str] = ()) -> tuple[PublishedScore, ...]:
+    """The published numbers, in the order of the paper's tables.
+
+    Args:
+        dataset: ``gold`` (Tables 3 and 5) or ``silver`` (Tables 6 and 7).
+        models: Only these models; all where none is named.
+
+    Raises:
+        InputError: A model that the paper does not have.
+    """
+    unknown = sorted(set(models) - set(published_models()))
+    if unknown:
+        raise InputError(
+            f"The published tables have no model {', '.join(unknown)}: they have {', '.join(published_models())}."
+        )
+    return tuple(score for score in _all_scores() if score.dataset == dataset and (not models or score.model in models))
+
 
 FEWEST_MODELS = 3
 _EXACT_UP_TO = 8
@@ -62,7 +151,7 @@ class ModelMeans:
 
 
 def published_means(dataset: Dataset, setting: str = "default") -> ModelMeans:
-    """The paper's models in one setting; see :mod:`climassay.evaluation.published`.
+    """The paper's models in one setting; see :mod:`climassay.evaluation.comparing`.
 
     Raises:
         InputError: The tables have no such setting.
@@ -565,3 +654,93 @@ def _points(metric: str, value: float) -> str:
 
 def _unit(metric: str) -> str:
     return " In per cent." if METRICS[metric].binary else ""
+
+
+def agreement_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "ModelMeans") -> Table:
+    """Rank correlation of models between two benchmarks, a row a metric."""
+    settings = " and ".join(dict.fromkeys((first.setting, second.setting)))
+    return Table.of(
+        f"Do {first.name} and {second.name} rank models alike? Setting {settings}",
+        ["metric", "models", "Spearman", "95%, models", "95%, questions", "Kendall", "95%, models", "p"],
+        [
+            [
+                METRICS[one.metric].label,
+                str(len(one.models)),
+                f"{one.spearman.value:.2f}",
+                _correlation_ends(one.spearman),
+                _shown_interval(one.over_questions),
+                f"{one.kendall.value:.2f}",
+                _correlation_ends(one.kendall),
+                shown_p_value(one.spearman.p_value if one.p_value is None else one.p_value),
+            ]
+            for one in found
+        ],
+        note="95%, models: bootstrap over models, wide because there are few, and without width where no resample can "
+        "break the order. 95%, questions: bootstrap over the questions of both (only where single scores are known). "
+        "p: one-sided over all orders of the models (up to eight models, else asymptotic and two-sided).",
+    )
+
+
+def means_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "ModelMeans") -> Table:
+    """The means behind the rank correlations, a row a model and metric."""
+    return Table.of(
+        "Means behind it",
+        ["metric", "model", first.name, second.name],
+        [
+            [METRICS[one.metric].label, model, shown_value(one.metric, a), shown_value(one.metric, b)]
+            for one in found
+            for model, a, b in zip(one.models, one.first, one.second, strict=True)
+        ],
+        left=2,
+        grouped=1,
+    )
+
+
+def favour_table(found: "Sequence[Favour]", means: "ModelMeans") -> Table:
+    """How metrics treat the generating model, a row a metric."""
+    generator, anchor = found[0].generator, METRICS[found[0].anchor].label
+    return Table.of(
+        f"Do metrics favour {generator}, which wrote the questions? {means.name}, setting {means.setting}",
+        [
+            "metric",
+            "models",
+            f"place by\n{anchor}",
+            "place by\nmetric",
+            "value",
+            "expected",
+            "excess",
+            "95%, questions",
+            "t",
+            "p",
+            "excess's\nplace",
+        ],
+        [
+            [
+                METRICS[one.metric].label,
+                str(one.models),
+                str(one.anchor_rank),
+                str(one.rank),
+                f"{one.value:.3f}",
+                f"{one.expected:.3f}",
+                f"{one.excess:+.3f}",
+                _shown_interval(one.over_questions),
+                f"{one.studentised:.2f}",
+                shown_p_value(one.p_value),
+                f"{one.place} of {one.models}",
+            ]
+            for one in found
+        ],
+        note=f"expected: from the line between {anchor} and the metric over the other models. t: the excess in units "
+        "of its standard error, with three degrees of freedom fewer than models; p: one-sided. excess's place: among "
+        "the excesses of all models, each against the line of the others; the first place falls to any model by chance "
+        f"once in {found[0].models}. Few models show only large favours, and a model may be better at one task than at "
+        "another: read rows of the same answers against each other.",
+    )
+
+
+def _correlation_ends(correlation: Correlation) -> str:
+    return _shown_interval(correlation.interval)
+
+
+def _shown_interval(interval: Interval | None) -> str:
+    return "-" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"

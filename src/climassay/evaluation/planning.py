@@ -11,6 +11,7 @@ from climassay.errors import InputError
 from climassay.evaluation.results import Experiment
 from climassay.evaluation.scores import common_scores, outcomes_by_cell, score_of
 from climassay.metrics.registry import METRICS, Metric
+from climassay.reporting import Table
 from climassay.statistics import accuracy_sample_size, mcnemar_power
 
 EXACT_UP_TO = 2000
@@ -245,3 +246,35 @@ def _mean_row(difference: float, given: Assumptions, power: float, alpha: float)
 
 def _at_least_two(number: float) -> int:
     return max(2, math.ceil(number - 1e-9))
+
+
+def plan_table(plan: Plan) -> Table:
+    """Questions needed by difference and design."""
+    given = plan.assumptions
+    if given.binary:
+        unit, test = "points", "exact McNemar test (~: normal approximation)"
+        assumed = (
+            f"the first system is right on {100 * (given.mean or 0):.1f}% and the two disagree on "
+            f"{100 * (given.discordance or 0):.1f}% of the questions"
+        )
+    else:
+        unit, test = "difference", "paired test of means, normal approximation (~)"
+        assumed = (
+            f"scores spread by {given.deviation:.3g} over questions and differences of two systems by "
+            f"{given.paired_deviation:.3g} (standard deviations)"
+        )
+    return Table.of(
+        f"Questions needed to see a difference in {METRICS[plan.metric].label}",
+        [unit, "same questions", "own questions,\na system", "interval so wide\neach side"],
+        [
+            [
+                f"{100 * row.difference:g}" if given.binary else f"{row.difference:g}",
+                "-" if row.paired is None else f"{'' if row.exact else '~'}{row.paired:,}",
+                "-" if row.unpaired is None else f"{row.unpaired:,}",
+                f"{row.interval:,}",
+            ]
+            for row in plan.rows
+        ],
+        note=f"Power {100 * plan.power:g}%, two-sided level {plan.alpha:g}. Assumed: {assumed} "
+        f"({given.origin}). same questions: {test}. -: no such difference is possible.",
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 from climassay.errors import InputError
 from climassay.evaluation.tasks import Prediction
-from climassay.metrics.judged_accuracy import Judgement
+from climassay.metrics.factual_accuracy import Judgement
 from climassay.questions import Kind, Level, Question
 from climassay.records import Records, Run, Tally
 from climassay.records.queries import RunDetails, run_details

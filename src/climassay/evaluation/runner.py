@@ -13,7 +13,6 @@ import numpy as np
 from climassay.configuration import located
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.contamination import shown_text
-from climassay.evaluation.examples import ExamplePool, TaskPrompts, open_pool
 from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, MetricSpec, ModelSpec
 from climassay.evaluation.results import (
     COMMANDS,
@@ -24,7 +23,17 @@ from climassay.evaluation.results import (
     choice_outcomes,
     save_experiment,
 )
-from climassay.evaluation.settings import Prepared, Retriever, Setting, SettingSpec, Sources, make_setting
+from climassay.evaluation.settings import (
+    ExamplePool,
+    Prepared,
+    Retriever,
+    Setting,
+    SettingSpec,
+    Sources,
+    TaskPrompts,
+    make_setting,
+    open_pool,
+)
 from climassay.evaluation.tasks import Prediction, Written, ask_mcq, ask_written, orders_of
 from climassay.evaluation.tuned import Adapter, find_adapter
 from climassay.metrics.registry import Answered, Scorer

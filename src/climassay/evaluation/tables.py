@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from climassay.evaluation.published import PublishedScore
 from climassay.evaluation.scores import (
     OVERALL,
     CellCounts,
@@ -19,11 +18,10 @@ from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind
 from climassay.reporting import Mark, Table
 from climassay.reporting.tables import Column
-from climassay.statistics import Correlation, Estimate, Interval
+from climassay.statistics import Estimate
 
 if TYPE_CHECKING:
-    from climassay.evaluation.comparing import Favour, ModelMeans, RankAgreement
-    from climassay.evaluation.planning import Plan
+    from climassay.evaluation.comparing import PublishedScore
 
 SHORT_LEVELS: Mapping[str, str] = {
     "base": "Base",
@@ -64,7 +62,7 @@ class _Numbers:
     benchmark: str
     ours: tuple[Score, ...]
     constants: tuple[ConstantScore, ...]
-    published: tuple[PublishedScore, ...]
+    published: "tuple[PublishedScore, ...]"
 
     def columns(self, wanted: Callable[[Metric], bool]) -> list[_Column]:
         """Columns of the metrics wanted that have a score; cloze questions have no levels."""
@@ -107,7 +105,7 @@ def shown_p_value(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> list[NamedTable]:
+def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedScore]" = ()) -> list[NamedTable]:
     """All tables of an experiment, benchmark by benchmark; those without any row are left out.
 
     Args:
@@ -234,7 +232,7 @@ def _constant_rows(columns: Sequence[_Column], constants: Sequence[ConstantScore
     ]
 
 
-def _published_rows(columns: Sequence[_Column], published: Sequence[PublishedScore]) -> list[list[str]]:
+def _published_rows(columns: Sequence[_Column], published: "Sequence[PublishedScore]") -> list[list[str]]:
     values = {(score.model, score.setting, score.metric, score.level): score.value for score in published}
     rows = []
     for model, setting in dict.fromkeys((score.model, score.setting) for score in published):
@@ -353,7 +351,7 @@ def _test_row(test: PairedTest) -> list[str]:
     ]
 
 
-def score_rows(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> Table:
+def score_rows(scores: ExperimentScores, published: "Sequence[PublishedScore]" = ()) -> Table:
     """Every score on a line of its own with its interval: the form for other programs."""
     ours = [
         (
@@ -468,125 +466,3 @@ def _position_table(title: str, names: Sequence[str], found: Sequence[tuple[Sequ
         "there; spread: its standard deviation. same choice: questions with one choice in all orders. averaged: "
         "accuracy when log-probabilities are averaged over the orders.",
     )
-
-
-def plan_table(plan: "Plan") -> Table:
-    """Questions needed by difference and design."""
-    given = plan.assumptions
-    if given.binary:
-        unit, test = "points", "exact McNemar test (~: normal approximation)"
-        assumed = (
-            f"the first system is right on {100 * (given.mean or 0):.1f}% and the two disagree on "
-            f"{100 * (given.discordance or 0):.1f}% of the questions"
-        )
-    else:
-        unit, test = "difference", "paired test of means, normal approximation (~)"
-        assumed = (
-            f"scores spread by {given.deviation:.3g} over questions and differences of two systems by "
-            f"{given.paired_deviation:.3g} (standard deviations)"
-        )
-    return Table.of(
-        f"Questions needed to see a difference in {METRICS[plan.metric].label}",
-        [unit, "same questions", "own questions,\na system", "interval so wide\neach side"],
-        [
-            [
-                f"{100 * row.difference:g}" if given.binary else f"{row.difference:g}",
-                "-" if row.paired is None else f"{'' if row.exact else '~'}{row.paired:,}",
-                "-" if row.unpaired is None else f"{row.unpaired:,}",
-                f"{row.interval:,}",
-            ]
-            for row in plan.rows
-        ],
-        note=f"Power {100 * plan.power:g}%, two-sided level {plan.alpha:g}. Assumed: {assumed} "
-        f"({given.origin}). same questions: {test}. -: no such difference is possible.",
-    )
-
-
-def agreement_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "ModelMeans") -> Table:
-    """Rank correlation of models between two benchmarks, a row a metric."""
-    settings = " and ".join(dict.fromkeys((first.setting, second.setting)))
-    return Table.of(
-        f"Do {first.name} and {second.name} rank models alike? Setting {settings}",
-        ["metric", "models", "Spearman", "95%, models", "95%, questions", "Kendall", "95%, models", "p"],
-        [
-            [
-                METRICS[one.metric].label,
-                str(len(one.models)),
-                f"{one.spearman.value:.2f}",
-                _correlation_ends(one.spearman),
-                _shown_interval(one.over_questions),
-                f"{one.kendall.value:.2f}",
-                _correlation_ends(one.kendall),
-                shown_p_value(one.spearman.p_value if one.p_value is None else one.p_value),
-            ]
-            for one in found
-        ],
-        note="95%, models: bootstrap over models, wide because there are few, and without width where no resample can "
-        "break the order. 95%, questions: bootstrap over the questions of both (only where single scores are known). "
-        "p: one-sided over all orders of the models (up to eight models, else asymptotic and two-sided).",
-    )
-
-
-def means_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "ModelMeans") -> Table:
-    """The means behind the rank correlations, a row a model and metric."""
-    return Table.of(
-        "Means behind it",
-        ["metric", "model", first.name, second.name],
-        [
-            [METRICS[one.metric].label, model, shown_value(one.metric, a), shown_value(one.metric, b)]
-            for one in found
-            for model, a, b in zip(one.models, one.first, one.second, strict=True)
-        ],
-        left=2,
-        grouped=1,
-    )
-
-
-def favour_table(found: "Sequence[Favour]", means: "ModelMeans") -> Table:
-    """How metrics treat the generating model, a row a metric."""
-    generator, anchor = found[0].generator, METRICS[found[0].anchor].label
-    return Table.of(
-        f"Do metrics favour {generator}, which wrote the questions? {means.name}, setting {means.setting}",
-        [
-            "metric",
-            "models",
-            f"place by\n{anchor}",
-            "place by\nmetric",
-            "value",
-            "expected",
-            "excess",
-            "95%, questions",
-            "t",
-            "p",
-            "excess's\nplace",
-        ],
-        [
-            [
-                METRICS[one.metric].label,
-                str(one.models),
-                str(one.anchor_rank),
-                str(one.rank),
-                f"{one.value:.3f}",
-                f"{one.expected:.3f}",
-                f"{one.excess:+.3f}",
-                _shown_interval(one.over_questions),
-                f"{one.studentised:.2f}",
-                shown_p_value(one.p_value),
-                f"{one.place} of {one.models}",
-            ]
-            for one in found
-        ],
-        note=f"expected: from the line between {anchor} and the metric over the other models. t: the excess in units "
-        "of its standard error, with three degrees of freedom fewer than models; p: one-sided. excess's place: among "
-        "the excesses of all models, each against the line of the others; the first place falls to any model by chance "
-        f"once in {found[0].models}. Few models show only large favours, and a model may be better at one task than at "
-        "another: read rows of the same answers against each other.",
-    )
-
-
-def _correlation_ends(correlation: Correlation) -> str:
-    return _shown_interval(correlation.interval)
-
-
-def _shown_interval(interval: Interval | None) -> str:
-    return "-" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"

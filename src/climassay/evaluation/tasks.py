@@ -38,8 +38,7 @@ import numpy as np
 
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError, ModelError
-from climassay.evaluation.examples import TaskPrompts, after_prefix, example_values, lettered
-from climassay.evaluation.settings import Prepared, Setting
+from climassay.evaluation.settings import Prepared, Setting, TaskPrompts, after_prefix, example_values, lettered
 from climassay.models.contract import (
     Completion,
     GenerationRequest,

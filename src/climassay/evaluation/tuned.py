@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from climassay.configuration import located
 from climassay.errors import InputError
 from climassay.evaluation.contamination import question_text
-from climassay.evaluation.examples import TaskPrompts, chat_examples
 from climassay.evaluation.experiment_file import ExperimentPlan, ModelSpec
-from climassay.evaluation.settings import SettingSpec, Training
+from climassay.evaluation.settings import SettingSpec, TaskPrompts, Training, chat_examples
 from climassay.models.servers import is_served
 from climassay.primer import PRIMER, named_questions
 from climassay.questions import Question, QuestionSet

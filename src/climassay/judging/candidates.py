@@ -10,8 +10,7 @@ from climassay.errors import InputError
 from climassay.judging.items import Item, by_group, word_counts
 from climassay.judging.judges import JUDGES, ContrastProbe, JudgeName, PointwiseProbe, StateTable, named_judge
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Preferences, Progress
-from climassay.judging.probe import Contrast, PairProbe
-from climassay.judging.probe_fitting import Fit, fit_contrast, fit_pointwise, fit_principal
+from climassay.judging.probe import Contrast, Fit, PairProbe, fit_contrast, fit_pointwise, fit_principal
 from climassay.judging.prompts import Questions, both_ways
 from climassay.learning.calibration import fit_tie_band
 from climassay.learning.pairwise import Ties

@@ -20,10 +20,16 @@ from climassay.judging.candidates import (
 from climassay.judging.items import Item, word_counts
 from climassay.judging.judges import Cost, Harvester, StateTable, layers_of
 from climassay.judging.preferences import FloatArray, IntArray, Progress
-from climassay.judging.probe import Contrast, PairProbe, PointProbe, ProbeProvenance, log_length_differences, three_way
-from climassay.judging.probe_fitting import fit_principal
-from climassay.judging.prompts import both_ways
-from climassay.judging.quality import Quality
+from climassay.judging.probe import (
+    Contrast,
+    PairProbe,
+    PointProbe,
+    ProbeProvenance,
+    fit_principal,
+    log_length_differences,
+    three_way,
+)
+from climassay.judging.prompts import Quality, both_ways
 from climassay.judging.scores import Figure, JudgedPairs, PairedFigure, Units, correctness, pair_calibration
 from climassay.learning.evaluation import Calibration
 from climassay.learning.pairwise import HeldOut, RegularisationPath, average_orders, item_folds

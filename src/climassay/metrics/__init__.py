@@ -30,13 +30,10 @@ if TYPE_CHECKING:
         nearest_part,
         supports,
     )
-    from climassay.metrics.entailment_head import EntailmentHead, HeadEntailment
+    from climassay.metrics.entailment_head import EntailmentHead, EntailmentScores, HeadEntailment, validate_entailment
     from climassay.metrics.entailment_loading import load_entailment
-    from climassay.metrics.entailment_pairs import EntailmentScores, validate_entailment
-    from climassay.metrics.facts import Fact, FactMetric, FactScores, fact_scores
-    from climassay.metrics.facts_splitting import ModelSplitter, split_facts
-    from climassay.metrics.factual_accuracy import PromptedSupport, factual_accuracies
-    from climassay.metrics.judged_accuracy import Judgement, judge_answers
+    from climassay.metrics.facts import Fact, FactMetric, FactScores, ModelSplitter, fact_scores, split_facts
+    from climassay.metrics.factual_accuracy import Judgement, PromptedSupport, factual_accuracies, judge_answers
     from climassay.metrics.registry import METRICS, Answered, Metric, Scorer, metric
     from climassay.metrics.window_calibration import (
         LabelledAnswer,
@@ -47,25 +44,16 @@ if TYPE_CHECKING:
     )
 
 _PLACES = {
-    "answer_scores": ("ANSWER_METRICS", "AnswerRow", "AnswerScores", "read_answers", "score_answers"),
-    "entailment": ("Entailment", "PromptedEntailment", "RelationScorer", "Relations", "nearest_part", "supports"),
-    "entailment_head": ("EntailmentHead", "HeadEntailment"),
-    "entailment_loading": ("load_entailment",),
-    "entailment_pairs": ("EntailmentScores", "validate_entailment"),
-    "facts": ("Fact", "FactMetric", "FactScores", "fact_scores"),
-    "facts_splitting": ("ModelSplitter", "split_facts"),
-    "factual_accuracy": ("PromptedSupport", "factual_accuracies"),
-    "judged_accuracy": ("Judgement", "judge_answers"),
-    "registry": ("METRICS", "Answered", "Metric", "Scorer", "metric"),
-    "window_calibration": (
-        "LabelledAnswer",
-        "WindowCalibration",
-        "calibrate_window",
-        "primer_answers",
-        "read_labelled_answers",
-    ),
+    "answer_scores": "ANSWER_METRICS AnswerRow AnswerScores read_answers score_answers",
+    "entailment": "Entailment PromptedEntailment RelationScorer Relations nearest_part supports",
+    "entailment_head": "EntailmentHead EntailmentScores HeadEntailment validate_entailment",
+    "entailment_loading": "load_entailment",
+    "facts": "Fact FactMetric FactScores ModelSplitter fact_scores split_facts",
+    "factual_accuracy": "Judgement PromptedSupport factual_accuracies judge_answers",
+    "registry": "METRICS Answered Metric Scorer metric",
+    "window_calibration": "LabelledAnswer WindowCalibration calibrate_window primer_answers read_labelled_answers",
 }
-_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names.split()}
 
 __all__ = [
     "ANSWER_METRICS",

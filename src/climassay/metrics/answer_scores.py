@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from climassay.errors import InputError, ModelError
-from climassay.metrics.judged_accuracy import Judgement, judge_answers
+from climassay.metrics.factual_accuracy import Judgement, judge_answers
 from climassay.metrics.phrase_similarity import WINDOW, phrases
 from climassay.metrics.registry import METRICS, Answered, Batch, Metric, Scorer
 from climassay.models.contract import Generator
@@ -132,7 +132,7 @@ def score_answers(
         encoder: For BERTScore and phrase similarity.
         window: Words on each side of a gap; None is the whole statement.
         seed: Of the bootstrap.
-        judge: A strong model for ``judged_accuracy`` (:mod:`climassay.metrics.judged_accuracy`), which is left out
+        judge: A strong model for ``judged_accuracy`` (:mod:`climassay.metrics.factual_accuracy`), which is left out
             without one.
         judge_prompt: The judge's template; the built-in one by default.
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from climassay.metrics.answer_pairs import Candidates, Pair, References, answer_pairs
-from climassay.metrics.registry import Batch, metric
+from climassay.metrics.registry import Batch, Candidates, Pair, References, answer_pairs, metric
 
 _PERCENT = 100.0
 

@@ -4,8 +4,7 @@ import re
 import unicodedata
 
 from climassay.claim_identity import folded_case
-from climassay.metrics.answer_pairs import Candidates, References, answer_pairs
-from climassay.metrics.registry import Batch, metric
+from climassay.metrics.registry import Batch, Candidates, References, answer_pairs, metric
 
 _POWER = re.compile(r"(?<=\d)(?:<sup>|(?=[⁻⁰¹²³⁴-⁹]))", re.IGNORECASE)
 """Where an exponent of a number begins: 10² is not 102."""

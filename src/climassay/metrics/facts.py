@@ -3,20 +3,313 @@
 An answer that is true and beside the point scores high on factual accuracy, as the paper's authors note of their
 example of Mars (ClimaQA, appendix A.2.3). Here reference and answer are cut into statements, and each is held against
 the other side.
+
+Statements are cut by rules on words, without a parser and the same every time: after a semicolon, before "because",
+", which" and ", but", where ", and" joins two clauses or two verbs of one subject, and before a participle that adds a
+consequence (", increasing ..."). A clause without a subject gets that of the clause it belongs to. Conditions
+("without ...", "if ...") stay with what they condition, and a negation with its verb: nothing is cut that would say
+more, or the contrary, once it stands alone.
+
+References:
+    Min et al. (2023), FActScore, EMNLP, section 3 (atomic facts; there by a language model).
 """
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, Protocol, cast
 
 import numpy as np
 
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.metrics.entailment import Relations, RelationScorer
-from climassay.metrics.facts_splitting import FactSplitter, split_all
 from climassay.metrics.registry import Answered, Batch, Scorer, metric
-from climassay.models.contract import Encoder
+from climassay.models.contract import Encoder, GenerationRequest, Generator, Sampling
+from climassay.prompts import Prompt, load_prompt
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_AUXILIARY = (
+    r"(?:is|are|was|were|has|have|had|can|could|will|would|may|might|must|should|does|do|did|cannot"
+    r"|(?:is|are|was|were|has|have|had|does|do|did|could|would|should)n['’]t)"
+)
+_FINITE_STEMS = _words(
+    """
+    absorb accelerat affect allow alter amount appear balanc becom cause chang coincid come compris condens consist
+    contain contribut control cool creat decreas depend deposit determin driv emit evaporat exceed expand explain fall
+    flow follow form freez go grow happen hold impact impl includ increas indicat influenc intensif involv keep lead
+    lie limit lower maintain make mean melt mov occur oxidis oxidiz play prevent produc promot provid rais range
+    reach receiv reduc reflect releas remain remov requir respond result ris scatter show shrink shift slow span
+    stabilis stabiliz stay stem store strengthen sublimat suggest supply sustain tak tend transport trap turn uptak
+    vari warm weaken worsen
+    """
+)
+_FINITE = rf"(?:{'|'.join(sorted(_FINITE_STEMS))})(?:s|es|ies|ed|ied)"
+_PAST = r"(?:became|came|drove|fell|froze|gave|grew|held|kept|lay|led|made|meant|rose|shrank|stood|took|went|ran|leads)"
+_VERB = rf"(?:{_AUXILIARY}|{_FINITE}|{_PAST})"
+_ADVERBS = r"(?:(?:also|then|thus|therefore|hence|so|in turn|thereby|consequently|even|instead|still|only|\w+ly)\s+)*"
+
+_FIND_VERB = re.compile(rf"\b{_VERB}\b", re.IGNORECASE)
+_STARTS_WITH_VERB = re.compile(rf"{_ADVERBS}{_VERB}\b", re.IGNORECASE)
+_NEGATED = re.compile(r"\b(?:not|never|no|nor|neither|cannot)\b|n['’]t\b", re.IGNORECASE)
+
+_CLAUSE = re.compile(
+    r"\s*;\s+"
+    r"|,?\s+(?=because\b(?!\s+of\b))"
+    r"|,?\s+(?=(?:whereas|although|though)\b)"
+    r"|,\s+(?=while\b)"
+    r"|,\s+(?=(?:but|yet|so|and|thus|therefore|hence)\b)"
+    r"|,\s+(?=(?:(?:in|of|from|at|by)\s+)?which\b)"
+    r"|,\s+(?=(?:(?:thereby|thus|further|in turn)\s+)?[a-z]{3,}ing\b)"
+    r"|\s+(?=and\b)"
+)
+_LINK = re.compile(
+    r"(?:because|whereas|although|though|while|but|yet|so that|so|and|thus|therefore|hence|thereby|further|in turn"
+    r"|as a result|however|instead|moreover|furthermore|in addition|additionally|consequently|for example"
+    r"|for instance|in contrast|on the other hand|conversely|similarly)\b,?\s*",
+    re.IGNORECASE,
+)
+_PARTICIPLE = re.compile(r"(?:(?:thereby|thus|further|in turn)\s+)?(?P<word>[a-z]{3,}ing)\b")
+_NOT_PARTICIPLES = _words(
+    """
+    during including regarding concerning following according depending owing considering excluding being having
+    warming cooling spring evening morning string something anything nothing everything
+    """
+)
+_CONDITION = r"(?:if|when|by|without|with|after|before|under|during|in|as|at|for|once)\b"
+_DETERMINED = re.compile(r"(?:the|this|these|that|those|a|an|more|less|most|global|its|their)\b", re.IGNORECASE)
+"""How a subject mostly begins, rather than one more thing in a list."""
+_NEAR = 4
+"""Most words between a bare "and" and the verb of the clause that it opens."""
+_PRONOUN = re.compile(r"(?:it|they)\s+", re.IGNORECASE)
+_SHORTEST = 2
+"""Least words of a statement."""
+
+
+class FactSplitter(Protocol):
+    """Anything that cuts texts into statements."""
+
+    def __call__(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """Statements of each text, in order; none for an empty one."""
+
+
+def split_facts(text: str) -> tuple[str, ...]:
+    """Statements of a text, in its order, each a sentence that can stand alone.
+
+    Example:
+        "Cold water, which holds more gas, sinks and carries carbon down." gives "Cold water sinks ...": see the tests
+        for what the rules do and leave.
+    """
+    found: list[str] = []
+    subject = ""
+    for sentence in split_sentences(" ".join(text.split())):
+        statements, subject = _of_sentence(_opened(sentence, subject))
+        found += statements
+    return tuple(dict.fromkeys(found))
+
+
+def split_all(texts: Sequence[str]) -> list[tuple[str, ...]]:
+    """:func:`split_facts` of each text: the default :class:`FactSplitter`."""
+    return [split_facts(text) for text in texts]
+
+
+class ModelSplitter:
+    """Statements written by a language model; by the rules where its answer is no list of texts."""
+
+    def __init__(self, model: Generator, prompt: Prompt | None = None, *, most: int = 12) -> None:
+        """Prepare; no model is asked yet.
+
+        Args:
+            model: Writes the statements; it must follow a JSON schema.
+            prompt: Template with the value ``text``; the built-in ``facts_split`` by default.
+            most: Statements of one text at most.
+        """
+        self._model = model
+        self._prompt = prompt or load_prompt("facts_split")
+        self._schema = {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1, "maxLength": 300},
+            "minItems": 1,
+            "maxItems": most,
+        }
+
+    def __call__(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """Statements of each text; see :class:`FactSplitter`."""
+        asked = [text for text in dict.fromkeys(texts) if text.strip()]
+        answers = self._model.generate([self._request(text) for text in asked])
+        written = {
+            text: split_facts(text) if answer.error is not None else _listed(answer.text) or split_facts(text)
+            for text, answer in zip(asked, answers, strict=True)
+        }
+        return [written.get(text, ()) for text in texts]
+
+    def _request(self, text: str) -> GenerationRequest:
+        rendered = self._prompt.render(text=text)
+        return GenerationRequest(rendered.messages, Sampling(max_tokens=None), self._schema, rendered.assistant_prefix)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError:
+        return ()
+    if not isinstance(values, list):
+        return ()
+    return tuple(dict.fromkeys(" ".join(value.split()) for value in values if isinstance(value, str) and value.strip()))
+
+
+def _opened(sentence: str, subject: str) -> str:
+    """The sentence without a word that links it to the one before, and with its subject where it has a pronoun."""
+    link = _LINK.match(sentence)
+    if link and link[0].rstrip().endswith(","):
+        sentence = sentence[link.end() :]
+    pronoun = _PRONOUN.match(sentence)
+    if pronoun and subject and _STARTS_WITH_VERB.match(sentence, pronoun.end()):
+        sentence = f"{subject} {sentence[pronoun.end() :]}"
+    return sentence
+
+
+def _of_sentence(sentence: str) -> tuple[list[str], str]:
+    """Statements of a sentence, and the subject of its first clause."""
+    clauses = _clauses(sentence.rstrip(" .!?"))
+    if not clauses:
+        return [], ""
+    head = clauses[0]
+    subject = _subject(head)
+    statements = [head]
+    before = head
+    for clause in clauses[1:]:
+        said = _standing_alone(clause, subject, before)
+        if said is None:
+            # It cannot stand alone: it stays with the clause before it.
+            statements[-1] = f"{statements[-1]}{'' if clause.startswith(',') else ','} {clause.lstrip(', ')}"
+        else:
+            statements.append(said)
+        before = clause
+    return [_as_sentence(one) for one in statements if len(one.split()) >= _SHORTEST or len(statements) == 1], subject
+
+
+def _clauses(sentence: str) -> list[str]:
+    """The sentence cut where a clause with a verb of its own begins."""
+    cuts, start = [], 0
+    for match in _CLAUSE.finditer(sentence):
+        before, after = sentence[start : match.start()], sentence[match.end() :]
+        # What semicolons part stands alone, with a verb that the rules know or without.
+        parted = ";" in match[0] and min(len(before.split()), len(after.split())) >= _SHORTEST
+        if not parted and not (_FIND_VERB.search(before) and _begins_clause(before, after, "," in match[0])):
+            continue
+        cuts.append(before)
+        start = match.end()
+    return [part.strip(" ,;") for part in (*cuts, sentence[start:]) if part.strip(" ,;")]
+
+
+def _begins_clause(before: str, after: str, comma: bool) -> bool:
+    """Whether a clause of its own begins with ``after``; ``comma`` says whether one stands before it."""
+    participle = _PARTICIPLE.match(after)
+    if participle:
+        return participle["word"] not in _NOT_PARTICIPLES and len(after.split()) > 2 and not _condition(before)
+    link = _LINK.match(after)
+    rest = after[link.end() :] if link else after
+    if re.match(r"(?:(?:in|of|from|at|by)\s+)?which\b", rest):
+        return _FIND_VERB.search(rest) is not None
+    if _STARTS_WITH_VERB.match(rest):
+        # Two verbs of one subject; what a negation reaches cannot be told, so it is left whole.
+        return not _NEGATED.search(before)
+    if re.match(r"and\b", after) and not comma:
+        # Without a comma "and" mostly joins two things; a new clause shows by its own verb soon after.
+        verb = _FIND_VERB.search(rest)
+        if verb is None or len(rest[: verb.start()].split()) > _NEAR:
+            return False
+    verb = _FIND_VERB.search(rest)
+    # Before the verb stands a subject, and no further comma: else it is the end of a list ("a, b, and c, doing ...").
+    return verb is not None and bool(rest[: verb.start()].strip()) and "," not in rest[: verb.start()]
+
+
+def _condition(clause: str) -> bool:
+    """Whether a clause only says under what condition the next one holds."""
+    return re.match(rf"{_CONDITION}[^,]*$", clause, re.IGNORECASE) is not None
+
+
+def _standing_alone(clause: str, subject: str, before: str) -> str | None:
+    """A clause as a statement of its own; None where it has no subject and none can be given."""
+    participle = _PARTICIPLE.match(clause)
+    if participle:
+        return f"{subject} {_be(subject)} {clause[participle.start('word') :]}" if subject else None
+    link = _LINK.match(clause)
+    rest = clause[link.end() :] if link else clause
+    relative = re.match(r"(?:(?P<preposition>in|of|from|at|by)\s+)?which\b\s*", rest)
+    if relative:
+        named = _antecedent(before)
+        if relative["preposition"] or not named or not _STARTS_WITH_VERB.match(rest, relative.end()):
+            return None
+        return f"{named} {rest[relative.end() :]}"
+    if _STARTS_WITH_VERB.match(rest):
+        return f"{subject} {rest}" if subject else None
+    if _PRONOUN.match(rest) and subject:
+        return f"{subject} {rest[_PRONOUN.match(rest).end() :]}"  # type: ignore[union-attr]
+    return rest
+
+
+def _subject(clause: str) -> str:
+    """What stands before the first verb of a clause, without a condition before it; empty where nothing does."""
+    if re.match(_CONDITION, clause, re.IGNORECASE):
+        # The condition ends at the last comma before which no clause of its own has begun; if in doubt, no subject.
+        return _after_condition(clause)
+    return _before_verb(clause)
+
+
+def _after_condition(clause: str) -> str:
+    """Subject of the main clause after a condition: what stands between a comma and the verb right after it."""
+    for match in re.finditer(r",\s+", clause):
+        named = _before_verb(clause[match.end() :].split(", ")[0])
+        if named and _DETERMINED.match(named):
+            return named
+    return ""
+
+
+def _before_verb(main: str) -> str:
+    verb = _FIND_VERB.search(main)
+    if verb is None:
+        return ""
+    named = main[: verb.start()].rstrip(" ,")
+    named = re.sub(r"\s+(?:also|then|thus|therefore|not|\w+ly)$", "", named).split(", ")[0]
+    return named if 0 < len(named.split()) <= 12 else ""
+
+
+def _antecedent(clause: str) -> str:
+    """The thing named last before "which": the words after the last verb or preposition (save "of")."""
+    words = clause.rstrip(" ,").split()
+    named: list[str] = []
+    for word in reversed(words):
+        bare = word.strip(",;").lower()
+        if named and (word.endswith((",", ";")) or _FIND_VERB.fullmatch(bare) or bare in _STOPS):
+            break
+        named.insert(0, word)
+    return " ".join(named) if len(named) < len(words) and len(named) <= 8 else ""
+
+
+_STOPS = _words(
+    """
+    in on at by from to into with within during through for and or as than that which between among over under after
+    before increasing decreasing causing producing affecting impacting
+    """
+)
+
+
+def _be(subject: str) -> str:
+    last = subject.split(" of ")[0].split()[-1].lower()
+    return "are" if last.endswith("s") and not last.endswith(("ss", "us", "is", "'s", "’s", "s'", "mars")) else "is"
+
+
+def _as_sentence(text: str) -> str:
+    text = text.strip(" ,;")
+    return f"{text[:1].upper()}{text[1:]}."
+
 
 Standing = Literal["supported", "contradicted", "open", "irrelevant"]
 

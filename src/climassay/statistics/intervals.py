@@ -1,7 +1,7 @@
-"""Estimates with intervals."""
+"""Estimates with intervals, and tests of two systems on the same items."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
@@ -118,3 +118,203 @@ def mean_estimate(
     array = np.asarray(values, dtype=np.float64)
     interval = bootstrap_interval(array, lambda rows: float(rows.mean()), level=level, resamples=resamples, seed=seed)
     return Estimate(float(array.mean()), interval, len(array), level)
+
+
+@dataclass(frozen=True, slots=True)
+class McNemar:
+    """Exact McNemar test."""
+
+    first_only: int
+    """Items that only the first system got right."""
+    second_only: int
+    """Items that only the second system got right."""
+    n: int
+    p_value: float
+    """Two-sided; 1 where the systems never disagree."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedDifference:
+    """Mean difference second - first over items, with interval and sign-flip p-value."""
+
+    difference: Estimate
+    p_value: float
+
+
+def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
+    """Exact two-sided McNemar test of paired right/wrong outcomes.
+
+    Args:
+        first: Shape [n], truthy where the first system is right.
+        second: Shape [n], the same items in the same order.
+
+    Raises:
+        InputError: Different lengths.
+
+    References:
+        McNemar, Q. (1947), Psychometrika 12, 153-157; the exact form is a binomial test of the discordant items.
+    """
+    from scipy.special import bdtr  # scipy.stats takes a second to import.
+
+    a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
+    if a.shape != b.shape or a.ndim != 1:
+        raise InputError(f"Paired outcomes must be two lists of equal length, got {a.shape} and {b.shape}.")
+    first_only, second_only = int((a & ~b).sum()), int((b & ~a).sum())
+    discordant = first_only + second_only
+    # A fair coin's tails are alike: the p-value is twice one of them.
+    p_value = min(1.0, 2 * float(bdtr(min(first_only, second_only), discordant, 0.5)))
+    return McNemar(first_only, second_only, len(a), p_value)
+
+
+def paired_difference(
+    first: ArrayLike, second: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> PairedDifference:
+    """Mean of second - first over items: bootstrap interval, and a Monte-Carlo sign-flip test.
+
+    Args:
+        first: Shape [n], one score an item (for example accuracy averaged over permutations).
+        second: Shape [n], the same items in the same order.
+        level: Confidence level of the interval.
+        resamples: Bootstrap samples and sign flips.
+        seed: Seed of both.
+
+    Raises:
+        InputError: The shapes differ, or there is nothing.
+    """
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if a.shape != b.shape or a.ndim != 1 or a.size == 0:
+        raise InputError(f"Paired scores must be two lists of equal length, got {a.shape} and {b.shape}.")
+    gaps = b - a
+    interval = (
+        bootstrap_interval(gaps, lambda rows: float(rows.mean()), level=level, resamples=resamples, seed=seed)
+        if gaps.any()
+        else Interval(0.0, 0.0)
+    )
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(resamples, len(gaps)))
+    extreme = np.abs(signs @ gaps) >= abs(gaps.sum()) - 1e-12
+    # The observed arrangement is one of those counted, so the p-value is never 0.
+    p_value = (1 + int(extreme.sum())) / (1 + resamples)
+    return PairedDifference(Estimate(float(gaps.mean()), interval, len(gaps), level), float(p_value))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down adjustment for several tests, in the order given.
+
+    References:
+        Holm, S. (1979), Scand. J. Statist. 6, 65-70.
+    """
+    adjusted = [0.0] * len(p_values)
+    highest = 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = highest
+    return adjusted
+
+
+_ROWS_AT_ONCE = 2000
+"""Sign flips held in memory at a time."""
+
+
+def mean_estimates(
+    columns: Sequence[ArrayLike], *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> list[Estimate]:
+    """Mean of each column with a percentile bootstrap interval over items.
+
+    The same numbers as :func:`~climassay.statistics.intervals.mean_estimate` up to the draw of the resamples, which
+    columns of one length share.
+
+    Args:
+        columns: Each of shape [n], one value an item; lengths may differ.
+        level: Confidence level.
+        resamples: Bootstrap samples.
+        seed: Seed of the resampling.
+
+    Raises:
+        InputError: A column is empty or has another shape.
+    """
+    arrays = [_column(values) for values in columns]
+    found: dict[int, Estimate] = {}
+    for places in _by_length(arrays):
+        table = np.stack([arrays[place] for place in places], axis=1)
+        for place, interval in zip(places, _intervals(table, level, resamples, seed), strict=True):
+            found[place] = Estimate(float(arrays[place].mean()), interval, len(arrays[place]), level)
+    return [found[place] for place in range(len(arrays))]
+
+
+def paired_differences(
+    pairs: Sequence[tuple[ArrayLike, ArrayLike]],
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    flips: int = 20_000,
+    seed: int = 0,
+) -> list[PairedDifference]:
+    """Mean of second - first over items for each pair: bootstrap interval, and a Monte-Carlo sign-flip test.
+
+    Args:
+        pairs: Scores of two systems, each of shape [n], the same items in the same order; n may differ between pairs.
+        level: Confidence level of the intervals.
+        resamples: Bootstrap samples.
+        flips: Sign flips; the smallest p-value possible is 1 / (flips + 1), and Holm's correction multiplies it by the
+            number of tests.
+        seed: Seed of both.
+
+    Raises:
+        InputError: A pair is empty or its lists differ in length.
+    """
+    gaps = []
+    for first, second in pairs:
+        a, b = _column(first), _column(second)
+        if a.shape != b.shape:
+            raise InputError(f"Paired scores must be two lists of equal length, got {a.shape} and {b.shape}.")
+        gaps.append(b - a)
+    found: dict[int, PairedDifference] = {}
+    for places in _by_length(gaps):
+        table = np.stack([gaps[place] for place in places], axis=1)
+        intervals = _intervals(table, level, resamples, seed)
+        p_values = _sign_flip_p_values(table, flips, seed)
+        for place, interval, p_value in zip(places, intervals, p_values, strict=True):
+            estimate = Estimate(float(gaps[place].mean()), interval, len(gaps[place]), level)
+            found[place] = PairedDifference(estimate, float(p_value))
+    return [found[place] for place in range(len(gaps))]
+
+
+def _column(values: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or array.size == 0:
+        raise InputError(f"A mean needs a list of at least one number, got the shape {array.shape}.")
+    return array
+
+
+def _by_length(arrays: Sequence[NDArray[np.float64]]) -> Iterator[list[int]]:
+    lengths = dict.fromkeys(len(array) for array in arrays)
+    for length in lengths:
+        yield [place for place, array in enumerate(arrays) if len(array) == length]
+
+
+def _intervals(table: NDArray[np.float64], level: float, resamples: int, seed: int) -> list[Interval]:
+    """Percentile intervals of the means of the columns; shape of ``table``: [items, columns]."""
+    if not 0 < level < 1:
+        raise InputError(f"A confidence level lies between 0 and 1, not at {level}.")
+    size = len(table)
+    generator = np.random.default_rng(seed)
+    drawn = generator.multinomial(size, np.full(size, 1 / size), size=resamples).astype(np.float64)
+    # Means about the column's own mean: a column without any spread keeps an interval of exactly no width.
+    middle = table.mean(axis=0)
+    means = middle + drawn @ (table - middle) / size
+    constant = np.ptp(table, axis=0) == 0
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    low, high = np.where(constant, table[0], low), np.where(constant, table[0], high)
+    return [Interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+
+
+def _sign_flip_p_values(table: NDArray[np.float64], flips: int, seed: int) -> NDArray[np.float64]:
+    """Two-sided p-values of the columns' sums; the observed signs are one of those counted, so that none is 0."""
+    observed = np.abs(table.sum(axis=0)) - 1e-12
+    generator = np.random.default_rng(seed)
+    extreme = np.ones(table.shape[1])
+    for start in range(0, flips, _ROWS_AT_ONCE):
+        rows = min(_ROWS_AT_ONCE, flips - start)
+        signs = generator.integers(0, 2, size=(rows, len(table)), dtype=np.int8) * 2.0 - 1.0
+        extreme += (np.abs(signs @ table) >= observed).sum(axis=0)
+    return extreme / (1 + flips)

@@ -19,7 +19,7 @@ from climassay.generation.masking.words import FEATURES, Candidate, WordStatisti
 from climassay.given_files import parse_json, read_text
 from climassay.learning import ModelFormat, Provenance, SavedModel, checked_array, softmax
 from climassay.learning.linear import Scaling, conditional_loss, minimise
-from climassay.metrics.token_encoder import TokenVectors, token_encoder
+from climassay.metrics.bert_score import TokenVectors, token_encoder
 from climassay.models.encoder import BUNDLED_ENCODER
 from climassay.questions import GAP, QuestionSet, read_questions
 from climassay.statistics import Estimate, proportion
@@ -84,7 +84,7 @@ def read_choices(path: Path) -> list[ExpertChoice]:
 
 
 class ReadsWords(Protocol):
-    """An encoder of tokens, as :class:`~climassay.metrics.token_encoder.TokenEncoder`."""
+    """An encoder of tokens, as :class:`~climassay.metrics.bert_score.TokenEncoder`."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""Insertion into an ordered scale of labels by binary search among labelled anchors (PPAIRS_INSERT, mended).
+"""Labels of new items from labelled anchors: a binary search on an ordered scale (PPAIRS_INSERT, mended).
 
 At a label the new item is compared with anchors of that label: judged higher, the search goes on above it, judged
 lower, below it; judged equal, that is the answer. As printed (Maiya 2024, algorithm 1) equality needs a mean preference
@@ -14,14 +14,18 @@ References:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.judging.preferences import Ask
+from climassay.judging.items import Item
+from climassay.judging.preferences import Ask, Method, Preferences, Progress
+from climassay.learning.evaluation import Evaluation, evaluate
+from climassay.reporting.results import Result
+from climassay.reporting.tables import Table
 
 InsertMode = Literal["band", "three-way"]
 TIE_BAND = 0.4
@@ -180,3 +184,87 @@ def insert_many(
         Insertion(labels[one.found or 0], sum(step.comparisons for step in one.steps.values()), (*one.steps.values(),))
         for one in searches
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted(Result):
+    """New items with the labels given to them."""
+
+    items: tuple[Item, ...]
+    insertions: tuple[Insertion, ...]
+    comparisons: int
+    """Unordered pairs compared."""
+    failed: int
+    scores: Evaluation | None
+    """Against the items' own labels, of those that have one; None where none has."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row an item, with its label and the way there."""
+        pairs = zip(self.items, self.insertions, strict=True)
+        return [{"item": item.id, "text": item.text, **asdict(insertion)} for item, insertion in pairs]
+
+    def tables(self) -> tuple[Table, ...]:
+        """The items with their labels."""
+        from climassay.judging.report import insertion_table
+
+        return (insertion_table(self.rows()),)
+
+
+def insert_items(
+    items: Sequence[Item],
+    anchors: Sequence[Item],
+    levels: Sequence[str],
+    method: Method,
+    *,
+    samples: int = 10,
+    mode: InsertMode = "band",
+    tie_band: float = TIE_BAND,
+    seed: int = 0,
+    on_progress: Progress | None = None,
+) -> Inserted:
+    """Give each new item a label by comparing it with labelled anchors (PPAIRS_INSERT, mended).
+
+    Args:
+        items: New items; their own labels, if they have any, only score the result.
+        anchors: Labelled items; a label is an index into ``levels``. They are compared across groups.
+        levels: Names of the labels, lowest first.
+        method: How two items are compared.
+        samples: Anchors drawn of a label for each item.
+        mode: What counts as equal; see :func:`climassay.judging.anchor_labelling.insert_many`.
+        tie_band: For ``three-way``: log-odds up to which one comparison is even; a probe brings its own.
+        seed: Of the draws.
+        on_progress: Called with the number of requests answered since the last call.
+
+    Raises:
+        InputError: A label has no anchors, an item's text is among the anchors, or there are no items.
+    """
+    if not items:
+        raise InputError("There is nothing to insert: the table has no items.")
+    known = {item.text for item in anchors}
+    leaked = next((item.id for item in items if item.text in known), None)
+    if leaked is not None:
+        raise InputError(f"The item {leaked!r} is one of the anchors, so its label is known: leave it out of either.")
+    by_label: dict[str, list[int]] = {level: [] for level in levels}
+    for place, anchor in enumerate(anchors, start=len(items)):
+        if anchor.label is None:
+            raise InputError(f"The anchor {anchor.id!r} has no label: name the column with --label.")
+        by_label[levels[int(anchor.label)]].append(place)
+    everything = (*items, *anchors)
+    preferences = Preferences(method, everything, on_progress=on_progress)
+    found = insert_many(
+        preferences.ask,
+        range(len(items)),
+        levels,
+        by_label,
+        samples=samples,
+        mode=mode,
+        tie_band=tie_band,
+        seed=seed,
+    )
+    labelled = [(int(item.label), one.label) for item, one in zip(items, found, strict=True) if item.label is not None]
+    scores = None
+    if labelled:
+        answers = [list(levels).index(label) for _, label in labelled]
+        truth = [label for label, _ in labelled]
+        scores = evaluate(truth, np.eye(len(levels))[answers], tuple(levels), seed=seed)
+    return Inserted(tuple(items), found, preferences.asked, preferences.failed, scores)
