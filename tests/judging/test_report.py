@@ -67,13 +67,13 @@ def test_the_evidence_table_sets_the_probe_beside_length(trained):
 
 def test_a_ranking_shows_places_and_shortened_texts():
     ranking = rank_items(items(groups=2), ByLabel())
-    table = ranking_table(ranking.to_rows(), quality="depth", words=2)
+    table = ranking_table(ranking.rows(), quality="depth", words=2)
     assert [column.label for column in table.columns][:4] == ["group", "place", "item", "text"]
     assert [row[1] for row in table.rows] == ["1", "2", "3", "4"] * 2
     assert all(len(row[3].split()) <= 3 for row in table.rows)
     page = ranking_report(ranking, quality="depth", judge="by label", file="x.csv").to_html()
     assert "x.csv by depth" in page
-    one = ranking_table(rank_items(items(groups=1), ByLabel()).to_rows(), quality="depth")
+    one = ranking_table(rank_items(items(groups=1), ByLabel()).rows(), quality="depth")
     assert one.columns[0].label == "place"
 
 

@@ -42,7 +42,7 @@ def rank(
 
     Example:
         >>> ranking = rank(["The sea level rises.", "Ice is a fruit."], "claims", workspace=folder)
-        >>> [row.place for row in ranking.rows]
+        >>> [row.place for row in ranking.ranked]
         [1, 2]
     """
     from climassay.judging import rank_items

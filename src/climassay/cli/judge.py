@@ -121,7 +121,7 @@ def apply(
 ) -> None:
     """Order the items of each group, best first, by a probe or a method."""
     ranking, _, _ = _ranked("judge apply", items, table, asked, JudgeOptions.named(who), sort, seed, setup, as_json)
-    write_lines(output, ranking.to_rows())
+    write_lines(output, ranking.rows())
 
 
 @app.command()
@@ -187,7 +187,7 @@ def rank(
 
     ranking, quality, judge = _ranked("judge rank", file, table, asked, who, sort, seed, setup, as_json)
     if csv_file:
-        write_table(csv_file, ranking_table(ranking.to_rows(), quality=quality, words=None))
+        write_table(csv_file, ranking_table(ranking.rows(), quality=quality, words=None))
     if html:
         write_text(html, ranking_report(ranking, quality=quality, judge=judge, file=file.name).to_html())
 
@@ -213,7 +213,7 @@ def _ranked(
         counting(f"Comparing with {setup.model}", quiet=as_json) as advance,
     ):
         ranking = rank_items(read.items, judge.method, sort=chosen, seed=seed, on_progress=advance)
-        rows, quality, name = ranking.to_rows(), judge.quality.name, judge.method.name
+        rows, quality, name = ranking.rows(), judge.quality.name, judge.method.name
         judge.run.save_results("ranking", rows)
     if as_json:
         counts = {"comparisons": ranking.comparisons, "possible": ranking.possible, "failed": ranking.failed}

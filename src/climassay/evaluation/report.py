@@ -1,12 +1,12 @@
 """An experiment as one page: tables, figures, calibration, tests, and every question with every answer."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from climassay.evaluation.comparing import PublishedScore
-from climassay.evaluation.contamination import RUN_LENGTH, ShownText
+from climassay.evaluation.contamination import RUN_LENGTH, ContaminationReport, ShownText, contamination_tables
 from climassay.evaluation.results import Cell, Experiment, Outcome
 from climassay.evaluation.scores import (
     OVERALL,
@@ -66,7 +66,7 @@ def level_figures(scores: ExperimentScores, benchmark: str, setting: str | None 
     """Models by level, one figure a metric (the paper's Figure 5).
 
     Args:
-        scores: Of the experiment.
+        scores: All numbers of the experiment.
         benchmark: Whose questions.
         setting: The one shown; by default the first of the experiment.
 
@@ -85,17 +85,25 @@ def level_figures(scores: ExperimentScores, benchmark: str, setting: str | None 
         models = list(dict.fromkeys(score.cell.model for score in chosen))
         levels = [level for level in LEVELS if any(score.level == level for score in chosen)]
         if metric.published and len(levels) > 1:
-            figures += [
-                _level_plot(metric, shown, levels, models[start : start + _LINES], chosen)
-                for start in range(0, len(models), _LINES)
-            ]
+            for start in range(0, len(models), _LINES):
+                lines = _level_lines(levels, models[start : start + _LINES], chosen)
+                ends = [v for line in lines for point in line.points for v in (point.low, point.high) if v is not None]
+                places = tuple(float(place) for place in range(len(levels)))
+                figures.append(
+                    LinePlot(
+                        f"{metric.label[0].upper()}{metric.label[1:]} by level, setting {shown}",
+                        lines,
+                        Axis("level", -0.5, len(levels) - 0.5, places, names=tuple(levels)),
+                        Axis.over(metric.label, ends, percent=metric.binary),
+                        note="Bars: 95% interval. Models of one level stand side by side.",
+                        square=True,
+                    )
+                )
     return figures
 
 
-def _level_plot(
-    metric: Metric, setting: str, levels: Sequence[str], models: Sequence[str], scores: Sequence[Score]
-) -> LinePlot:
-    lines = tuple(
+def _level_lines(levels: Sequence[str], models: Sequence[str], scores: Sequence[Score]) -> tuple[Series, ...]:
+    return tuple(
         Series(
             model,
             tuple(
@@ -110,16 +118,6 @@ def _level_plot(
             ),
         )
         for place, model in enumerate(models)
-    )
-    ends = [value for line in lines for point in line.points for value in (point.low, point.high) if value is not None]
-    places = tuple(float(place) for place in range(len(levels)))
-    return LinePlot(
-        f"{metric.label[0].upper()}{metric.label[1:]} by level, setting {setting}",
-        lines,
-        Axis("level", -0.5, len(levels) - 0.5, places, names=tuple(levels)),
-        Axis.over(metric.label, ends, percent=metric.binary),
-        note="Bars: 95% interval. Models of one level stand side by side.",
-        square=True,
     )
 
 
@@ -152,11 +150,7 @@ def _dot(score: Score, constant: float | None) -> Dot:
 
 
 def source_figure(questions: Sequence[Question], title: str) -> StackedBars | None:
-    """Questions over the books they were made from, parted by task (the paper's Figure 6).
-
-    Returns:
-        None where no question says where it comes from.
-    """
+    """Questions over the books they were made from, parted by task (the paper's Figure 6); None where none says."""
     present = {question.kind for question in questions}
     tasks = tuple(kind for place, kind in enumerate(KINDS) if place < _PAPER or kind in present)
     counts: Counter[tuple[str | None, Kind]] = Counter((question.document, question.kind) for question in questions)
@@ -192,9 +186,8 @@ class CellCalibration:
     without: int
     """Answers without one: failed, unparsed, or of a model without log-probabilities. The curve never covers them."""
     confidence: float
-    """Mean probability of the chosen option."""
     accuracy: float
-    """Of the same answers."""
+    """Accuracy of the same answers."""
     calibration_error: float
     """Expected calibration error over ten bins."""
     curve: SelectiveCurve
@@ -212,26 +205,23 @@ def calibrate_experiment(experiment: Experiment) -> tuple[CellCalibration, ...]:
     for cell, outcomes in outcomes_by_cell(experiment).items():
         # The probability is that of the choice in the file's order, and so must be what is right of it.
         first = {one.question: one.correct for one in experiment.predictions.get(cell, ()) if one.permutation == 0}
-        right = {one.question: first.get(one.question, bool(one.scores.get("accuracy"))) for one in outcomes}
-        found.append(_calibrate(cell, outcomes, right))
-    return tuple(one for one in found if one is not None)
-
-
-def _calibrate(cell: Cell, outcomes: Sequence[Outcome], right: Mapping[str, bool]) -> CellCalibration | None:
-    sure = [(one.probability, right[one.question]) for one in outcomes if one.probability is not None]
-    if not sure:
-        return None
-    confidence, correct = [chance for chance, _ in sure], [true for _, true in sure]
-    return CellCalibration(
-        cell,
-        len(sure),
-        len(outcomes) - len(sure),
-        sum(confidence) / len(sure),
-        sum(correct) / len(sure),
-        expected_calibration_error(confidence, correct),
-        selective_curve(confidence, correct, items=len(outcomes)),
-        reliability_curve(confidence, correct),
-    )
+        sure = [one for one in outcomes if one.probability is not None]
+        if sure:
+            confidence = [one.probability for one in sure if one.probability is not None]
+            correct = [first.get(one.question, bool(one.scores.get("accuracy"))) for one in sure]
+            found.append(
+                CellCalibration(
+                    cell,
+                    len(sure),
+                    len(outcomes) - len(sure),
+                    sum(confidence) / len(sure),
+                    sum(correct) / len(sure),
+                    expected_calibration_error(confidence, correct),
+                    selective_curve(confidence, correct, items=len(outcomes)),
+                    reliability_curve(confidence, correct),
+                )
+            )
+    return tuple(found)
 
 
 def calibration_table(found: Sequence[CellCalibration], benchmark: str) -> Table | None:
@@ -285,50 +275,45 @@ def calibration_figures(found: Sequence[CellCalibration], benchmark: str) -> lis
     for start in range(0, len(cells), _LINES):
         part = cells[start : start + _LINES]
         more = f" ({start + 1} to {start + len(part)})" if len(cells) > _LINES else ""
-        figures += [_coverage_plot(part, more), _reliability_plot(part, more)]
-    return figures
-
-
-def _coverage_plot(cells: Sequence[CellCalibration], more: str) -> LinePlot:
-    return LinePlot(
-        f"Accuracy when only the surest are answered{more}",
-        tuple(
+        lines = tuple(
             Series(
                 one.name,
                 tuple(
-                    Point(point.coverage, point.accuracy.value, note=f"{point.accuracy.n} answers")
-                    for point in _thinned(one.curve)
+                    Point(b.confidence, b.accuracy.value, *b.accuracy.interval, f"{b.accuracy.n} answers")
+                    for b in one.reliability
                 ),
             )
-            for one in cells
-        ),
-        Axis("questions answered", 0.0, 1.0, _TICKS, percent=True),
-        Axis("accuracy on them", 0.0, 1.0, _TICKS, percent=True),
-        note="A line that falls to the right belongs to a model that knows when it is right.",
-        square=True,
-    )
-
-
-def _reliability_plot(cells: Sequence[CellCalibration], more: str) -> LinePlot:
-    lines = tuple(
-        Series(
-            one.name,
-            tuple(
-                Point(b.confidence, b.accuracy.value, *b.accuracy.interval, f"{b.accuracy.n} answers")
-                for b in one.reliability
-            ),
+            for one in part
         )
-        for one in cells
-    )
-    diagonal = Series("as sure as right", (Point(0.0, 0.0), Point(1.0, 1.0)), reference=True)
-    return LinePlot(
-        f"Reliability{more}",
-        (*lines, diagonal),
-        Axis("probability of the chosen option", 0.0, 1.0, _TICKS, percent=True),
-        Axis("accuracy", 0.0, 1.0, _TICKS, percent=True),
-        note="Bars: 95% interval (Wilson). Below the dashed line a model is surer than it is right.",
-        square=True,
-    )
+        diagonal = Series("as sure as right", (Point(0.0, 0.0), Point(1.0, 1.0)), reference=True)
+        figures += [
+            LinePlot(
+                f"Accuracy when only the surest are answered{more}",
+                tuple(
+                    Series(
+                        one.name,
+                        tuple(
+                            Point(point.coverage, point.accuracy.value, note=f"{point.accuracy.n} answers")
+                            for point in _thinned(one.curve)
+                        ),
+                    )
+                    for one in part
+                ),
+                Axis("questions answered", 0.0, 1.0, _TICKS, percent=True),
+                Axis("accuracy on them", 0.0, 1.0, _TICKS, percent=True),
+                note="A line that falls to the right belongs to a model that knows when it is right.",
+                square=True,
+            ),
+            LinePlot(
+                f"Reliability{more}",
+                (*lines, diagonal),
+                Axis("probability of the chosen option", 0.0, 1.0, _TICKS, percent=True),
+                Axis("accuracy", 0.0, 1.0, _TICKS, percent=True),
+                note="Bars: 95% interval (Wilson). Below the dashed line a model is surer than it is right.",
+                square=True,
+            ),
+        ]
+    return figures
 
 
 def _thinned(curve: SelectiveCurve) -> list[CoveragePoint]:
@@ -349,7 +334,7 @@ def experiment_report(
     *,
     scores: ExperimentScores | None = None,
     published: Sequence[PublishedScore] = (),
-    contamination: "Sequence[ContaminationReport]" = (),
+    contamination: Sequence[ContaminationReport] = (),
     seed: int = 0,
     answers: bool = True,
 ) -> Report:
@@ -370,16 +355,36 @@ def experiment_report(
     for benchmark in experiment.questions:
         sections += _benchmark_sections(experiment, benchmark, numbers, tables, calibration)
     if contamination:
-        from climassay.evaluation.contamination import contamination_tables
-
         found = tuple(table for report in contamination for table in contamination_tables(report))
         sections.append(Section("Contamination", found))
-    sections.append(Section("How it was asked", (_cells_table(experiment),)))
+    rows = [
+        [
+            record.cell.benchmark,
+            record.cell.model,
+            record.cell.setting,
+            record.cell.task,
+            record.model,
+            f"{record.prompt} ({record.prompt_sha256[:8]})",
+            record.fingerprint[:12],
+            record.dtype or "-",
+            "; ".join(f"{name} {value}" for name, value in record.setting.items()) or "-",
+            " ".join(record.notes) or "-",
+        ]
+        for record in experiment.cells
+    ]
+    headings = ["benchmark", "model", "setting", "task", "named", "prompt", "fingerprint"]
+    headings += ["number format", "all settings", "notes"]
+    sections.append(Section("How it was asked", (Table.of("Cells", headings, rows, left=len(headings)),)))
     if answers:
         sections.append(Section("Questions and answers", (answer_tables(experiment),)))
+    models = dict.fromkeys(record.cell.model for record in experiment.cells)
+    settings = dict.fromkeys(record.cell.setting for record in experiment.cells)
+    questions = sum(len(questions) for questions in experiment.questions.values())
     return Report(
         title=f"Experiment {experiment.name}",
-        lead=_lead(experiment),
+        lead=f"{_counted(len(models), 'model')} in {_counted(len(settings), 'setting')} on "
+        f"{_counted(questions, 'question')} of {', '.join(experiment.questions)}: "
+        f"{_counted(len(experiment.outcomes), 'answer')}.",
         sections=tuple(sections),
         facts=(
             ("Run", experiment.run),
@@ -390,17 +395,6 @@ def experiment_report(
             ),
             ("Seed of the resampling", str(seed)),
         ),
-    )
-
-
-def _lead(experiment: Experiment) -> str:
-    models = dict.fromkeys(record.cell.model for record in experiment.cells)
-    settings = dict.fromkeys(record.cell.setting for record in experiment.cells)
-    questions = sum(len(questions) for questions in experiment.questions.values())
-    return (
-        f"{_counted(len(models), 'model')} in {_counted(len(settings), 'setting')} on "
-        f"{_counted(questions, 'question')} of {', '.join(experiment.questions)}: "
-        f"{_counted(len(experiment.outcomes), 'answer')}."
     )
 
 
@@ -479,34 +473,11 @@ def _benchmark_sections(
         "Calibration": [],
         "Paired tests": [named[name] for name in ("settings", "models") if name in named],
     }
-    shared = _shared_table(experiment, benchmark)
-    if shared is not None:
+    if (shared := _shared_table(experiment, benchmark)) is not None:
         blocks["Scores"].append(shared)
-    table = calibration_table(calibration, benchmark)
-    if table is not None:
+    if (table := calibration_table(calibration, benchmark)) is not None:
         blocks["Calibration"] = [table, *calibration_figures(calibration, benchmark)]
     return [Section(heading + more, tuple(found)) for heading, found in blocks.items() if found]
-
-
-def _cells_table(experiment: Experiment) -> Table:
-    rows = [
-        [
-            record.cell.benchmark,
-            record.cell.model,
-            record.cell.setting,
-            record.cell.task,
-            record.model,
-            f"{record.prompt} ({record.prompt_sha256[:8]})",
-            record.fingerprint[:12],
-            record.dtype or "-",
-            "; ".join(f"{name} {value}" for name, value in record.setting.items()) or "-",
-            " ".join(record.notes) or "-",
-        ]
-        for record in experiment.cells
-    ]
-    headings = ["benchmark", "model", "setting", "task", "named", "prompt", "fingerprint"]
-    headings += ["number format", "all settings", "notes"]
-    return Table.of("Cells", headings, rows, left=len(headings))
 
 
 def _shared_table(experiment: Experiment, benchmark: str) -> Table | None:
@@ -589,9 +560,28 @@ class _Sources:
 
 def _answered(benchmark: str, question: Question, outcomes: Sequence[Outcome], sources: _Sources) -> AnsweredQuestion:
     metrics = metrics_of(outcomes)
-    options = tuple(
-        Option(option_letter(place), text, place == question.correct) for place, text in enumerate(question.options)
-    )
+    rows = []
+    for one in outcomes:
+        text = one.error or one.answer
+        if one.chosen is not None and not one.error:
+            text = f"{option_letter(one.chosen)}) {one.answer}"
+        remarks = [] if one.probability is None else [f"probability {one.probability:.2f}"]
+        remarks += one.violations
+        if (said := one.judgement) is not None:
+            named = (f"judged {said.verdict}", said.reason) if said.verdict else (f"not judged: {said.error}",)
+            remarks.append(": ".join(filter(None, named)))
+        rows.append(
+            AnswerRow(
+                one.cell.model,
+                one.cell.setting,
+                text,
+                tuple(_shown_score(metric, one.scores.get(metric.name)) for metric in metrics),
+                wrong=is_wrong(one),
+                failed=one.error is not None,
+                remarks=tuple(remarks),
+                sources=sources.given(one.passages),
+            )
+        )
     return AnsweredQuestion(
         question.id,
         question.kind,
@@ -600,36 +590,10 @@ def _answered(benchmark: str, question: Question, outcomes: Sequence[Outcome], s
         question.question,
         question.answer,
         tuple(metric.label for metric in metrics),
-        tuple(_row(outcome, metrics, sources) for outcome in outcomes),
-        options,
+        tuple(rows),
+        tuple(Option(option_letter(n), text, n == question.correct) for n, text in enumerate(question.options)),
         sources.origin(question),
     )
-
-
-def _row(outcome: Outcome, metrics: Sequence[Metric], sources: _Sources) -> AnswerRow:
-    text = outcome.error or outcome.answer
-    if outcome.chosen is not None and not outcome.error:
-        text = f"{option_letter(outcome.chosen)}) {outcome.answer}"
-    sure = [] if outcome.probability is None else [f"probability {outcome.probability:.2f}"]
-    return AnswerRow(
-        outcome.cell.model,
-        outcome.cell.setting,
-        text,
-        tuple(_shown_score(metric, outcome.scores.get(metric.name)) for metric in metrics),
-        wrong=is_wrong(outcome),
-        failed=outcome.error is not None,
-        remarks=(*sure, *outcome.violations, *_judged(outcome)),
-        sources=sources.given(outcome.passages),
-    )
-
-
-def _judged(outcome: Outcome) -> tuple[str, ...]:
-    """What the judge says, with its reason."""
-    if outcome.judgement is None:
-        return ()
-    if outcome.judgement.verdict is None:
-        return (f"not judged: {outcome.judgement.error}",)
-    return (": ".join(filter(None, (f"judged {outcome.judgement.verdict}", outcome.judgement.reason))),)
 
 
 def _shown_score(metric: Metric, value: float | None) -> str:
@@ -655,24 +619,16 @@ def is_wrong(outcome: Outcome) -> bool:
 
 def mcq_report_sections(scores: McqScores, heading: str, lead: str = "") -> list[Section]:
     """Figures and tables of an evaluation as a section of a report, below a sentence or two that say what they are."""
-    dots = tuple(
-        Dot(
-            label=f"{row.setting}, {row.scoring}, {row.level}"
-            if row.level != OVERALL
-            else f"{row.setting}, {row.scoring}",
-            group=row.setting,
-            value=row.accuracy.value,
-            low=row.accuracy.interval.low,
-            high=row.accuracy.interval.high,
-            reference=row.baseline,
-        )
-        for row in scores.accuracy
-    )
-    overall = tuple(dot for dot, row in zip(dots, scores.accuracy, strict=True) if row.level == OVERALL)
-    by_level = tuple(dot for dot, row in zip(dots, scores.accuracy, strict=True) if row.level != OVERALL)
+    overall: list[Dot] = []
+    by_level: list[Dot] = []
+    for row in scores.accuracy:
+        name = f"{row.setting}, {row.scoring}"
+        label = name if row.level == OVERALL else f"{name}, {row.level}"
+        dot = Dot(label, row.setting, row.accuracy.value, *row.accuracy.interval, row.baseline)
+        (overall if row.level == OVERALL else by_level).append(dot)
     note = "Dots: accuracy. Bars: 95% interval. Dashed tick: the best constant answer."
     blocks: list[Block] = [Prose(lead)] if lead else []
-    blocks.append(DotPlot("Overall accuracy", overall, note=note))
+    blocks.append(DotPlot("Overall accuracy", tuple(overall), note=note))
     if by_level:
-        blocks.append(DotPlot("Accuracy by level", by_level, note=note))
+        blocks.append(DotPlot("Accuracy by level", tuple(by_level), note=note))
     return [Section(heading, (*blocks, *mcq_tables(scores)))]

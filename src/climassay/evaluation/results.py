@@ -18,9 +18,7 @@ class Cell:
     """One model in one setting on one task of one benchmark."""
 
     benchmark: str
-    """Name of the question set."""
     model: str
-    """The model's label in tables."""
     setting: str
     """The setting's label in tables; with the scoring, where that is a part of what is compared."""
     task: Kind
@@ -36,16 +34,15 @@ class CellRecord:
     model: str
     """The model as the user named it."""
     fingerprint: str
-    """Of the model with its adapter, where the setting has one."""
+    """Fingerprint of the model with its adapter, where the setting has one."""
     setting: Mapping[str, object]
     """All settings, defaults filled in, for example collections, number of passages, examples, adapter."""
     prompt: str
-    """Name of the template."""
     prompt_sha256: str
     asked: int
     """Answers asked for, not served from the records."""
     failed: int
-    """Of all answers, those that failed."""
+    """How many of all answers failed."""
     notes: tuple[str, ...] = ()
     """What a reader must know, for example that contexts were cut to the model's window, or a leakage warning."""
     texts: str = ""
@@ -67,7 +64,6 @@ class Outcome:
 
     cell: Cell
     question: str
-    """Id of the question."""
     level: Level | None
     answer: str
     """The text of the chosen option (mcq), or the text written (freeform, cloze); empty where there is none."""
@@ -91,7 +87,6 @@ class Experiment:
     """A whole matrix: models x settings x tasks x benchmarks."""
 
     run: str
-    """Id in the records."""
     name: str
     config: Mapping[str, object]
     """The experiment file as it was understood."""
@@ -99,7 +94,6 @@ class Experiment:
     """In the order of the file."""
     outcomes: tuple[Outcome, ...]
     questions: Mapping[str, tuple[Question, ...]]
-    """By benchmark."""
     passages: Mapping[str, str] = field(default_factory=dict)
     """Text of every passage that was given to a model, by id."""
     predictions: Mapping[Cell, tuple[Prediction, ...]] = field(default_factory=dict)

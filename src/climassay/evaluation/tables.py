@@ -23,12 +23,7 @@ from climassay.statistics import Estimate
 if TYPE_CHECKING:
     from climassay.evaluation.comparing import PublishedScore
 
-SHORT_LEVELS: Mapping[str, str] = {
-    "base": "Base",
-    "reasoning": "Reason",
-    "hypothetical": "Hypo",
-    OVERALL: "Overall",
-}
+SHORT_LEVELS: Mapping[str, str] = {"base": "Base", "reasoning": "Reason", "hypothetical": "Hypo", OVERALL: "Overall"}
 _CONSTANT = "best constant answer"
 
 
@@ -59,7 +54,6 @@ class _Column:
 class _Numbers:
     """All that the tables of scores of one benchmark show."""
 
-    benchmark: str
     ours: tuple[Score, ...]
     constants: tuple[ConstantScore, ...]
     published: "tuple[PublishedScore, ...]"
@@ -100,6 +94,11 @@ def shown_estimate(metric: str, estimate: Estimate) -> str:
     return f"{shown_value(metric, estimate.value)} ±{shown_value(metric, farther)}"
 
 
+def shown_difference(metric: str, value: float) -> str:
+    """A difference of two scores with its sign: percentage points for binary metrics, else three decimals."""
+    return f"{100 * value:+.1f}" if METRICS[metric].binary else f"{value:+.3f}"
+
+
 def shown_p_value(value: float) -> str:
     """A p-value with three decimals."""
     return "<0.001" if value < 0.001 else f"{value:.3f}"
@@ -109,29 +108,58 @@ def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedSc
     """All tables of an experiment, benchmark by benchmark; those without any row are left out.
 
     Args:
-        scores: Of :func:`~climassay.evaluation.scores.score_experiment`.
+        scores: From :func:`~climassay.evaluation.scores.score_experiment`.
         published: Rows of the paper to show below ours, marked as published.
     """
     tables = []
     for benchmark in dict.fromkeys(count.cell.benchmark for count in scores.counts):
+        ours = [one for one in scores.scores if one.cell.benchmark == benchmark]
+        constants = [one for one in scores.constants if one.benchmark == benchmark]
         numbers = _Numbers(
-            benchmark,
-            tuple(
-                one for one in scores.scores if one.cell.benchmark == benchmark and _named(one.metric, one.cell.task)
-            ),
-            tuple(one for one in scores.constants if one.benchmark == benchmark and _named(one.metric, one.task)),
+            tuple(one for one in ours if _named(one.metric, one.cell.task)),
+            tuple(one for one in constants if _named(one.metric, one.task)),
             tuple(published),
         )
         named = {
-            "mcq-cloze": _mcq_cloze(numbers),
-            "freeform": _freeform(numbers),
-            "own-metrics": _own_metrics(numbers),
-            **_further_types(benchmark, scores),
-            "position": _positions(benchmark, scores),
-            "counts": _counts(benchmark, scores.counts),
-            "settings": _tests(benchmark, "settings", scores.tests),
-            "models": _tests(benchmark, "models", scores.tests),
+            "mcq-cloze": _score_table(
+                f"Multiple choice and cloze, {benchmark}",
+                numbers.columns(lambda metric: bool(metric.published) and "freeform" not in metric.kinds),
+                numbers,
+                "Accuracy and exact match (EM) in per cent; PS: phrase similarity. Behind ±: how far the farther end "
+                "of the 95% interval lies (Wilson; PS: bootstrap over questions).",
+            ),
+            "freeform": _score_table(
+                f"Freeform answers, {benchmark}",
+                numbers.columns(lambda metric: bool(metric.published) and "freeform" in metric.kinds),
+                numbers,
+                "BLEU counts characters, as published. FA: factual accuracy. Behind ±: how far the farther end of the "
+                "95% bootstrap interval lies.",
+            ),
+            "own-metrics": _score_table(
+                f"Further metrics, {benchmark}",
+                [one for one in numbers.columns(lambda metric: not metric.published) if one.level == OVERALL],
+                replace(numbers, published=()),
+                "Metrics that the paper does not have, over all levels; supported and exact match in per cent. Behind "
+                "±: how far the farther end of the 95% interval lies.",
+            ),
         }
+        # A table of each type of question that the paper does not have.
+        for task in dict.fromkeys(one.cell.task for one in ours if not _named(one.metric, one.cell.task)):
+            numbers = _Numbers(
+                tuple(one for one in ours if one.cell.task == task),
+                tuple(one for one in constants if one.task == task),
+                (),
+            )
+            columns = numbers.columns(lambda _: True)
+            columns = [column for column in columns if TYPES[task].levels or column.level == OVERALL]
+            note = "Behind ±: how far the farther end of the 95% interval lies."
+            named[task] = _score_table(f"{TYPES[task].title}, {benchmark}", columns, numbers, note, plain=True)
+        positions = [((c.model, c.setting), row) for c, row in scores.positions.items() if c.benchmark == benchmark]
+        if positions:
+            named["position"] = _position_table(f"Position bias, {benchmark} (%)", ("model", "setting"), positions)
+        named["counts"] = _counts(benchmark, scores.counts)
+        named["settings"] = _tests(benchmark, "settings", scores.tests)
+        named["models"] = _tests(benchmark, "models", scores.tests)
         tables += [NamedTable(name, benchmark, table) for name, table in named.items() if table is not None]
     return tables
 
@@ -139,52 +167,6 @@ def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedSc
 def _named(metric: str, task: Kind) -> bool:
     """Whether a metric names a task; the tasks whose types name it have tables of their own."""
     return task in METRICS[metric].kinds
-
-
-def _further_types(benchmark: str, scores: ExperimentScores) -> dict[str, Table | None]:
-    """A table of each type of question that the paper does not have."""
-    tables: dict[str, Table | None] = {}
-    ours = [one for one in scores.scores if one.cell.benchmark == benchmark]
-    for task in dict.fromkeys(one.cell.task for one in ours if not _named(one.metric, one.cell.task)):
-        numbers = _Numbers(
-            benchmark,
-            tuple(one for one in ours if one.cell.task == task),
-            tuple(one for one in scores.constants if one.benchmark == benchmark and one.task == task),
-            (),
-        )
-        columns = [
-            column for column in numbers.columns(lambda _: True) if TYPES[task].levels or column.level == OVERALL
-        ]
-        note = "Behind ±: how far the farther end of the 95% interval lies."
-        tables[task] = _score_table(f"{TYPES[task].title}, {benchmark}", columns, numbers, note, plain=True)
-    return tables
-
-
-def _mcq_cloze(numbers: _Numbers) -> Table | None:
-    columns = numbers.columns(lambda metric: bool(metric.published) and "freeform" not in metric.kinds)
-    note = (
-        "Accuracy and exact match (EM) in per cent; PS: phrase similarity. Behind ±: how far the farther end of the "
-        "95% interval lies (Wilson; PS: bootstrap over questions)."
-    )
-    return _score_table(f"Multiple choice and cloze, {numbers.benchmark}", columns, numbers, note)
-
-
-def _freeform(numbers: _Numbers) -> Table | None:
-    columns = numbers.columns(lambda metric: bool(metric.published) and "freeform" in metric.kinds)
-    note = (
-        "BLEU counts characters, as published. FA: factual accuracy. Behind ±: how far the farther end of the 95% "
-        "bootstrap interval lies."
-    )
-    return _score_table(f"Freeform answers, {numbers.benchmark}", columns, numbers, note)
-
-
-def _own_metrics(numbers: _Numbers) -> Table | None:
-    columns = [column for column in numbers.columns(lambda metric: not metric.published) if column.level == OVERALL]
-    note = (
-        "Metrics that the paper does not have, over all levels; supported and exact match in per cent. Behind ±: how "
-        "far the farther end of the 95% interval lies."
-    )
-    return _score_table(f"Further metrics, {numbers.benchmark}", columns, replace(numbers, published=()), note)
 
 
 def _score_table(
@@ -256,10 +238,7 @@ def _printed(metric: Metric, value: float) -> str:
 def _marks(
     columns: Sequence[_Column], groups: Sequence[str], values: Sequence[Sequence[Estimate | None]]
 ) -> dict[tuple[int, int], frozenset[Mark]]:
-    """Marks of the highest values of each column: within a group and over all groups.
-
-    Values that are printed alike are marked alike. A group of one row, or a table of one row, has no best.
-    """
+    """Marks of the highest values of each column, within a group and over all; equal as printed, equal in marks."""
     marks: dict[tuple[int, int], set[Mark]] = {}
     for place, column in enumerate(columns):
         printed = {
@@ -276,11 +255,6 @@ def _marks(
                     # Two leading columns, model and setting, hold no numbers.
                     marks.setdefault((row, place + 2), set()).add(mark)
     return {cell: frozenset(found) for cell, found in marks.items()}
-
-
-def _positions(benchmark: str, scores: ExperimentScores) -> Table | None:
-    rows = [((cell.model, cell.setting), row) for cell, row in scores.positions.items() if cell.benchmark == benchmark]
-    return _position_table(f"Position bias, {benchmark} (%)", ("model", "setting"), rows) if rows else None
 
 
 def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table | None:
@@ -320,7 +294,20 @@ def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table | 
     return Table.of(
         f"{differing.capitalize()} compared on the same questions, {benchmark}",
         [shared, "difference", "metric", "n", "second -\nfirst", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
-        [_test_row(test) for test in found],
+        [
+            [
+                test.fixed,
+                f"{test.second} - {test.first}",
+                METRICS[test.metric].label,
+                str(test.difference.n),
+                shown_difference(test.metric, test.difference.value),
+                " to ".join(shown_difference(test.metric, end) for end in test.difference.interval),
+                "-" if test.first_only is None else f"{test.second_only} / {test.first_only}",
+                shown_p_value(test.p_value),
+                shown_p_value(test.p_holm),
+            ]
+            for test in found
+        ],
         left=3,
         grouped=1,
         strong=[number for number, test in enumerate(found) if test.p_holm < 0.05],
@@ -328,27 +315,6 @@ def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table | 
         f"named first, or only the one named second, got right. Holm: corrected for the {len(found)} tests of this "
         "table; rows below 0.05 are set off. Accuracy, exact match and supported in percentage points.",
     )
-
-
-def _test_row(test: PairedTest) -> list[str]:
-    binary = METRICS[test.metric].binary
-
-    def points(value: float) -> str:
-        return f"{100 * value:+.1f}" if binary else f"{value:+.3f}"
-
-    low, high = test.difference.interval
-    changed = "-" if test.first_only is None else f"{test.second_only} / {test.first_only}"
-    return [
-        test.fixed,
-        f"{test.second} - {test.first}",
-        METRICS[test.metric].label,
-        str(test.difference.n),
-        points(test.difference.value),
-        f"{points(low)} to {points(high)}",
-        changed,
-        shown_p_value(test.p_value),
-        shown_p_value(test.p_holm),
-    ]
 
 
 def score_rows(scores: ExperimentScores, published: "Sequence[PublishedScore]" = ()) -> Table:

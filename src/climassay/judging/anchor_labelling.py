@@ -54,28 +54,6 @@ class Insertion:
     """The labels compared with, in the order of the search."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """When an item counts as equal to a label."""
-
-    mode: InsertMode
-    band: float
-    tie_band: float
-
-    def verdict(self, log_odds: NDArray[np.float64], preference: float) -> Verdict:
-        """Judge from the log-odds against a label's anchors, shape [anchors], and their mean probability."""
-        if self.mode == "band":
-            if abs(preference - 0.5) <= self.band:
-                return "equal"
-            return "higher" if preference > 0.5 else "lower"
-        higher = int((log_odds > self.tie_band).sum())
-        lower = int((log_odds < -self.tie_band).sum())
-        equal = len(log_odds) - higher - lower
-        if higher > max(lower, equal):
-            return "higher"
-        return "lower" if lower > max(higher, equal) else "equal"
-
-
 @dataclass(slots=True)
 class _Search:
     """Where the search for one item stands: its label is among positions low to high, or one of their neighbours."""
@@ -146,7 +124,6 @@ def insert_many(
     leaked = next((item for item in items if item in held), None)
     if leaked is not None:
         raise InputError(f"Item {leaked} is one of the anchors, so its label is known; leave it out of either.")
-    rule = _Rule(mode, band, tie_band)
     if not labels or len(set(labels)) < len(labels):
         raise InputError("A scale needs at least one label and every label once.")
     for label in labels:
@@ -159,10 +136,20 @@ def insert_many(
         raise InputError("Items are indices from 0.")
     if samples < 1:
         raise InputError(f"At least 1 anchor of a label has to be drawn, got {samples}.")
-    if rule.mode not in get_args(InsertMode):
-        raise InputError(f"There is no mode {rule.mode!r}; choose one of {', '.join(get_args(InsertMode))}.")
-    if not 0 <= rule.band < 0.5 or not rule.tie_band >= 0:
-        raise InputError(f"band is from 0 to below 0.5 and tie_band at least 0, got {rule.band} and {rule.tie_band}.")
+    if mode not in get_args(InsertMode):
+        raise InputError(f"There is no mode {mode!r}; choose one of {', '.join(get_args(InsertMode))}.")
+    if not 0 <= band < 0.5 or not tie_band >= 0:
+        raise InputError(f"band is from 0 to below 0.5 and tie_band at least 0, got {band} and {tie_band}.")
+
+    def verdict(log_odds: NDArray[np.float64], preference: float) -> Verdict:
+        if mode == "band":
+            return "equal" if abs(preference - 0.5) <= band else "higher" if preference > 0.5 else "lower"
+        higher, lower = int((log_odds > tie_band).sum()), int((log_odds < -tie_band).sum())
+        equal = len(log_odds) - higher - lower
+        if higher > max(lower, equal):
+            return "higher"
+        return "lower" if lower > max(higher, equal) else "equal"
+
     searches = [_Search(int(item), 0, len(labels) - 1) for item in items]
     while pending := [search for search in searches if search.found is None]:
         drawn = []
@@ -179,7 +166,7 @@ def insert_many(
         for search, part in zip(pending, parts, strict=True):
             # The logistic function by way of tanh, which does not overflow.
             preference = float(np.mean(0.5 + 0.5 * np.tanh(part / 2)))
-            search.take(Step(labels[search.middle], preference, rule.verdict(part, preference), len(part)))
+            search.take(Step(labels[search.middle], preference, verdict(part, preference), len(part)))
     return tuple(
         Insertion(labels[one.found or 0], sum(step.comparisons for step in one.steps.values()), (*one.steps.values(),))
         for one in searches
@@ -193,7 +180,6 @@ class Inserted(Result):
     items: tuple[Item, ...]
     insertions: tuple[Insertion, ...]
     comparisons: int
-    """Unordered pairs compared."""
     failed: int
     scores: Evaluation | None
     """Against the items' own labels, of those that have one; None where none has."""
@@ -232,7 +218,7 @@ def insert_items(
         samples: Anchors drawn of a label for each item.
         mode: What counts as equal; see :func:`climassay.judging.anchor_labelling.insert_many`.
         tie_band: For ``three-way``: log-odds up to which one comparison is even; a probe brings its own.
-        seed: Of the draws.
+        seed: Seed of the draws.
         on_progress: Called with the number of requests answered since the last call.
 
     Raises:
@@ -252,14 +238,7 @@ def insert_items(
     everything = (*items, *anchors)
     preferences = Preferences(method, everything, on_progress=on_progress)
     found = insert_many(
-        preferences.ask,
-        range(len(items)),
-        levels,
-        by_label,
-        samples=samples,
-        mode=mode,
-        tie_band=tie_band,
-        seed=seed,
+        preferences.ask, range(len(items)), levels, by_label, samples=samples, mode=mode, tie_band=tie_band, seed=seed
     )
     labelled = [(int(item.label), one.label) for item, one in zip(items, found, strict=True) if item.label is not None]
     scores = None

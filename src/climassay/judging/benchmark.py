@@ -50,14 +50,7 @@ from climassay.judging.sorting import SortMethod, sort_items
 from climassay.learning.activation_store import ActivationStore
 from climassay.learning.calibration import fit_tie_band
 from climassay.learning.evaluation import Calibration
-from climassay.models.contract import (
-    Generator,
-    OpenWeights,
-    OptionRequest,
-    OptionScores,
-    ScoresCallback,
-    number_format,
-)
+from climassay.models.contract import Generator, OpenWeights, OptionRequest, OptionScores, ScoresCallback, number_format
 from climassay.records import RecordedModel, Records, Run
 from climassay.records.queries import RunDetails
 
@@ -76,7 +69,6 @@ class Agreement:
     spearman: Figure
     """Rank correlation within groups, averaged over groups."""
     kendall: Figure
-    """tau-b, likewise."""
     accuracy_nearly_equal_length: Figure
     """As ``accuracy_differing``, on pairs whose lengths differ by under 10%."""
 
@@ -103,7 +95,7 @@ class JudgeScores:
     versus_longer_nearly_equal: PairedFigure
     """The same on pairs of nearly equal length."""
     calibration: Calibration | None
-    """Of the probabilities on differing pairs; None for methods that give none."""
+    """Calibration of the probabilities on differing pairs; None for methods that give none."""
     n_items: int
     n_pairs: int
     """Unordered test pairs, each judged in both orders."""
@@ -112,7 +104,6 @@ class JudgeScores:
     failed: int
     """Test pairs without an answer: undecided, so half right where the labels differ, and wrong in three ways."""
     layers: tuple[tuple[int, ...], ...]
-    """Layers that each fold's probe reads."""
     regularisation: tuple[float | None, ...]
     learning_curve: tuple[LearningPoint, ...] = ()
     order: tuple[tuple[str, float], ...] = field(default=())
@@ -141,7 +132,7 @@ def score_judge(
         quality: Name of the quality.
         sort: How each test group is ranked from its preferences.
         sizes: Numbers of labelled items for a learning curve.
-        seed: Of the bootstrap.
+        seed: Seed of the bootstrap.
         on_fold: Called with the number of each fold that is done.
 
     Raises:
@@ -236,7 +227,7 @@ def evaluate_judge(
         quality: Name of the quality.
         band: Half-width, in log-odds, within which it calls two items equal.
         pairs_per_item: Compare each item with so many others of its group instead of all.
-        seed: Of the pairs drawn and of the bootstrap.
+        seed: Seed of the pairs drawn and of the bootstrap.
         on_progress: Called with the number of requests answered since the last call.
 
     Raises:
@@ -377,8 +368,8 @@ class JudgeResult:
     quality: Quality
     scores: JudgeScores
     cost: Cost
-    """Of the comparisons that this method reads. Methods that read the same activations give the same cost, and where
-    several qualities were harvested together, what they share is divided by their numbers of requests."""
+    """Cost of the comparisons that this method reads. Methods that read the same activations give the same cost, and
+    where several qualities were harvested together, what they share is divided by their numbers of requests."""
     skipped: tuple[str, ...] = ()
 
 
@@ -387,13 +378,12 @@ class JudgeBenchmark:
     """All results of one run."""
 
     run: str
-    """Id in the records."""
     model: str
     fingerprint: str
     settings: BenchmarkSettings
     results: tuple[JudgeResult, ...]
     cost: Cost
-    """Of the whole run, everything counted once."""
+    """Cost of the whole run, everything counted once."""
     dtype: str = ""
     """Number format that a local model computed in; empty where it is not known."""
 
@@ -419,7 +409,7 @@ def benchmark_judges(
 
     Args:
         tasks: Qualities with their items.
-        methods: See :data:`climassay.judging.candidates.METHODS`.
+        methods: See :data:`climassay.judging.METHODS`.
         model: A local model; ``direct`` and ``pairs`` also take a server that gives log-probabilities.
         records: Where the run, its answers and its results are kept.
         activations: Where hidden states are kept.
@@ -439,20 +429,13 @@ def benchmark_judges(
     reading = [name for name in methods if name in NEEDS_WEIGHTS]
     if reading:
         open_weights(model, f"The method {reading[0]}")
-    parts = [
-        _Part(
-            task,
-            Questions(task.quality, prompts),
-            make_folds(
-                task.items,
-                train_items=chosen.train_items,
-                folds=chosen.folds,
-                pairs_per_item=chosen.pairs_per_item,
-                seed=chosen.seed,
-            ),
+    parts = []
+    for task in tasks:
+        few = chosen.pairs_per_item
+        folds = make_folds(
+            task.items, train_items=chosen.train_items, folds=chosen.folds, pairs_per_item=few, seed=chosen.seed
         )
-        for task in tasks
-    ]
+        parts.append(_Part(task, Questions(task.quality, prompts), folds))
     kept = {
         "model": model.name,
         "fingerprint": model.fingerprint,
@@ -490,30 +473,22 @@ def result_row(result: JudgeResult) -> dict[str, Any]:
 
 
 def judge_results_of(details: RunDetails) -> tuple[JudgeResult, ...]:
-    """The results of a finished ``climassay judge benchmark``.
-
-    The orders of single items are not kept with a run.
-    """
+    """The results of a finished ``climassay judge benchmark``; the orders of single items are not kept with a run."""
     from pydantic import TypeAdapter
 
     qualities = TypeAdapter(list[Quality]).validate_python(details.config["qualities"])
-    read_scores, read_cost = TypeAdapter(JudgeScores).validate_python, TypeAdapter(Cost).validate_python
-
-    def agreement(row: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: row[name] for name in Agreement.__dataclass_fields__}
-
     found = []
     for row in details.results["judges"]:
         given = {name: row[name] for name in JudgeScores.__dataclass_fields__ if name in row}
-        given["agreement"] = agreement(row)
+        given["agreement"] = {name: row[name] for name in Agreement.__dataclass_fields__}
         for name in ("versus_longer", "versus_longer_nearly_equal"):
             paired = dict(row[name])
             given[name] = {"p_value": paired.pop("p_value"), "difference": paired}
         if row["calibration"] is not None:
             given["calibration"] = {**row["calibration"], "curve": [_bin(one) for one in row["calibration"]["curve"]]}
         quality = next(one for one in qualities if (one.name, one.wording) == (row["quality"], row["wording"]))
-        cost = read_cost({name: row[name] for name in Cost.__dataclass_fields__})
-        found.append(JudgeResult(quality, read_scores(given), cost))
+        cost = TypeAdapter(Cost).validate_python({name: row[name] for name in Cost.__dataclass_fields__})
+        found.append(JudgeResult(quality, TypeAdapter(JudgeScores).validate_python(given), cost))
     return tuple(found)
 
 
@@ -533,11 +508,10 @@ class _Part:
     questions: Questions
     folds: tuple[Fold, ...]
 
-    def contrasts(self) -> list[OptionRequest]:
+    def requests(self, pointwise: bool) -> list[OptionRequest]:
+        if pointwise:
+            return self.questions.point(self.task.items)
         return self.questions.contrast(self.task.items, both_ways(pairs_of_folds(self.folds)))
-
-    def points(self) -> list[OptionRequest]:
-        return self.questions.point(self.task.items)
 
 
 class _Counting(RecordedModel):
@@ -570,12 +544,11 @@ class _Resources:
     def evaluate(self, parts: Sequence[_Part], methods: Sequence[MethodName]) -> list[JudgeResult]:
         """Results by quality, then by method, in the order given."""
         found: dict[tuple[int, str], JudgeResult] = {}
-        pointwise = [name for name in methods if name in _POINT]
-        pairwise = [name for name in methods if name in NEEDS_WEIGHTS - _POINT]
-        for names, what in ((pairwise, "Comparisons"), (pointwise, "Items")):
+        for pointwise, what in ((False, "Comparisons"), (True, "Items")):
+            names = [name for name in methods if name in NEEDS_WEIGHTS and (name in _POINT) == pointwise]
             if not names:
                 continue
-            requests = [part.contrasts() if names is pairwise else part.points() for part in parts]
+            requests = [part.requests(pointwise) for part in parts]
             everything = [request for some in requests for request in some]
             reader = self._harvester(parts[0])
             reader.harvest(everything, self.stage(f"{what} read by {self.model.name}", len(everything)))
@@ -630,12 +603,7 @@ class _Resources:
         return JudgeResult(part.task.quality, scores, cost, part.task.skipped)
 
     def _score(
-        self,
-        part: _Part,
-        name: MethodName,
-        model: Any,
-        table: StateTable | None,
-        on_progress: Progress | None = None,
+        self, part: _Part, name: MethodName, model: Any, table: StateTable | None, on_progress: Progress | None = None
     ) -> JudgeScores:
         settings, items = self.settings, part.task.items
         advance = self.stage(f"Folds of {name}, {part.task.quality.name}", len(part.folds))

@@ -47,16 +47,10 @@ class Fold:
     """Unordered pairs of training items, [pairs, 2]."""
     test: IntArray
     test_pairs: IntArray
-    """Unordered pairs of test items, [pairs, 2]."""
 
 
 def make_folds(
-    items: Sequence[Item],
-    *,
-    train_items: int = 100,
-    folds: int = 3,
-    pairs_per_item: int | None = None,
-    seed: int = 0,
+    items: Sequence[Item], *, train_items: int = 100, folds: int = 3, pairs_per_item: int | None = None, seed: int = 0
 ) -> tuple[Fold, ...]:
     """Split items by group, or by item where all form one group.
 
@@ -68,7 +62,7 @@ def make_folds(
         train_items: How many labels may be used; of the group that would exceed them, the first items are taken.
         folds: Number of folds.
         pairs_per_item: In one large group, compare each item with so many others instead of all.
-        seed: Of the assignment and of the draws.
+        seed: Seed of the assignment and of the draws.
 
     Raises:
         InputError: Unlabelled items, too few groups or items for the folds, or a fold without two items to compare.
@@ -134,18 +128,14 @@ def pairs_within(
     return np.array(sorted(set(found)), dtype=np.int64).reshape(-1, 2)
 
 
-# ---------------------------------------------------------------------------------------------------- candidates
-
-
 @dataclass(frozen=True, slots=True)
 class Learned:
     """A method after it has seen a fold's training items."""
 
     judge: Callable[[IntArray], Judgements]
-    """Of unordered pairs (i, j) with i < j, shape [pairs, 2]."""
+    """Judges unordered pairs (i, j) with i < j, shape [pairs, 2]."""
     tie_band: float
     layers: tuple[int, ...] = ()
-    """Layers that the probe reads."""
     regularisation: float | None = None
 
 
@@ -181,12 +171,7 @@ class Untrained:
     """
 
     def __init__(
-        self,
-        method: Method,
-        items: Sequence[Item],
-        *,
-        band: float | None = None,
-        on_progress: Progress | None = None,
+        self, method: Method, items: Sequence[Item], *, band: float | None = None, on_progress: Progress | None = None
     ) -> None:
         self._take = Preferences(method, items, on_progress=on_progress).judge
         self._labels = labels_of(items)

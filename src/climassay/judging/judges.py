@@ -115,9 +115,9 @@ class PairwisePrompt:
 
 
 def margins(answers: Sequence[OptionScores]) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Log-odds of the first of two options against the second, 0 where there is no answer, and whether there is none.
+    """Log-odds of the first of two options against the second, and whether there is no answer, both [answers].
 
-    Both of shape [answers].
+    Log-odds are 0 where there is no answer.
     """
     odds = [0.0 if one.error is not None else one.logprobs[0] - one.logprobs[1] for one in answers]
     return np.array(odds), np.array([one.error is not None for one in answers])
@@ -166,9 +166,7 @@ class Cost:
     tokens_two_pass: int = 0
     """Tokens that one whole pass for each answer would compute, for the same requests."""
     computed: int = 0
-    """Requests computed."""
     stored: int = 0
-    """Requests served from disk."""
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(*(getattr(self, name) + getattr(other, name) for name in Cost.__dataclass_fields__))
@@ -185,7 +183,6 @@ class Harvester:
     model: OpenWeights
     questions: Questions
     layers: tuple[int, ...] = (-1,)
-    """Layers that are computed and kept."""
     store: ActivationStore | None = None
     token_budget: int | None = None
     cost: Cost = field(default_factory=Cost)
@@ -207,7 +204,7 @@ class Harvester:
             on_progress: Called with the number of requests known since the last call.
         """
         found, failed = self.harvest(self.questions.contrast(items, pairs), on_progress)
-        states = found.states[:, :, self._places(layers)].astype(np.float32, copy=False)
+        states = found.states[:, :, _places(self.layers, layers)].astype(np.float32, copy=False)
         plus, minus = (np.ascontiguousarray(states[:, side].reshape(len(pairs), -1)) for side in (0, 1))
         odds = np.asarray(found.logprobs[:, 0] - found.logprobs[:, 1], dtype=np.float64)
         return Contrasts(Contrast(plus, minus), np.where(failed, 0.0, odds), failed)
@@ -217,7 +214,7 @@ class Harvester:
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """One activation an item, [items, layers * width], and whether it failed, [items]."""
         found, failed = self.harvest(self.questions.point(items), on_progress)
-        states = found.states[:, 0, self._places(layers)].astype(np.float32, copy=False)
+        states = found.states[:, 0, _places(self.layers, layers)].astype(np.float32, copy=False)
         return np.ascontiguousarray(states.reshape(len(items), -1)), failed
 
     def harvest(
@@ -235,8 +232,9 @@ class Harvester:
         self.cost += Cost(found.passes, found.tokens_computed, found.tokens_two_pass, found.computed, found.stored)
         return found, np.isin(np.arange(len(requests)), list(found.failed))
 
-    def _places(self, layers: Sequence[int] | None) -> list[int]:
-        return [self.layers.index(layer) for layer in (self.layers if layers is None else layers)]
+
+def _places(known: Sequence[int], wanted: Sequence[int] | None) -> list[int]:
+    return [known.index(layer) for layer in (known if wanted is None else wanted)]
 
 
 class StateTable:
@@ -287,8 +285,7 @@ class StateTable:
         self, states: NDArray[np.float32], rows: Sequence[int], layers: Sequence[int] | None
     ) -> NDArray[np.float32]:
         """Some rows of states [rows, layers * width], and of these some layers."""
-        width = states.shape[1] // len(self.layers)
-        places = [self.layers.index(layer) for layer in (self.layers if layers is None else layers)]
+        width, places = states.shape[1] // len(self.layers), _places(self.layers, layers)
         split = states.reshape(len(states), len(self.layers), width)
         return split[np.ix_(rows, places)].reshape(len(rows), len(places) * width)
 
@@ -298,14 +295,13 @@ def _joined(first: Contrasts, second: Contrasts) -> Contrasts:
     both = first.states, second.states
     width = max(one.plus.shape[1] for one in both)
 
-    def stacked(sides: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    def stacked(*sides: NDArray[np.float32]) -> NDArray[np.float32]:
         whole = [side if side.shape[1] == width else np.zeros((len(side), width), np.float32) for side in sides]
         return np.concatenate(whole)
 
-    states = Contrast(stacked([one.plus for one in both]), stacked([one.minus for one in both]))
-    return Contrasts(
-        states, np.concatenate([first.margins, second.margins]), np.concatenate([first.failed, second.failed])
-    )
+    states = Contrast(stacked(*(one.plus for one in both)), stacked(*(one.minus for one in both)))
+    failed = np.concatenate([first.failed, second.failed])
+    return Contrasts(states, np.concatenate([first.margins, second.margins]), failed)
 
 
 StateSource: TypeAlias = Harvester | StateTable
@@ -400,26 +396,16 @@ class PointwiseProbe:
 # --------------------------------------------------------------------------------------------------- judges by name
 
 
-@judge("direct")
-def _direct(model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:  # noqa: ARG001
-    return DirectScoring(model, questions)
-
-
-@judge("direct-expected")
-def _direct_expected(model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:  # noqa: ARG001
-    return DirectScoring(model, questions, rule="expected")
-
-
-@judge("pairs")
-def _pairs(model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:  # noqa: ARG001
-    return PairwisePrompt(model, questions)
-
-
-@judge("zero-shot")
-def _zero_shot(model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:  # noqa: ARG001
+def _zero_shot(model: OptionScorer, _questions: Questions, states: StateSource | None) -> Method:
     if states is None:
         raise InputError(f"The method zero-shot reads hidden states: use a local: model, not {model.name}.")
     return ZeroShotContrast(states)
+
+
+judge("direct")(lambda model, questions, _states: DirectScoring(model, questions))
+judge("direct-expected")(lambda model, questions, _states: DirectScoring(model, questions, rule="expected"))
+judge("pairs")(lambda model, questions, _states: PairwisePrompt(model, questions))
+judge("zero-shot")(_zero_shot)
 
 
 def named_judge(name: str, model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:
@@ -429,7 +415,7 @@ def named_judge(name: str, model: OptionScorer, questions: Questions, states: St
         name: One of :data:`JUDGES`.
         model: Gives the answers, with records around it where they are to be kept.
         questions: Templates of the quality.
-        states: Of the same model and quality; None where its weights are not at hand.
+        states: Hidden states of the same model and quality; None where its weights are not at hand.
 
     Raises:
         InputError: There is no such method, or the model cannot do what it needs.
@@ -438,11 +424,7 @@ def named_judge(name: str, model: OptionScorer, questions: Questions, states: St
 
 
 def probe_judge(probe: PairProbe | PointProbe, harvester: Harvester) -> Method:
-    """A trained probe as a method.
-
-    Args:
-        probe: From :func:`climassay.judging.train_probe` or a file.
-        harvester: Of the model that the probe was trained on, with the probe's layers.
+    """A trained probe as a method; the harvester reads the probe's layers of the model that it was trained on.
 
     Raises:
         InputError: The probe belongs to another model, or to other layers.
@@ -469,10 +451,6 @@ def layer_choices(model: object, layers: Sequence[Sequence[int]]) -> tuple[tuple
 
     Which layer tells better from worse differs from quality to quality (docs/results/judging.md), so that
     cross-validation decides.
-
-    Args:
-        model: Asked for its number of layers where none are named.
-        layers: Sets of layers, or none.
     """
     if layers or not isinstance(model, OpenWeights):
         return tuple(map(tuple, layers)) or ((-1,),)

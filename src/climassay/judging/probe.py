@@ -81,26 +81,13 @@ class ProbeProvenance(Provenance):
 
 
 def three_way(log_odds: ArrayLike, band: float) -> IntArray:
-    """1 where i is judged greater, -1 where j is, 0 within the band (ends included).
-
-    Args:
-        log_odds: Shape [pairs].
-        band: Half-width in log-odds, 0 or more.
-    """
+    """1 where i is judged greater, -1 where j is, 0 within the band (ends included); shape [pairs], as the log-odds."""
     given = np.asarray(log_odds, dtype=np.float64)
     return np.where(np.abs(given) <= band, 0, np.sign(given)).astype(np.int64)
 
 
 def log_length_differences(lengths: ArrayLike, pairs: IntArray) -> FloatArray:
-    """``log(length_i / length_j)`` of pairs of items.
-
-    Args:
-        lengths: Shape [items], text lengths in one unit of your choice, all above 0.
-        pairs: Shape [pairs, 2], item indices.
-
-    Returns:
-        Shape [pairs].
-    """
+    """``log(length_i / length_j)`` of pairs [pairs, 2] of items, shape [pairs]; lengths [items] are all above 0."""
     logs = _log_lengths(lengths)
     return logs[pairs[:, 0]] - logs[pairs[:, 1]]
 
@@ -161,7 +148,6 @@ class PointProbe:
     """
 
     weights: FloatArray
-    """Shape [features]."""
     mean: FloatArray
     scale: float
     length_slope: FloatArray | None
@@ -230,11 +216,7 @@ _CLASSES: dict[str, type[PairProbe] | type[PointProbe]] = {"pair": PairProbe, "p
 
 
 def save_probe(probe: PairProbe | PointProbe, path: Path) -> None:
-    """Write a probe; an existing file is replaced at once, never left half written.
-
-    Args:
-        probe: The probe.
-        path: The file, by custom named ``.safetensors``.
+    """Write a probe to a file, by custom named ``.safetensors``; an existing one is replaced at once.
 
     Raises:
         InputError: The file cannot be written.
@@ -244,12 +226,7 @@ def save_probe(probe: PairProbe | PointProbe, path: Path) -> None:
     needed, optional = _ARRAYS[kind]
     arrays = {name: getattr(probe, name) for name in needed}
     arrays |= {name: value for name in optional if (value := getattr(probe, name)) is not None}
-    facts = {
-        "probe": kind,
-        "scale": probe.scale,
-        "tie_band": probe.tie_band,
-        "provenance": probe.provenance.facts(),
-    }
+    facts = {"probe": kind, "scale": probe.scale, "tie_band": probe.tie_band, "provenance": probe.provenance.facts()}
     FORMAT.save(path, arrays, facts)
 
 
@@ -264,12 +241,7 @@ def load_probe(path: Path) -> PairProbe | PointProbe:
 
 
 def check_compatible(probe: PairProbe | PointProbe, model: OpenWeights, layers: Sequence[int]) -> None:
-    """Make sure that a probe reads the activations it was trained on. Another domain or quality is fine.
-
-    Args:
-        probe: The probe; one without a known fingerprint fits any model.
-        model: The model at hand.
-        layers: Layers of the activations at hand.
+    """Make sure that a probe reads the activations it was trained on; one without a fingerprint fits any model.
 
     Raises:
         InputError: Another model, or other layers.
@@ -395,7 +367,7 @@ def fit_principal(
     Where a pair's mirror is given, half the difference of the two rows is used: what both orders share (the effect of
     the item that comes first, say) would otherwise often be the largest component.
 
-    Arguments and errors as :func:`fit_contrast`. ``held_out`` is empty, for the component saw every pair.
+    Arguments and errors as in :func:`fit_contrast`. ``held_out`` is empty, for the component saw every pair.
 
     References:
         Burns et al. (2023), arXiv 2212.03827 (CRC); Maiya (2024), section 3.
@@ -444,19 +416,10 @@ def fit_pointwise(
 ) -> Fit[PointProbe]:
     """Fit a Bradley-Terry probe on one activation an item: logistic on the difference of two items' states.
 
-    Every pair weighs the same, so that a group counts by its number of pairs. Arguments and errors as
-    :func:`fit_contrast`, except:
-
-    Args:
-        states: Shape [items, features].
-        labels: Shape [items]; NaN for items in no pair.
-        groups: Shape [items].
-        pairs: Shape [pairs, 2], unordered pairs within groups. Ties decide the tie band only.
-        regularisation: C, as above.
-        standardise: As above.
-        lengths: As above; the slope is fitted on differences within pairs.
-        seed: As above.
-        max_iter: As above.
+    Every pair weighs the same, so that a group counts by its number of pairs. Arguments and errors as in
+    :func:`fit_contrast`, except that ``states`` has the shape [items, features], ``pairs`` are unordered pairs within
+    groups, shape [pairs, 2], whose ties decide the tie band only, ``labels`` are NaN for items in no pair, and the
+    slope of ``lengths`` is fitted on differences within pairs.
     """
     values = np.asarray(labels, dtype=np.float64)
     outcomes = _outcomes(pairs, values, groups)
@@ -494,11 +457,8 @@ def fit_pointwise(
 def _solve(problem: Problem, groups: ArrayLike, regularisation: float | None, seed: int) -> Solved:
     solved = choose_and_solve(problem, item_folds(problem.pairs, groups, seed=seed), regularisation)
     if not solved.converged:
-        warnings.warn(
-            f"The probe's fit did not converge in {problem.max_iter} iterations; allow more, or a smaller C.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        said = f"The probe's fit did not converge in {problem.max_iter} iterations; allow more, or a smaller C."
+        warnings.warn(said, RuntimeWarning, stacklevel=3)
     return solved
 
 

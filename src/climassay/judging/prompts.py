@@ -109,8 +109,8 @@ def quality(
     Args:
         kind: ``text`` (an aspect of texts written from a source), ``claims`` (factual accuracy), ``confidence``
             (expressed by statements in their contexts) or ``own``.
-        aspect: Of ``text``: coherence, consistency, fluency, relevance or informativeness.
-        sentence: Of ``own``: the quality in one sentence.
+        aspect: For ``text``: coherence, consistency, fluency, relevance or informativeness.
+        sentence: For ``own``: the quality in one sentence.
         noun: What ``text`` items are called.
         source: What their context is called.
         wording: 1, 2 or 3.
@@ -167,7 +167,7 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Questions:
-    """The templates of one quality."""
+    """The templates of one quality; pairs of items have the shape [pairs, 2]."""
 
     quality: Quality
     overrides: Path | None = None
@@ -175,21 +175,19 @@ class Questions:
 
     def direct(self, items: Sequence[Item]) -> list[OptionRequest]:
         """Rate each item by itself; the options are the quality's scale, low to high."""
-        prompt = self.prompt("direct")
-        return [self._alone(prompt, item, self.quality.scale) for item in items]
+        return self._alone("direct", items, self.quality.scale)
 
     def point(self, items: Sequence[Item]) -> list[OptionRequest]:
         """Ask of each item whether it has the quality; the one option is yes."""
-        prompt = self.prompt("point")
-        return [self._alone(prompt, item, (" Yes",)) for item in items]
+        return self._alone("point", items, (" Yes",))
 
     def pairs(self, items: Sequence[Item], pairs: IntArray) -> list[OptionRequest]:
         """PairS: which of A and B has more of the quality (Liu et al. 2024; thesis, A.1); ``pairs`` [pairs, 2]."""
-        return self._compared(self.prompt("pairs"), items, pairs, (" A", " B"))
+        return self._compared("pairs", items, pairs, (" A", " B"))
 
     def contrast(self, items: Sequence[Item], pairs: IntArray) -> list[OptionRequest]:
         """PPairS: the answer is made to end in 1 or in 2 (thesis, appendices A.1, B.2, C.3); ``pairs`` [pairs, 2]."""
-        return self._compared(self.prompt("contrast"), items, pairs, (" 1", " 2"))
+        return self._compared("contrast", items, pairs, (" 1", " 2"))
 
     def prompt(self, method: str) -> Prompt:
         """The template of a method.
@@ -199,21 +197,22 @@ class Questions:
         """
         return load_prompt(self.quality.template(method), self.overrides)  # type: ignore[arg-type]
 
-    def _alone(self, prompt: Prompt, item: Item, options: tuple[str, ...]) -> OptionRequest:
-        rendered = prompt.render(first=item, context=item.context, **self.quality.values())
-        return OptionRequest(rendered.messages, options, rendered.assistant_prefix)
+    def _alone(self, method: str, items: Sequence[Item], options: tuple[str, ...]) -> list[OptionRequest]:
+        prompt, values = self.prompt(method), self.quality.values()
+        rendered = [prompt.render(first=item, context=item.context, **values) for item in items]
+        return [OptionRequest(one.messages, options, one.assistant_prefix) for one in rendered]
 
     def _compared(
-        self, prompt: Prompt, items: Sequence[Item], pairs: IntArray, options: tuple[str, ...]
+        self, method: str, items: Sequence[Item], pairs: IntArray, options: tuple[str, ...]
     ) -> list[OptionRequest]:
-        requests = []
+        prompt, values, requests = self.prompt(method), self.quality.values(), []
         for first, second in ((items[i], items[j]) for i, j in pairs.tolist()):
             if self.quality.shares_context and first.context != second.context:
                 raise InputError(
                     f"The items {first.id!r} and {second.id!r} have different source texts, so they cannot be compared "
                     "for this quality: name the column that tells which items belong together with --group."
                 )
-            rendered = prompt.render(first=first, second=second, context=first.context, **self.quality.values())
+            rendered = prompt.render(first=first, second=second, context=first.context, **values)
             requests.append(OptionRequest(rendered.messages, options, rendered.assistant_prefix))
         return requests
 

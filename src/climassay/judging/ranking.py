@@ -11,6 +11,8 @@ from climassay.judging.items import Item, by_group
 from climassay.judging.judges import PointwiseProbe
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Preferences, Progress
 from climassay.judging.sorting import SortMethod, fitted_strengths, sort_groups
+from climassay.reporting import Table
+from climassay.reporting.results import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +30,11 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemRanking:
+class ItemRanking(Result):
     """Items in order, best first, group by group."""
 
-    rows: tuple[Ranked, ...]
+    ranked: tuple[Ranked, ...]
     comparisons: int
-    """Unordered pairs compared."""
     possible: int
     """All unordered pairs within the groups."""
     failed: int
@@ -44,19 +45,30 @@ class ItemRanking:
         """What the order rests on, in one sentence."""
         return f"{self.comparisons} of {self.possible} pairs compared, {self.failed} without an answer."
 
-    def to_rows(self) -> list[dict[str, Any]]:
-        """What records and JSON keep of it."""
+    def rows(self) -> list[dict[str, Any]]:
+        """A row an item, best first."""
         return [
             {
-                "group": row.group,
-                "place": row.place,
-                "item": row.item.id,
-                "text": row.item.text,
-                "label": row.item.label,
-                "strength": row.strength,
+                "group": one.group,
+                "place": one.place,
+                "item": one.item.id,
+                "text": one.item.text,
+                "label": one.item.label,
+                "strength": one.strength,
             }
-            for row in self.rows
+            for one in self.ranked
         ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rows, and how many comparisons they rest on."""
+        counts = {"comparisons": self.comparisons, "possible": self.possible, "failed": self.failed}
+        return {**counts, "items": self.rows()}
+
+    def tables(self) -> tuple[Table, ...]:
+        """The items in order."""
+        from climassay.judging.report import ranking_table
+
+        return (ranking_table(self.rows(), note=self.note),)
 
 
 def rank_items(

@@ -99,13 +99,13 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
     ]
 
 
-def ranking_table(rows: Rows, *, quality: str, words: int | None = 30, note: str = "") -> Table:
+def ranking_table(rows: Rows, *, quality: str = "", words: int | None = 30, note: str = "") -> Table:
     """Items in order, best first.
 
     Args:
-        rows: From :meth:`climassay.judging.ItemRanking.to_rows`.
-        quality: Its name.
-        words: Of a text that are shown; None: all.
+        rows: From :meth:`climassay.judging.ItemRanking.rows`.
+        quality: Its name, where it is known.
+        words: Most words of a text that are shown; None: all.
         note: Goes behind what the strength means.
     """
     grouped = len({row["group"] for row in rows}) > 1
@@ -121,7 +121,7 @@ def ranking_table(rows: Rows, *, quality: str, words: int | None = 30, note: str
         for row in rows
     ]
     return Table.of(
-        f"Ranking by {quality}",
+        f"Ranking by {quality}" if quality else "Ranking",
         [*(["group"] if grouped else []), "place", "item", "text", "label", "strength"],
         cells,
         left=4 if grouped else 3,
@@ -134,8 +134,8 @@ def insertion_table(rows: Rows, *, words: int | None = 30) -> Table:
     """New items with the labels given to them and the way there.
 
     Args:
-        rows: From :meth:`climassay.judging.anchor_labelling.Inserted.to_rows`.
-        words: Of a text that are shown; None: all.
+        rows: From :meth:`climassay.judging.Inserted.rows`.
+        words: Most words of a text that are shown; None: all.
     """
     cells = [
         (
@@ -186,28 +186,17 @@ def ablation_table(found: Ablation) -> Table:
     change, correlation = (f"{_number(one.value)} ({_range(one)})" for one in (found.mean_absolute_change,
                                                                              found.correlation))  # fmt: skip
     rows = [("probe's direction", change, correlation, f"{_share(found.flips)} ({_interval(found.flips)})")]
-    rows += [
-        (
-            f"random {one.seed + 1}",
-            _number(one.mean_absolute_change),
-            _number(one.correlation),
-            f"{100 * one.flips:.1f}",
-        )
-        for one in found.controls
-    ]
+    for one in found.controls:
+        numbers = (_number(one.mean_absolute_change), _number(one.correlation), f"{100 * one.flips:.1f}")
+        rows.append((f"random {one.seed + 1}", *numbers))
     first, last = found.states[0], found.states[-1]
+    places = "states " + ", ".join(map(str, found.states))
     if len(found.states) == 1:
         places = f"state {first}"
     elif len(found.states) > 2 and found.states == tuple(range(first, last + 1)):
         places = f"states {first} to {last}"
-    else:
-        places = "states " + ", ".join(map(str, found.states))
     before, after = found.accuracy_before, found.accuracy_after
-    right = (
-        f" Zero-shot accuracy on {before.n} pairs that differ: {_share(before)}% before, {_share(after)}% after."
-        if before.n
-        else ""
-    )
+    right = f" Zero-shot accuracy on {before.n} pairs that differ: {_share(before)}% before, {_share(after)}% after."
     p_value = "" if found.p_value is None else f" p = {found.p_value:.3f} that a random direction does as much."
     return Table.of(
         f"Zero-shot preference without a direction ({found.n_pairs} pairs, {found.failed} failed)",
@@ -215,7 +204,7 @@ def ablation_table(found: Ablation) -> Table:
         rows,
         strong=[0],
         note=f"Taken out of {places}. correlation: of what is lost with the probe's "
-        f"log-odds. In brackets: 95% intervals, bootstrap over groups.{p_value}{right}",
+        f"log-odds. In brackets: 95% intervals, bootstrap over groups.{p_value}{right if before.n else ''}",
     )
 
 
@@ -267,29 +256,26 @@ def picture_blocks(picture: Picture, quality: str) -> tuple[Block, ...]:
         "that names the first item and after the one that names the second, on its first principal components. Labels "
         "did not make the components; they only decide that right on component 1 speaks for the first item."
     )
-    others = range(1, picture.coordinates.shape[1])
-    return (Prose(lead), *(_scatter(picture, other, quality) for other in others))
-
-
-def _scatter(picture: Picture, other: int, quality: str) -> ScatterPlot:
+    blocks: list[Block] = [Prose(lead)]
     points = picture.coordinates
-    chosen = np.arange(len(points))
+    chosen, drawn = np.arange(len(points)), ""
     if len(points) > MOST_POINTS:
         chosen = np.sort(np.random.default_rng(0).permutation(len(points))[:MOST_POINTS])
-    shown = points[chosen][:, [0, other]]
+        drawn = f"{len(chosen)} of {len(points)} pairs, drawn at random."
     kinds = ((1, f"first has more {quality}"), (-1, f"second has more {quality}"), (0, "equal labels"))
-    clouds = [
-        Cloud(name, tuple((float(x), float(y)) for x, y in shown[picture.truth[chosen] == sign].round(4)))
-        for sign, name in kinds
-    ]
-    axes = [
-        Axis.over(f"component {number + 1} ({picture.explained[number]:.0%} of the variance)", values.tolist())
-        for number, values in zip((0, other), shown.T, strict=True)
-    ]
-    drawn = "" if len(chosen) == len(points) else f"{len(chosen)} of {len(points)} pairs, drawn at random."
-    return ScatterPlot(
-        f"Components 1 and {other + 1}", tuple(cloud for cloud in clouds if cloud.points), axes[0], axes[1], note=drawn
-    )
+    for other in range(1, points.shape[1]):
+        shown = points[chosen][:, [0, other]]
+        clouds = [
+            Cloud(name, tuple((float(x), float(y)) for x, y in shown[picture.truth[chosen] == sign].round(4)))
+            for sign, name in kinds
+        ]
+        axes = [
+            Axis.over(f"component {number + 1} ({picture.explained[number]:.0%} of the variance)", values.tolist())
+            for number, values in zip((0, other), shown.T, strict=True)
+        ]
+        present = tuple(cloud for cloud in clouds if cloud.points)
+        blocks.append(ScatterPlot(f"Components 1 and {other + 1}", present, axes[0], axes[1], note=drawn))
+    return tuple(blocks)
 
 
 def path_plot(trained: TrainedProbe) -> LinePlot:
@@ -311,19 +297,24 @@ def judge_sections(results: Sequence[JudgeResult]) -> list[Section]:
     qualities: dict[str, list[JudgeResult]] = {}
     for result in results:
         qualities.setdefault(quality_name(result), []).append(result)
-
-    def each(plot: Callable[[str, list[JudgeResult]], Block | None]) -> list[Block]:
-        plots = (plot(quality, ours) for quality, ours in qualities.items())
-        return [one for one in plots if one is not None]
-
-    sections = [Section("Agreement", (*each(_agreement_plot), *judge_tables(results)))]
-    if curves := (*each(_learning_plot), *each(_reliability_plot)):
-        sections.append(Section("Learning and calibration", curves))
+    agreement: list[Block] = []
+    learning: list[Block] = []
+    reliability: list[Block] = []
+    for quality, ours in qualities.items():
+        if (plot := _agreement_plot(quality, ours)) is not None:
+            agreement.append(plot)
+        if (plot := _learning_plot(quality, ours)) is not None:
+            learning.append(plot)
+        curves = [(one.scores.method, one.scores.calibration) for one in ours if one.scores.calibration is not None]
+        if curves:
+            reliability.append(reliability_plot(f"Reliability, {quality}", curves))
+    sections = [Section("Agreement", (*agreement, *judge_tables(results)))]
+    if learning or reliability:
+        sections.append(Section("Learning and calibration", (*learning, *reliability)))
     return sections
 
 
 def _agreement_plot(quality: str, results: list[JudgeResult]) -> Block | None:
-    """Accuracy on differing pairs with intervals."""
     dots = [
         Dot(result.scores.method, result.scores.method, ours.value, ours.low, ours.high, longer.value)
         for result in results
@@ -337,7 +328,6 @@ def _agreement_plot(quality: str, results: list[JudgeResult]) -> Block | None:
 
 
 def _learning_plot(quality: str, results: list[JudgeResult]) -> Block | None:
-    """Accuracy against labelled items."""
     ours = [result for result in results if result.scores.learning_curve]
     if not ours:
         return None
@@ -360,13 +350,6 @@ def _learning_plot(quality: str, results: list[JudgeResult]) -> Block | None:
     values = [v for one in series for p in one.points for v in (p.y, p.low, p.high) if v is not None]
     y = Axis.over("accuracy on pairs that differ", values, percent=True)
     return LinePlot(f"Learning curve, {quality}", tuple(series), x, y)
-
-
-def _reliability_plot(quality: str, results: list[JudgeResult]) -> Block | None:
-    curves = [
-        (result.scores.method, result.scores.calibration) for result in results if result.scores.calibration is not None
-    ]
-    return reliability_plot(f"Reliability, {quality}", curves) if curves else None
 
 
 def judge_report(
@@ -434,8 +417,8 @@ def training_report(trained: TrainedProbe, items_from: str) -> Report:
 
 def ranking_report(ranking: ItemRanking, *, quality: str, judge: str, file: str) -> Report:
     """A ranking as a report."""
-    table = ranking_table(ranking.to_rows(), quality=quality, words=80, note=ranking.note)
-    lead = f"{len(ranking.rows)} items, best first, as {judge} judges them."
+    table = ranking_table(ranking.rows(), quality=quality, words=80, note=ranking.note)
+    lead = f"{len(ranking.ranked)} items, best first, as {judge} judges them."
     return Report(f"{file} by {quality}", lead, (Section("Ranking", (table,)),))
 
 

@@ -75,22 +75,11 @@ class Units:
         return np.asarray(self.counts[:, first] * np.where(same, 1.0, self.counts[:, second]))
 
     def mean(self, values: FloatArray, pairs: IntArray) -> Figure:
-        """Mean of one value a pair, for example whether it was judged rightly.
-
-        Args:
-            values: Shape [pairs].
-            pairs: Items of each pair, shape [pairs, 2].
-        """
+        """Mean of one value a pair [pairs], for example whether it was judged rightly; ``pairs`` [pairs, 2]."""
         return self._mean(values, self.pair_weights(pairs))[0]
 
     def difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedFigure":
-        """Mean of ``second - first`` on the same pairs, with the p-value of its bootstrap distribution.
-
-        Args:
-            first: Shape [pairs].
-            second: Shape [pairs].
-            pairs: Items of each pair, shape [pairs, 2].
-        """
+        """Mean of ``second - first``, both [pairs], on the same ``pairs`` [pairs, 2], with its bootstrap p-value."""
         figure, samples = self._mean(second - first, self.pair_weights(pairs))
         if not figure.n:
             return PairedFigure(figure, None)
@@ -98,12 +87,7 @@ class Units:
         return PairedFigure(figure, min(1.0, 2 * float(tail) + 2 / (len(samples) + 1)))
 
     def group_mean(self, values: FloatArray, units: IntArray) -> Figure:
-        """Mean of one value a group, for example a rank correlation.
-
-        Args:
-            values: Shape [groups that have one].
-            units: Numbers of these groups, in the same order and shape.
-        """
+        """Mean of one value a group, for example a rank correlation; values and numbers of the groups, [groups]."""
         return self._mean(values, self.counts[:, units])[0]
 
     def _mean(self, values: FloatArray, weights: FloatArray) -> tuple[Figure, FloatArray]:
@@ -157,10 +141,10 @@ def correlations(
     """Spearman's rho and Kendall's tau-b between ranking and labels, averaged over groups.
 
     Args:
-        units: Of all items.
+        units: Units of all items.
         rankings: For each ranked list its item indices and their scores (more is better); a list is a group of the
             test folds, or all test items of a fold where all items form one group.
-        labels: Of all items, shape [items].
+        labels: Labels of all items, shape [items].
 
     Returns:
         ``spearman`` and ``kendall``. Lists with equal labels throughout have no correlation and are left out; ``n`` is

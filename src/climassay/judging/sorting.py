@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,6 @@ class Merged:
     """One merged list."""
 
     order: tuple[int, ...]
-    """Items, best first."""
     log_likelihood: float
     """Sum in nats over the comparisons on the way; 0 where none was needed."""
     comparisons: int
@@ -86,32 +85,24 @@ class _Level:
     """Shape [merges, longest left list]."""
     right: NDArray[np.int64]
     lengths_left: NDArray[np.int64]
-    """Shape [merges]."""
     lengths_right: NDArray[np.int64]
 
 
-def _pad(runs: Sequence[Run]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    lengths = np.array([len(run) for run in runs], dtype=np.int64)
-    padded = np.zeros((len(runs), int(lengths.max(initial=0))), dtype=np.int64)
-    for row, run in zip(padded, runs, strict=True):
-        row[: len(run)] = run
-    return padded, lengths
-
-
 def _level(merges: Sequence[tuple[Run, Run]]) -> _Level:
-    left, lengths_left = _pad([first for first, _ in merges])
-    right, lengths_right = _pad([second for _, second in merges])
+    def padded(runs: Sequence[Run]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        lengths = np.array([len(run) for run in runs], dtype=np.int64)
+        table = np.zeros((len(runs), int(lengths.max(initial=0))), dtype=np.int64)
+        for row, run in zip(table, runs, strict=True):
+            row[: len(run)] = run
+        return table, lengths
+
+    left, lengths_left = padded([first for first, _ in merges])
+    right, lengths_right = padded([second for _, second in merges])
     return _Level(left, right, lengths_left, lengths_right)
 
 
 def interleave(left: Run, right: Run, from_left: Sequence[bool]) -> tuple[int, ...]:
-    """Put two lists together: one item for each step, then what is left of either.
-
-    Args:
-        left: Items, best first.
-        right: Items, best first.
-        from_left: Whether the item of each step comes from the left list.
-    """
+    """Put two lists together: one item for each step, from the left list where it says so, then what is left."""
     i = sum(from_left)
     j = len(from_left) - i
     of_left, of_right = iter(left), iter(right)
@@ -289,8 +280,7 @@ def _trace(turned: Sequence[NDArray[np.bool_]], row: int, i: int, made: int) -> 
 # --------------------------------------------------------------------------------------------- the published beam
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     """A partial merge."""
 
     order: tuple[int, ...]
@@ -299,10 +289,8 @@ class _Candidate:
     log_likelihood: float
     comparisons: int
 
-    def value(self, score: Literal["mean", "sum"]) -> float:
-        if score == "sum":
-            return self.log_likelihood
-        return self.log_likelihood / max(self.comparisons, 1)
+    def value(self, score: Score) -> float:
+        return self.log_likelihood / (max(self.comparisons, 1) if score == "mean" else 1)
 
 
 _Gains = dict[tuple[int, int], tuple[float, float]]
@@ -310,35 +298,16 @@ _Gains = dict[tuple[int, int], tuple[float, float]]
 
 def _grow(candidate: _Candidate, left: Run, right: Run, known: _Gains) -> list[_Candidate]:
     """Continue a partial merge in every open way, by one item, or by the whole rest once a list is exhausted."""
-    order, i, j = candidate.order, candidate.i, candidate.j
+    order, i, j, total, made = candidate
     if i == len(left) or j == len(right):
-        return [_Candidate((*order, *left[i:], *right[j:]), len(left), len(right), *_made(candidate))]
+        return [_Candidate((*order, *left[i:], *right[j:]), len(left), len(right), total, made)]
     gain_left, gain_right = known[i, j]
-    total, made = _made(candidate)
     ways = []
     if gain_left > -np.inf:
         ways.append(_Candidate((*order, left[i]), i + 1, j, total + gain_left, made + 1))
     if gain_right > -np.inf:
         ways.append(_Candidate((*order, right[j]), i, j + 1, total + gain_right, made + 1))
     return ways
-
-
-def _made(candidate: _Candidate) -> tuple[float, int]:
-    return candidate.log_likelihood, candidate.comparisons
-
-
-def _look_ahead(
-    beams: Sequence[Sequence[_Candidate]], merges: Sequence[tuple[Run, Run]], look_up: LookUp, threshold: float
-) -> list[_Gains]:
-    """Look up, in one call, the comparisons at which the candidates of all merges stand."""
-    cells = [
-        sorted({(c.i, c.j) for c in beam if c.i < len(left) and c.j < len(right)})
-        for beam, (left, right) in zip(beams, merges, strict=True)
-    ]
-    pairs = [(left[i], right[j]) for at, (left, right) in zip(cells, merges, strict=True) for i, j in at]
-    gain_left, gain_right = gains(look_up(np.array(pairs, dtype=np.int64).reshape(-1, 2)), threshold)
-    answers = iter(zip(gain_left.tolist(), gain_right.tolist(), strict=True))
-    return [{cell: next(answers) for cell in at} for at in cells]
 
 
 def merge_beam(
@@ -374,7 +343,14 @@ def merge_beam(
     """
     beams = [[_Candidate((), 0, 0, 0.0, 0)] for _ in merges]
     for _ in range(max((len(left) + len(right) for left, right in merges), default=0)):
-        known = _look_ahead(beams, merges, look_up, threshold)
+        cells = [
+            sorted({(c.i, c.j) for c in beam if c.i < len(left) and c.j < len(right)})
+            for beam, (left, right) in zip(beams, merges, strict=True)
+        ]
+        pairs = [(left[i], right[j]) for at, (left, right) in zip(cells, merges, strict=True) for i, j in at]
+        gain_left, gain_right = gains(look_up(np.array(pairs, dtype=np.int64).reshape(-1, 2)), threshold)
+        answers = iter(zip(gain_left.tolist(), gain_right.tolist(), strict=True))
+        known = [{cell: next(answers) for cell in at} for at in cells]
         for index, (left, right) in enumerate(merges):
             candidates = deepcopy(beams[index]) if deep_copies else beams[index]
             grown = [way for candidate in candidates for way in _grow(candidate, left, right, known[index])]
@@ -401,8 +377,8 @@ class Ranking:
     """Calls of ``ask``."""
     method: SortMethod
     strengths: tuple[float, ...] | None = None
-    """Of the items by index, in nats with mean 0, where the method fits them: equal for items that it does not tell
-    apart, which ``order`` has to put in some order."""
+    """Strengths of the items by index, in nats with mean 0, where the method fits them: equal for items that it does
+    not tell apart, which ``order`` has to put in some order."""
 
 
 def sort_items(
@@ -444,13 +420,7 @@ def sort_items(
     if n < 0:
         raise InputError(f"A number of items cannot be negative, got {n}.")
     return sort_groups(
-        [range(n)],
-        ask,
-        method=method,
-        beam_size=beam_size,
-        threshold=threshold,
-        score=score,
-        seed=seed,
+        [range(n)], ask, method=method, beam_size=beam_size, threshold=threshold, score=score, seed=seed
     )[0]
 
 
@@ -464,19 +434,10 @@ def sort_groups(
     score: Score = "mean",
     seed: int | None = 0,
 ) -> list[Ranking]:
-    """Sort several groups of items at once, each by itself.
+    """Sort several groups of items at once, each by itself; options as in :func:`sort_items`.
 
     The merges of all groups advance together, so that one call of ``ask`` holds comparisons of all of them: forty
-    articles of seven summaries take as many calls as one.
-
-    Args:
-        groups: Item indices, each at most once over all groups.
-        ask: Log-odds of pairs of these indices.
-        method: As in :func:`sort_items`, like the other options.
-        beam_size: For "beam".
-        threshold: For "exact" and "beam".
-        score: For "exact" and "beam".
-        seed: Shuffles every group, each in a way of its own.
+    articles of seven summaries take as many calls as one. Every group is shuffled in a way of its own.
 
     Returns:
         A ranking for each group: ``order`` holds the given indices, ``comparisons`` is the group's own, ``strengths``

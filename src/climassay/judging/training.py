@@ -35,7 +35,6 @@ from climassay.learning.evaluation import Calibration
 from climassay.learning.pairwise import HeldOut, RegularisationPath, average_orders, item_folds
 
 COMPONENTS = 3
-"""Principal components of the picture."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,11 +59,11 @@ class TrainedProbe:
     accuracy: Figure
     """On differing pairs of held-out items, by probes that did not see them."""
     longer: Figure
-    """Of "the longer text is better" on the same pairs."""
+    """Accuracy of "the longer text is better" on the same pairs."""
     versus_longer: PairedFigure
     calibration: Calibration | None
-    """Of the probabilities on held-out differing pairs in both orders; their scale was fitted on the same pairs, one
-    number, so that it is a little rosy. None where nothing could be held out."""
+    """Calibration of the probabilities on held-out differing pairs in both orders; their scale was fitted on the same
+    pairs, one number, so that it is a little rosy. None where nothing could be held out."""
     picture: Picture
     cost: Cost
     n_items: int
@@ -90,13 +89,13 @@ def train_probe(
 
     Args:
         items: Labelled items; pairs are made within groups.
-        harvester: Of the model and the quality.
+        harvester: Reads the model with the prompts of the quality.
         method: ``ppairs`` and ``pointwise``, each with length regressed out (``-length``), or ``principal``.
         settings: How it is fitted; by default on all layers that the harvester reads, side by side, regularisation by
             cross-validation, ties dropped.
         pairs: Unordered training pairs [pairs, 2]; by default all within groups, or as many as ``pairs_per_item`` says.
         pairs_per_item: Compare each item with so many others instead of all of its group.
-        seed: Of the draw of pairs and of the bootstrap.
+        seed: Seed of the draw of pairs and of the bootstrap.
         on_progress: Called with the number of requests answered since the last call.
 
     Raises:

@@ -19,6 +19,8 @@ from climassay.models.encoder_batches import token_batches
 from climassay.models.folder_checks import refuse_kernels
 
 _PREFIX = "local:"
+_UNSEEN = -1
+"""In place of a token that no reference has."""
 _TOKEN_BUDGET = 8192
 """Padded tokens in a batch."""
 _LONGEST = 512
@@ -49,7 +51,7 @@ class TokenVectors:
     """The tokens of one text."""
 
     ids: tuple[int, ...]
-    """Of the vocabulary, with the special tokens that the model wants."""
+    """Ids in the vocabulary, with the special tokens that the model wants."""
     special: NDArray[np.bool_]
     """Which of them are special, shape [tokens]."""
     vectors: NDArray[np.float32]
@@ -104,56 +106,36 @@ class TokenEncoder:
         """Token vectors of each text, in order; a text's vectors do not depend on the others beyond rounding."""
         import torch
 
-        rows = [self._ids(text) for text in texts]
+        config, tokenizer = self._model.config, self._tokenizer
+        # RoBERTa's positions begin after the padding's.
+        places = int(getattr(config, "max_position_embeddings", _LONGEST)) - 2 * (config.model_type == "roberta")
+        at_most = min(tokenizer.model_max_length, _LONGEST, places)
+        rows: list[list[int]] = []
+        for text in texts:
+            plain = text.strip()
+            if plain and config.model_type in _SPACE_FIRST:
+                plain = f" {plain}"
+            rows.append(tokenizer(plain, truncation=True, max_length=at_most)["input_ids"])
         encoded: list[TokenVectors | None] = [None] * len(rows)
         for batch in token_batches([len(row) for row in rows], self._batch_tokens):
             longest = max(len(rows[place]) for place in batch)
-            ids = torch.full((len(batch), longest), self._tokenizer.pad_token_id or 0)
+            ids = torch.full((len(batch), longest), tokenizer.pad_token_id or 0)
             mask = torch.zeros(len(batch), longest, dtype=torch.long)
             for line, place in enumerate(batch):
                 ids[line, : len(rows[place])] = torch.tensor(rows[place])
                 mask[line, : len(rows[place])] = 1
-            states = self._states(ids, mask)
+            with torch.inference_mode():
+                device = self._model.device
+                out = self._model(ids.to(device), attention_mask=mask.to(device), output_hidden_states=True)
+                states: NDArray[np.float32] = out.hidden_states[self.layer].float().cpu().numpy()
             for line, place in enumerate(batch):
-                encoded[place] = self._vectors(rows[place], states[line, : len(rows[place])])
+                own = rows[place]
+                # A word that the vocabulary does not know is marked special by the tokenizer, but it is a word.
+                special = np.isin(own, tokenizer.all_special_ids) & (np.asarray(own) != tokenizer.unk_token_id)
+                vectors = states[line, : len(own)]
+                vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+                encoded[place] = TokenVectors(tuple(own), special, vectors)
         return [one for one in encoded if one is not None]
-
-    def _states(self, ids: Any, mask: Any) -> NDArray[np.float32]:
-        """States of the chosen layer, shape [texts, tokens, width]."""
-        import torch
-
-        with torch.inference_mode():
-            device = self._model.device
-            out = self._model(ids.to(device), attention_mask=mask.to(device), output_hidden_states=True)
-            states: NDArray[np.float32] = out.hidden_states[self.layer].float().cpu().numpy()
-        return states
-
-    def _vectors(self, ids: Sequence[int], states: NDArray[np.float32]) -> TokenVectors:
-        special = np.isin(ids, self._tokenizer.all_special_ids)
-        # A word that the vocabulary does not know is marked special by the tokenizer, but it is a word of the text.
-        special &= np.asarray(ids) != self._tokenizer.unk_token_id
-        return TokenVectors(tuple(ids), special, states / np.linalg.norm(states, axis=1, keepdims=True))
-
-    def _ids(self, text: str) -> list[int]:
-        plain = text.strip()
-        if plain and self._model.config.model_type in _SPACE_FIRST:
-            plain = f" {plain}"
-        longest = min(self._tokenizer.model_max_length, self._longest)
-        ids: list[int] = self._tokenizer(plain, truncation=True, max_length=longest)["input_ids"]
-        return ids
-
-    @cached_property
-    def _longest(self) -> int:
-        """Most tokens that the model has positions for."""
-        places = int(getattr(self._model.config, "max_position_embeddings", _LONGEST))
-        # RoBERTa's positions begin after the padding's.
-        return min(_LONGEST, places - 2) if self._model.config.model_type == "roberta" else min(_LONGEST, places)
-
-    @cached_property
-    def _folder(self) -> str:
-        if self.name == BUNDLED_ENCODER:
-            return str(bundled_path("minilm"))
-        return str(Path(self.name.removeprefix(_PREFIX)).expanduser())
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -175,10 +157,12 @@ class TokenEncoder:
                 f"BERTScore with {self.name} needs torch and transformers: run `pip install 'climassay[local]'`."
             ) from error
         logging.disable_progress_bar()
-        refuse_kernels(Path(self._folder))
+        bundled = self.name == BUNDLED_ENCODER
+        folder = bundled_path("minilm") if bundled else Path(self.name.removeprefix(_PREFIX)).expanduser()
+        refuse_kernels(folder)
         try:
             # Without a word on it, transformers would ask on the terminal whether to run the code of a model.
-            return getattr(transformers, kind).from_pretrained(self._folder, trust_remote_code=False, **settings)
+            return getattr(transformers, kind).from_pretrained(str(folder), trust_remote_code=False, **settings)
         except Exception as error:
             # What transformers raises for a folder that is not one, or is damaged, belongs to no one family.
             raise ModelError(
@@ -208,7 +192,6 @@ class BertScores:
     layer: int
     """Layer of its states, counted from 1."""
     idf: bool
-    """Whether rare tokens counted more."""
     baseline: tuple[float, float, float] | None
     """Precision, recall and F1 that were rescaled to 0."""
 
@@ -274,7 +257,11 @@ def bert_score(
     model = token_encoder(encoder, layer) if isinstance(encoder, str) else encoder
     texts = list(dict.fromkeys(text for several, candidate in pairs for text in (*several, candidate)))
     encoded = dict(zip(texts, model.encode(texts), strict=True))
-    weights = _document_frequencies([encoded[one] for several, _ in pairs for one in several]) if idf else None
+    weights: dict[int, float] | None = None
+    if idf:
+        given = [encoded[one] for several, _ in pairs for one in several]
+        n, holding = len(given), Counter(token for one in given for token in set(one.ids))
+        weights = {token: math.log((n + 1) / (k + 1)) for token, k in holding.items()} | {_UNSEEN: math.log(n + 1)}
     found = [
         max(
             (_match(encoded[one], encoded[candidate], weights, match_special_tokens) for one in several),
@@ -283,7 +270,8 @@ def bert_score(
         for several, candidate in pairs
     ]
     if baseline is not None:
-        found = [_rescaled(values, baseline) for values in found]
+        zeros = np.array(baseline)
+        found = [tuple(row) for row in ((np.array(found) - zeros) / (1 - zeros)).tolist()]
     precision, recall, f1 = zip(*found, strict=True)
     return BertScores(precision, recall, f1, model.name, model.layer, idf, baseline)
 
@@ -296,39 +284,21 @@ def _match(
         return 0.0, 0.0, 0.0
     similar = candidate.vectors.astype(np.float64) @ reference.vectors.T.astype(np.float64)
     own_c, own_r = ~candidate.special, ~reference.special
-    precision = _weighted(similar[:, slice(None) if special else own_r].max(axis=1), _weights(candidate, idf))
-    recall = _weighted(similar[slice(None) if special else own_c].max(axis=0), _weights(reference, idf))
+
+    def mean(values: NDArray[np.float64], text: TokenVectors) -> float:
+        """Mean over the tokens that are not special, rare ones weighing more where idf is given."""
+        own = (~text.special).astype(np.float64)
+        weights = own
+        if idf is not None:
+            weights = own * np.array([idf.get(token, idf[_UNSEEN]) for token in text.ids])
+            # Where every token is in every reference, all weights are 0: they then count alike.
+            weights = weights if weights.any() else own
+        return float(np.clip(values @ weights / weights.sum(), -1.0, 1.0))
+
+    precision = mean(similar[:, slice(None) if special else own_r].max(axis=1), candidate)
+    recall = mean(similar[slice(None) if special else own_c].max(axis=0), reference)
     both = precision + recall
     return precision, recall, 2 * precision * recall / both if both > 0 else 0.0
-
-
-def _weights(text: TokenVectors, idf: Mapping[int, float] | None) -> NDArray[np.float64]:
-    """Weight of each token, 0 for special ones, shape [tokens]."""
-    own = (~text.special).astype(np.float64)
-    if idf is None:
-        return own
-    weights = own * np.array([idf.get(token, idf[_UNSEEN]) for token in text.ids])
-    # Where every token is in every reference, all weights are 0: they then count alike.
-    return weights if weights.any() else own
-
-
-def _weighted(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    return float(np.clip(values @ weights / weights.sum(), -1.0, 1.0))
-
-
-_UNSEEN = -1
-
-
-def _document_frequencies(references: Sequence[TokenVectors]) -> dict[int, float]:
-    """Inverse document frequency of every token; under ``_UNSEEN`` that of a token that no reference has."""
-    n = len(references)
-    holding = Counter(token for reference in references for token in set(reference.ids))
-    return {_UNSEEN: math.log(n + 1), **{token: math.log((n + 1) / (k + 1)) for token, k in holding.items()}}
-
-
-def _rescaled(values: tuple[float, float, float], baseline: tuple[float, float, float]) -> tuple[float, float, float]:
-    precision, recall, f1 = ((value - zero) / (1 - zero) for value, zero in zip(values, baseline, strict=True))
-    return precision, recall, f1
 
 
 @metric(

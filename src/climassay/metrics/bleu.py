@@ -5,8 +5,6 @@ from typing import Any
 
 from climassay.metrics.registry import Batch, Candidates, Pair, References, answer_pairs, metric
 
-_PERCENT = 100.0
-
 
 def character_bleu(references: References, candidates: Candidates) -> float:
     """BLEU of all items together, whose n-grams are runs of 1 to 4 characters: the "BLEU" of ClimaQA's tables.
@@ -108,18 +106,14 @@ def bleu_signature(*, each: bool = False) -> str:
 def _character_bleu(pairs: Sequence[Pair]) -> float:
     from nltk.translate.bleu_score import SmoothingFunction, corpus_bleu
 
+    references, candidates = [list(several) for several, _ in pairs], [candidate for _, candidate in pairs]
     # NLTK iterates over what it takes for lists of words; of a string, that gives characters.
-    score = corpus_bleu(
-        [list(several) for several, _ in pairs],
-        [candidate for _, candidate in pairs],
-        smoothing_function=SmoothingFunction().method1,
-    )
-    return float(score)
+    return float(corpus_bleu(references, candidates, smoothing_function=SmoothingFunction().method1))
 
 
 def _share(score: Any) -> float:
     """From sacreBLEU's 0 to 100, which rounding may exceed, to 0 to 1."""
-    return min(1.0, float(score.score) / _PERCENT)
+    return min(1.0, float(score.score) / 100)
 
 
 def _word_bleu(*, effective_order: bool = False) -> Any:
@@ -142,11 +136,7 @@ def _character_bleu_scores(batch: Batch) -> list[float]:
 
 
 @metric(
-    "bleu",
-    "BLEU (words)",
-    kinds=["freeform"],
-    source=lambda _: f"sacreBLEU {bleu_signature(each=True)}",
-    pooled=bleu,
+    "bleu", "BLEU (words)", kinds=["freeform"], source=lambda _: f"sacreBLEU {bleu_signature(each=True)}", pooled=bleu
 )
 def _bleu_scores(batch: Batch) -> list[float]:
     return bleu_each(batch.references, batch.answers)

@@ -136,7 +136,7 @@ NAMES = (
     "one negated", "both negated", "negated and near", "opposite direction", "opposite and near",
     "same direction", "new numbers", "shared numbers", "new numbers and near", "statement longer",
 )  # fmt: skip
-"""Of the features of :func:`pair_features`, in order."""
+"""Names of the features of :func:`pair_features`, in order."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -178,7 +178,7 @@ class PairFeatures(NamedTuple):
 
         Args:
             vectors: Whether they are wanted.
-            places: Of pairs, shape [chosen]; None: all.
+            places: Places of pairs, shape [chosen]; None: all.
 
         Returns:
             Each of shape [pairs, features].

@@ -56,7 +56,7 @@ class PairTable:
 
     name: str
     sha256: str
-    """Of the file's content (unpacked)."""
+    """Hash of the file's content (unpacked)."""
     pairs: tuple[LabelledPair, ...]
     skipped: int
     """Pairs without a text or a label."""
@@ -143,7 +143,7 @@ def pair_scores(
         probabilities: Shape [pairs, 3]; NaN where a scorer failed.
         two_class: SUPPORTS or REFUTES, on the pairs that are one of them.
         resamples: For the intervals, over statements.
-        seed: Of the resampling.
+        seed: Seed of the resampling.
     """
     truth = np.array([pair.relation for pair in pairs], dtype=np.int64)
     groups = np.array([pair.statement for pair in pairs])
@@ -171,7 +171,7 @@ def validate_entailment(
         pairs: Some of them supporting, some refuting.
         scorer: Any; a trained head is to be scored on statements it was not trained on.
         resamples: For the intervals.
-        seed: Of the resampling.
+        seed: Seed of the resampling.
         on_progress: Called with the number of pairs done since the last call.
 
     Raises:
@@ -290,7 +290,7 @@ class EntailmentHead(SavedModel):
         return encoder
 
     def probabilities(self, features: PairFeatures) -> FloatArray:
-        """Of the relations, shape [pairs, 3]."""
+        """Probabilities of the relations, shape [pairs, 3]."""
         return self.model.probabilities(features.blocks(vectors=len(self.model.weights) > len(NAMES)))
 
     def predict_proba(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
@@ -477,8 +477,8 @@ def train_entailment(
         table: Where the pairs come from, for the head's provenance.
         pairs: Training pairs.
         encoder: For vectors, and to keep statements that are nearly the same in one fold.
-        folds: Of the cross-validation.
-        seed: Of folds and of the pairs made by rule.
+        folds: Number of cross-validation folds.
+        seed: Seed of folds and of the pairs made by rule.
         on_fit: Called after each setting tried.
 
     Raises:

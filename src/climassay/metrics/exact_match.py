@@ -81,19 +81,17 @@ def exact_match_normalised(references: References, candidates: Candidates) -> li
         Not comparable with published exact match: it is never lower. Articles, British and American spelling
         (sulphate), abbreviations and synonyms still count as wrong.
     """
+
+    def same(reference: str, candidate: str) -> bool:
+        if reference == candidate:
+            return True
+        wanted, given = _words(reference), _words(candidate)
+        if not wanted or len(wanted) != len(given):
+            return False
+        return all(_singulars(one) & _singulars(other) for one, other in zip(wanted, given, strict=True))
+
     pairs = answer_pairs(references, candidates)
-    return [any(_same(reference, candidate) for reference in several) for several, candidate in pairs]
-
-
-def _same(reference: str, candidate: str) -> bool:
-    if reference == candidate:
-        return True
-    wanted, given = _words(reference), _words(candidate)
-    return (
-        bool(wanted)
-        and len(wanted) == len(given)
-        and all(_singulars(one) & _singulars(other) for one, other in zip(wanted, given, strict=True))
-    )
+    return [any(same(reference, candidate) for reference in several) for several, candidate in pairs]
 
 
 def _words(text: str) -> list[str]:

@@ -25,7 +25,8 @@ import numpy as np
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.metrics.entailment import Relations, RelationScorer
-from climassay.metrics.registry import Answered, Batch, Scorer, metric
+from climassay.metrics.factual_accuracy import scorer_name
+from climassay.metrics.registry import Answered, Batch, metric
 from climassay.models.contract import Encoder, GenerationRequest, Generator, Sampling
 from climassay.prompts import Prompt, load_prompt
 
@@ -212,7 +213,11 @@ def _begins_clause(before: str, after: str, comma: bool) -> bool:
     """Whether a clause of its own begins with ``after``; ``comma`` says whether one stands before it."""
     participle = _PARTICIPLE.match(after)
     if participle:
-        return participle["word"] not in _NOT_PARTICIPLES and len(after.split()) > 2 and not _condition(before)
+        return (
+            participle["word"] not in _NOT_PARTICIPLES
+            and len(after.split()) > 2
+            and not (re.match(rf"{_CONDITION}[^,]*$", before, re.IGNORECASE) is not None)
+        )
     link = _LINK.match(after)
     rest = after[link.end() :] if link else after
     if re.match(r"(?:(?:in|of|from|at|by)\s+)?which\b", rest):
@@ -228,11 +233,6 @@ def _begins_clause(before: str, after: str, comma: bool) -> bool:
     verb = _FIND_VERB.search(rest)
     # Before the verb stands a subject, and no further comma: else it is the end of a list ("a, b, and c, doing ...").
     return verb is not None and bool(rest[: verb.start()].strip()) and "," not in rest[: verb.start()]
-
-
-def _condition(clause: str) -> bool:
-    """Whether a clause only says under what condition the next one holds."""
-    return re.match(rf"{_CONDITION}[^,]*$", clause, re.IGNORECASE) is not None
 
 
 def _standing_alone(clause: str, subject: str, before: str) -> str | None:
@@ -257,14 +257,9 @@ def _standing_alone(clause: str, subject: str, before: str) -> str | None:
 
 def _subject(clause: str) -> str:
     """What stands before the first verb of a clause, without a condition before it; empty where nothing does."""
-    if re.match(_CONDITION, clause, re.IGNORECASE):
-        # The condition ends at the last comma before which no clause of its own has begun; if in doubt, no subject.
-        return _after_condition(clause)
-    return _before_verb(clause)
-
-
-def _after_condition(clause: str) -> str:
-    """Subject of the main clause after a condition: what stands between a comma and the verb right after it."""
+    if not re.match(_CONDITION, clause, re.IGNORECASE):
+        return _before_verb(clause)
+    # The condition ends at the last comma before which no clause of its own has begun; if in doubt, no subject.
     for match in re.finditer(r",\s+", clause):
         named = _before_verb(clause[match.end() :].split(", ")[0])
         if named and _DETERMINED.match(named):
@@ -341,7 +336,6 @@ class FactScores:
     recall: float
     """0 to 1: mean over the reference's facts of P(confirmed by the answer)."""
     f1: float
-    """Harmonic mean of the two."""
     contradicted: float
     """Mean P(contradicted) over the answer's facts."""
     irrelevant: float
@@ -408,39 +402,32 @@ class FactMetric:
         stated = self._split([item.answer for item in items])
         wanted = self._split([item.reference for item in items])
         forward = [(item.reference, said) for item, facts in zip(items, stated, strict=True) for said in facts]
-        backward = [(item.answer, said) for item, facts in zip(items, wanted, strict=True) for said in facts]
-        backward = [(premise, said) for premise, said in backward if premise.strip()]
+        answered = [(item, facts) for item, facts in zip(items, wanted, strict=True) if item.answer.strip()]
+        backward = [(item.answer, said) for item, facts in answered for said in facts]
         relations = self._relations([*forward, *backward])
-        relevance = self._relevance(items, stated)
-        found, at, behind = [], 0, len(forward)
+        own, other = iter(relations[: len(forward)]), iter(relations[len(forward) :])
+        relevance = iter(self._relevance(items, stated))
+        found: list[FactScores | None] = []
         for item, said, meant in zip(items, stated, wanted, strict=True):
-            own = relations[at : at + len(said)]
-            other: Sequence[Relations | None] = [Relations(0.0, 0.0, 1.0)] * len(meant)
-            if item.answer.strip():
-                other = relations[behind : behind + len(meant)]
-                behind += len(meant)
-            found.append(self._scores(said, meant, own, other, relevance[at : at + len(said)]))
-            at += len(said)
+            nothing = Relations(0.0, 0.0, 1.0)
+            answer = [self._fact(text, next(own), next(relevance)) for text in said]
+            spoken = bool(item.answer.strip())
+            reference = [self._fact(text, next(other) if spoken else nothing, 1.0) for text in meant]
+            found.append(_fact_scores(answer, reference))
         return found
 
     def _relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
-        """Of each pair of (text, statement): by the part of the text that says most about it, sentence or whole."""
-        asked, counts = [], []
-        for premise, said in pairs:
-            parts = dict.fromkeys([premise, *split_sentences(premise)])
-            asked += [(part, said) for part in parts]
-            counts.append(len(parts))
-        read = self._scorer.relations(asked)
+        """Relations of each pair of (text, statement) by the part of the text, sentence or whole, that says most."""
+        parts = [list(dict.fromkeys([premise, *split_sentences(premise)])) for premise, _ in pairs]
+        read = iter(
+            self._scorer.relations([(part, said) for own, (_, said) in zip(parts, pairs, strict=True) for part in own])
+        )
         found: list[Relations | None] = []
-        at = 0
-        for count in counts:
-            each = read[at : at + count]
-            at += count
-            if any(one is None for one in each):
-                found.append(None)
-            else:
-                # The part that leaves least open is the one that speaks about the statement.
-                found.append(min(cast(list[Relations], each), key=lambda one: one.leaves_open))
+        for own in parts:
+            each = [next(read) for _ in own]
+            known = [one for one in each if one is not None]
+            # The part that leaves least open is the one that speaks about the statement.
+            found.append(min(known, key=lambda one: one.leaves_open) if len(known) == len(each) else None)
         return found
 
     def _relevance(self, items: Sequence[Answered], stated: Sequence[Sequence[str]]) -> list[float]:
@@ -452,40 +439,37 @@ class FactMetric:
         owners = np.repeat(np.arange(len(items)), [len(facts) for facts in stated])
         return [float(near) for near in np.sum(vectors[owners] * vectors[len(items) :], axis=1)]
 
-    def _scores(
-        self,
-        stated: Sequence[str],
-        wanted: Sequence[str],
-        own: Sequence[Relations | None],
-        other: Sequence[Relations | None],
-        relevance: Sequence[float],
-    ) -> FactScores | None:
-        if any(one is None for one in (*own, *other)):
+    def _fact(self, text: str, found: Relations | None, relevance: float) -> Fact | None:
+        if found is None:
             return None
-        answer = tuple(
-            self._fact(text, cast(Relations, one), near) for text, one, near in zip(stated, own, relevance, strict=True)
-        )
-        reference = tuple(self._fact(text, cast(Relations, one), 1.0) for text, one in zip(wanted, other, strict=True))
-        given = [fact.confirms if fact.standing != "irrelevant" else 0.0 for fact in answer]
-        contradicted = float(np.mean([fact.contradicts for fact in answer])) if answer else 0.0
-        precision = float(np.mean(given)) * (1 - contradicted) if answer else 0.0
-        recall = float(np.mean([fact.confirms for fact in reference])) if reference else 0.0
-        total = precision + recall
-        return FactScores(
-            precision=precision,
-            recall=recall,
-            f1=2 * precision * recall / total if total > 0 else 0.0,
-            contradicted=contradicted,
-            irrelevant=float(np.mean([fact.standing == "irrelevant" for fact in answer])) if answer else 0.0,
-            answer_facts=answer,
-            reference_facts=reference,
-        )
-
-    def _fact(self, text: str, found: Relations, relevance: float) -> Fact:
         standings: tuple[Standing, ...] = ("supported", "contradicted", "open")
         likely = standings[max(range(len(standings)), key=lambda place: found[place])]
         standing: Standing = likely if relevance >= self._relevant else "irrelevant"
         return Fact(text, found.confirms, found.contradicts, relevance, standing)
+
+
+def _fact_scores(stated: Sequence[Fact | None], wanted: Sequence[Fact | None]) -> FactScores | None:
+    answer = [fact for fact in stated if fact is not None]
+    reference = [fact for fact in wanted if fact is not None]
+    if len(answer) < len(stated) or len(reference) < len(wanted):
+        return None
+
+    def mean(values: Sequence[float]) -> float:
+        return float(np.mean(values)) if values else 0.0
+
+    contradicted = mean([fact.contradicts for fact in answer])
+    supported = mean([fact.confirms if fact.standing != "irrelevant" else 0.0 for fact in answer])
+    precision, recall = supported * (1 - contradicted), mean([fact.confirms for fact in reference])
+    total = precision + recall
+    return FactScores(
+        precision=precision,
+        recall=recall,
+        f1=2 * precision * recall / total if total > 0 else 0.0,
+        contradicted=contradicted,
+        irrelevant=mean([fact.standing == "irrelevant" for fact in answer]),
+        answer_facts=tuple(answer),
+        reference_facts=tuple(reference),
+    )
 
 
 def fact_scores(
@@ -495,30 +479,21 @@ def fact_scores(
     from climassay.metrics.entailment_loading import bundled_entailment
     from climassay.models.encoder import load_encoder
 
-    vectors = encoder or load_encoder()
-    return FactMetric(scorer or bundled_entailment(), vectors).score(items)
-
-
-def _scorer_name(scorer: Scorer) -> str:
-    return "" if scorer.entailment is None else scorer.entailment.name
+    return FactMetric(scorer or bundled_entailment(), encoder or load_encoder()).score(items)
 
 
 def _facts(batch: Batch) -> list[FactScores | None]:
-    metric_of_facts = batch.scorer.facts
-    assert metric_of_facts is not None
-    return cast("list[FactScores | None]", batch.once("facts", lambda: metric_of_facts.score(batch.items)))
+    comparing = batch.scorer.facts
+    assert comparing is not None
+    return cast("list[FactScores | None]", batch.once("facts", lambda: comparing.score(batch.items)))
 
 
-@metric("fact_precision", "fact precision", kinds=["freeform"], needs="facts", source=_scorer_name)
-def _precision_scores(batch: Batch) -> list[float | None]:
-    return [None if found is None else found.precision for found in _facts(batch)]
+def _add(name: str, label: str, field: str, **more: bool) -> None:
+    @metric(name, label, kinds=["freeform"], needs="facts", source=scorer_name, **more)
+    def _(batch: Batch) -> list[float | None]:
+        return [None if found is None else getattr(found, field) for found in _facts(batch)]
 
 
-@metric("fact_recall", "fact recall", kinds=["freeform"], needs="facts", source=_scorer_name)
-def _recall_scores(batch: Batch) -> list[float | None]:
-    return [None if found is None else found.recall for found in _facts(batch)]
-
-
-@metric("fact_f1", "fact F1", kinds=["freeform"], needs="facts", tested=True, source=_scorer_name)
-def _f1_scores(batch: Batch) -> list[float | None]:
-    return [None if found is None else found.f1 for found in _facts(batch)]
+_add("fact_precision", "fact precision", "precision")
+_add("fact_recall", "fact recall", "recall")
+_add("fact_f1", "fact F1", "f1", tested=True)

@@ -14,18 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.metrics.entailment import Entailment, Relations, nearest_parts, supports
+from climassay.metrics.entailment import Entailment, Relations, prompted_shares, supports
 from climassay.metrics.registry import METRICS, Batch, Metric, Scorer, metric
-from climassay.models.calibration import BLANK, option_probabilities
-from climassay.models.contract import (
-    Completion,
-    Encoder,
-    GenerationRequest,
-    Generator,
-    OptionRequest,
-    OptionScorer,
-    Sampling,
-)
+from climassay.models.contract import Completion, Encoder, GenerationRequest, Generator, OptionScorer, Sampling
 from climassay.models.profiles import profile_of
 from climassay.prompts import Prompt, load_prompt
 
@@ -56,7 +47,6 @@ class Judgement:
     reason: str
     """In the judge's words; empty for an answer that is empty, and where the judge failed."""
     error: str | None = None
-    """Why there is no verdict; None when there is one."""
 
     @property
     def score(self) -> float | None:
@@ -152,7 +142,6 @@ TEMPERATURE = 5.0
 CLIP = 1e-15
 """Probabilities are kept between this and 1 minus this: the logit of what a float can tell from 1 stays finite."""
 ANSWERS = ("SUPPORTS", "REFUTES")
-"""What the judge may answer."""
 _PREMISE_WORDS = 400
 """Most words of an evidence put into the prompt; reference answers are far shorter."""
 
@@ -267,30 +256,13 @@ class PromptedSupport:
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Probabilities of the three relations; the third is 0, for this judge always decides."""
-        if not pairs:
-            return []
-        parts = nearest_parts(pairs, words=_PREMISE_WORDS, encoder=self._encoder)
-        requests = [self._request(part, claim) for part, (_, claim) in zip(parts, pairs, strict=True)]
-        blank = None
-        if self._calibrated:
-            blank, *scores = self._model.option_logprobs([self._request(BLANK, BLANK), *requests])
-        else:
-            scores = self._model.option_logprobs(requests)
-        found: list[Relations | None] = []
-        for one in scores:
-            if one.error is not None or (blank is not None and blank.error is not None and blank.method != "generated"):
-                found.append(None)
-                continue
-            supported, refuted = option_probabilities(one, blank)
-            found.append(Relations(supported, refuted, 0.0))
-        return found
-
-    def _request(self, evidence: str, claim: str) -> OptionRequest:
-        rendered = self._prompt.render(evidence=evidence, claim=claim)
-        return OptionRequest(rendered.messages, ANSWERS, rendered.assistant_prefix)
+        found = prompted_shares(self._model, self._prompt, ("evidence", "claim"), ANSWERS, pairs,
+                                calibrated=self._calibrated, words=_PREMISE_WORDS, encoder=self._encoder)  # fmt: skip
+        return [None if shares is None else Relations(shares[0], shares[1], 0.0) for shares in found]
 
 
-def _judge_name(scorer: Scorer) -> str:
+def scorer_name(scorer: Scorer) -> str:
+    """The entailment scorer's name, for the notes of tables."""
     return "" if scorer.entailment is None else scorer.entailment.name
 
 
@@ -310,13 +282,13 @@ def _support(batch: Batch) -> list[float | None]:
     short="FA",
     tested=True,
     needs="entailment",
-    source=_judge_name,
+    source=scorer_name,
 )
 def _factual_accuracy_scores(batch: Batch) -> list[float | None]:
     temperature = batch.scorer.temperature
     return [None if share is None else factual_accuracy(share, temperature) for share in _support(batch)]
 
 
-@metric("supported", "supported", kinds=["freeform"], binary=True, needs="entailment", source=_judge_name)
+@metric("supported", "supported", kinds=["freeform"], binary=True, needs="entailment", source=scorer_name)
 def _supported_scores(batch: Batch) -> list[float | None]:
     return [None if share is None else float(share > 0.5) for share in _support(batch)]

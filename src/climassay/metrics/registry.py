@@ -21,7 +21,6 @@ References = str | Sequence[str | Sequence[str]]
 Candidates = str | Sequence[str]
 """One candidate an item; a single string is a single item."""
 Pair = tuple[tuple[str, ...], str]
-"""All references of an item, and its candidate."""
 
 
 def answer_pairs(references: References, candidates: Candidates) -> list[Pair]:
@@ -68,7 +67,6 @@ class Metric:
     """How answers are scored, shown and compared in one respect."""
 
     name: str
-    """Key of its scores."""
     label: str
     kinds: tuple[str, ...] = ()
     """Kinds of questions whose answers it scores."""
@@ -100,15 +98,7 @@ METRICS: Registry[Metric] = Registry(
     "climassay.metrics",
     [
         f"climassay.metrics.{name}"
-        for name in (
-            "registry",
-            "bleu",
-            "bert_score",
-            "factual_accuracy",
-            "facts",
-            "exact_match",
-            "phrase_similarity",
-        )
+        for name in ("registry", "bleu", "bert_score", "factual_accuracy", "facts", "exact_match", "phrase_similarity")
     ],
 )
 """Every metric, in the order of tables; all are means over questions."""

@@ -45,15 +45,11 @@ class WindowPoint:
     """How right and wrong answers score with one window; cosines before rescaling, -1 to 1."""
 
     window: int | None
-    """Words on each side; None is the whole statement."""
     right: float
-    """Mean cosine of right answers."""
     right_interval: Interval
     wrong: float
-    """Mean cosine of wrong answers."""
     wrong_interval: Interval
     gap: float
-    """``right`` - ``wrong``."""
     gap_interval: Interval
     auroc: float
     """Probability that a right answer has a higher cosine than a wrong one, equal ones counting half; 0.5 is chance."""
@@ -111,7 +107,7 @@ def calibrate_window(
         windows: Words on each side of the gap; None is the whole statement.
         floor: Least mean cosine of right answers.
         resamples: Number of bootstrap samples.
-        seed: Of the resampling.
+        seed: Seed of the resampling.
 
     Raises:
         InputError: Too few answers, an answer that equals its reference, or a statement without exactly one gap.
@@ -238,10 +234,10 @@ def _check(answers: Sequence[LabelledAnswer]) -> None:
         if len({one.question for one in answers if one.correct is correct}) < 2:
             raise InputError(f"A calibration needs {word} answers to at least two statements.")
     same = exact_match([one.reference for one in answers], [one.answer for one in answers])
-    equal = [one for one, match in zip(answers, same, strict=True) if match]
-    if equal:
+    equal = next((one for one, match in zip(answers, same, strict=True) if match), None)
+    if equal is not None:
         raise InputError(
-            f"The answer {equal[0].answer!r} is the reference itself ({equal[0].question}): only answers that differ "
+            f"The answer {equal.answer!r} is the reference itself ({equal.question}): only answers that differ "
             "from their reference say anything about a window."
         )
 
@@ -365,37 +361,33 @@ def window_figure(calibration: WindowCalibration) -> LinePlot:
 
     The whole statement stands one step to the right of the largest window.
     """
-    numbers = [point.window for point in calibration.points if point.window is not None]
-    end = max(numbers, default=0) + 1
-    places = [end if point.window is None else point.window for point in calibration.points]
-    bands = [(point.right_interval, point.wrong_interval) for point in calibration.points]
-    right = tuple(
-        Point(x, point.right, *point.right_interval, note=f"{window_name(point.window)}: {point.right:.3f}")
-        for x, point in zip(places, calibration.points, strict=True)
-    )
-    wrong = tuple(
-        Point(x, point.wrong, *point.wrong_interval, note=f"{window_name(point.window)}: {point.wrong:.3f}")
-        for x, point in zip(places, calibration.points, strict=True)
-    )
-    whole = any(point.window is None for point in calibration.points)
+    points = calibration.points
+    end = max((point.window for point in points if point.window is not None), default=0) + 1
+    places = [end if point.window is None else point.window for point in points]
+    series, ends = [], []
+    for kind in ("right", "wrong"):
+        shown = []
+        for x, point in zip(places, points, strict=True):
+            value, interval = getattr(point, kind), getattr(point, f"{kind}_interval")
+            shown.append(Point(x, value, interval.low, interval.high, f"{window_name(point.window)}: {value:.3f}"))
+            ends += interval
+        series.append(Series(f"{kind} answers", tuple(shown)))
+    whole = any(point.window is None for point in points)
     return LinePlot(
         title="Right and wrong answers by window",
-        series=(Series("right answers", right), Series("wrong answers", wrong)),
+        series=tuple(series),
         x=Axis("words on each side of the gap", min(places) - 0.5, max(places) + 0.5, tuple(map(float, places))),
-        y=Axis.over("mean cosine", [value for band in bands for interval in band for value in interval]),
+        y=Axis.over("mean cosine", ends),
         note="Bars are 95% intervals." + (f" At {end}: the whole statement." if whole else ""),
     )
 
 
 def window_report(calibration: WindowCalibration, source: str) -> Report:
-    """Verdict, figure, table, and every answer with its cosine in the chosen window.
-
-    Args:
-        calibration: What was measured.
-        source: Where the answers came from, for the page's end.
-    """
+    """Verdict, figure, table, and every answer with its cosine in the chosen window; ``source`` says where from."""
     place = next(k for k, point in enumerate(calibration.points) if point.window == calibration.chosen)
-    order = sorted(range(len(calibration.answers)), key=lambda n: -calibration.cosines[place][n])
+    ranked = sorted(
+        zip(calibration.answers, calibration.cosines[place], strict=True), key=lambda pair: pair[1], reverse=True
+    )
     answers = Table.of(
         f"Answers by cosine, window {window_name(calibration.chosen)}",
         ("statement", "reference", "answer", "label", "labelled by", "cosine"),
@@ -406,10 +398,9 @@ def window_report(calibration: WindowCalibration, source: str) -> Report:
                 one.answer,
                 "right" if one.correct else "wrong",
                 one.labelled_by,
-                f"{calibration.cosines[place][n]:.3f}",
+                f"{near:.3f}",
             )
-            for n in order
-            for one in (calibration.answers[n],)
+            for one, near in ranked
         ],
         left=5,
     )

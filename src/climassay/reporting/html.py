@@ -56,7 +56,6 @@ class AnsweredQuestion:
     text: str
     reference: str
     metrics: tuple[str, ...]
-    """Headings of the scores."""
     answers: tuple[AnswerRow, ...]
     options: tuple[Option, ...] = ()
     source: int | None = None
@@ -265,24 +264,19 @@ def _shades(figure: Figure) -> dict[str, str]:
     """Fill of categories and specks by name; programs other than browsers cannot mix colours themselves."""
     if isinstance(figure, ScatterPlot):
         return {cloud.name: _tone(cloud.place, _DEEP) for cloud in figure.clouds} if figure.small else {}
-    if not isinstance(figure, StackedBars):
-        return {}
-    return {
-        category.name: "url(#hatching)" if category.hatched else _tone(category.place) for _, category in figure.used
-    }
+    used = [category for _, category in figure.used] if isinstance(figure, StackedBars) else []
+    return {one.name: "url(#hatching)" if one.hatched else _tone(one.place, _PALE) for one in used}
 
 
-_WRONG, _MIDDLE, _RIGHT, _OUTSIDE = (227, 139, 116), (240, 223, 166), (127, 186, 210), "#c3ccd4"
-"""As ``--wrong``, ``--middle``, ``--right`` and ``--outside`` of the reports' style."""
-
-
+_OUTSIDE = "#c3ccd4"
+_PALE = ((227, 139, 116), (240, 223, 166), (127, 186, 210))
+"""As ``--wrong``, ``--middle`` and ``--right`` of the reports' style; outside is ``--outside``."""
 _DEEP = ((178, 24, 43), (220, 168, 0), (18, 63, 158))
 """The same for small points, as ``--least``, ``--mid`` and ``--most``: pale ones could not be seen, and five levels
 must be told apart by readers who see no red and green, too."""
-_PALE = (_WRONG, _MIDDLE, _RIGHT)
 
 
-def _tone(place: float | None, colours: tuple[tuple[int, int, int], ...] = _PALE) -> str:
+def _tone(place: float | None, colours: tuple[tuple[int, int, int], ...]) -> str:
     if place is None:
         return _OUTSIDE
     first, middle, last = colours
@@ -314,60 +308,49 @@ def report_from_data(data: Any) -> Report:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Table):
-        marks = [[row, column, sorted(found)] for (row, column), found in sorted(value.marks.items())]
-        return {**_fields(value), "strong": sorted(value.strong), "marks": marks}
-    if is_dataclass(value) and not isinstance(value, type):
-        return _fields(value)
     if isinstance(value, tuple | list):
         return [_plain(entry) for entry in value]
-    return value
-
-
-def _fields(record: Any) -> dict[str, Any]:
-    named = {"block": type(record).__name__} if type(record).__name__ in _KINDS else {}
-    return named | {field.name: _plain(getattr(record, field.name)) for field in fields(record)}
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    kind = type(value).__name__
+    own = {"strong", "marks"} if isinstance(value, Table) else set()
+    data: dict[str, Any] = {"block": kind} if kind in _KINDS else {}
+    data |= {one.name: None if one.name in own else _plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Table):
+        marks = [[row, column, sorted(found)] for (row, column), found in sorted(value.marks.items())]
+        data |= {"strong": sorted(value.strong), "marks": marks}
+    return data
 
 
 def _read(kind: Any, value: Any) -> Any:
     """A value of the kind that a field's annotation names."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is UnionType:
-        return _read_choice(inner, value)
+        if value is None:
+            return _fitting(value, type(None) in inner)
+        if isinstance(value, Mapping) and "block" in value:
+            return _read(_KINDS[value["block"]], value)
+        [only] = [one for one in inner if one is not type(None)]
+        return _read(only, value)
     if origin is Literal:
         return _fitting(value, value in inner)
     if origin is tuple:
         wanted = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
         return tuple(_read(one, entry) for one, entry in zip(wanted, value, strict=True))
     if is_dataclass(kind) and isinstance(kind, type):
-        return _read_record(kind, _fitting(value, isinstance(value, Mapping)))
+        given = {name: one for name, one in _fitting(value, isinstance(value, Mapping)).items() if name != "block"}
+        marked: dict[str, Any] = {}
+        if kind is Table:
+            marks = {(row, column): frozenset(found) for row, column, found in given.pop("marks", [])}
+            marked = {"strong": frozenset(given.pop("strong", [])), "marks": marks}
+        hints = _hints(kind)
+        return kind(**{name: _read(hints[name], one) for name, one in given.items()}, **marked)
     if kind is float:
         return _fitting(value, isinstance(value, int | float) and not isinstance(value, bool))
     return _fitting(value, isinstance(value, kind) and (kind is bool or not isinstance(value, bool)))
 
 
-def _read_choice(kinds: tuple[Any, ...], value: Any) -> Any:
-    if value is None:
-        return _fitting(value, type(None) in kinds)
-    if isinstance(value, Mapping) and "block" in value:
-        return _read(_KINDS[value["block"]], value)
-    [kind] = [one for one in kinds if one is not type(None)]
-    return _read(kind, value)
-
-
-def _read_record(kind: type, value: Mapping[str, Any]) -> Any:
-    hints = _hints(kind)
-    given = {name: entry for name, entry in value.items() if name != "block"}
-    if kind is Table:
-        marks = {(row, column): frozenset(found) for row, column, found in given.pop("marks", [])}
-        strong = frozenset(given.pop("strong", []))
-        return Table(**{name: _read(hints[name], entry) for name, entry in given.items()}, strong=strong, marks=marks)
-    return kind(**{name: _read(hints[name], entry) for name, entry in given.items()})
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+_hints = cache(get_type_hints)
 
 
 def _fitting(value: Any, fits: bool) -> Any:

@@ -106,8 +106,10 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for row in rows for name in row))
+def _lines(rows: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    """A line of headings, the keys of all rows in the order in which they come, and one line for each row."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    return [list(columns), *([row.get(name) for name in columns] for row in rows)]
 
 
 def _plain_cell(value: Any) -> Any:
@@ -120,16 +122,12 @@ def _plain_cell(value: Any) -> Any:
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    columns = _columns(rows)
-    writer.writerow([safe_cell(name) for name in columns])
-    writer.writerows([safe_cell(_plain_cell(row.get(name))) for name in columns] for row in rows)
+    writer.writerows([safe_cell(_plain_cell(cell)) for cell in line] for line in _lines(rows))
     return out.getvalue()
 
 
 def _workbook(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    columns = _columns(rows)
-    lines: list[list[Any]] = [list(columns), *([row.get(name) for name in columns] for row in rows)]
-    sheet = "".join(f"<row>{''.join(map(_xml_cell, line))}</row>" for line in lines)
+    sheet = "".join(f"<row>{''.join(map(_xml_cell, line))}</row>" for line in _lines(rows))
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
         for name, content in _PARTS.items():

@@ -10,7 +10,6 @@ from climassay.spreadsheets import safe_cell
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
-    from rich.table import Table as RichTable
     from rich.text import Text
 
 
@@ -92,20 +91,21 @@ def split_columns(table: Table, leading: int, at_most: int) -> list[Table]:
         leading: Columns that every part repeats.
         at_most: Further columns of a part, 1 or more.
     """
-    places = range(leading, len(table.columns))
-    if len(places) <= at_most:
+    further = range(leading, len(table.columns))
+    if len(further) <= at_most:
         return [table]
-    parts = [places[start : start + at_most] for start in range(0, len(places), at_most)]
-    return [_with_columns(table, [*range(leading), *part]) for part in parts]
-
-
-def _with_columns(table: Table, places: Sequence[int]) -> Table:
-    return replace(
-        table,
-        columns=tuple(table.columns[place] for place in places),
-        rows=tuple(tuple(row[place] for place in places) for row in table.rows),
-        marks={(row, places.index(column)): marks for (row, column), marks in table.marks.items() if column in places},
-    )
+    parts = []
+    for start in range(0, len(further), at_most):
+        places = [*range(leading), *further[start : start + at_most]]
+        parts.append(
+            replace(
+                table,
+                columns=tuple(table.columns[place] for place in places),
+                rows=tuple(tuple(row[place] for place in places) for row in table.rows),
+                marks={(row, places.index(at)): marks for (row, at), marks in table.marks.items() if at in places},
+            )
+        )
+    return parts
 
 
 def as_markdown(table: Table) -> str:
@@ -150,16 +150,10 @@ def headed_cells(table: Table) -> tuple[list[str], list[list[str]]]:
             number += 1
             name = f"{label} ({number})"
         labels.append(name)
-    rows = [
-        [
-            *row,
-            *(
-                "; ".join(labels[place] for place in range(len(row)) if table.is_marked(number, place, mark))
-                for mark in marks
-            ),
-        ]
-        for number, row in enumerate(table.rows)
-    ]
+    rows = [list(row) for row in table.rows]
+    for number, row in enumerate(rows):
+        places = range(len(row))
+        row += ["; ".join(labels[n] for n in places if table.is_marked(number, n, mark)) for mark in marks]
     return labels, rows
 
 
@@ -195,6 +189,13 @@ def as_latex(table: Table) -> str:
     The best cell of a group is bold, the best of a column underlined. A group's name stands in its first row only, and
     a thin rule parts groups.
     """
+
+    def cell(row: int, column: int) -> str:
+        text = escape_latex(table.rows[row][column])
+        if table.is_marked(row, column, "top"):
+            text = rf"\underline{{{text}}}"
+        return rf"\textbf{{{text}}}" if table.is_marked(row, column, "best") or row in table.strong else text
+
     columns = "".join("r" if column.align == "right" else "l" for column in table.columns)
     lines = [
         r"\begin{table}",
@@ -211,7 +212,7 @@ def as_latex(table: Table) -> str:
         repeated = table.grouped > 0 and group == before
         if table.grouped and before is not None and not repeated:
             lines.append(r"\midrule")
-        cells = ["" if repeated and place < table.grouped else _cell(table, number, place) for place in range(len(row))]
+        cells = ["" if repeated and place < table.grouped else cell(number, place) for place in range(len(row))]
         lines.append(" & ".join(cells) + r" \\")
         before = group
     lines += [r"\bottomrule", r"\end{tabular}"]
@@ -219,15 +220,6 @@ def as_latex(table: Table) -> str:
     if note:
         lines += [r"\par\smallskip", rf"{{\footnotesize {escape_latex(note)}}}"]
     return "\n".join([*lines, r"\end{table}"]) + "\n"
-
-
-def _cell(table: Table, row: int, column: int) -> str:
-    text = escape_latex(table.rows[row][column])
-    if table.is_marked(row, column, "top"):
-        text = rf"\underline{{{text}}}"
-    if table.is_marked(row, column, "best") or row in table.strong:
-        text = rf"\textbf{{{text}}}"
-    return text
 
 
 _WORDS = 16
@@ -255,7 +247,30 @@ class FittedTable:
         for folded in (False, True):
             widths = _widths(self.table, folded, options.max_width)
             if widths is not None:
-                yield _grid(self.table, widths)
+                from rich import box
+                from rich.table import Table as RichTable
+                from rich.text import Text
+
+                note = self.table.explained("Bold", "Underlined")
+                shown = RichTable(
+                    title=Text(self.table.title) if self.table.title else None,
+                    caption=Text(note) if note else None,
+                    title_justify="left",
+                    caption_justify="left",
+                    box=box.SIMPLE_HEAD,
+                    pad_edge=False,
+                    padding=(0, 1),
+                    collapse_padding=True,
+                )
+                for column, width in zip(self.table.columns[self.table.grouped :], widths, strict=True):
+                    shown.add_column(Text(column.heading), justify=column.align, width=width, overflow="fold")
+                for group, number, cells in _rows(self.table):
+                    if group:
+                        shown.add_row(Text(group, style="bold", justify="left"))
+                    if self.table.grouped:
+                        cells[0].pad_left(2)
+                    shown.add_row(*cells, style="bold" if number in self.table.strong else None)
+                yield shown
                 return
         yield from _row_by_row(self.table)
 
@@ -305,33 +320,6 @@ def _widest(texts: list[str], wrapped: bool) -> int:
     return min(whole, max([_WORDS, *(cell_len(word) for text in texts for word in text.split())]))
 
 
-def _grid(table: Table, widths: list[int]) -> "RichTable":
-    from rich import box
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    note = table.explained("Bold", "Underlined")
-    shown = RichTable(
-        title=Text(table.title) if table.title else None,
-        caption=Text(note) if note else None,
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1),
-        collapse_padding=True,
-    )
-    for column, width in zip(table.columns[table.grouped :], widths, strict=True):
-        shown.add_column(Text(column.heading), justify=column.align, width=width, overflow="fold")
-    for group, number, cells in _rows(table):
-        if group:
-            shown.add_row(Text(group, style="bold", justify="left"))
-        if table.grouped:
-            cells[0].pad_left(2)
-        shown.add_row(*cells, style="bold" if number in table.strong else None)
-    return shown
-
-
 def _row_by_row(table: Table) -> Iterator["Text"]:
     """Each row as lines of heading and cell, below its group; empty cells are left out."""
     from rich.text import Text
@@ -362,12 +350,10 @@ def _rows(table: Table) -> Iterator[tuple[str, int, list["Text"]]]:
         group = row[: table.grouped]
         cells = [
             # The style of a part, not of the whole, so that the room beside a number is not underlined.
-            Text.assemble((cell, _style(table, number, place)))
+            Text.assemble(
+                (cell, " ".join(style for mark, style in _STYLES.items() if table.is_marked(number, place, mark)))
+            )
             for place, cell in enumerate(row[table.grouped :], start=table.grouped)
         ]
         yield ("" if group == last else ", ".join(group)), number, cells
         last = group
-
-
-def _style(table: Table, row: int, column: int) -> str:
-    return " ".join(style for mark, style in _STYLES.items() if table.is_marked(row, column, mark))

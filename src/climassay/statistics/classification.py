@@ -65,7 +65,7 @@ class CoveragePoint:
     coverage: float
     """Their share of all items, answered or not."""
     accuracy: Estimate
-    """Of these answers, with Wilson's interval."""
+    """Share of these answers that is right, with Wilson's interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,6 @@ class ReliabilityBin:
     low: float
     high: float
     confidence: float
-    """Their mean confidence."""
     accuracy: Estimate
     """Share of them that is right, with Wilson's interval."""
 
@@ -122,27 +121,15 @@ def selective_curve(confidence: Sequence[Any], correct: Sequence[bool], *, items
         raise InputError(f"There are {len(correct)} answers to {total} items.")
     ranked = sorted(zip(confidence, correct, strict=True), key=lambda pair: pair[0], reverse=True)
     groups = [[bool(right) for _, right in group] for _, group in groupby(ranked, key=lambda pair: pair[0])]
-    return SelectiveCurve(total, _points(groups, total), _area(groups), sum(map(sum, groups)) / len(ranked))
-
-
-def _points(groups: Sequence[Sequence[bool]], items: int) -> tuple[CoveragePoint, ...]:
-    points, covered, right = [], 0, 0
-    for group in groups:
-        covered += len(group)
-        right += sum(group)
-        points.append(CoveragePoint(covered / items, proportion(right, covered)))
-    return tuple(points)
-
-
-def _area(groups: Sequence[Sequence[bool]]) -> float:
-    """Mean over k of the accuracy of the k surest; within a group the expectation over its orders."""
-    total, covered, right = 0.0, 0, 0.0
+    points, area, covered, right = [], 0.0, 0, 0
     for group in groups:
         share = sum(group) / len(group)
-        total += sum((right + share * place) / (covered + place) for place in range(1, len(group) + 1))
+        # Within a group of equally sure answers, the expectation over its orders.
+        area += sum((right + share * place) / (covered + place) for place in range(1, len(group) + 1))
         covered += len(group)
         right += sum(group)
-    return total / covered
+        points.append(CoveragePoint(covered / total, proportion(right, covered)))
+    return SelectiveCurve(total, tuple(points), area / covered, right / covered)
 
 
 def reliability_curve(confidence: ArrayLike, correct: ArrayLike, bins: int = 10) -> tuple[ReliabilityBin, ...]:
