@@ -29,8 +29,8 @@ from climassay.metrics.entailment_head import (
     sample_statements,
     split_pairs,
     supporting,
+    synthetic_pairs,
     train_entailment,
-    turned_pairs,
     validate_entailment,
 )
 from climassay.metrics.facts import split_facts
@@ -100,7 +100,7 @@ def statement_scorer(pairs: list[LabelledPair], encoder: Encoder) -> Computed:
 def cross_encoder_scorer(pairs: list[LabelledPair]) -> Computed:
     from cross_encoder import CrossEncoderConfig, train
 
-    lesson = [*pairs, *turned_pairs(pairs)[0]]
+    lesson = [*pairs, *synthetic_pairs(pairs)[0]]
     network = train(
         bundled_path("minilm"),
         [(pair.premise, pair.statement) for pair in lesson],

@@ -17,8 +17,8 @@ from climassay.metrics.entailment_head import (
     PairTable,
     split_pairs,
     supporting,
+    synthetic_pairs,
     train_entailment,
-    turned_pairs,
 )
 from climassay.metrics.entailment_loading import bundled_entailment, load_entailment
 from climassay.metrics.factual_accuracy import PromptedSupport
@@ -156,7 +156,7 @@ def test_held_out_statements_are_in_no_training_pair():
 
 def test_pairs_made_by_rule_stem_from_their_pairs():
     pairs = lesson().pairs
-    made, places = turned_pairs(pairs)
+    made, places = synthetic_pairs(pairs)
     for new, place in zip(made, places, strict=True):
         assert new.premise == pairs[place].premise
         assert new.relation in (0, 1)

@@ -97,7 +97,7 @@ def train(
         print_json({"model": str(output), "provenance": facts, "choices": choices, "held_out": held})
         return
     rows = [
-        (f"{one.regularisation:g}", f"{one.turned_share:.0%}", "yes" if one.vectors else "no",
+        (f"{one.regularisation:g}", f"{one.synthetic_share:.0%}", "yes" if one.vectors else "no",
          f"{one.two_class_auroc:.3f}", f"{one.turned_auroc:.3f}")
         for one in trained.choices
     ]  # fmt: skip

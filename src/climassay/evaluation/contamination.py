@@ -385,14 +385,9 @@ def shown_text(
 ) -> ShownText:
     """Compare the questions of a cell with what the model had.
 
-    A question is compared with its own prompt's examples and passages, not with those of others, and with all texts
-    that the model was trained on. In retrieval from the books of the questions some overlap is the point; elsewhere it
-    is a leak.
-
-    Args:
-        questions: Those of the cell.
-        prepared: What each question's prompt had beside it, by question id.
-        learned: Texts of the adapter's training; None where there is an adapter of which they are not known.
+    A question is compared with its own prompt's examples and passages (``prepared``, by question id), not with those of
+    others, and with all texts that the adapter was trained on (``learned``; None where they are not known). In
+    retrieval from the books of the questions some overlap is the point; elsewhere it is a leak.
 
     Example:
         >>> shown_text(questions, {}, ["The training's first text.", "Its second."])

@@ -63,16 +63,7 @@ _SPREAD = 0.24
 
 
 def level_figures(scores: ExperimentScores, benchmark: str, setting: str | None = None) -> list[LinePlot]:
-    """Models by level, one figure a metric (the paper's Figure 5).
-
-    Args:
-        scores: All numbers of the experiment.
-        benchmark: Whose questions.
-        setting: The one shown; by default the first of the experiment.
-
-    Returns:
-        Figures of at most five models each; none where questions have no levels.
-    """
+    """Models by level in a setting, by default the first: at most five models a figure (the paper's Figure 5)."""
     ours = [score for score in scores.scores if score.cell.benchmark == benchmark]
     shown = setting or next((score.cell.setting for score in ours), "")
     figures = []

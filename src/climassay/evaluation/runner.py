@@ -447,12 +447,8 @@ def make_scorer(
 ) -> Scorer:
     """The scorer that a plan's metrics describe.
 
-    Args:
-        spec: What scores.
-        ask: Puts records around a model that judges.
-        judge: The loaded judge of the specification, behind records already.
-        folder: Where a file of entailment is looked for.
-        workspace: Where it is kept what the server of a judging model can do.
+    ``ask`` puts records around a model that tells entailment; ``judge`` is the loaded judge, behind records already;
+    ``folder`` is where a file of entailment is looked for.
     """
     from climassay.metrics import sentence_encoder
     from climassay.metrics.entailment_loading import load_entailment, model_name

@@ -16,11 +16,8 @@ from climassay.questions import LEVELS, TYPES, Kind, Question
 from climassay.statistics import (
     Estimate,
     constant_baseline,
-    holm,
     mcnemar,
-    mean_estimate,
     mean_estimates,
-    paired_difference,
     paired_tests,
     proportion,
 )
@@ -360,7 +357,7 @@ def _accuracy_rows(key: tuple[str, str], group: Sequence[Prediction], seed: int)
         yield AccuracyRow(
             *key,
             level,
-            proportion(right, len(rows)) if single else mean_estimate(list(means.values()), seed=seed),
+            proportion(right, len(rows)) if single else mean_estimates([list(means.values())], seed=seed)[0],
             baseline=max(Counter(row.correct_position for row in rows).values()) / len(rows),
             chance=float(np.mean([1 / sizes[question] for question in means])),
             unparsed=sum(row.chosen is None and row.error is None for row in rows),
@@ -377,31 +374,30 @@ def _by_question(rows: Iterable[Prediction]) -> dict[str, float]:
 
 
 def _paired_rows(groups: dict[tuple[str, str], list[Prediction]], seed: int) -> tuple[PairedRow, ...]:
+    pairs = [(a, b) for a, b in combinations(groups, 2) if a[1] == b[1] and a[0] != b[0]]
+    single = [all(row.permutation == 0 for row in groups[first]) for first, _ in pairs]
+    values = []
+    for first, second in pairs:
+        a, b = _by_question(groups[first]), _by_question(groups[second])
+        values.append((list(a.values()), [b[question] for question in a]))
     rows = []
-    for first, second in combinations(groups, 2):
-        if first[1] == second[1] and first[0] != second[0]:
-            a, b = _by_question(groups[first]), _by_question(groups[second])
-            gap = paired_difference(list(a.values()), [b[question] for question in a], seed=seed)
-            # Right or wrong in the order of the file, by question.
-            exact = mcnemar(*([row.correct for row in groups[key] if row.permutation == 0] for key in (first, second)))
-            single = all(row.permutation == 0 for row in groups[first])
-            rows.append((first, second, gap, exact, single, exact.p_value if single else gap.p_value))
-    return tuple(
-        PairedRow(
-            first=first[0],
-            second=second[0],
-            scoring=first[1],
-            difference=gap.difference,
-            first_only=exact.first_only,
-            second_only=exact.second_only,
-            test="McNemar, exact" if single else "sign flip over questions",
-            p_value=p_value,
-            p_holm=adjusted,
+    for (first, second), whole, found in zip(pairs, single, paired_tests(values, single, seed), strict=True):
+        # Gained and lost are questions in the order of the file.
+        exact = mcnemar(*([row.correct for row in groups[key] if row.permutation == 0] for key in (first, second)))
+        rows.append(
+            PairedRow(
+                first=first[0],
+                second=second[0],
+                scoring=first[1],
+                difference=found.difference,
+                first_only=exact.first_only,
+                second_only=exact.second_only,
+                test="McNemar, exact" if whole else "sign flip over questions",
+                p_value=found.p_value,
+                p_holm=found.p_holm,
+            )
         )
-        for (first, second, gap, exact, single, p_value), adjusted in zip(
-            rows, holm([row[-1] for row in rows]), strict=True
-        )
-    )
+    return tuple(rows)
 
 
 def _position_row(key: tuple[str, str], rows: Sequence[Prediction]) -> PositionRow:

@@ -46,24 +46,24 @@ def find_adapter(
     prompts: TaskPrompts | None = None,
     on_progress: Callable[[str, int, int, float], None] | None = None,
 ) -> Adapter | None:
-    """What a setting adds to a model: the adapter it names, or the one that its training makes.
+    """What a setting adds to a model: the adapter it names, or the one that its training makes; None for nothing.
 
-    A training that is done already is not done again, and an interrupted one goes on.
+    A training that is done already is not done again, and an interrupted one goes on. ``{model}`` in the adapter's name
+    stands for the model's label.
 
     Args:
         model: Which is tuned; local.
-        spec: The setting. ``{model}`` in its adapter's name stands for the model's label.
+        spec: The setting.
         plan: For relative files and the seed.
         workspace: Where adapters and collections lie.
         prompts: In which questions are learned; the built-in ones by default.
         on_progress: Called with (adapter, steps taken, steps in all, validation loss).
 
-    Returns:
-        None where the setting asks for nothing.
-
     Raises:
         InputError: There is no such adapter, or it was made for another setting than the plan's says.
     """
+    from climassay.tuning import TuningProgress, search, train
+
     if spec.adapter:
         return Adapter(_named(spec.adapter.format(model=model.shown), workspace, plan))
     if spec.training is None:
@@ -78,12 +78,10 @@ def find_adapter(
         if spec.training.questions
         else _texts_to_learn(spec.training, workspace)
     )
-    from climassay.tuning import TuningProgress, search, train
-
     task: Task = "finetune" if spec.training.questions else "pretrain"
     preset, config = chosen_config(model.name, task, spec.training.preset, dict(spec.training.settings))
 
-    def tell(progress: TuningProgress) -> None:
+    def report(progress: TuningProgress) -> None:
         if on_progress is not None:
             on_progress(name, progress.step, progress.steps, progress.validation_loss)
 
@@ -98,7 +96,7 @@ def find_adapter(
         device=model.device,
         preset=preset,
         warnings=lesson.warnings,
-        on_progress=tell,
+        on_progress=report,
     )
     stopped = ", stopped early" if result.stopped_early else ""
     return Adapter(
@@ -198,10 +196,7 @@ class _Lesson:
 def chosen_config(
     model: str, task: "Task", preset: str, settings: dict[str, object]
 ) -> "tuple[str | None, TuningConfig]":
-    """Hyper-parameters: of the preset named, else of the one for this model, with values of one's own over them.
-
-    Returns:
-        The preset's name, None where there is none, and the settings.
+    """Name and hyper-parameters of the preset named, else of the one for this model, with one's own values over them.
 
     Raises:
         InputError: No such preset or setting.

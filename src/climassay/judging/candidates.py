@@ -161,14 +161,7 @@ class ProbeSettings:
 
 
 class Untrained:
-    """Direct scoring, PairS and zero-shot contrast: training items decide the tie band only.
-
-    Args:
-        method: How two items are compared.
-        items: Labelled items.
-        band: The tie band, where it is known already.
-        on_progress: Called with the number of requests answered since the last call.
-    """
+    """Direct scoring, PairS and zero-shot contrast: training items decide the tie band only, where none is given."""
 
     def __init__(
         self, method: Method, items: Sequence[Item], *, band: float | None = None, on_progress: Progress | None = None
@@ -205,14 +198,7 @@ class Fitted:
 
 
 class ProbeCandidate:
-    """A probe: on contrast pairs, supervised or the first principal component, or pointwise.
-
-    Args:
-        method: Which of them.
-        table: States of the items.
-        items: Labelled items.
-        settings: How it is fitted.
-    """
+    """A probe: on contrast pairs, supervised or the first principal component, or pointwise."""
 
     def __init__(self, method: ProbeMethod, table: StateTable, items: Sequence[Item], settings: ProbeSettings) -> None:
         self._method, self._table, self._items, self._settings = method, table, items, settings
@@ -290,14 +276,8 @@ def candidate_of(
 ) -> Candidate:
     """A method of one data set and quality; those that are given the same table share its harvest.
 
-    Args:
-        name: One of :data:`METHODS`.
-        items: Labelled items.
-        questions: Templates of the quality.
-        model: Answers of direct scoring and PairS come from it (with records around it).
-        table: Hidden states; None for models that give log-probabilities only.
-        settings: How probes are fitted.
-        on_progress: Called with the number of requests answered since the last call.
+    Answers of direct scoring and PairS come from ``model``, with records around it; ``table`` holds hidden states and
+    is None for models that give log-probabilities only.
 
     Raises:
         InputError: There is no such method, or the model cannot do what it needs.

@@ -409,13 +409,7 @@ judge("zero-shot")(_zero_shot)
 
 
 def named_judge(name: str, model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:
-    """A method that needs no labels.
-
-    Args:
-        name: One of :data:`JUDGES`.
-        model: Gives the answers, with records around it where they are to be kept.
-        questions: Templates of the quality.
-        states: Hidden states of the same model and quality; None where its weights are not at hand.
+    """A method that needs no labels; ``states`` is None where the model's weights are not at hand.
 
     Raises:
         InputError: There is no such method, or the model cannot do what it needs.

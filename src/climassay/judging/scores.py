@@ -138,17 +138,11 @@ def pair_calibration(test: JudgedPairs) -> Calibration | None:
 def correlations(
     units: Units, rankings: Sequence[tuple[IntArray, FloatArray]], labels: FloatArray
 ) -> dict[str, Figure]:
-    """Spearman's rho and Kendall's tau-b between ranking and labels, averaged over groups.
+    """Spearman's rho and Kendall's tau-b between ranking and labels [items], averaged over groups.
 
-    Args:
-        units: Units of all items.
-        rankings: For each ranked list its item indices and their scores (more is better); a list is a group of the
-            test folds, or all test items of a fold where all items form one group.
-        labels: Labels of all items, shape [items].
-
-    Returns:
-        ``spearman`` and ``kendall``. Lists with equal labels throughout have no correlation and are left out; ``n`` is
-        the number of lists, or of items where all form one group.
+    ``rankings`` gives for each ranked list its item indices and their scores, both [members], more being better; a list
+    is a group of the test folds, or all test items of a fold where all items form one group. Lists with equal labels
+    throughout have no correlation and are left out; ``n`` is the number of lists, or of items where all form one group.
     """
     used = [(members, scores) for members, scores in rankings if np.ptp(labels[members]) > 0 and len(members) > 1]
     grouped = all(len(set(units.of_item[members].tolist())) == 1 for members, _ in used)

@@ -111,14 +111,9 @@ def interleave(left: Run, right: Run, from_left: Sequence[bool]) -> tuple[int, .
 
 
 def merge_greedy(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[Merged]:
-    """Merge pairs of lists by always taking the preferred item; one comparison a merge and round.
+    """Merge pairs of lists, each best first, by always taking the preferred item; an even preference takes the left.
 
-    Args:
-        merges: Pairs of lists, each best first; a list may be empty.
-        look_up: Log-odds of pairs.
-
-    Returns:
-        One merged list a pair. An even preference takes the left item.
+    One comparison a merge and round.
     """
     level = _level(merges)
     i, j = np.zeros(len(merges), dtype=np.int64), np.zeros(len(merges), dtype=np.int64)
@@ -229,13 +224,7 @@ def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[
     do not always give back their order. Counting all L * R pairs mends that. Up to a constant, an interleaving is worth
     the log-odds of all pairs in which it puts the left item first: a sum over left items of the log-odds against the
     right items behind them. It is exact in O(L * R) by running maxima, and all pairs of all merges are one batch.
-
-    Args:
-        merges: Pairs of lists, each best first; a list may be empty.
-        look_up: Log-odds of pairs.
-
-    Returns:
-        One merged list a pair; between equally good ones that with left items earliest.
+    Between equally good interleavings the one with left items earliest is given.
     """
     pairs = [np.stack(np.meshgrid(*runs, indexing="ij"), axis=-1).reshape(-1, 2).astype(np.int64) for runs in merges]
     log_odds = look_up(np.concatenate(pairs)) if pairs else np.empty(0)
@@ -324,19 +313,9 @@ def merge_beam(
     It is the reference that the exact merge is tested and timed against. Every candidate is a whole partial merge,
     copied when it grows. The search asks only for the comparisons its candidates stand at. Unlike the published code of
     PPairS, an uncertain comparison does not enter the preferred way twice, which would fill the beam with copies; and
-    merges go best first, where PairS goes worst first.
-
-    Args:
-        merges: Pairs of lists, each best first; a list may be empty.
-        look_up: Log-odds of pairs.
-        beam_size: Partial merges kept a step; None keeps all, whose number grows exponentially.
-        threshold: Nats of entropy above which both outcomes are followed, see :func:`climassay.judging.sorting.gains`.
-        score: Partial merges are compared by their mean ("mean", PairS) or total ("sum", PPairS) log-likelihood over
-            the comparisons made.
-        deep_copies: Copy candidates before they grow as deeply as the published code does, for timing it.
-
-    Returns:
-        One merged list a pair.
+    merges go best first, where PairS goes worst first. ``beam_size`` None keeps all partial merges, whose number grows
+    exponentially; ``deep_copies`` copies candidates as deeply as the published code does, for timing it; the other
+    options are those of :func:`merge_exact`.
 
     References:
         Liu et al. 2024, arXiv 2403.16950, algorithm 1; Maiya 2024, appendix A: beam of 1000, threshold 0.6 nats.

@@ -138,15 +138,9 @@ def prompted_shares(
 ) -> list[tuple[float, ...] | None]:
     """Probabilities of the options for each pair of (premise, statement), in order; None where the call failed.
 
-    Args:
-        model: Weighs the options.
-        prompt: Template of the question.
-        names: What the template calls premise and statement.
-        options: The answers.
-        pairs: Premises are cut to the part that is nearest to the statement.
-        calibrated: Divide by the probabilities of a prompt without content (Zhao et al. 2021).
-        words: Most words of a premise.
-        encoder: Finds the nearest part; None does it by shared words.
+    ``names`` are what the template calls premise and statement. Premises are cut to the part of so many ``words`` that
+    is nearest to the statement; ``calibrated`` divides by the probabilities of a prompt without content (Zhao et al.
+    2021).
     """
     if not pairs:
         return []

@@ -136,14 +136,9 @@ def pair_scores(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Evaluation:
-    """Score probabilities of the relations.
+    """Score probabilities of the relations [pairs, 3], NaN where a scorer failed; intervals are over statements.
 
-    Args:
-        pairs: Labelled.
-        probabilities: Shape [pairs, 3]; NaN where a scorer failed.
-        two_class: SUPPORTS or REFUTES, on the pairs that are one of them.
-        resamples: For the intervals, over statements.
-        seed: Seed of the resampling.
+    ``two_class``: SUPPORTS or REFUTES, on the pairs that are one of them.
     """
     truth = np.array([pair.relation for pair in pairs], dtype=np.int64)
     groups = np.array([pair.statement for pair in pairs])
@@ -240,7 +235,7 @@ def _text(value: Any) -> str:
 BUNDLED_HEAD = Path(__file__).with_name("entailment_head.safetensors")
 """The head that comes with climassay; see docs/results/entailment.md."""
 REGULARISATIONS = (0.3, 1.0)
-TURNED_SHARES = (0.0, 0.3, 1.0)
+SYNTHETIC_SHARES = (0.0, 0.3, 1.0)
 """Shares of the pairs made by rule that are tried as additions."""
 _TURN_PREMISE = 0.25
 _SHORTEN_PREMISE = 0.15
@@ -339,12 +334,7 @@ class HeadEntailment:
     """A head as a scorer of pairs; see :class:`~climassay.metrics.entailment.RelationScorer`."""
 
     def __init__(self, head: EntailmentHead, encoder: Encoder | None = None, *, name: str = "entailment head") -> None:
-        """Prepare; nothing is encoded yet.
-
-        Args:
-            head: What was trained.
-            encoder: The one it was trained with; loaded by its name if None.
-            name: For reports.
+        """Prepare; nothing is encoded yet. The encoder is loaded by its name if None.
 
         Raises:
             InputError: Another encoder than the head's.
@@ -383,7 +373,7 @@ class HeadChoice:
     """One setting that was tried, and how it did on statements it was not fitted on."""
 
     regularisation: float
-    turned_share: float
+    synthetic_share: float
     """How many of the pairs made by rule were added."""
     vectors: bool
     """Whether the encoder's vectors are read, beside their cosines."""
@@ -416,11 +406,7 @@ def split_pairs(
 ) -> tuple[list[LabelledPair], list[LabelledPair]]:
     """Training and held-out pairs that share no statement, nor nearly the same ones.
 
-    Args:
-        pairs: All pairs.
-        held_out: Statements of the second part.
-        encoder: Finds statements that are nearly the same; None: those of the same words.
-        seed: Decides the split.
+    ``held_out`` counts statements; without an encoder only those of the same words are nearly the same.
 
     Raises:
         InputError: There are not more statements than are to be held out.
@@ -434,7 +420,7 @@ def split_pairs(
     )
 
 
-def turned_pairs(pairs: Sequence[LabelledPair], *, seed: int = 0) -> tuple[list[LabelledPair], IntArray]:
+def synthetic_pairs(pairs: Sequence[LabelledPair], *, seed: int = 0) -> tuple[list[LabelledPair], IntArray]:
     """Pairs made by rule of labelled ones.
 
     A statement that its premise confirms is turned round, which contradicts it. Of some premises a turned copy becomes
@@ -488,7 +474,7 @@ def train_entailment(
         raise InputError(f"An entailment head learns from pairs of all relations: {', '.join(RELATIONS)}.")
     data = _TrainingData(pairs, encoder, folds, seed)
     tried = []
-    for setting in product(REGULARISATIONS, TURNED_SHARES, (False, True)):
+    for setting in product(REGULARISATIONS, SYNTHETIC_SHARES, (False, True)):
         tried.append(data.held_out(HeadChoice(*setting)))
         if on_fit is not None:
             on_fit()
@@ -511,7 +497,7 @@ def train_entailment(
             "turned_auroc": best.turned_auroc,
         },
         trained_on=statements,
-        settings={"turned": int((data.chances < best.turned_share).sum()) - len(pairs)},
+        settings={"turned": int((data.chances < best.synthetic_share).sum()) - len(pairs)},
     ).reading(encoder)
     model = data.fit(np.arange(len(data.relations)), best)
     return TrainedEntailment(EntailmentHead(model, provenance), tuple(choice for choice, _ in tried))
@@ -525,7 +511,7 @@ class _TrainingData:
         numbers = group_folds(near_duplicate_groups(statements, encoder), folds, seed=seed)
         fold_of = dict(zip(statements, numbers.tolist(), strict=True))
         own = np.array([fold_of[pair.statement] for pair in pairs])
-        turned, places = turned_pairs(pairs, seed=seed)
+        turned, places = synthetic_pairs(pairs, seed=seed)
         every = [*pairs, *turned]
         self.labelled = len(pairs)
         self.features = pair_features([(pair.premise, pair.statement) for pair in every], encoder)
@@ -540,7 +526,7 @@ class _TrainingData:
         Pairs made by rule are mostly contradictions, whose frequency would be taken for that of real ones: the mean
         probability of each relation is made its share of the labelled pairs.
         """
-        chosen = places[self.chances[places] < choice.turned_share]
+        chosen = places[self.chances[places] < choice.synthetic_share]
         model = fit_linear(
             self.features.blocks(vectors=choice.vectors, places=chosen), self.relations[chosen], len(RELATIONS),
             regularisation=choice.regularisation,
