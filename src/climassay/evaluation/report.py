@@ -502,95 +502,84 @@ def _shared_table(experiment: Experiment, benchmark: str) -> Table | None:
 
 def answer_tables(experiment: Experiment) -> AnswerTables:
     """Every question with every answer; texts that were given are stored once."""
-    sources = _Sources(experiment)
+    texts: dict[str, int] = {}
+    sources: list[SourceText] = []
+
+    def place(label: str, text: str, key: str) -> int:
+        if key not in texts:
+            texts[key] = len(sources)
+            sources.append(SourceText(label, text))
+        return texts[key]
+
+    def origin(question: Question) -> int | None:
+        if not question.context:
+            return None
+        where = ", ".join(part for part in (question.document, question.section) if part)
+        return place(f"source{': ' + where if where else ''}", question.context, question.context)
+
+    def given(ids: Sequence[str]) -> tuple[int, ...]:
+        kept = experiment.passages
+        return tuple(place(name, kept.get(name, "(text not kept)"), f"passage {name}") for name in ids)
+
     answers: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
     for outcome in experiment.outcomes:
         answers[outcome.cell.benchmark, outcome.question].append(outcome)
-    questions = tuple(
-        _answered(benchmark, question, answers[benchmark, question.id], sources)
-        for benchmark, asked in experiment.questions.items()
-        for question in asked
-        if answers[benchmark, question.id]
-    )
+    questions = []
+    for benchmark, asked in experiment.questions.items():
+        for question in asked:
+            outcomes = answers[benchmark, question.id]
+            metrics = metrics_of(outcomes)
+            if outcomes:
+                questions.append(
+                    AnsweredQuestion(
+                        question.id,
+                        question.kind,
+                        question.level or "",
+                        benchmark,
+                        question.question,
+                        question.answer,
+                        tuple(metric.label for metric in metrics),
+                        tuple(_answer_row(one, metrics, given(one.passages)) for one in outcomes),
+                        tuple(
+                            Option(option_letter(n), text, n == question.correct)
+                            for n, text in enumerate(question.options)
+                        ),
+                        origin(question),
+                    )
+                )
     return AnswerTables(
         "Every question, every answer",
-        questions,
-        tuple(sources.texts),
+        tuple(questions),
+        tuple(sources),
         note="An answer is wrong where it chose another option (mcq), where it is not the reference's word (cloze), or "
         "where the judge says so or, without one, the reference does not support it (freeform, factual accuracy at "
         "most 0.5). Failed answers are wrong.",
     )
 
 
-class _Sources:
-    """Texts by their place in the page's list, each once."""
-
-    def __init__(self, experiment: Experiment) -> None:
-        self._passages = experiment.passages
-        self._places: dict[str, int] = {}
-        self.texts: list[SourceText] = []
-
-    def given(self, ids: Sequence[str]) -> tuple[int, ...]:
-        """Places of passages; one whose text was not kept is shown by its id."""
-        return tuple(self._place(name, self._passages.get(name, "(text not kept)")) for name in ids)
-
-    def origin(self, question: Question) -> int | None:
-        """Place of the text that a question was made from."""
-        if not question.context:
-            return None
-        where = ", ".join(part for part in (question.document, question.section) if part)
-        return self._place(f"source{': ' + where if where else ''}", question.context, key=question.context)
-
-    def _place(self, label: str, text: str, key: str | None = None) -> int:
-        name = key or f"passage {label}"
-        if name not in self._places:
-            self._places[name] = len(self.texts)
-            self.texts.append(SourceText(label, text))
-        return self._places[name]
-
-
-def _answered(benchmark: str, question: Question, outcomes: Sequence[Outcome], sources: _Sources) -> AnsweredQuestion:
-    metrics = metrics_of(outcomes)
-    rows = []
-    for one in outcomes:
-        text = one.error or one.answer
-        if one.chosen is not None and not one.error:
-            text = f"{option_letter(one.chosen)}) {one.answer}"
-        remarks = [] if one.probability is None else [f"probability {one.probability:.2f}"]
-        remarks += one.violations
-        if (said := one.judgement) is not None:
-            named = (f"judged {said.verdict}", said.reason) if said.verdict else (f"not judged: {said.error}",)
-            remarks.append(": ".join(filter(None, named)))
-        rows.append(
-            AnswerRow(
-                one.cell.model,
-                one.cell.setting,
-                text,
-                tuple(_shown_score(metric, one.scores.get(metric.name)) for metric in metrics),
-                wrong=is_wrong(one),
-                failed=one.error is not None,
-                remarks=tuple(remarks),
-                sources=sources.given(one.passages),
-            )
-        )
-    return AnsweredQuestion(
-        question.id,
-        question.kind,
-        question.level or "",
-        benchmark,
-        question.question,
-        question.answer,
-        tuple(metric.label for metric in metrics),
-        tuple(rows),
-        tuple(Option(option_letter(n), text, n == question.correct) for n, text in enumerate(question.options)),
-        sources.origin(question),
+def _answer_row(one: Outcome, metrics: Sequence[Metric], sources: tuple[int, ...]) -> AnswerRow:
+    text = one.error or one.answer
+    if one.chosen is not None and not one.error:
+        text = f"{option_letter(one.chosen)}) {one.answer}"
+    remarks = [] if one.probability is None else [f"probability {one.probability:.2f}"]
+    remarks += one.violations
+    if (said := one.judgement) is not None:
+        named = (f"judged {said.verdict}", said.reason) if said.verdict else (f"not judged: {said.error}",)
+        remarks.append(": ".join(filter(None, named)))
+    scores = []
+    for metric in metrics:
+        value = one.scores.get(metric.name)
+        scores.append("-" if value is None else f"{value:.2g}" if metric.binary else f"{value:.3f}")
+    return AnswerRow(
+        one.cell.model,
+        one.cell.setting,
+        text,
+        tuple(scores),
+        wrong=is_wrong(one),
+        failed=one.error is not None,
+        remarks=tuple(remarks),
+        sources=sources,
     )
-
-
-def _shown_score(metric: Metric, value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.2g}" if metric.binary else f"{value:.3f}"
 
 
 def is_wrong(outcome: Outcome) -> bool:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from climassay.evaluation.comparing import PublishedScore
 
 SHORT_LEVELS: Mapping[str, str] = {"base": "Base", "reasoning": "Reason", "hypothetical": "Hypo", OVERALL: "Overall"}
-_CONSTANT = "best constant answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,18 +176,26 @@ def _score_table(
     variants = numbers.variants(columns)
     values = [numbers.of(variant, columns) for variant in variants]
     sizes = [max((estimate.n for estimate in column if estimate), default=0) for column in zip(*values, strict=True)]
+    names = [column.metric.name for column in columns]
     rows = [
-        [
-            *variant,
-            *(
-                "-" if estimate is None else shown_estimate(column.metric.name, estimate)
-                for column, estimate in zip(columns, row, strict=True)
-            ),
-        ]
+        [*variant, *("-" if one is None else shown_estimate(name, one) for name, one in zip(names, row, strict=True))]
         for variant, row in zip(variants, values, strict=True)
     ]
-    beside = _published_rows(columns, numbers.published)
-    if beside:
+    known = {(constant.metric, constant.level): constant for constant in numbers.constants}
+    found = [known.get((column.metric.name, column.level)) for column in columns]
+    if any(found):
+        cells = ["-" if one is None else shown_value(one.metric, one.value) for one in found]
+        rows.append(["best constant answer", "always the same", *cells])
+    beside = {(one.model, one.setting, one.metric, one.level): one.value for one in numbers.published}
+    printed = False
+    for model, setting in dict.fromkeys((score.model, score.setting) for score in numbers.published):
+        given = [beside.get((model, setting, column.metric.name, column.level)) for column in columns]
+        if any(value is not None for value in given):
+            # With as many digits as the paper prints.
+            cells = ["-" if v is None else _printed(column.metric, v) for column, v in zip(columns, given, strict=True)]
+            rows.append([f"{model} (published)", setting, *cells])
+            printed = True
+    if printed:
         note += (
             " Rows named published are numbers of the ClimaQA paper: other questions, other books, other prompts; they "
             "cannot be compared with ours item by item and have no part in the marks."
@@ -196,7 +203,7 @@ def _score_table(
     return Table.of(
         title,
         ["model", "setting", *(column.heading(size, plain=plain) for column, size in zip(columns, sizes, strict=True))],
-        [*rows, *_constant_rows(columns, numbers.constants), *beside],
+        rows,
         note=note,
         left=2,
         grouped=1,
@@ -204,32 +211,7 @@ def _score_table(
     )
 
 
-def _constant_rows(columns: Sequence[_Column], constants: Sequence[ConstantScore]) -> list[list[str]]:
-    known = {(constant.metric, constant.level): constant for constant in constants}
-    found = [known.get((column.metric.name, column.level)) for column in columns]
-    if not any(found):
-        return []
-    return [
-        [_CONSTANT, "always the same", *("-" if one is None else shown_value(one.metric, one.value) for one in found)]
-    ]
-
-
-def _published_rows(columns: Sequence[_Column], published: "Sequence[PublishedScore]") -> list[list[str]]:
-    values = {(score.model, score.setting, score.metric, score.level): score.value for score in published}
-    rows = []
-    for model, setting in dict.fromkeys((score.model, score.setting) for score in published):
-        given = [values.get((model, setting, column.metric.name, column.level)) for column in columns]
-        if any(value is not None for value in given):
-            cells = [
-                "-" if value is None else _printed(column.metric, value)
-                for column, value in zip(columns, given, strict=True)
-            ]
-            rows.append([f"{model} (published)", setting, *cells])
-    return rows
-
-
 def _printed(metric: Metric, value: float) -> str:
-    """A published value with as many digits as the paper prints."""
     if metric.binary:
         return f"{100 * value:.2f}"
     return f"{value:.3f}" if metric.name in ("bleu_char", "bert_score") else f"{value:.2f}"
@@ -347,17 +329,7 @@ def _percent_interval(estimate: Estimate) -> str:
 
 def mcq_tables(scores: McqScores) -> list[Table]:
     """Accuracy by level, paired tests, position bias; the last two only where there is something to show."""
-    tables = [_accuracy_table(scores)]
-    if scores.paired:
-        tables.append(_paired_table(scores))
-    if scores.position:
-        rows = [((row.setting, row.scoring), row) for row in scores.position]
-        tables.append(_position_table("Position bias (%)", ("setting", "scoring"), rows))
-    return tables
-
-
-def _accuracy_table(scores: McqScores) -> Table:
-    rows = [
+    accuracy = [
         (
             row.setting,
             row.scoring,
@@ -372,40 +344,46 @@ def _accuracy_table(scores: McqScores) -> Table:
         )
         for row in scores.accuracy
     ]
-    return Table.of(
-        "Accuracy by level (%)",
-        ["setting", "scoring", "level", "n", "accuracy", "95% interval", "const.", "chance", "unparsed", "failed"],
-        rows,
-        left=3,
-        grouped=2,
-        strong=[number for number, row in enumerate(scores.accuracy) if row.level == OVERALL],
-        note="const.: always the same letter. unparsed and failed answers count as wrong.",
-    )
-
-
-def _paired_table(scores: McqScores) -> Table:
-    rows = [
-        (
-            f"{row.second} - {row.first}",
-            row.scoring,
-            str(row.difference.n),
-            f"{100 * row.difference.value:+.1f}",
-            f"{100 * row.difference.interval.low:+.1f} to {100 * row.difference.interval.high:+.1f}",
-            f"{row.second_only} / {row.first_only}",
-            shown_p_value(row.p_value),
-            shown_p_value(row.p_holm),
+    tables = [
+        Table.of(
+            "Accuracy by level (%)",
+            ["setting", "scoring", "level", "n", "accuracy", "95% interval", "const.", "chance", "unparsed", "failed"],
+            accuracy,
+            left=3,
+            grouped=2,
+            strong=[number for number, row in enumerate(scores.accuracy) if row.level == OVERALL],
+            note="const.: always the same letter. unparsed and failed answers count as wrong.",
         )
-        for row in scores.paired
     ]
-    tests = " and ".join(dict.fromkeys(row.test for row in scores.paired))
-    return Table.of(
-        "Settings compared on the same questions (percentage points)",
-        ["difference", "scoring", "n", "points", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
-        rows,
-        left=2,
-        note=f"Paired test: {tests}. gained / lost: questions that only the setting named first, or only the one named "
-        "second, got right, in the option order of the file.",
-    )
+    if scores.paired:
+        pairs = [
+            (
+                f"{row.second} - {row.first}",
+                row.scoring,
+                str(row.difference.n),
+                shown_difference("accuracy", row.difference.value),
+                " to ".join(shown_difference("accuracy", end) for end in row.difference.interval),
+                f"{row.second_only} / {row.first_only}",
+                shown_p_value(row.p_value),
+                shown_p_value(row.p_holm),
+            )
+            for row in scores.paired
+        ]
+        tests = " and ".join(dict.fromkeys(row.test for row in scores.paired))
+        tables.append(
+            Table.of(
+                "Settings compared on the same questions (percentage points)",
+                ["difference", "scoring", "n", "points", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
+                pairs,
+                left=2,
+                note=f"Paired test: {tests}. gained / lost: questions that only the setting named first, or only the "
+                "one named second, got right, in the option order of the file.",
+            )
+        )
+    if scores.position:
+        rows = [((row.setting, row.scoring), row) for row in scores.position]
+        tables.append(_position_table("Position bias (%)", ("setting", "scoring"), rows))
+    return tables
 
 
 def _position_table(title: str, names: Sequence[str], found: Sequence[tuple[Sequence[str], PositionRow]]) -> Table:

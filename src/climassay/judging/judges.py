@@ -5,8 +5,8 @@ Every judge is a :class:`~climassay.judging.preferences.Method`. Those that read
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import KW_ONLY, dataclass, field
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,30 +50,29 @@ def judge(name: str) -> Callable[[Make], Make]:
 # ---------------------------------------------------------------------------------------------- what a model says
 
 
+@dataclass(frozen=True)
 class DirectScoring:
     """Rate each item by itself and compare the ratings.
 
     A preference is 1, 0.5 or 0, as published (thesis, section 2.2), where the rating is the most probable answer of
     the scale; with ``rule="expected"`` it is the sign of the difference of the expected ratings, which ties far less.
 
-    Args:
-        model: Any model that gives log-probabilities of answers.
-        questions: Templates of the quality.
-        rule: ``most_likely`` answer, or ``expected`` rating under the probabilities of all answers of the scale.
     """
 
-    def __init__(
-        self, model: OptionScorer, questions: Questions, *, rule: Literal["most_likely", "expected"] = "most_likely"
-    ) -> None:
-        self._model = model
-        self._questions = questions
-        self._rule = rule
-        self.name = "direct" if rule == "most_likely" else "direct (expected)"
+    model: OptionScorer
+    questions: Questions
+    rule: Literal["most_likely", "expected"] = field(default="most_likely", kw_only=True)
+    """``most_likely`` answer, or ``expected`` rating under the probabilities of all answers of the scale."""
+
+    @property
+    def name(self) -> str:
+        """Short, for tables."""
+        return "direct" if self.rule == "most_likely" else "direct (expected)"
 
     def scores(self, items: Sequence[Item], *, on_progress: Progress | None = None) -> FloatArray:
         """Ratings, 0 for the lowest answer of the scale; NaN where the model gave no answer. Shape [items]."""
-        answers = _weigh(self._model, self._questions.direct(items), on_progress)
-        if self._rule == "most_likely":
+        answers = _weigh(self.model, self.questions.direct(items), on_progress)
+        if self.rule == "most_likely":
             return np.array([np.nan if one.error is not None else float(one.best or 0) for one in answers])
         shares = [np.exp(np.array(one.logprobs) - max(one.logprobs, default=0.0)) for one in answers]
         return np.array([one @ np.arange(len(one)) / one.sum() if one.size else np.nan for one in shares])
@@ -88,30 +87,25 @@ class DirectScoring:
         return Judgements(CERTAIN * np.sign(np.where(failed, 0.0, difference)), failed)
 
 
+@dataclass(frozen=True)
 class PairwisePrompt:
     """PairS: the model is shown both items with a definition of the quality and answers A or B.
-
-    Args:
-        model: Any model that gives log-probabilities of answers.
-        questions: Templates of the quality.
-        orders: 2 asks in both orders and averages in log-odds, which takes out the model's liking for a position.
 
     References:
         Liu et al. 2024, arXiv 2403.16950; thesis, section 2.2 and appendix A.1.
     """
 
-    name = "pairs"
-
-    def __init__(self, model: OptionScorer, questions: Questions, *, orders: Literal[1, 2] = 2) -> None:
-        self._model = model
-        self._questions = questions
-        self._orders = orders
+    model: OptionScorer
+    questions: Questions
+    orders: Literal[1, 2] = field(default=2, kw_only=True)
+    """2 asks in both orders and averages in log-odds, which takes out the model's liking for a position."""
+    name: ClassVar[str] = "pairs"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
-        asked = pairs if self._orders == 1 else both_ways(pairs)
-        answers = _weigh(self._model, self._questions.pairs(items, asked), on_progress)
-        return averaged(*margins(answers), self._orders)
+        asked = pairs if self.orders == 1 else both_ways(pairs)
+        answers = _weigh(self.model, self.questions.pairs(items, asked), on_progress)
+        return averaged(*margins(answers), self.orders)
 
 
 def margins(answers: Sequence[OptionScores]) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -307,81 +301,65 @@ def _joined(first: Contrasts, second: Contrasts) -> Contrasts:
 StateSource: TypeAlias = Harvester | StateTable
 
 
+@dataclass(frozen=True)
 class ZeroShotContrast:
     """PPairS's prompt, answered by the model's own words: log-odds of ``1`` against ``2``.
 
     It comes free with the harvest, and it is not published PairS, whose prompt is another one.
-
-    Args:
-        states: Source of the answers.
-        orders: 2 averages both orders in log-odds.
     """
 
-    name = "zero-shot contrast"
-
-    def __init__(self, states: StateSource, *, orders: int = 2) -> None:
-        self._states = states
-        self._orders = orders
+    states: StateSource
+    orders: int = field(default=2, kw_only=True)
+    """2 averages both orders in log-odds."""
+    name: ClassVar[str] = "zero-shot contrast"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
-        asked = pairs if self._orders == 1 else both_ways(pairs)
-        found = self._states.contrasts(items, asked, layers=self._states.layers[:1], on_progress=on_progress)
-        return averaged(found.margins, found.failed, self._orders)
+        asked = pairs if self.orders == 1 else both_ways(pairs)
+        found = self.states.contrasts(items, asked, layers=self.states.layers[:1], on_progress=on_progress)
+        return averaged(found.margins, found.failed, self.orders)
 
 
+@dataclass(frozen=True)
 class ContrastProbe:
     """PPairS: a linear probe on the difference between the states after answer ``1`` and after answer ``2``.
-
-    Args:
-        states: Source of the activations.
-        probe: A fitted probe.
-        layers: Layers that the probe reads, of those harvested.
-        orders: 2 averages both orders in log-odds.
 
     References:
         Thesis, chapter 3.
     """
 
-    name = "ppairs"
-
-    def __init__(
-        self, states: StateSource, probe: PairProbe, *, layers: Sequence[int] | None = None, orders: int = 2
-    ) -> None:
-        self._states = states
-        self.probe = probe
-        self._layers = layers
-        self._orders = orders
+    states: StateSource
+    probe: PairProbe
+    _: KW_ONLY
+    layers: Sequence[int] | None = None
+    """Layers that the probe reads, of those harvested."""
+    orders: int = 2
+    """2 averages both orders in log-odds."""
+    name: ClassVar[str] = "ppairs"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
-        asked = pairs if self._orders == 1 else both_ways(pairs)
-        found = self._states.contrasts(items, asked, layers=self._layers, on_progress=on_progress)
+        asked = pairs if self.orders == 1 else both_ways(pairs)
+        found = self.states.contrasts(items, asked, layers=self.layers, on_progress=on_progress)
         lengths = log_length_differences(np.array(word_counts(items)), asked)
-        return averaged(self.probe.log_odds(found.states, lengths), found.failed, self._orders)
+        return averaged(self.probe.log_odds(found.states, lengths), found.failed, self.orders)
 
 
+@dataclass(frozen=True)
 class PointwiseProbe:
-    """Our own addition: one activation an item, compared by the difference of scores (Bradley-Terry).
+    """Our own addition: one activation an item, compared by the difference of scores (Bradley-Terry)."""
 
-    Args:
-        states: Source of the activations.
-        probe: A fitted probe.
-        layers: Layers that the probe reads, of those harvested.
-    """
-
-    name = "pointwise"
-
-    def __init__(self, states: StateSource, probe: PointProbe, *, layers: Sequence[int] | None = None) -> None:
-        self._states = states
-        self.probe = probe
-        self._layers = layers
+    states: StateSource
+    probe: PointProbe
+    layers: Sequence[int] | None = field(default=None, kw_only=True)
+    """Layers that the probe reads, of those harvested."""
+    name: ClassVar[str] = "pointwise"
 
     def scores(
         self, items: Sequence[Item], *, on_progress: Progress | None = None
     ) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Scores on the log-odds scale, up to a constant, and whether an item failed; both of shape [items]."""
-        states, failed = self._states.points(items, layers=self._layers, on_progress=on_progress)
+        states, failed = self.states.points(items, layers=self.layers, on_progress=on_progress)
         return self.probe.scores(states, np.array(word_counts(items))), failed
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:

@@ -4,7 +4,7 @@ What is resampled are the independent units: groups (articles) where there are s
 resampled by themselves, for pairs of one article, or of one item, go right and wrong together.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from climassay.learning.evaluation import Calibration, calibration
 from climassay.statistics.correlation import kendall_of_resamples, spearman_of_resamples
 
 RESAMPLES = 2000
+LIST_RESAMPLES = 500
 NO_ANSWER = 2
 """In place of a three-way prediction where a comparison failed: right for no pair."""
 
@@ -153,26 +154,16 @@ def correlations(
         values = np.nan_to_num(np.array(once))
         if grouped:
             result[name] = units.group_mean(values, np.array([units.of_item[members[0]] for members, _ in used], int))
-        else:
-            result[name] = _over_items(values, measure, used, labels)
+            continue
+        # Mean over the folds' lists, with items resampled within each of them.
+        draw = np.random.default_rng(0)
+        drawn = [[draw.integers(0, len(members), len(members)) for members, _ in used] for _ in range(LIST_RESAMPLES)]
+        found = []
+        for (members, scores), places in zip(used, zip(*drawn, strict=True), strict=True):
+            chosen, truth = np.array(places), labels[members]
+            differ = np.ptp(truth[chosen], axis=1) > 0
+            found.append(np.where(differ, np.nan_to_num(measure(scores, truth, chosen)), np.nan))
+        table = np.array(found)
+        means = np.nanmean(table[:, ~np.isnan(table).all(axis=0)], axis=0)
+        result[name] = Units.figure(float(values.mean()), means, sum(len(members) for members, _ in used))
     return result
-
-
-def _over_items(
-    values: FloatArray,
-    measure: Callable[[FloatArray, FloatArray, IntArray], FloatArray],
-    rankings: Sequence[tuple[IntArray, FloatArray]],
-    labels: FloatArray,
-    resamples: int = 500,
-) -> Figure:
-    """Mean over the folds' lists, with items resampled within each of them."""
-    generator = np.random.default_rng(0)
-    drawn = [[generator.integers(0, len(members), len(members)) for members, _ in rankings] for _ in range(resamples)]
-    found = []
-    for (members, scores), places in zip(rankings, zip(*drawn, strict=True), strict=True):
-        chosen, truth = np.array(places), labels[members]
-        differ = np.ptp(truth[chosen], axis=1) > 0
-        found.append(np.where(differ, np.nan_to_num(measure(scores, truth, chosen)), np.nan))
-    table = np.array(found)
-    means = np.nanmean(table[:, ~np.isnan(table).all(axis=0)], axis=0)
-    return Units.figure(float(values.mean()), means, sum(len(members) for members, _ in rankings))

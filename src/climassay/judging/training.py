@@ -187,13 +187,12 @@ def _hold_out_principal(
     rows, odds = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
     for fold in range(int(folds.max()) + 1):
         training, inside = (folds != fold).all(axis=1), (folds == fold).all(axis=1)
-        if not (inside.any() and outcomes_of(labels, pairs[training]).any()):
-            continue
-        part = Contrast(contrast.plus[training], contrast.minus[training])
-        probe = fit_principal(part, pairs[training], labels, groups=groups).probe
-        tested = probe.log_odds(Contrast(contrast.plus[inside], contrast.minus[inside]))
-        rows.append(np.flatnonzero(inside))
-        odds.append(average_orders(tested, pairs[inside]))
+        if inside.any() and outcomes_of(labels, pairs[training]).any():
+            part = Contrast(contrast.plus[training], contrast.minus[training])
+            probe = fit_principal(part, pairs[training], labels, groups=groups).probe
+            tested = probe.log_odds(Contrast(contrast.plus[inside], contrast.minus[inside]))
+            rows.append(np.flatnonzero(inside))
+            odds.append(average_orders(tested, pairs[inside]))
     held = np.concatenate(rows)
     return HeldOut(held, np.concatenate(odds), outcomes_of(labels, pairs[held]))
 

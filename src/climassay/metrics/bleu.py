@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from climassay.metrics.registry import Batch, Candidates, Pair, References, answer_pairs, metric
+from climassay.metrics.registry import Candidates, Pair, References, answer_pairs, metric
 
 
 def character_bleu(references: References, candidates: Candidates) -> float:
@@ -122,7 +122,7 @@ def _word_bleu(*, effective_order: bool = False) -> Any:
     return BLEU(effective_order=effective_order)
 
 
-@metric(
+metric(
     "bleu_char",
     "BLEU (characters)",
     kinds=["freeform"],
@@ -130,13 +130,11 @@ def _word_bleu(*, effective_order: bool = False) -> Any:
     short="BLEU",
     source=lambda _: "NLTK corpus_bleu over characters, smoothing 1",
     pooled=character_bleu,
-)
-def _character_bleu_scores(batch: Batch) -> list[float]:
-    return character_bleu_each(batch.references, batch.answers)
-
-
-@metric(
-    "bleu", "BLEU (words)", kinds=["freeform"], source=lambda _: f"sacreBLEU {bleu_signature(each=True)}", pooled=bleu
-)
-def _bleu_scores(batch: Batch) -> list[float]:
-    return bleu_each(batch.references, batch.answers)
+)(lambda batch: character_bleu_each(batch.references, batch.answers))
+metric(
+    "bleu",
+    "BLEU (words)",
+    kinds=["freeform"],
+    source=lambda _: f"sacreBLEU {bleu_signature(each=True)}",
+    pooled=bleu,
+)(lambda batch: bleu_each(batch.references, batch.answers))

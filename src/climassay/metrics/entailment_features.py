@@ -67,7 +67,9 @@ def reverse_direction(sentence: str, generator: np.random.Generator) -> str | No
     if not found:
         return None
     match = found[int(generator.integers(len(found)))]
-    return sentence[: match.start()] + _as_written(OPPOSITES[match[0].lower()], match[0]) + sentence[match.end() :]
+    word = OPPOSITES[match[0].lower()]
+    written = word.capitalize() if match[0][:1].isupper() else word
+    return sentence[: match.start()] + written + sentence[match.end() :]
 
 
 def negate(sentence: str, generator: np.random.Generator) -> str | None:
@@ -123,10 +125,6 @@ def contradict(sentence: str, generator: np.random.Generator) -> str | None:
         if changed is not None:
             return changed
     return None
-
-
-def _as_written(word: str, like: str) -> str:
-    return word.capitalize() if like[:1].isupper() else word
 
 
 FloatArray = NDArray[np.float64]
@@ -209,10 +207,13 @@ def _features(premise: str, nearest: str, said: str, cosine: float, near: float)
     covered, covering = shared / max(1, len(words)), shared / max(1, len(given))
     negated, denied = resolved(nearest).negated, resolved(said).negated
     one, both = float(negated != denied), float(negated and denied)
-    opposite, same = _directions(premise, said)
+    # Words of direction in the statement: whether the premise has an opposite instead, and whether it has the same.
+    premised = resolved(premise).words
+    directed = {word for word in resolved(said).words if word in OPPOSITES}
+    opposite = float(any(OPPOSITES[word] in premised and word not in premised for word in directed))
+    same = float(bool(directed & premised))
     numbers, known = (set(_NUMBER.findall(text)) for text in (said, premise))
-    new = float(bool(numbers - known))
-    alike = float(bool(numbers & known))
+    new, alike = float(bool(numbers - known)), float(bool(numbers & known))
     longer = np.log((1 + len(words)) / (1 + len(given)))
     top = max(cosine, near)
     return (
@@ -251,11 +252,3 @@ def resolved(text: str) -> Resolved:
             token = OPPOSITES[token]
         words.add(token)
     return Resolved(frozenset(words), len(left) % 2 == 1)
-
-
-def _directions(premise: str, said: str) -> tuple[float, float]:
-    """Whether the statement has a word whose opposite the premise has instead; whether they share such a word."""
-    given, words = resolved(premise).words, resolved(said).words
-    directed = {word for word in words if word in OPPOSITES}
-    turned = {word for word in directed if OPPOSITES[word] in given and word not in given}
-    return float(bool(turned)), float(bool(directed & given))

@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 from climassay.claim_identity import folded_case
-from climassay.metrics.registry import Batch, Candidates, References, answer_pairs, metric
+from climassay.metrics.registry import Candidates, References, answer_pairs, metric
 
 _POWER = re.compile(r"(?<=\d)(?:<sup>|(?=[⁻⁰¹²³⁴-⁹]))", re.IGNORECASE)
 """Where an exponent of a number begins: 10² is not 102."""
@@ -113,13 +113,9 @@ def _singulars(word: str) -> set[str]:
     return found
 
 
-@metric(
+metric(
     "exact_match", "exact match", kinds=["cloze"], binary=True, published="exact_match", short="cloze EM", tested=True
+)(lambda batch: list(map(float, exact_match(batch.references, batch.answers))))
+metric("exact_match_normalised", "exact match, normalised", kinds=["cloze"], binary=True)(
+    lambda batch: list(map(float, exact_match_normalised(batch.references, batch.answers)))
 )
-def _exact_scores(batch: Batch) -> list[float]:
-    return [float(same) for same in exact_match(batch.references, batch.answers)]
-
-
-@metric("exact_match_normalised", "exact match, normalised", kinds=["cloze"], binary=True)
-def _normalised_scores(batch: Batch) -> list[float]:
-    return [float(same) for same in exact_match_normalised(batch.references, batch.answers)]

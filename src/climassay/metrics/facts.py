@@ -18,6 +18,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, Protocol, cast
 
 import numpy as np
@@ -142,16 +143,16 @@ class ModelSplitter:
     def __call__(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """Statements of each text; see :class:`FactSplitter`."""
         asked = [text for text in dict.fromkeys(texts) if text.strip()]
-        answers = self._model.generate([self._request(text) for text in asked])
+        rendered = [self._prompt.render(text=text) for text in asked]
+        sampling = Sampling(max_tokens=None)
+        answers = self._model.generate(
+            [GenerationRequest(one.messages, sampling, self._schema, one.assistant_prefix) for one in rendered]
+        )
         written = {
             text: split_facts(text) if answer.error is not None else _listed(answer.text) or split_facts(text)
             for text, answer in zip(asked, answers, strict=True)
         }
         return [written.get(text, ()) for text in texts]
-
-    def _request(self, text: str) -> GenerationRequest:
-        rendered = self._prompt.render(text=text)
-        return GenerationRequest(rendered.messages, Sampling(max_tokens=None), self._schema, rendered.assistant_prefix)
 
 
 def _listed(text: str) -> tuple[str, ...]:
@@ -180,19 +181,18 @@ def _of_sentence(sentence: str) -> tuple[list[str], str]:
     clauses = _clauses(sentence.rstrip(" .!?"))
     if not clauses:
         return [], ""
-    head = clauses[0]
-    subject = _subject(head)
-    statements = [head]
-    before = head
-    for clause in clauses[1:]:
+    subject = _subject(clauses[0])
+    statements = clauses[:1]
+    for before, clause in pairwise(clauses):
         said = _standing_alone(clause, subject, before)
         if said is None:
             # It cannot stand alone: it stays with the clause before it.
             statements[-1] = f"{statements[-1]}{'' if clause.startswith(',') else ','} {clause.lstrip(', ')}"
         else:
             statements.append(said)
-        before = clause
-    return [_as_sentence(one) for one in statements if len(one.split()) >= _SHORTEST or len(statements) == 1], subject
+    kept = [one for one in statements if len(one.split()) >= _SHORTEST or len(statements) == 1]
+    plain = [one.strip(" ,;") for one in kept]
+    return [f"{one[:1].upper()}{one[1:]}." for one in plain], subject
 
 
 def _clauses(sentence: str) -> list[str]:
@@ -250,9 +250,8 @@ def _standing_alone(clause: str, subject: str, before: str) -> str | None:
         return f"{named} {rest[relative.end() :]}"
     if _STARTS_WITH_VERB.match(rest):
         return f"{subject} {rest}" if subject else None
-    if _PRONOUN.match(rest) and subject:
-        return f"{subject} {rest[_PRONOUN.match(rest).end() :]}"  # type: ignore[union-attr]
-    return rest
+    pronoun = _PRONOUN.match(rest)
+    return f"{subject} {rest[pronoun.end() :]}" if pronoun and subject else rest
 
 
 def _subject(clause: str) -> str:
@@ -299,11 +298,6 @@ _STOPS = _words(
 def _be(subject: str) -> str:
     last = subject.split(" of ")[0].split()[-1].lower()
     return "are" if last.endswith("s") and not last.endswith(("ss", "us", "is", "'s", "’s", "s'", "mars")) else "is"
-
-
-def _as_sentence(text: str) -> str:
-    text = text.strip(" ,;")
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 Standing = Literal["supported", "contradicted", "open", "irrelevant"]
