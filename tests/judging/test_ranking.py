@@ -57,6 +57,19 @@ def test_groups_are_ranked_apart_and_nothing_is_asked_twice():
     assert ranking.possible == 4
 
 
+def test_a_ranking_shows_itself_as_every_result_does():
+    ranking = rank_items([*numbered([1, 3], "a"), *numbered([5], "b")], ByLabel())
+    assert [(row["group"], row["place"], row["item"]) for row in ranking.rows()] == [
+        ("a", 1, "a1"), ("a", 2, "a0"), ("b", 1, "b0"),
+    ]  # fmt: skip
+    assert ranking.to_dict()["items"] == ranking.rows()
+    assert ranking.to_dict()["possible"] == 1
+    [table] = ranking.tables()
+    assert len(table.rows) == 3
+    assert ranking.note in table.note
+    assert "a1" in ranking.markdown()
+
+
 def test_failures_are_counted():
     ranking = rank_items(numbered([1, 2]), ByLabel(fail=("g0",)))
     assert ranking.failed == 1

@@ -206,7 +206,7 @@ class RankAgreement:
     first: tuple[float, ...]
     second: tuple[float, ...]
     spearman: Correlation
-    """Its interval resamples models: what other models of this kind might show."""
+    """With an interval over resampled models: what other models of this kind might show."""
     kendall: Correlation
     p_value: float | None
     """Share of all orders of the models with so high a Spearman correlation or a higher one (one-sided, exact); None

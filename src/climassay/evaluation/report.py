@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 _LINES = 5
-"""As many colours as a figure has."""
+"""Lines of one figure, which has as many colours."""
 _PAPER = 3
 """Types of questions that the paper has."""
 _SPREAD = 0.24

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from climassay.errors import InputError
 from climassay.evaluation.tasks import Prediction
@@ -104,6 +105,8 @@ class Experiment:
     """What computed a metric, for example ``bert_score``: the encoder's name; for the notes of tables."""
 
 
+_QUESTION, _PREDICTION, _OUTCOME = TypeAdapter(Question), TypeAdapter(Prediction), TypeAdapter(Outcome)
+
 COMMANDS = ("evaluate run", "evaluate mcq")
 """Commands whose runs keep an experiment."""
 
@@ -160,22 +163,20 @@ def experiment_of(details: RunDetails) -> Experiment:
             f"The experiment {run} did not end ({details.summary.status}): run it again, and only what is missing is "
             "asked."
         )
-    cells = tuple(
-        CellRecord(**{**row, "cell": Cell(**row["cell"]), "notes": tuple(row["notes"])}) for row in rows["cells"]
-    )
+    cells = TypeAdapter(tuple[CellRecord, ...]).validate_python(rows["cells"])
     questions: dict[str, list[Question]] = {}
     for row in rows["questions"]:
-        questions.setdefault(row["benchmark"], []).append(_question(row))
+        questions.setdefault(row["benchmark"], []).append(_QUESTION.validate_python(row))
     predictions: dict[Cell, list[Prediction]] = {}
     for row in rows.get("predictions", ()):
-        predictions.setdefault(cells[row["cell"]].cell, []).append(_prediction(row))
+        predictions.setdefault(cells[row["cell"]].cell, []).append(_PREDICTION.validate_python({"order": (), **row}))
     [facts] = rows["experiment"]
     return Experiment(
         run=run,
         name=facts["name"],
         config=facts["config"],
         cells=cells,
-        outcomes=tuple(_outcome(row, cells) for row in rows["outcomes"]),
+        outcomes=tuple(_OUTCOME.validate_python({**row, "cell": cells[row["cell"]].cell}) for row in rows["outcomes"]),
         questions={name: tuple(ones) for name, ones in questions.items()},
         passages={row["id"]: row["text"] for row in rows.get("passages", [])},
         metric_sources=rows["metric_sources"][0],
@@ -190,8 +191,8 @@ def _from_predictions(details: RunDetails) -> Experiment:
     predictions: dict[Cell, list[Prediction]] = {}
     for row in rows["predictions"]:
         cell = Cell(name, model, f"{row['setting']}, {row['scoring']}", "mcq", row["scoring"])
-        predictions.setdefault(cell, []).append(_prediction(row))
-    known = {row["id"]: _question(row) for row in rows.get("questions", ())}
+        predictions.setdefault(cell, []).append(_PREDICTION.validate_python({"order": (), **row}))
+    known = {row["id"]: _QUESTION.validate_python(row) for row in rows.get("questions", ())}
     asked = [
         known.get(key) or Question(key, "mcq", f"Question {key} (its text was not kept)", "", row["level"])
         for key, row in {row["question"]: row for row in rows["predictions"]}.items()
@@ -246,20 +247,3 @@ def choice_outcomes(cell: Cell, questions: Sequence[Question], predictions: Sequ
             )
         )
     return found
-
-
-def _prediction(row: Mapping[str, Any]) -> Prediction:
-    lists = {name: tuple(row.get(name, ())) for name in ("order", "logprobs", "scores", "passages")}
-    return Prediction(**{name: value for name, value in row.items() if name != "cell"} | lists)
-
-
-def _outcome(row: Mapping[str, Any], cells: Sequence[CellRecord]) -> Outcome:
-    lists = {name: tuple(row[name]) for name in ("violations", "passages")}
-    said = row.get("judgement")
-    judgement = None if said is None else Judgement(**said)
-    return Outcome(**{**row, **lists, "cell": cells[row["cell"]].cell, "judgement": judgement})
-
-
-def _question(row: Mapping[str, Any]) -> Question:
-    values = {name: value for name, value in row.items() if name != "benchmark"}
-    return Question(**{**values, "options": tuple(values["options"])})

@@ -277,7 +277,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class SettingKind:
+class SettingType:
     """How settings of one kind are read and prepared."""
 
     prepare: Callable[[SettingSpec, Sources], Prepare]
@@ -289,12 +289,12 @@ class SettingKind:
     """Whether it needs an adapter, named or trained."""
 
 
-SETTINGS: Registry[SettingKind] = Registry("setting", "climassay.settings", [__name__])
+SETTINGS: Registry[SettingType] = Registry("setting", "climassay.settings", [__name__])
 """The kinds of settings, by the beginning of their short names."""
 
 
 def setting(name: str, **more: Any) -> Callable[[Making], Making]:
-    """Add a function as a kind of setting; ``more`` are the other fields of :class:`SettingKind`.
+    """Add a function as a kind of setting; ``more`` are the other fields of :class:`SettingType`.
 
     Example:
         >>> @setting("hint")
@@ -303,7 +303,7 @@ def setting(name: str, **more: Any) -> Callable[[Making], Making]:
     """
 
     def add(function: Making) -> Making:
-        SETTINGS.add(name, SettingKind(function, **more), function.__module__)
+        SETTINGS.add(name, SettingType(function, **more), function.__module__)
         return function
 
     return add

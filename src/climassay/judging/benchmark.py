@@ -93,7 +93,7 @@ class JudgeScores:
     versus_longer: PairedFigure
     """Accuracy on differing pairs minus that of "the longer text is better", on the same pairs."""
     versus_longer_nearly_equal: PairedFigure
-    """The same on pairs of nearly equal length."""
+    """As ``versus_longer``, on pairs of nearly equal length."""
     calibration: Calibration | None
     """Calibration of the probabilities on differing pairs; None for methods that give none."""
     n_items: int

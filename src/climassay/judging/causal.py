@@ -179,7 +179,7 @@ def probe_directions(probe: PairProbe | PointProbe, layers: int, scope: Scope) -
 
 
 def random_directions(like: Directions, generator: np.random.Generator) -> Directions:
-    """As many random directions as given, the same ones in every state."""
+    """Random directions, as many as given and the same ones in every state."""
     count = max(len(rows) for rows in like.values())
     width = next(iter(like.values())).shape[1]
     drawn = generator.standard_normal((count, width))

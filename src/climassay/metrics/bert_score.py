@@ -53,7 +53,7 @@ class TokenVectors:
     ids: tuple[int, ...]
     """Ids in the vocabulary, with the special tokens that the model wants."""
     special: NDArray[np.bool_]
-    """Which of them are special, shape [tokens]."""
+    """Whether each token is special, shape [tokens]."""
     vectors: NDArray[np.float32]
     """Unit vectors, shape [tokens, width]."""
 
@@ -186,7 +186,7 @@ class BertScores:
     recall: tuple[float, ...]
     """How well the reference's tokens are found in the candidate."""
     f1: tuple[float, ...]
-    """Their harmonic mean; what ClimaQA reports as BERTScore."""
+    """Harmonic mean of precision and recall; what ClimaQA reports as BERTScore."""
     encoder: str
     """Name of the model; figures of different models cannot be compared."""
     layer: int

@@ -42,7 +42,7 @@ class Entailment(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is, for reports."""
+        """Name for reports."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """P(premise entails statement) for each pair of (premise, statement), in order.

@@ -265,7 +265,7 @@ class EntailmentHead(SavedModel):
     given: Encoder | None = None
 
     def with_encoder(self, encoder: Encoder) -> "EntailmentHead":
-        """The same with an encoder that is loaded already.
+        """The head with an encoder that is loaded already.
 
         Raises:
             InputError: Another one than the head's.

@@ -55,7 +55,7 @@ class WindowPoint:
     """Probability that a right answer has a higher cosine than a wrong one, equal ones counting half; 0.5 is chance."""
     auroc_interval: Interval
     within: float | None
-    """The same among the answers to one statement, :attr:`WindowCalibration.n_within` pairs; None without pairs."""
+    """AUROC among the answers to one statement, :attr:`WindowCalibration.n_within` pairs; None without pairs."""
     chosen_share: float
     """Share of the resamples in which this window would have been chosen."""
 

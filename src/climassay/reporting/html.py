@@ -34,7 +34,7 @@ class AnswerRow:
     text: str
     """The answer, or the error where there is none."""
     scores: tuple[str, ...]
-    """As shown, one for each of :attr:`AnsweredQuestion.metrics`."""
+    """Scores as shown, one for each of :attr:`AnsweredQuestion.metrics`."""
     wrong: bool
     failed: bool = False
     remarks: tuple[str, ...] = ()
@@ -272,7 +272,7 @@ _OUTSIDE = "#c3ccd4"
 _PALE = ((227, 139, 116), (240, 223, 166), (127, 186, 210))
 """As ``--wrong``, ``--middle`` and ``--right`` of the reports' style; outside is ``--outside``."""
 _DEEP = ((178, 24, 43), (220, 168, 0), (18, 63, 158))
-"""The same for small points, as ``--least``, ``--mid`` and ``--most``: pale ones could not be seen, and five levels
+"""Tones of small points, as ``--least``, ``--mid`` and ``--most``: pale ones could not be seen, and five levels
 must be told apart by readers who see no red and green, too."""
 
 

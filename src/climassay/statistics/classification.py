@@ -63,7 +63,7 @@ class CoveragePoint:
     """Answers at least so sure."""
 
     coverage: float
-    """Their share of all items, answered or not."""
+    """Share of all items, answered or not."""
     accuracy: Estimate
     """Share of these answers that is right, with Wilson's interval."""
 
