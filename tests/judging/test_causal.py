@@ -159,7 +159,7 @@ def test_correlation_and_failures_by_hand(monkeypatch):
     """Log-odds before are 1, 2, 3 and 4, and a probe says 1, 2, 3 and 9; the ablation takes half of them."""
     before = np.array([1.0, 2.0, 3.0, 4.0])
     answers = iter([Judgements(before, np.zeros(4, bool)), Judgements(before / 2 - 1, np.array([False] * 3 + [True]))])
-    monkeypatch.setattr("climassay.judging.causal._Asker.__call__", lambda self, directions: next(answers))
+    monkeypatch.setattr("climassay.judging.causal.averaged", lambda *_: next(answers))
     items = [Item(str(n), "x", "", str(n // 2)) for n in range(8)]
     pairs = np.array([[0, 1], [2, 3], [4, 5], [6, 7]])
     found = ablate(

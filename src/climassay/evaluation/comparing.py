@@ -37,6 +37,7 @@ from climassay.statistics import (
     kendall,
     mean_estimates,
     paired_tests,
+    percentile_interval,
     proportion,
     spearman,
 )
@@ -282,14 +283,7 @@ def _over_questions(
     a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
     spread = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
     kept = spread > 0  # where all models tie in a resample there is no order to compare
-    return _interval((a * b).sum(axis=1)[kept] / spread[kept])
-
-
-def _interval(values: NDArray[np.float64]) -> Interval | None:
-    if not len(values):
-        return None
-    low, high = np.quantile(values, [0.025, 0.975])
-    return Interval(float(low), float(high))
+    return percentile_interval((a * b).sum(axis=1)[kept] / spread[kept]) if kept.any() else None
 
 
 def _resampled(
@@ -395,7 +389,7 @@ def _favour(
     if anchor in means.items and metric in means.items:
         # One generator a task with the same seed: metrics of the same answers see the same resampled questions.
         a, b = (_resampled(means, one, models, resamples, np.random.default_rng(seed)) for one in (anchor, metric))
-        over_questions = _interval(_excess(a, b, own)[0])
+        over_questions = percentile_interval(_excess(a, b, own)[0]) if resamples else None
     return Favour(
         metric,
         anchor,

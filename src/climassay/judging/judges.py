@@ -47,9 +47,6 @@ def judge(name: str) -> Callable[[Make], Make]:
     return add
 
 
-# ---------------------------------------------------------------------------------------------- what a model says
-
-
 @dataclass(frozen=True)
 class DirectScoring:
     """Rate each item by itself and compare the ratings.
@@ -134,9 +131,6 @@ def averaged(log_odds: FloatArray, failed: NDArray[np.bool_], orders: int) -> Ju
 
 def _weigh(model: OptionScorer, requests: Sequence[OptionRequest], on_progress: Progress | None) -> list[OptionScores]:
     return model.option_logprobs(requests, on_result=None if on_progress is None else lambda _i, _s: on_progress(1))
-
-
-# --------------------------------------------------------------------------------------- what its hidden states say
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,9 +363,6 @@ class PointwiseProbe:
         first, second = places.reshape(pairs.shape).T
         lost = failed[first] | failed[second]
         return Judgements(np.where(lost, 0.0, scores[first] - scores[second]), lost)
-
-
-# --------------------------------------------------------------------------------------------------- judges by name
 
 
 def _zero_shot(model: OptionScorer, _questions: Questions, states: StateSource | None) -> Method:

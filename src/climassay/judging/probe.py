@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
+from climassay.judging.preferences import FloatArray, IntArray
 from climassay.learning import ModelFormat, Provenance, checked_array
 from climassay.learning.calibration import fit_scale, fit_tie_band
 from climassay.learning.pairwise import (
@@ -40,9 +41,6 @@ from climassay.learning.pairwise import (
     reduce_rows,
 )
 from climassay.models.contract import OpenWeights
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 FORMAT = ModelFormat("climassay-probe", 1, "probe", "climassay judge train")
 

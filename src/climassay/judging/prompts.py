@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.judging.items import Item
+from climassay.judging.preferences import IntArray
 from climassay.models.contract import OptionRequest
 from climassay.prompts import Prompt, load_prompt
 
@@ -160,9 +160,6 @@ def quality(
 def aspect_names() -> tuple[str, ...]:
     """Aspects of ``text`` that have a definition."""
     return tuple(_ASPECTS)
-
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

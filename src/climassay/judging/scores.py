@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from climassay.judging.preferences import FloatArray, IntArray
 from climassay.learning.evaluation import Calibration, calibration
+from climassay.statistics import percentile_interval
 from climassay.statistics.correlation import kendall_of_resamples, spearman_of_resamples
 
 RESAMPLES = 2000
@@ -103,8 +104,7 @@ class Units:
     @staticmethod
     def figure(value: float, samples: FloatArray, n: int) -> Figure:
         """A value with the 95% interval of its resamples, shape [resamples]."""
-        low, high = np.quantile(samples, [0.025, 0.975])
-        return Figure(value, float(low), float(high), n)
+        return Figure(value, *percentile_interval(samples), n)
 
 
 @dataclass(frozen=True, slots=True)

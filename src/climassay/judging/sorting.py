@@ -266,9 +266,6 @@ def _trace(turned: Sequence[NDArray[np.bool_]], row: int, i: int, made: int) -> 
     return steps[::-1]
 
 
-# --------------------------------------------------------------------------------------------- the published beam
-
-
 class _Candidate(NamedTuple):
     """A partial merge."""
 

@@ -365,9 +365,6 @@ def unseen_pairs(pairs: Sequence[LabelledPair], scorer: RelationScorer) -> tuple
     return left
 
 
-# ------------------------------------------------------------------------------------------------------- training
-
-
 @dataclass(frozen=True, slots=True)
 class HeadChoice:
     """One setting that was tried, and how it did on statements it was not fitted on."""

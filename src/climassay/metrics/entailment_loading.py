@@ -86,9 +86,6 @@ def _option_scorer(name: str, load: Callable[[str], Generator]) -> OptionScorer:
     return model
 
 
-# ------------------------------------------------------------------------------------------------- cross-encoders
-
-
 class ClassifierEntailment:
     """A sequence classifier of two texts, its labels told by the names in its configuration.
 

@@ -14,7 +14,7 @@ from climassay.models.contract import Encoder
 from climassay.questions import Question
 from climassay.questions.rows import Row, parse_rows, read_bytes
 from climassay.reporting import Axis, LinePlot, Point, Report, Section, Series, Table
-from climassay.statistics import Interval
+from climassay.statistics import Interval, percentile_interval
 
 WINDOWS: tuple[int | None, ...] = (*range(1, 11), None)
 """Words on each side of the gap; None is the whole statement."""
@@ -146,13 +146,13 @@ def calibrate_window(
         WindowPoint(
             window=window,
             right=float(point_right[k]),
-            right_interval=_interval(right[:, k]),
+            right_interval=percentile_interval(right[:, k]),
             wrong=float(point_wrong[k]),
-            wrong_interval=_interval(wrong[:, k]),
+            wrong_interval=percentile_interval(wrong[:, k]),
             gap=float(point_right[k] - point_wrong[k]),
-            gap_interval=_interval(right[:, k] - wrong[:, k]),
+            gap_interval=percentile_interval(right[:, k] - wrong[:, k]),
             auroc=float(point_aurocs[k]),
-            auroc_interval=_interval(aurocs[:, k]),
+            auroc_interval=percentile_interval(aurocs[:, k]),
             within=float(within[k].mean()) if together.any() else None,
             chosen_share=float(shares[k]),
         )
@@ -287,11 +287,6 @@ def _choose(right: NDArray[np.float64], wrong: NDArray[np.float64], floor: float
     allowed[~allowed.any(axis=1)] = True
     places: NDArray[np.int64] = np.argmax(np.where(allowed, gaps, -np.inf), axis=1)
     return places
-
-
-def _interval(values: NDArray[np.float64]) -> Interval:
-    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(float(low), float(high))
 
 
 def window_name(window: int | None) -> str:

@@ -28,6 +28,7 @@ from climassay.statistics.intervals import (
     paired_difference,
     paired_differences,
     paired_tests,
+    percentile_interval,
     proportion,
     wilson_interval,
 )
@@ -38,6 +39,6 @@ __all__ = [
     "ReliabilityBin", "SelectiveCurve", "accuracy_sample_size", "bootstrap_interval", "cohen_kappa",
     "constant_baseline", "expected_calibration_error", "fleiss_kappa", "holm", "kendall", "krippendorff_alpha",
     "mcnemar", "mcnemar_power", "mcnemar_sample_size", "mean_estimate", "mean_estimates", "paired_difference",
-    "paired_differences", "paired_tests", "proportion", "reliability_curve", "selective_curve", "spearman",
-    "wilson_interval",
+    "paired_differences", "paired_tests", "percentile_interval", "proportion", "reliability_curve",
+    "selective_curve", "spearman", "wilson_interval",
 ]  # fmt: skip

@@ -68,6 +68,12 @@ def proportion(successes: int, n: int, level: float = 0.95) -> Estimate:
     return Estimate(successes / n if n else 0.0, wilson_interval(successes, n, level), n, level)
 
 
+def percentile_interval(values: Sequence[float] | NDArray[np.float64], level: float = 0.95) -> Interval:
+    """What lies between the tails of resampled values, shape [resamples]."""
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))
+
+
 def bootstrap_interval(
     items: ArrayLike,
     statistic: Callable[[NDArray[np.float64]], float],
@@ -97,8 +103,7 @@ def bootstrap_interval(
         raise InputError("An interval needs at least one item.")
     generator = np.random.default_rng(seed)
     values = [statistic(rows[generator.integers(0, len(rows), len(rows))]) for _ in range(resamples)]
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(low), float(high))
+    return percentile_interval(values, level)
 
 
 def mean_estimate(
