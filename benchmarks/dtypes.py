@@ -30,14 +30,12 @@ import torch
 from climassay.judging.candidates import MethodName, ProbeSettings, candidate_of, make_folds
 from climassay.judging.items import Item, ItemColumns, read_items
 from climassay.judging.judges import Harvester, StateTable
-from climassay.judging.prompts import Questions
-from climassay.judging.quality import quality
+from climassay.judging.prompts import Questions, quality
 from climassay.judging.scores import Units
 from climassay.learning.activation_store import ActivationStore
 from climassay.models.contract import GenerationRequest, Message, Sampling
 from climassay.models.local.model import LocalModel
-from climassay.statistics.intervals import proportion
-from climassay.statistics.paired import paired_difference
+from climassay.statistics.intervals import paired_difference, proportion
 from generation import questions as prompts
 from mcq_scoring import DATA, Question, pira_questions, primer_questions, request
 

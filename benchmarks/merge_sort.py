@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.judging.merge import merge_all_pairs, merge_beam, merge_exact, merge_greedy
 from climassay.judging.preferences import Comparisons
-from climassay.judging.sorting import halve
+from climassay.judging.sorting import halve, merge_all_pairs, merge_beam, merge_exact, merge_greedy
 
 
 @dataclass(frozen=True)

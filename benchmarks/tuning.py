@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 import torch
 from transformers import logging
 
-from climassay.evaluation.examples import chat_examples
+from climassay.evaluation.settings import chat_examples
 from climassay.models.local.prompts import PromptFormat
 from climassay.primer import gold_questions
 from climassay.tuning.adapter import adapted

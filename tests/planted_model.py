@@ -4,8 +4,7 @@ import numpy as np
 
 from climassay.judging.items import Item
 from climassay.judging.judges import Harvester
-from climassay.judging.prompts import Questions
-from climassay.judging.quality import quality
+from climassay.judging.prompts import Questions, quality
 from climassay.models.contract import Activations, Work
 
 WIDTH = 12

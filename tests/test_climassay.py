@@ -221,7 +221,7 @@ def test_a_judge_is_trained_saved_and_ranks(tmp_path, monkeypatch):
         climassay.rank(items, probe=probe, model=model, workspace=tmp_path / "work") for probe in (trained.probe, file)
     ]
     assert rankings[0] == rankings[1]
-    assert sorted(row.place for row in rankings[0].rows) == list(range(1, 17))
+    assert sorted(row.place for row in rankings[0].ranked) == list(range(1, 17))
     assert commands(Workspace(tmp_path / "work")) == [("judge rank", "done")] * 2
     with pytest.raises(InputError, match="trained on"):
         climassay.rank(items, probe=file, model=CountingModel("8" * 64), workspace=tmp_path)
@@ -235,6 +235,6 @@ def test_a_model_without_hidden_states_ranks_by_prompts(tmp_path):
     ranking = climassay.rank(
         ["It gets colder.", "It gets warmer."], "names warmth", model=ScriptedModel(choose), workspace=tmp_path
     )
-    assert [row.item.text for row in ranking.rows] == ["It gets warmer.", "It gets colder."]
+    assert [row.item.text for row in ranking.ranked] == ["It gets warmer.", "It gets colder."]
     with pytest.raises(InputError, match="hidden states"):
         climassay.train_judge([climassay.Item("1", "a", label=1.0)], "claims", model=ScriptedModel())

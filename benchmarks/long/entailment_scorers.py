@@ -20,23 +20,21 @@ from scipy.stats import spearmanr
 
 from climassay.learning import auroc
 from climassay.metrics.entailment import PromptedEntailment, Relations, RelationScorer
+from climassay.metrics.entailment_features import contradict
 from climassay.metrics.entailment_head import (
     EntailmentHead,
     HeadEntailment,
-    split_pairs,
-    train_entailment,
-    turned_pairs,
-)
-from climassay.metrics.entailment_pairs import (
     LabelledPair,
     read_pairs,
     sample_statements,
+    split_pairs,
     supporting,
+    synthetic_pairs,
+    train_entailment,
     validate_entailment,
 )
-from climassay.metrics.facts_splitting import split_facts
+from climassay.metrics.facts import split_facts
 from climassay.metrics.factual_accuracy import PromptedSupport
-from climassay.metrics.perturbations import contradict
 from climassay.models import load_model
 from climassay.models.bundled import bundled_path
 from climassay.models.contract import Encoder
@@ -102,7 +100,7 @@ def statement_scorer(pairs: list[LabelledPair], encoder: Encoder) -> Computed:
 def cross_encoder_scorer(pairs: list[LabelledPair]) -> Computed:
     from cross_encoder import CrossEncoderConfig, train
 
-    lesson = [*pairs, *turned_pairs(pairs)[0]]
+    lesson = [*pairs, *synthetic_pairs(pairs)[0]]
     network = train(
         bundled_path("minilm"),
         [(pair.premise, pair.statement) for pair in lesson],

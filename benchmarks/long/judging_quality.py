@@ -26,8 +26,7 @@ from climassay.judging.candidates import (
 )
 from climassay.judging.items import Item, ItemColumns, read_items
 from climassay.judging.judges import Harvester, StateTable
-from climassay.judging.prompts import Questions, both_ways
-from climassay.judging.quality import quality
+from climassay.judging.prompts import Questions, both_ways, quality
 from climassay.learning.activation_store import ActivationStore
 from climassay.learning.harvest import harvest
 from climassay.models import load_model

@@ -328,7 +328,7 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
         read_items,
     )
     from climassay.judging.judges import layer_choices
-    from climassay.judging.report_tables import judge_tables
+    from climassay.judging.report import judge_tables
     from climassay.records import Records
 
     file = _write_rows(demo, "statements.jsonl", labelled_statements())

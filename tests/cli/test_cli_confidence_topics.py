@@ -11,7 +11,7 @@ from climassay.confidence.statement_files import write_statements
 from climassay.confidence.topics.clustering import Grouping, cluster_centres
 from climassay.records import Records
 from climassay.records.queries import run_details
-from climassay.reporting.stored_reports import report_from_data
+from climassay.reporting.html import report_from_data
 from climassay.workspace import Workspace
 from command_line import run_command
 from planted_statements import WORDS, NoisyTopicEncoder, planted, statement

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.evaluation.figures import (
+from climassay.evaluation.report import (
     calibrate_experiment,
     calibration_figures,
     calibration_table,

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from climassay.evaluation.comparing import published_scores
 from climassay.evaluation.contamination import ShownText, contamination
-from climassay.evaluation.published import published_scores
 from climassay.evaluation.report import answer_tables, experiment_report, is_wrong
 from climassay.evaluation.results import Cell
 from experiments import experiment, outcome, question, questions_of

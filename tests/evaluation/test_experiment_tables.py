@@ -3,7 +3,7 @@ import io
 
 import pytest
 
-from climassay.evaluation.published import QUESTIONS, published_scores
+from climassay.evaluation.comparing import QUESTIONS, published_scores
 from climassay.evaluation.results import Cell
 from climassay.evaluation.scores import CellCounts, ExperimentScores, Score, score_experiment
 from climassay.evaluation.tables import experiment_tables, score_rows, shown_estimate

@@ -6,8 +6,7 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.evaluation import planning
-from climassay.evaluation.planning import assume_binary, assume_from_run, assume_mean, plan
-from climassay.evaluation.tables import plan_table
+from climassay.evaluation.planning import assume_binary, assume_from_run, assume_mean, plan, plan_table
 from climassay.statistics import mcnemar_power
 from experiments import experiment, questions_of
 

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from climassay.errors import InputError
-from climassay.evaluation.published import QUESTIONS, published_models, published_scores
+from climassay.evaluation.comparing import QUESTIONS, published_models, published_scores
 from climassay.metrics.registry import METRICS
 
 GOLD, SILVER = published_scores("gold"), published_scores("silver")

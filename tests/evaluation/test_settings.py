@@ -7,7 +7,7 @@ import pytest
 from climassay.corpus.documents import Hit, Passage
 from climassay.errors import InputError
 from climassay.evaluation import ExamplePool, Prepared, Sources, make_setting, open_pool, parse_setting, parse_spec
-from climassay.evaluation.settings import ROOM
+from climassay.evaluation.settings import ROOM, SETTINGS, SettingSpec, setting
 from climassay.questions import Question
 
 
@@ -171,3 +171,21 @@ def test_a_window_larger_than_the_model_is_refused():
     spec = replace(parse_spec("long-context:auto@shelf"), window=9999)
     with pytest.raises(InputError, match="reads at most 2000"):
         make_setting(spec, sources(Shelf(BOOK))).prepare([question(1)], Reader(2000))
+
+
+def test_a_setting_can_be_added_by_name(monkeypatch):
+    parse_spec("default")
+    monkeypatch.setattr(SETTINGS, "_things", dict(SETTINGS._things))
+
+    @setting("hint", read=lambda rest: {"document": rest})
+    def hint(spec, sources):
+        return lambda questions, model: [Prepared((spec.document,)) for _ in questions]
+
+    added = parse_setting("hint:Think first.", NOTHING)
+    assert added.prepare([question(1)], Reader(9000)) == [Prepared(("Think first.",))]
+    assert "hint" in SETTINGS
+
+
+def test_a_kind_that_does_not_exist_is_refused():
+    with pytest.raises(InputError, match="no setting 'hypnosis': there are default, few-shot, rag"):
+        make_setting(SettingSpec("hypnosis", "mine"), NOTHING)

@@ -10,8 +10,8 @@ import pytest
 from climassay.corpus import Collection
 from climassay.corpus.documents import Block, Document
 from climassay.errors import InputError
-from climassay.evaluation.examples import TaskPrompts
 from climassay.evaluation.experiment_file import parse_plan
+from climassay.evaluation.settings import TaskPrompts
 from climassay.evaluation.tuned import chosen_config, collection_documents, find_adapter, question_data, split_questions
 from climassay.models import load_model
 from climassay.models.contract import Message

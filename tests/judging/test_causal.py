@@ -9,8 +9,7 @@ from climassay.judging.causal import ablate, ablated, probe_directions, random_d
 from climassay.judging.items import Item
 from climassay.judging.preferences import Judgements
 from climassay.judging.probe import PairProbe, ProbeProvenance
-from climassay.judging.prompts import Questions
-from climassay.judging.quality import quality
+from climassay.judging.prompts import Questions, quality
 from climassay.models.contract import Message, OptionRequest
 from tiny_models import smollm2
 
@@ -160,7 +159,7 @@ def test_correlation_and_failures_by_hand(monkeypatch):
     """Log-odds before are 1, 2, 3 and 4, and a probe says 1, 2, 3 and 9; the ablation takes half of them."""
     before = np.array([1.0, 2.0, 3.0, 4.0])
     answers = iter([Judgements(before, np.zeros(4, bool)), Judgements(before / 2 - 1, np.array([False] * 3 + [True]))])
-    monkeypatch.setattr("climassay.judging.causal._Asker.__call__", lambda self, directions: next(answers))
+    monkeypatch.setattr("climassay.judging.causal.averaged", lambda *_: next(answers))
     items = [Item(str(n), "x", "", str(n // 2)) for n in range(8)]
     pairs = np.array([[0, 1], [2, 3], [4, 5], [6, 7]])
     found = ablate(

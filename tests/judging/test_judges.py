@@ -19,9 +19,8 @@ from climassay.judging.judges import (
     layers_of,
 )
 from climassay.judging.preferences import CERTAIN, Preferences
-from climassay.judging.probe_fitting import fit_contrast, fit_pointwise
-from climassay.judging.prompts import Questions
-from climassay.judging.quality import WORDINGS, aspect_names, quality
+from climassay.judging.probe import fit_contrast, fit_pointwise
+from climassay.judging.prompts import WORDINGS, Questions, aspect_names, quality
 from climassay.judging.sorting import sort_items
 from climassay.learning.harvest import harvest
 from climassay.models.contract import OptionRequest, OptionScores

@@ -20,15 +20,13 @@ from climassay.judging.probe import (
     PointProbe,
     ProbeProvenance,
     check_compatible,
+    fit_contrast,
+    fit_pointwise,
+    fit_principal,
     load_probe,
     log_length_differences,
     save_probe,
     three_way,
-)
-from climassay.judging.probe_fitting import (
-    fit_contrast,
-    fit_pointwise,
-    fit_principal,
 )
 from climassay.learning import pairwise
 from climassay.learning.pairwise import average_orders, both_orders, item_folds, pair_weights, reduce_rows

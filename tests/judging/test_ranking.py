@@ -4,10 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
+from climassay.judging.anchor_labelling import insert_items
 from climassay.judging.items import Item
 from climassay.judging.judges import probe_judge
 from climassay.judging.preferences import Judgements
-from climassay.judging.ranking import insert_items, rank_items
+from climassay.judging.ranking import rank_items
 from climassay.judging.training import train_probe
 from planted_model import harvester, items
 
@@ -38,22 +39,35 @@ def numbered(values, group="g"):
 )
 def test_a_consistent_judge_is_followed(values, sort):
     ranking = rank_items(numbered(values), ByLabel(), sort=sort)
-    assert [float(row.item.text.split()[-1]) for row in ranking.rows] == sorted(values, reverse=True)
-    assert [row.place for row in ranking.rows] == list(range(1, len(values) + 1))
+    assert [float(row.item.text.split()[-1]) for row in ranking.ranked] == sorted(values, reverse=True)
+    assert [row.place for row in ranking.ranked] == list(range(1, len(values) + 1))
     # The judge's log-odds are differences of numbers: the strengths are these numbers around their mean.
-    strengths = [row.strength for row in ranking.rows]
+    strengths = [row.strength for row in ranking.ranked]
     assert strengths == pytest.approx(np.sort(values)[::-1] - np.mean(values), abs=0.6)
 
 
 def test_groups_are_ranked_apart_and_nothing_is_asked_twice():
     judge = ByLabel()
     ranking = rank_items([*numbered([1, 3, 2], "a"), *numbered([5, 4], "b")], judge)
-    assert [(row.group, row.place, row.item.id) for row in ranking.rows] == [
+    assert [(row.group, row.place, row.item.id) for row in ranking.ranked] == [
         ("a", 1, "a1"), ("a", 2, "a2"), ("a", 3, "a0"), ("b", 1, "b0"), ("b", 2, "b1"),
     ]  # fmt: skip
     assert len(judge.asked) == len(set(judge.asked)) == ranking.comparisons
     assert all((first < 3) == (second < 3) for first, second in judge.asked)
     assert ranking.possible == 4
+
+
+def test_a_ranking_shows_itself_as_every_result_does():
+    ranking = rank_items([*numbered([1, 3], "a"), *numbered([5], "b")], ByLabel())
+    assert [(row["group"], row["place"], row["item"]) for row in ranking.rows()] == [
+        ("a", 1, "a1"), ("a", 2, "a0"), ("b", 1, "b0"),
+    ]  # fmt: skip
+    assert ranking.to_dict()["items"] == ranking.rows()
+    assert ranking.to_dict()["possible"] == 1
+    [table] = ranking.tables()
+    assert len(table.rows) == 3
+    assert ranking.note in table.note
+    assert "a1" in ranking.markdown()
 
 
 def test_failures_are_counted():
@@ -66,7 +80,7 @@ def test_a_pointwise_probe_harvests_every_item_once():
     asked = harvester()
     ranking = rank_items(items(), probe_judge(trained.probe, asked))
     assert asked.cost.computed == 32
-    best = [row for row in ranking.rows if row.place == 1]
+    best = [row for row in ranking.ranked if row.place == 1]
     assert np.mean([row.item.label == max(i.label for i in items() if i.group == row.group) for row in best]) > 0.8
 
 

@@ -5,23 +5,25 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from climassay.judging.benchmark import score_judge
+from climassay.judging.benchmark import JudgeResult, judge_results_of, result_row, score_judge
 from climassay.judging.candidates import Learned, ProbeSettings, make_folds
 from climassay.judging.causal import Ablation, Control
-from climassay.judging.experiment import JudgeResult, judge_results_of, result_row
 from climassay.judging.items import Item
 from climassay.judging.judges import Cost
 from climassay.judging.preferences import Judgements
-from climassay.judging.quality import quality
+from climassay.judging.prompts import quality
 from climassay.judging.ranking import rank_items
-from climassay.judging.report import judge_sections, picture_blocks, ranking_report, training_report
-from climassay.judging.report_tables import (
+from climassay.judging.report import (
     ablation_table,
     evidence_table,
+    judge_sections,
+    picture_blocks,
+    ranking_report,
     ranking_table,
     shortened,
     stored_label_table,
     stored_ranking_table,
+    training_report,
 )
 from climassay.judging.scores import Figure
 from climassay.judging.training import Picture, train_probe
@@ -65,13 +67,13 @@ def test_the_evidence_table_sets_the_probe_beside_length(trained):
 
 def test_a_ranking_shows_places_and_shortened_texts():
     ranking = rank_items(items(groups=2), ByLabel())
-    table = ranking_table(ranking.to_rows(), quality="depth", words=2)
+    table = ranking_table(ranking.rows(), quality="depth", words=2)
     assert [column.label for column in table.columns][:4] == ["group", "place", "item", "text"]
     assert [row[1] for row in table.rows] == ["1", "2", "3", "4"] * 2
     assert all(len(row[3].split()) <= 3 for row in table.rows)
     page = ranking_report(ranking, quality="depth", judge="by label", file="x.csv").to_html()
     assert "x.csv by depth" in page
-    one = ranking_table(rank_items(items(groups=1), ByLabel()).to_rows(), quality="depth")
+    one = ranking_table(rank_items(items(groups=1), ByLabel()).rows(), quality="depth")
     assert one.columns[0].label == "place"
 
 

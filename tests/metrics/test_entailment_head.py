@@ -7,18 +7,25 @@ import pytest
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
-from climassay.metrics.entailment import RelationScorer
+from climassay.metrics.entailment import Relations, RelationScorer
 from climassay.metrics.entailment_features import NAMES, pair_features, resolved
 from climassay.metrics.entailment_head import (
     BUNDLED_HEAD,
+    UNLABELLED,
     EntailmentHead,
     HeadEntailment,
+    LabelledPair,
+    PairTable,
+    read_pairs,
+    sample_statements,
     split_pairs,
+    supporting,
+    synthetic_pairs,
     train_entailment,
-    turned_pairs,
+    unseen_pairs,
+    validate_entailment,
 )
 from climassay.metrics.entailment_loading import bundled_entailment, load_entailment
-from climassay.metrics.entailment_pairs import LabelledPair, PairTable, supporting
 from climassay.metrics.factual_accuracy import PromptedSupport
 
 THINGS = ("ice", "snow", "rain", "wind", "heat", "salt", "dust", "soil", "rock", "sand", "moss", "reef")
@@ -154,7 +161,7 @@ def test_held_out_statements_are_in_no_training_pair():
 
 def test_pairs_made_by_rule_stem_from_their_pairs():
     pairs = lesson().pairs
-    made, places = turned_pairs(pairs)
+    made, places = synthetic_pairs(pairs)
     for new, place in zip(made, places, strict=True):
         assert new.premise == pairs[place].premise
         assert new.relation in (0, 1)
@@ -237,3 +244,135 @@ def test_scorers_by_name():
     for wrong in ("prompted:", "something", "nli:", str(Path("no") / "file")):
         with pytest.raises(InputError, match="names no entailment scorer"):
             load_entailment(wrong)
+
+
+def test_climate_fevers_form(tmp_path):
+    file = tmp_path / "fever.jsonl"
+    rows = [
+        {"claim": "Ice  melts.", "evidences": [
+            {"evidence": "It shrinks.", "article": "Ice", "evidence_label": "SUPPORTS"},
+            {"evidence": "It grows.", "article": "", "evidence_label": "REFUTES"},
+            {"evidence": "It is cold.", "article": "Ice", "evidence_label": None},
+        ]},
+        {"claim": "Seas rise.", "evidences": [{"evidence": "Fish swim.", "evidence_label": "NOT_ENOUGH_INFO"}]},
+    ]  # fmt: skip
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    table = read_pairs(file)
+    assert table.pairs == (
+        LabelledPair("Ice: It shrinks.", "Ice melts.", 0),
+        LabelledPair("It grows.", "Ice melts.", 1),
+        LabelledPair("Fish swim.", "Seas rise.", 2),
+    )
+    assert table.skipped == 1
+
+
+def test_pairs_as_rows(tmp_path):
+    file = tmp_path / "pairs.csv"
+    file.write_text("premise,statement,label\nA b.,C d.,Entailment\nA b.,E f.,neutral\n", encoding="utf-8")
+    assert [pair.relation for pair in read_pairs(file).pairs] == [0, 2]
+
+
+def test_pairs_that_nobody_has_judged(tmp_path):
+    file = tmp_path / "pairs.csv"
+    file.write_text("premise,statement\nA b.,C d.\n,E f.\n", encoding="utf-8")
+    table = read_pairs(file, labelled=False)
+    assert table.pairs == (LabelledPair("A b.", "C d.", UNLABELLED),)
+    assert table.skipped == 1
+    with pytest.raises(InputError, match="and label"):
+        read_pairs(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("premise,statement,label\na,b,maybe\n", "'maybe' is no relation"),
+        ("a,b\n1,2\n", "no labelled pairs"),
+        ("premise,statement,label\n,,\na,,SUPPORTS\n", "No row"),
+        ("claim,evidences\na,nothing\n", "no list"),
+        ("claim,evidences\na,[1]\n", "no list"),
+    ],
+    ids=["label", "columns", "empty", "text", "numbers"],
+)
+def test_what_is_wrong_is_said(tmp_path, text, message):
+    file = tmp_path / "pairs.csv"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_pairs(file)
+
+
+PAIRS = [
+    LabelledPair("a", "one", 0),
+    LabelledPair("b", "one", 0),
+    LabelledPair("c", "two", 1),
+    LabelledPair("d", "two", 2),
+    LabelledPair("e", "three", 0),
+    LabelledPair("f", "three", 1),
+]
+
+
+class Scripted:
+    name = "scripted"
+
+    def __init__(self, **by_premise):
+        self.by_premise = by_premise
+
+    def relations(self, pairs):
+        return [self.by_premise[premise] for premise, _ in pairs]
+
+    def score(self, pairs):
+        return [None if one is None else one.confirms for one in self.relations(pairs)]
+
+
+def test_figures_worked_by_hand():
+    scorer = Scripted(
+        a=Relations(0.8, 0.1, 0.1), b=Relations(0.2, 0.3, 0.5), c=Relations(0.1, 0.7, 0.2),
+        d=Relations(0.1, 0.1, 0.8), e=None, f=Relations(0.3, 0.1, 0.6),
+    )  # fmt: skip
+    found = validate_entailment(PAIRS, scorer, resamples=50)
+    two, three = found.two_class, found.three_class
+    assert (three.n, three.groups, three.failed) == (6, 3, 1)
+    # Of a, b, c, e, f: a and c are right, e failed.
+    assert (two.accuracy.value, two.n, two.failed) == (pytest.approx(2 / 5), 5, 1)
+    assert two.constant.value == pytest.approx(3 / 5)
+    # a, c and d.
+    assert three.accuracy.value == pytest.approx(3 / 6)
+    # P(SUPPORTS): a .889, b .4 against c .125, f .75: three of four pairs in order.
+    assert two.auroc.value == pytest.approx(3 / 4)
+    # P(confirms): a .8, b .2 against c .1, d .1, f .3: five of six.
+    assert found.support_auroc == pytest.approx(5 / 6)
+    assert two.accuracy.interval.low <= 0.4 <= two.accuracy.interval.high
+    # Confidence of a .889 right, b .6 wrong, c .875 right, f .75 wrong; bins of .1: .6, .75 and the pair above .8.
+    error = (0.6 + 0.75 + 2 * (1 - (0.8889 + 0.875) / 2)) / 4
+    assert found.calibration.expected_calibration_error == pytest.approx(error, abs=1e-3)
+
+
+def test_both_classes_are_needed():
+    scorer = Scripted(a=Relations(1, 0, 0), b=Relations(1, 0, 0))
+    with pytest.raises(InputError, match="some are SUPPORTS and some REFUTES"):
+        validate_entailment(PAIRS[:2], scorer)
+
+
+def test_progress_counts_every_pair():
+    told = []
+    scorer = Scripted(**{pair.premise: Relations(0.5, 0.3, 0.2) for pair in PAIRS})
+    validate_entailment(PAIRS, scorer, resamples=5, on_progress=told.append)
+    assert sum(told) == len(PAIRS)
+
+
+def test_statements_are_sampled_whole():
+    sample = sample_statements(PAIRS, 2, seed=1)
+    assert len({pair.statement for pair in sample}) == 2
+    assert list(sample) == [pair for pair in PAIRS if pair.statement in {one.statement for one in sample}]
+    assert sample_statements(PAIRS, None) == tuple(PAIRS)
+
+
+def test_pairs_a_head_was_trained_on_are_left_out():
+    scorer = HeadEntailment(EntailmentHead.load())
+    assert unseen_pairs(PAIRS, scorer) == tuple(PAIRS)
+
+    known = replace(scorer.head.provenance, trained_on=(words_id(PAIRS[0].statement),))
+    scorer.head = replace(scorer.head, provenance=known)
+    assert [pair.statement for pair in unseen_pairs(PAIRS, scorer)] == ["two", "two", "three", "three"]
+    with pytest.raises(InputError, match="every statement"):
+        unseen_pairs(PAIRS[:2], scorer)
+    assert unseen_pairs(PAIRS[:2], Scripted()) == tuple(PAIRS[:2])

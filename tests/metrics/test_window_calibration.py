@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.metrics import LabelledAnswer, calibrate_window, exact_match_normalised, primer_answers
-from climassay.metrics.window_calibration import WINDOWS, read_labelled_answers
-from climassay.metrics.window_report import window_figure, window_report, window_table, window_verdict
+from climassay.metrics.window_calibration import (
+    WINDOWS,
+    read_labelled_answers,
+    window_figure,
+    window_report,
+    window_table,
+    window_verdict,
+)
 from climassay.primer import gold_questions
 
 

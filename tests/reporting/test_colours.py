@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from climassay.reporting import Axis, Cloud, Dot, DotPlot, Label, Report, ScatterPlot, Section
-from climassay.reporting.drawing import as_svg
+from climassay.reporting.html import as_svg
 
 SIGHT = {
     "all colours": np.eye(3),

@@ -3,8 +3,7 @@
 import pytest
 
 from climassay.reporting import Axis, Cloud, Dot, DotPlot, HeatMap, Report, ScatterPlot, Section
-from climassay.reporting.drawing import as_svg
-from climassay.reporting.stored_reports import report_data, report_from_data
+from climassay.reporting.html import as_svg, report_data, report_from_data
 
 SCALE = Axis("score", -1.0, 1.0, (-1.0, 0.0, 1.0))
 DOTS = (

@@ -5,8 +5,7 @@ import re
 import pytest
 
 from climassay.reporting import Report, Section, Table, as_csv, as_latex, as_markdown, as_rich
-from climassay.reporting.latex import escape_latex
-from climassay.reporting.tables import TOP_SIGN, split_columns
+from climassay.reporting.tables import TOP_SIGN, escape_latex, split_columns
 
 MARKED = Table.of(
     "Scores & more",

@@ -32,9 +32,7 @@ from climassay.reporting import (
     StackedBars,
     Table,
 )
-from climassay.reporting.drawing import FIGURES, as_svg
-from climassay.reporting.html import block_style, render_block
-from climassay.reporting.stored_reports import report_data, report_from_data
+from climassay.reporting.html import FIGURES, as_svg, block_style, render_block, report_data, report_from_data
 from experiments import experiment
 from factcheck_transcripts import full_transcript
 

@@ -1,7 +1,9 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.statistics import constant_baseline, expected_calibration_error
+from climassay.statistics import constant_baseline, expected_calibration_error, reliability_curve, selective_curve
 
 
 def test_constant_baseline_beats_a_published_system():
@@ -16,3 +18,67 @@ def test_calibration():
     assert expected_calibration_error([0.75] * 4 + [0.25] * 4, [1, 1, 1, 0, 1, 0, 0, 0]) == pytest.approx(0.0)
     with pytest.raises(InputError):
         expected_calibration_error([], [])
+
+
+ANSWERS = st.lists(st.tuples(st.sampled_from([0.1, 0.3, 0.5, 0.7, 0.9]), st.booleans()), min_size=1, max_size=30)
+
+
+def test_a_curve_worked_by_hand():
+    curve = selective_curve([0.7, 0.9, 0.8], [True, True, False])
+    assert [point.coverage for point in curve.points] == pytest.approx([1 / 3, 2 / 3, 1])
+    assert [point.accuracy.value for point in curve.points] == pytest.approx([1, 1 / 2, 2 / 3])
+    assert curve.area == pytest.approx((1 + 1 / 2 + 2 / 3) / 3)
+    assert curve.aurc == pytest.approx(1 - curve.area)
+    assert curve.unordered == pytest.approx(2 / 3)
+
+
+def test_items_without_an_answer_are_never_covered():
+    curve = selective_curve([0.9, 0.8], [True, True], items=8)
+    assert curve.points[-1].coverage == pytest.approx(0.25)
+    assert curve.area == 1
+
+
+def test_equally_sure_answers_make_one_point_and_the_area_of_any_order():
+    curve = selective_curve([0.5] * 4, [True, False, False, True])
+    assert [(point.coverage, point.accuracy.value) for point in curve.points] == [(1.0, 0.5)]
+    assert curve.area == pytest.approx(curve.unordered)
+
+
+def test_confidence_may_be_anything_that_can_be_ordered():
+    curve = selective_curve([(2, 0.1), (1, 0.9), (2, 0.3)], [False, False, True])
+    assert [point.accuracy.value for point in curve.points] == pytest.approx([1, 1 / 2, 1 / 3])
+
+
+@given(ANSWERS)
+def test_no_order_beats_the_one_that_knows_the_truth(answers):
+    confidence, correct = zip(*answers, strict=True)
+    curve = selective_curve(confidence, correct)
+    best, worst = selective_curve(correct, correct), selective_curve([not right for right in correct], correct)
+    assert worst.area - 1e-9 <= curve.area <= best.area + 1e-9
+    assert curve.points[-1].accuracy.value == pytest.approx(curve.unordered)
+
+
+@given(ANSWERS)
+def test_the_gaps_of_the_reliability_curve_are_the_calibration_error(answers):
+    confidence, correct = zip(*answers, strict=True)
+    bins = reliability_curve(confidence, correct)
+    gap = sum(abs(one.confidence - one.accuracy.value) * one.accuracy.n for one in bins) / len(answers)
+    assert gap == pytest.approx(expected_calibration_error(confidence, correct), abs=1e-12)
+    assert sum(one.accuracy.n for one in bins) == len(answers)
+    assert all(one.low - 1e-9 <= one.confidence <= one.high + 1e-9 for one in bins)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "correct", "items"),
+    [([], [], None), ([0.5], [True, False], None), ([0.5, 0.6], [True, False], 1)],
+    ids=["none", "lengths", "more answers than items"],
+)
+def test_a_curve_without_sense_is_refused(confidence, correct, items):
+    with pytest.raises(InputError):
+        selective_curve(confidence, correct, items=items)
+
+
+@pytest.mark.parametrize(("confidence", "correct"), [([], []), ([1.2], [1]), ([0.5], [1, 0])])
+def test_a_reliability_curve_without_sense_is_refused(confidence, correct):
+    with pytest.raises(InputError):
+        reliability_curve(confidence, correct)

@@ -6,7 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.statistics import accuracy_sample_size, bootstrap_interval, mean_estimate, proportion, wilson_interval
+from climassay.statistics import (
+    accuracy_sample_size,
+    bootstrap_interval,
+    holm,
+    mcnemar,
+    mcnemar_power,
+    mcnemar_sample_size,
+    mean_estimate,
+    mean_estimates,
+    paired_difference,
+    paired_differences,
+    proportion,
+    wilson_interval,
+)
 
 
 def test_wilson_matches_hand_worked_example():
@@ -59,3 +72,124 @@ def test_bootstrap_is_seeded_and_covers_the_mean():
 def test_bootstrap_needs_items():
     with pytest.raises(InputError):
         bootstrap_interval([], lambda rows: float(rows.mean()))
+
+
+RANDOM = np.random.default_rng(3)
+LONG, OTHER, SHORT = RANDOM.normal(0.6, 0.2, 80), RANDOM.normal(0.5, 0.3, 80), RANDOM.normal(0.2, 0.1, 30)
+
+
+def test_means_are_those_of_one_column_at_a_time():
+    together = mean_estimates([LONG, SHORT, OTHER], resamples=4000)
+    alone = [mean_estimate(column, resamples=4000) for column in (LONG, SHORT, OTHER)]
+    for one, other in zip(together, alone, strict=True):
+        assert (one.value, one.n) == (other.value, other.n)
+        assert one.interval == pytest.approx(other.interval, abs=0.006)
+
+
+def test_differences_are_those_of_one_pair_at_a_time():
+    pairs = [(OTHER, LONG), (SHORT, SHORT + 0.01), (LONG, LONG)]
+    together = paired_differences(pairs, resamples=4000, flips=4000)
+    for one, (first, second) in zip(together, pairs, strict=True):
+        alone = paired_difference(first, second, resamples=4000)
+        assert one.difference.value == pytest.approx(alone.difference.value)
+        assert one.difference.interval == pytest.approx(alone.difference.interval, abs=0.01)
+        assert one.p_value == pytest.approx(alone.p_value, abs=0.02)
+
+
+def test_sign_flips_of_eight_gains_have_the_exact_chance():
+    [found] = paired_differences([(np.zeros(8), np.arange(1.0, 9.0))], flips=40_000)
+    assert found.p_value == pytest.approx(2 / 2**8, rel=0.15)
+
+
+def test_p_values_can_survive_a_correction_for_many_tests():
+    [found] = paired_differences([(np.zeros(60), np.ones(60))])
+    assert found.p_value == pytest.approx(1 / 20_001)
+
+
+def test_what_does_not_vary_has_an_interval_without_width():
+    [mean] = mean_estimates([[0.3, 0.3, 0.3]])
+    [gap] = paired_differences([([0.1, 0.7], [0.1, 0.7])])
+    assert mean.interval == (0.3, 0.3)
+    assert gap.difference.interval == (0.0, 0.0)
+    assert gap.p_value == 1
+
+
+def test_draws_depend_on_the_seed_alone():
+    assert mean_estimates([LONG, OTHER], seed=1) == mean_estimates([LONG, OTHER], seed=1)
+    assert mean_estimates([LONG], seed=1) == mean_estimates([LONG, SHORT], seed=1)[:1]
+    assert mean_estimates([LONG], seed=1) != mean_estimates([LONG], seed=2)
+
+
+def test_nothing_gives_nothing():
+    assert mean_estimates([]) == []
+    assert paired_differences([]) == []
+
+
+@pytest.mark.parametrize("pair", [([], []), ([1.0], [1.0, 2.0]), ([[1.0]], [[2.0]])], ids=["empty", "lengths", "shape"])
+def test_pairs_without_sense_are_refused(pair):
+    with pytest.raises(InputError):
+        paired_differences([pair])
+
+
+def test_mcnemar_exact_hand_worked():
+    # 1 against 9 discordant items: 2 * (C(10,0) + C(10,1)) / 2^10 = 22 / 1024.
+    first = [True] * 1 + [False] * 9 + [True] * 20
+    second = [False] * 1 + [True] * 9 + [True] * 20
+    result = mcnemar(first, second)
+    assert (result.first_only, result.second_only, result.n) == (1, 9, 30)
+    assert result.p_value == pytest.approx(22 / 1024)
+
+
+def test_mcnemar_without_disagreement_says_nothing():
+    assert mcnemar([True, False], [True, False]).p_value == 1.0
+
+
+def test_mcnemar_refuses_unpaired():
+    with pytest.raises(InputError):
+        mcnemar([True], [True, False])
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
+def test_mcnemar_is_symmetric(pairs):
+    first, second = zip(*pairs, strict=True)
+    assert mcnemar(first, second).p_value == pytest.approx(mcnemar(second, first).p_value)
+
+
+def test_paired_difference_finds_a_shift_and_never_gives_zero():
+    generator = np.random.default_rng(0)
+    first = generator.random(80)
+    result = paired_difference(first, first + 0.2)
+    assert result.difference.value == pytest.approx(0.2)
+    assert result.difference.interval.low == pytest.approx(0.2)
+    assert 0 < result.p_value < 0.001
+    assert paired_difference(first, first).p_value == 1.0
+
+
+def test_holm_hand_worked():
+    # 0.01 * 3, 0.03 * 2, then 0.04 may not fall below 0.06.
+    assert holm([0.03, 0.01, 0.04]) == pytest.approx([0.06, 0.03, 0.06])
+    assert holm([]) == []
+
+
+def test_power_agrees_with_simulation():
+    gain, loss, n = 0.2, 0.08, 120
+    draws = np.random.default_rng(7).multinomial(n, [gain, loss, 1 - gain - loss], size=4000)
+    from scipy.stats import binomtest
+
+    cached = {}
+
+    def significant(won: int, lost: int) -> bool:
+        if (won, lost) not in cached:
+            cached[won, lost] = won + lost > 0 and binomtest(won, won + lost).pvalue <= 0.05
+        return cached[won, lost]
+
+    simulated = np.mean([significant(int(won), int(lost)) for won, lost, _ in draws])
+    assert mcnemar_power(gain, loss, n) == pytest.approx(simulated, abs=0.025)
+
+
+def test_sample_size_is_where_power_is_reached():
+    n = mcnemar_sample_size(0.2, 0.08, power=0.8)
+    assert mcnemar_power(0.2, 0.08, n) >= 0.8
+    assert mcnemar_power(0.2, 0.08, n // 2) < 0.8
+    with pytest.raises(InputError):
+        mcnemar_sample_size(0.1, 0.1)

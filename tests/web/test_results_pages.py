@@ -10,7 +10,7 @@ import pytest
 
 from climassay.evaluation.comparing import compare_runs
 from climassay.reporting import Report, Section, Table
-from climassay.reporting.stored_reports import report_data
+from climassay.reporting.html import report_data
 from experiments import experiment, question
 from html_pages import Page
 from stored_runs import ask, store_experiment, store_factchecks, store_mcq

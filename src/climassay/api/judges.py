@@ -42,7 +42,7 @@ def rank(
 
     Example:
         >>> ranking = rank(["The sea level rises.", "Ice is a fruit."], "claims", workspace=folder)
-        >>> [row.place for row in ranking.rows]
+        >>> [row.place for row in ranking.ranked]
         [1, 2]
     """
     from climassay.judging import rank_items
@@ -85,7 +85,7 @@ def insert(
         ModelError: The model cannot be loaded.
     """
     from climassay.judging import insert_items
-    from climassay.judging.insertion import TIE_BAND
+    from climassay.judging.anchor_labelling import TIE_BAND
 
     items = _items(texts)
     with (

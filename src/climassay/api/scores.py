@@ -132,7 +132,7 @@ def score_answers(
 
 
 def _judge_note(scored: "AnswerScores") -> str:
-    from climassay.metrics.judged_accuracy import SCORES
+    from climassay.metrics.factual_accuracy import SCORES
 
     if not scored.judgements:
         return ""

@@ -82,8 +82,7 @@ def compare(
 
 def _show(comparison: "Comparison", names: tuple[str, str], output: Path | None) -> None:
     from climassay.confidence.comparison import place_of
-    from climassay.reporting.tables import Table
-    from climassay.reporting.terminal import as_rich
+    from climassay.reporting.tables import Table, as_rich
 
     counts = [[status, str(count)] for status, count in comparison.counts.items() if count]
     stdout_console().print(as_rich(Table.of(f"{names[0]} and {names[1]}", ["statements", "number"], counts)))

@@ -97,7 +97,7 @@ def extract(
     from climassay.confidence.extraction import ExtractOptions, extract_terms
     from climassay.confidence.extraction.review_page import review_page
     from climassay.confidence.statement_files import write_statements
-    from climassay.reporting.row_files import write_rows
+    from climassay.reporting.results import write_rows
 
     options = ExtractOptions(
         acronyms.value, context, untagged, ranges.value, paragraph_tags.value, report=report, cycle=cycle
@@ -176,7 +176,7 @@ def _show(
 ) -> None:
     from climassay.confidence.extraction.summary import summary_table
     from climassay.confidence.extraction.terms import term_table
-    from climassay.reporting.terminal import as_rich
+    from climassay.reporting.tables import as_rich
 
     stdout_console().print(as_rich(summary_table(statements)))
     if terms:

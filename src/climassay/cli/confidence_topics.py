@@ -155,7 +155,7 @@ def _named(
 ) -> "NamedTopics":
     from climassay.confidence.topics import NamedTopic, name_topics, report_table, topic_table
     from climassay.reporting import Report, Section
-    from climassay.reporting.stored_reports import report_data
+    from climassay.reporting.html import report_data
 
     known = cast("tuple[NamedTopic, ...]", earlier)
     generator = asked.model if asked else None
@@ -225,7 +225,7 @@ def report(
     from climassay.confidence.topics import read_topics
     from climassay.confidence.trends import analyse_trends, read_predictions, trend_report
     from climassay.records import Records
-    from climassay.reporting.stored_reports import report_data
+    from climassay.reporting.html import report_data
     from climassay.workspace import Workspace
 
     if sample and not tagger:

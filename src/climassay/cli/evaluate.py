@@ -201,7 +201,7 @@ def _write_files(
     from climassay.cli.output import write_text
     from climassay.evaluation import experiment_report, mcq_tables
     from climassay.reporting import as_markdown
-    from climassay.reporting.row_files import write_rows, write_table
+    from climassay.reporting.results import write_rows, write_table
 
     if csv_file:
         write_table(csv_file, mcq_tables(scores)[0])

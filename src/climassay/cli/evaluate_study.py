@@ -49,7 +49,7 @@ def plan(
 ) -> None:
     """How many questions are needed to see a difference between two systems."""
     from climassay.evaluation.planning import plan as make_plan
-    from climassay.evaluation.tables import plan_table
+    from climassay.evaluation.planning import plan_table
 
     given = {"accuracy": accuracy, "discordance": discordance, "deviation": deviation, "correlation": correlation}
     assumptions = _assumptions(
@@ -196,8 +196,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Whether two benchmarks, such as gold and silver, rank the same models alike."""
-    from climassay.evaluation.comparing import rank_agreement
-    from climassay.evaluation.tables import agreement_table, favour_table, means_table
+    from climassay.evaluation.comparing import agreement_table, favour_table, means_table, rank_agreement
 
     sides = [_means(name, setting, workspace) for name in (first, second)]
     found = rank_agreement(*sides, resamples=resamples, seed=seed)
@@ -211,8 +210,7 @@ def compare(
 
 def _means(name: str, setting: str, workspace: Path | None) -> "ModelMeans":
     from climassay.cli.evaluate_table import load_run
-    from climassay.evaluation.comparing import experiment_means, published_means
-    from climassay.evaluation.published import Dataset
+    from climassay.evaluation.comparing import Dataset, experiment_means, published_means
 
     run, _, part = name.partition(":")
     if run != PUBLISHED:

@@ -20,7 +20,7 @@ from climassay.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from climassay.evaluation.published import PublishedScore
+    from climassay.evaluation.comparing import PublishedScore
     from climassay.evaluation.results import Experiment
     from climassay.evaluation.scores import ExperimentScores
     from climassay.evaluation.tables import NamedTable
@@ -92,7 +92,7 @@ def table(
     """Tables of an experiment, with intervals, marks of the best, constant answers, counts and paired tests."""
     from climassay.evaluation.scores import score_experiment
     from climassay.evaluation.tables import experiment_tables
-    from climassay.reporting.row_files import write_table
+    from climassay.reporting.results import write_table
 
     if output is not None and form is Format.screen:
         form = _FORMATS.get(output.suffix.lower(), form)
@@ -157,7 +157,7 @@ def load_run(run: str, workspace: Path | None) -> "Experiment":
 
 
 def _published(models: "Sequence[str] | None", dataset: PublishedSet) -> "tuple[PublishedScore, ...]":
-    from climassay.evaluation.published import published_scores
+    from climassay.evaluation.comparing import published_scores
 
     if not models:
         return ()

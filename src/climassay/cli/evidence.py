@@ -89,8 +89,7 @@ def factcheck_evidence(
     from climassay.factcheck.scales import load_scale
     from climassay.factcheck.scoring import score_verdicts
     from climassay.factcheck.scoring_tables import verdict_data
-    from climassay.reporting.results import Result, Shown
-    from climassay.reporting.row_files import write_rows
+    from climassay.reporting.results import Result, Shown, write_rows
 
     wanted = load_scale(scale)
     trained = None

@@ -35,7 +35,7 @@ from climassay.cli.output import JsonOption, print_json, write_text
 from climassay.errors import InputError, ModelError
 
 if TYPE_CHECKING:
-    from climassay.judging.insertion import InsertMode
+    from climassay.judging.anchor_labelling import InsertMode
     from climassay.judging.ranking import ItemRanking
 
 app = typer.Typer(no_args_is_help=True, help="Compare texts by a quality, rank them, and measure who judges well.")
@@ -72,9 +72,8 @@ def evaluate(
     """Score a judge on labelled items that it was not trained on, beside the constant and "longer is better"."""
     from dataclasses import replace
 
-    from climassay.judging.benchmark import evaluate_judge
-    from climassay.judging.experiment import JudgeResult, result_row
-    from climassay.judging.report_tables import judge_tables
+    from climassay.judging.benchmark import JudgeResult, evaluate_judge, result_row
+    from climassay.judging.report import judge_tables
 
     named, config = JudgeOptions.named(who), {"file": str(labels)}
     read = table.read(labels, label=label_column(table, asked, named.resolve(asked)[1].name))
@@ -122,7 +121,7 @@ def apply(
 ) -> None:
     """Order the items of each group, best first, by a probe or a method."""
     ranking, _, _ = _ranked("judge apply", items, table, asked, JudgeOptions.named(who), sort, seed, setup, as_json)
-    write_lines(output, ranking.to_rows())
+    write_lines(output, ranking.rows())
 
 
 @app.command()
@@ -183,13 +182,12 @@ def rank(
     as_json: JsonOption = False,
 ) -> None:
     """Order the items of each group, best first, comparing only what the sort needs."""
-    from climassay.judging.report import ranking_report
-    from climassay.judging.report_tables import ranking_table
-    from climassay.reporting.row_files import write_table
+    from climassay.judging.report import ranking_report, ranking_table
+    from climassay.reporting.results import write_table
 
     ranking, quality, judge = _ranked("judge rank", file, table, asked, who, sort, seed, setup, as_json)
     if csv_file:
-        write_table(csv_file, ranking_table(ranking.to_rows(), quality=quality, words=None))
+        write_table(csv_file, ranking_table(ranking.rows(), quality=quality, words=None))
     if html:
         write_text(html, ranking_report(ranking, quality=quality, judge=judge, file=file.name).to_html())
 
@@ -207,7 +205,7 @@ def _ranked(
 ) -> "tuple[ItemRanking, str, str]":
     """Rank items and print them; the ranking, its quality and who judged."""
     from climassay.judging.ranking import rank_items
-    from climassay.judging.report_tables import ranking_table
+    from climassay.judging.report import ranking_table
 
     chosen, read = checked_sort(sort), table.read(file, label=table.label, label_optional=True)
     with (
@@ -215,7 +213,7 @@ def _ranked(
         counting(f"Comparing with {setup.model}", quiet=as_json) as advance,
     ):
         ranking = rank_items(read.items, judge.method, sort=chosen, seed=seed, on_progress=advance)
-        rows, quality, name = ranking.to_rows(), judge.quality.name, judge.method.name
+        rows, quality, name = ranking.rows(), judge.quality.name, judge.method.name
         judge.run.save_results("ranking", rows)
     if as_json:
         counts = {"comparisons": ranking.comparisons, "possible": ranking.possible, "failed": ranking.failed}
@@ -245,10 +243,9 @@ def insert(
     as_json: JsonOption = False,
 ) -> None:
     """Give new items a label on an ordered scale, by comparing them with labelled anchors."""
-    from climassay.judging.insertion import TIE_BAND
-    from climassay.judging.ranking import insert_items
-    from climassay.judging.report_tables import insertion_table
-    from climassay.reporting.row_files import write_table
+    from climassay.judging.anchor_labelling import TIE_BAND, insert_items
+    from climassay.judging.report import insertion_table
+    from climassay.reporting.results import write_table
 
     if table.label is None or table.levels is None:
         raise InputError(

@@ -26,8 +26,8 @@ from climassay.cli.output import JsonOption, print_json, progress_bar, write_tex
 from climassay.errors import InputError
 
 if TYPE_CHECKING:
+    from climassay.judging.benchmark import BenchmarkSettings, JudgeBenchmark, JudgeTask
     from climassay.judging.candidates import MethodName
-    from climassay.judging.experiment import BenchmarkSettings, JudgeBenchmark, JudgeTask
     from climassay.judging.training import TrainedProbe
 
 FIGURES = ("accuracy_differing", "accuracy_three_way", "spearman", "kendall")
@@ -70,14 +70,13 @@ def benchmark(
 
     Without --layer, probes choose among four layers of the upper half.
     """
+    from climassay.judging.benchmark import BenchmarkSettings, JudgeTask, benchmark_judges
     from climassay.judging.candidates import METHODS, NEEDS_WEIGHTS
-    from climassay.judging.experiment import BenchmarkSettings, JudgeTask, benchmark_judges
     from climassay.judging.judges import layer_choices
-    from climassay.judging.report import judge_report
-    from climassay.judging.report_tables import judge_tables
+    from climassay.judging.report import judge_report, judge_tables
     from climassay.models import OpenWeights
     from climassay.reporting import as_markdown
-    from climassay.reporting.row_files import write_table
+    from climassay.reporting.results import write_table
 
     # With some of the pairs only, the list is long, and strengths would ask for all of them.
     chosen = checked_sort(sort or ("strengths" if pairs_per_item is None else "fitted"))
@@ -178,7 +177,7 @@ def _evidence(
 
 def _as_data(done: "JudgeBenchmark", file: Path) -> dict[str, Any]:
     """One result flat, several as a list."""
-    from climassay.judging.experiment import result_row
+    from climassay.judging.benchmark import result_row
 
     settings = done.settings
     head = {

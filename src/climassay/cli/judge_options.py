@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from climassay.judging.judges import Cost, Harvester
     from climassay.judging.preferences import Method
     from climassay.judging.probe import PairProbe, PointProbe
-    from climassay.judging.prompts import Questions
-    from climassay.judging.quality import Quality
+    from climassay.judging.prompts import Quality, Questions
     from climassay.judging.sorting import SortMethod
     from climassay.learning.activation_store import ActivationStore
     from climassay.models.contract import Generator
@@ -126,7 +125,7 @@ class QualityOptions:
         Raises:
             InputError: None is named, or one does not exist.
         """
-        from climassay.judging.quality import aspect_names, quality
+        from climassay.judging.prompts import aspect_names, quality
 
         kind = self.kind or (KindChoice.own if self.quality is not None else KindChoice.text)
         aspects = list(dict.fromkeys(self.aspect or ()))

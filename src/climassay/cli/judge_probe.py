@@ -61,8 +61,7 @@ def train(
     from climassay.judging.judges import Harvester, layer_choices, layers_of, open_weights
     from climassay.judging.probe import save_probe
     from climassay.judging.prompts import Questions
-    from climassay.judging.report import training_report
-    from climassay.judging.report_tables import evidence_table
+    from climassay.judging.report import evidence_table, training_report
     from climassay.judging.training import train_probe
 
     quality = asked.one()
@@ -150,7 +149,7 @@ def ablate(
     from climassay.judging.judges import Harvester, probe_judge
     from climassay.judging.probe import load_probe
     from climassay.judging.prompts import Questions
-    from climassay.judging.report_tables import ablation_table
+    from climassay.judging.report import ablation_table
     from climassay.judging.training import quality_of
     from climassay.models.local.model import LocalModel
 

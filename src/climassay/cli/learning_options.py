@@ -104,7 +104,7 @@ def show(tables: "Iterable[Table]", *sentences: str) -> None:
 def write_lines(path: Path | None, rows: Iterable[dict[str, Any]]) -> None:
     """Write rows as the ending of a file says, where one is wanted."""
     if path is not None:
-        from climassay.reporting.row_files import write_rows
+        from climassay.reporting.results import write_rows
 
         write_rows(path, rows)
 

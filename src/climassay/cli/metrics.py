@@ -84,8 +84,13 @@ def calibrate_window(
 ) -> None:
     """Which window of phrase similarity tells right cloze answers from wrong ones best (ClimaQA, Figure 4)."""
     from climassay.metrics.window_calibration import calibrate_window as calibrate
-    from climassay.metrics.window_calibration import primer_answers, read_labelled_answers
-    from climassay.metrics.window_report import window_report, window_table, window_verdict
+    from climassay.metrics.window_calibration import (
+        primer_answers,
+        read_labelled_answers,
+        window_report,
+        window_table,
+        window_verdict,
+    )
     from climassay.reporting.results import Shown
 
     if not -1 <= floor <= 1:

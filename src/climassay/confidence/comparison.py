@@ -425,7 +425,7 @@ def write_comparison(comparison: Comparison, path: Path, names: Iterable[str] = 
         InputError: The file cannot be written.
     """
     from climassay.reporting.html import render_page, write_page
-    from climassay.reporting.row_files import write_rows
+    from climassay.reporting.results import write_rows
 
     if path.suffix.lower() not in (".html", ".htm"):
         write_rows(path, [change_row(one) for one in comparison.changes])

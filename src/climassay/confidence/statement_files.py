@@ -8,7 +8,7 @@ from climassay.confidence.statement import Statement, statement_from_row, statem
 from climassay.errors import InputError
 from climassay.folder_files import cannot_write
 from climassay.given_files import parse_json, read_text
-from climassay.reporting.row_files import write_rows
+from climassay.reporting.results import write_rows
 
 
 def write_statements(statements: Iterable[Statement], path: Path) -> int:

@@ -7,27 +7,18 @@ if TYPE_CHECKING:
     from climassay.evaluation.comparing import (
         Favour,
         ModelMeans,
+        PublishedScore,
         RankAgreement,
         compare_runs,
         experiment_means,
         generator_favour,
         published_means,
+        published_scores,
         rank_agreement,
     )
     from climassay.evaluation.contamination import ContaminationReport, LabelledText
-    from climassay.evaluation.examples import (
-        ExamplePool,
-        TaskPrompts,
-        Values,
-        after_prefix,
-        chat_examples,
-        example_values,
-        expected_answer,
-        open_pool,
-    )
     from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, ModelSpec, load_plan, parse_plan
     from climassay.evaluation.planning import Assumptions, Plan, assume_binary, assume_from_run, assume_mean, plan
-    from climassay.evaluation.published import PublishedScore, published_scores
     from climassay.evaluation.report import experiment_report, mcq_report_sections
     from climassay.evaluation.results import Cell, Experiment, Outcome, load_experiment
     from climassay.evaluation.runner import (
@@ -48,37 +39,39 @@ if TYPE_CHECKING:
         score_mcq,
     )
     from climassay.evaluation.settings import (
+        ExamplePool,
         Prepared,
         Retriever,
         Setting,
         SettingSpec,
         Sources,
+        TaskPrompts,
+        Values,
+        after_prefix,
+        chat_examples,
+        example_values,
+        expected_answer,
         make_setting,
+        open_pool,
         parse_setting,
         parse_spec,
     )
     from climassay.evaluation.tables import experiment_tables, mcq_tables
-    from climassay.evaluation.tasks import (
-        Prediction,
-        Scoring,
-        ask_mcq,
-        option_orders,
-    )
+    from climassay.evaluation.tasks import Prediction, Scoring, ask_mcq, option_orders
     from climassay.evaluation.tuned import ReadDocument, collection_documents, question_data, split_questions
 
 _PLACES = {
-    "comparing": "Favour ModelMeans RankAgreement compare_runs experiment_means generator_favour published_means "
-    "rank_agreement",
+    "comparing": "Favour ModelMeans PublishedScore RankAgreement compare_runs experiment_means generator_favour "
+    "published_means published_scores rank_agreement",
     "contamination": "ContaminationReport LabelledText",
-    "examples": "ExamplePool TaskPrompts Values after_prefix chat_examples example_values expected_answer open_pool",
     "experiment_file": "BenchmarkSpec ExperimentPlan ModelSpec load_plan parse_plan",
     "planning": "Assumptions Plan assume_binary assume_from_run assume_mean plan",
-    "published": "PublishedScore published_scores",
     "report": "experiment_report mcq_report_sections",
     "results": "Cell Experiment Outcome load_experiment",
     "runner": "EvaluationResources Progress limited open_resources read_benchmark run_experiment",
     "scores": "AccuracyRow ExperimentScores McqScores PairedRow PositionRow score_experiment score_mcq",
-    "settings": "Prepared Retriever Setting SettingSpec Sources make_setting parse_setting parse_spec",
+    "settings": "ExamplePool Prepared Retriever Setting SettingSpec Sources TaskPrompts Values after_prefix "
+    "chat_examples example_values expected_answer make_setting open_pool parse_setting parse_spec",
     "tables": "experiment_tables mcq_tables",
     "tasks": "Prediction Scoring ask_mcq option_orders",
     "tuned": "ReadDocument collection_documents question_data split_questions",
@@ -86,75 +79,18 @@ _PLACES = {
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names.split()}
 
 __all__ = [
-    "AccuracyRow",
-    "Assumptions",
-    "BenchmarkSpec",
-    "Cell",
-    "ContaminationReport",
-    "EvaluationResources",
-    "ExamplePool",
-    "Experiment",
-    "ExperimentPlan",
-    "ExperimentScores",
-    "Favour",
-    "LabelledText",
-    "McqScores",
-    "ModelMeans",
-    "ModelSpec",
-    "Outcome",
-    "PairedRow",
-    "Plan",
-    "PositionRow",
-    "Prediction",
-    "Prepared",
-    "Progress",
-    "PublishedScore",
-    "RankAgreement",
-    "ReadDocument",
-    "Retriever",
-    "Scoring",
-    "Setting",
-    "SettingSpec",
-    "Sources",
-    "TaskPrompts",
-    "Values",
-    "after_prefix",
-    "ask_mcq",
-    "assume_binary",
-    "assume_from_run",
-    "assume_mean",
-    "chat_examples",
-    "collection_documents",
-    "compare_runs",
-    "example_values",
-    "expected_answer",
-    "experiment_means",
-    "experiment_report",
-    "experiment_tables",
-    "generator_favour",
-    "limited",
-    "load_experiment",
-    "load_plan",
-    "make_setting",
-    "mcq_report_sections",
-    "mcq_tables",
-    "open_pool",
-    "open_resources",
-    "option_orders",
-    "parse_plan",
-    "parse_setting",
-    "parse_spec",
-    "plan",
-    "published_means",
-    "published_scores",
-    "question_data",
-    "rank_agreement",
-    "read_benchmark",
-    "run_experiment",
-    "score_experiment",
-    "score_mcq",
+    "AccuracyRow", "Assumptions", "BenchmarkSpec", "Cell", "ContaminationReport", "EvaluationResources",
+    "ExamplePool", "Experiment", "ExperimentPlan", "ExperimentScores", "Favour", "LabelledText", "McqScores",
+    "ModelMeans", "ModelSpec", "Outcome", "PairedRow", "Plan", "PositionRow", "Prediction", "Prepared", "Progress",
+    "PublishedScore", "RankAgreement", "ReadDocument", "Retriever", "Scoring", "Setting", "SettingSpec", "Sources",
+    "TaskPrompts", "Values", "after_prefix", "ask_mcq", "assume_binary", "assume_from_run", "assume_mean",
+    "chat_examples", "collection_documents", "compare_runs", "example_values", "expected_answer",
+    "experiment_means", "experiment_report", "experiment_tables", "generator_favour", "limited", "load_experiment",
+    "load_plan", "make_setting", "mcq_report_sections", "mcq_tables", "open_pool", "open_resources",
+    "option_orders", "parse_plan", "parse_setting", "parse_spec", "plan", "published_means", "published_scores",
+    "question_data", "rank_agreement", "read_benchmark", "run_experiment", "score_experiment", "score_mcq",
     "split_questions",
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

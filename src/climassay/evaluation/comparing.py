@@ -1,42 +1,128 @@
-"""Two benchmarks, one set of models: do they rank alike, and does a metric favour the model that wrote the questions?
+"""Published results, two benchmarks or several runs beside each other.
 
-The first question is that of the paper's appendix A.2.2 (silver against gold), the second that of its section 5.2. Both
-are answered from few models, five to eight in the paper, and from published means there is no more than those. What
-that can and cannot show is said by the numbers that go with every result: exact p-values over all orders of the models,
-and places instead of differences.
+Do two benchmarks rank the same models alike (the paper's appendix A.2.2, silver against gold)? Does a metric favour the
+model that wrote the questions (its section 5.2)? Both are answered from few models, five to eight in the paper; hence
+exact p-values over all orders of the models, and places instead of differences.
+
+The published results of ClimaQA are Tables 3 and 5 (gold), 6 and 7 (silver) of the paper. They stand beside ours for
+orientation only: questions, prompts and books are others, so that no item and no paired test can be compared.
 
 Several runs stand side by side cell by cell, with paired tests where the same questions were asked: questions are
 the same where their words are, whatever the benchmark or the id is called in either run.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import csv
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import combinations, permutations
 from math import factorial
+from pathlib import Path
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.evaluation.published import Dataset, published_scores
 from climassay.evaluation.results import Cell, Experiment, Outcome
 from climassay.evaluation.scores import OVERALL, common_scores, is_right_or_wrong, outcomes_by_cell, score_of
-from climassay.evaluation.tables import shown_estimate, shown_p_value
+from climassay.evaluation.tables import shown_difference, shown_estimate, shown_p_value, shown_value
 from climassay.metrics.registry import METRICS
-from climassay.questions import Question
+from climassay.questions import Kind
 from climassay.reporting import Dot, DotPlot, Table
 from climassay.statistics import (
     Correlation,
     Estimate,
     Interval,
-    holm,
     kendall,
-    mcnemar,
     mean_estimates,
-    paired_differences,
+    paired_tests,
+    percentile_interval,
     proportion,
     spearman,
 )
+
+Dataset = Literal["gold", "silver"]
+
+GENERATOR = "gpt-3.5-turbo"
+"""The model that wrote the published questions (section 4.2)."""
+QUESTIONS: Mapping[tuple[Dataset, Kind], Mapping[str, int]] = {
+    ("gold", "mcq"): {"base": 126, "reasoning": 72, "hypothetical": 47, OVERALL: 245},
+    ("gold", "freeform"): {"base": 54, "reasoning": 52, "hypothetical": 55, OVERALL: 161},
+    ("gold", "cloze"): {OVERALL: 160},
+    ("silver", "mcq"): {OVERALL: 200},
+    ("silver", "freeform"): {OVERALL: 200},
+    ("silver", "cloze"): {OVERALL: 200},
+}
+"""Questions behind each column: Table 2, and for silver the 200 a task of appendix A.2.2.
+
+The paper does not print the levels of the silver sample.
+"""
+_TABLE = Path(__file__).parent / "published" / "climaqa.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedScore:
+    """One number of the paper's tables."""
+
+    dataset: Dataset
+    model: str
+    setting: str
+    """``default``, ``few-shot``, ``rag-source``, ``rag-held-out``, ``continued-pretraining``, ``fine-tuned``,
+    ``long-context-source``, ``long-context-held-out``."""
+    task: Kind
+    metric: str
+    """Key of :data:`~climassay.evaluation.results.METRICS`; the paper's BLEU counts characters, hence ``bleu_char``."""
+    level: str
+    """``base``, ``reasoning``, ``hypothetical`` or ``overall``."""
+    value: float
+    """Shares from 0 to 1 for accuracy and exact match (printed as per cent), else as printed."""
+
+    @property
+    def n(self) -> int | None:
+        """Questions behind it, where the paper says."""
+        return QUESTIONS[self.dataset, self.task].get(self.level)
+
+
+@cache
+def _all_scores() -> tuple[PublishedScore, ...]:
+    with _TABLE.open(encoding="utf-8", newline="") as lines:
+        return tuple(
+            PublishedScore(
+                cast(Dataset, row["dataset"]),
+                row["model"],
+                row["setting"],
+                row["task"],
+                row["metric"],
+                row["level"],
+                float(row["value"]) / (100.0 if METRICS[row["metric"]].binary else 1.0),
+            )
+            for row in csv.DictReader(lines)
+        )
+
+
+def published_models() -> tuple[str, ...]:
+    """Names of all models of the published tables, in their order."""
+    return tuple(dict.fromkeys(score.model for score in _all_scores()))
+
+
+def published_scores(dataset: Dataset = "gold", models: Collection[str] = ()) -> tuple[PublishedScore, ...]:
+    """The published numbers, in the order of the paper's tables.
+
+    Args:
+        dataset: ``gold`` (Tables 3 and 5) or ``silver`` (Tables 6 and 7).
+        models: Only these models; all where none is named.
+
+    Raises:
+        InputError: A model that the paper does not have.
+    """
+    unknown = sorted(set(models) - set(published_models()))
+    if unknown:
+        raise InputError(
+            f"The published tables have no model {', '.join(unknown)}: they have {', '.join(published_models())}."
+        )
+    return tuple(score for score in _all_scores() if score.dataset == dataset and (not models or score.model in models))
+
 
 FEWEST_MODELS = 3
 _EXACT_UP_TO = 8
@@ -62,7 +148,7 @@ class ModelMeans:
 
 
 def published_means(dataset: Dataset, setting: str = "default") -> ModelMeans:
-    """The paper's models in one setting; see :mod:`climassay.evaluation.published`.
+    """The paper's models in one setting.
 
     Raises:
         InputError: The tables have no such setting.
@@ -121,7 +207,7 @@ class RankAgreement:
     first: tuple[float, ...]
     second: tuple[float, ...]
     spearman: Correlation
-    """Its interval resamples models: what other models of this kind might show."""
+    """With an interval over resampled models: what other models of this kind might show."""
     kendall: Correlation
     p_value: float | None
     """Share of all orders of the models with so high a Spearman correlation or a higher one (one-sided, exact); None
@@ -196,16 +282,8 @@ def _over_questions(
     a, b = (_ranks(_resampled(side, metric, models, resamples, generator)) for side in (first, second))
     a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
     spread = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-    # Where all models tie in a resample there is no order to compare.
-    kept = spread > 0
-    return _interval((a * b).sum(axis=1)[kept] / spread[kept])
-
-
-def _interval(values: NDArray[np.float64]) -> Interval | None:
-    if not len(values):
-        return None
-    low, high = np.quantile(values, [0.025, 0.975])
-    return Interval(float(low), float(high))
+    kept = spread > 0  # where all models tie in a resample there is no order to compare
+    return percentile_interval((a * b).sum(axis=1)[kept] / spread[kept]) if kept.any() else None
 
 
 def _resampled(
@@ -233,9 +311,10 @@ class Favour:
     studentised: float
     """(value - expected) in units of its standard error: a t statistic with ``models - 3`` degrees of freedom."""
     p_value: float
-    """One-sided: of so large an excess."""
+    """One-sided, of so large an excess."""
     place: int
-    """Of the generator's excess among all models', each measured against the line of the others; 1 is the largest."""
+    """Place of the generator's excess among all models', each measured against the line of the others; 1 is the
+    largest."""
     rank: int
     """The generator's place by the metric, 1 best; equals share the better place."""
     anchor_rank: int
@@ -262,11 +341,6 @@ def generator_favour(
     its standard error (the externally studentised residual), is the excess that its general ability does not explain.
     The same is computed with every other model in the generator's part, which tells whether the generator stands out.
 
-    Limits: with m models the line rests on m - 1 points, so that only large excesses can be seen, and ``place`` is
-    first by chance once in m. The anchor must not depend on the wording of an answer (MCQ accuracy; factual accuracy
-    reads words, but is made not to). An excess can also mean that the generator is better at that task than at the
-    anchor's: it is evidence of favour only where metrics of the same answers disagree about it.
-
     Args:
         means: Models in one setting.
         generator: Name of the model that wrote the questions.
@@ -279,6 +353,12 @@ def generator_favour(
 
     Raises:
         InputError: The generator or the anchor has no scores, or there are fewer than four models.
+
+    Notes:
+        With m models the line rests on m - 1 points, so that only large excesses can be seen, and ``place`` is first by
+        chance once in m. The anchor must not depend on the wording of an answer (MCQ accuracy; factual accuracy reads
+        words, but is made not to). An excess can also mean that the generator is better at that task than at the
+        anchor's: it is evidence of favour only where metrics of the same answers disagree about it.
 
     References:
         Cook and Weisberg (1982), Residuals and Influence in Regression, section 2.2, for the residual.
@@ -300,12 +380,16 @@ def _favour(
 ) -> Favour:
     from scipy.stats import t
 
-    x = np.array([means.means[anchor][model] for model in models])
-    y = np.array([means.means[metric][model] for model in models])
+    x, y = (np.array([means.means[name][model] for model in models]) for name in (anchor, metric))
     own = models.index(generator)
     excesses, errors = np.array([_excess(x, y, place) for place in range(len(models))]).T
     # Points exactly on one line leave no scale; the sign is all that is known then.
     studentised = excesses / np.maximum(errors, 1e-12)
+    over_questions = None
+    if anchor in means.items and metric in means.items:
+        # One generator a task with the same seed: metrics of the same answers see the same resampled questions.
+        a, b = (_resampled(means, one, models, resamples, np.random.default_rng(seed)) for one in (anchor, metric))
+        over_questions = percentile_interval(_excess(a, b, own)[0]) if resamples else None
     return Favour(
         metric,
         anchor,
@@ -318,23 +402,14 @@ def _favour(
         place=1 + int((studentised > studentised[own]).sum()),
         rank=1 + int((y > y[own]).sum()),
         anchor_rank=1 + int((x > x[own]).sum()),
-        over_questions=_excess_interval(means, (anchor, metric), models, own, resamples, seed),
+        over_questions=over_questions,
     )
 
 
 def _excess(
     x: NDArray[np.float64], y: NDArray[np.float64], place: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Distance of one point from the line through the others, and its standard error.
-
-    Args:
-        x: Shape [..., models].
-        y: Shape [..., models].
-        place: Number of the point.
-
-    Returns:
-        Two arrays of shape [...].
-    """
+    """Distance of one point from the line through the others, and its standard error; both of shape [...]."""
     a, b = np.delete(x, place, axis=-1), np.delete(y, place, axis=-1)
     middle, height = a.mean(axis=-1, keepdims=True), b.mean(axis=-1, keepdims=True)
     spread = ((a - middle) ** 2).sum(axis=-1, keepdims=True)
@@ -350,16 +425,6 @@ def _excess(
     return distance[..., 0], error[..., 0]
 
 
-def _excess_interval(
-    means: ModelMeans, metrics: tuple[str, str], models: Sequence[str], own: int, resamples: int, seed: int
-) -> Interval | None:
-    if any(metric not in means.items for metric in metrics):
-        return None
-    # One generator a task with the same seed: metrics of the same answers see the same resampled questions.
-    x, y = (_resampled(means, metric, models, resamples, np.random.default_rng(seed)) for metric in metrics)
-    return _interval(_excess(x, y, own)[0])
-
-
 MOST_TESTS = 60
 """Pairs of cells that are all tested; above it only cells that share model or setting are."""
 
@@ -370,7 +435,7 @@ class RunScore:
 
     run: str
     name: str
-    """Of the experiment."""
+    """Name of the experiment."""
     cell: Cell
     estimate: Estimate
     """Wilson's interval for binary metrics, else bootstrap over questions."""
@@ -383,12 +448,11 @@ class RunTest:
     first: RunScore
     second: RunScore
     difference: Estimate
-    """Mean of second - first, with a bootstrap interval."""
     first_only: int | None
     """Questions only the first got right (binary metrics)."""
     second_only: int | None
     p_value: float
-    """Of McNemar's exact test (binary metrics), else of sign flips."""
+    """By McNemar's exact test (binary metrics), else by sign flips."""
     p_holm: float
     """Adjusted over all tests of the comparison (Holm)."""
 
@@ -401,14 +465,6 @@ class RunComparison:
     level: str
     scores: tuple[RunScore, ...]
     tests: tuple[RunTest, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A cell's outcomes, each under the words of its question."""
-
-    score: RunScore
-    outcomes: tuple[Outcome, ...]
 
 
 def metrics_in(experiments: Sequence[Experiment]) -> list[str]:
@@ -424,44 +480,60 @@ def compare_runs(
 
     Args:
         experiments: In the order in which they are shown; none twice.
-        metric: A name of :data:`~climassay.evaluation.results.METRICS`.
+        metric: A name of :data:`~climassay.metrics.METRICS`.
         level: A level of questions, or ``overall``.
-        seed: Of bootstrap and sign flips.
+        seed: Seed of bootstrap and sign flips.
 
     Raises:
         InputError: There is no such metric.
     """
     METRICS.find(metric)
-    columns = list(_columns(experiments, metric, level, seed))
-    pairs = [pair for pair in combinations(columns, 2) if pair[0].score.run != pair[1].score.run]
-    if len(pairs) > MOST_TESTS:
-        pairs = [(a, b) for a, b in pairs if _alike(a.score.cell, b.score.cell)]
-    tests = _tests(pairs, metric, seed)
-    return RunComparison(metric, level, tuple(column.score for column in columns), tuple(tests))
-
-
-def _alike(first: Cell, second: Cell) -> bool:
-    return first.model == second.model or first.setting == second.setting
-
-
-def _columns(experiments: Sequence[Experiment], metric: str, level: str, seed: int) -> Iterator[_Column]:
-    found = [
-        (experiment, cell, chosen)
-        for experiment in experiments
-        for cell, chosen in _chosen_outcomes(experiment, metric, level)
-    ]
+    found = [(one, cell, chosen) for one in experiments for cell, chosen in _chosen_outcomes(one, metric, level)]
     values = [[v for outcome in chosen if (v := score_of(outcome, metric)) is not None] for _, _, chosen in found]
     if is_right_or_wrong(METRICS[metric], *values):
         estimates = [proportion(round(sum(column)), len(column)) for column in values]
     else:
         estimates = mean_estimates(values, seed=seed)
-    for (experiment, cell, chosen), estimate in zip(found, estimates, strict=True):
-        yield _Column(RunScore(experiment.run, experiment.name, cell, estimate), chosen)
+    scores = [
+        RunScore(experiment.run, experiment.name, cell, estimate)
+        for (experiment, cell, _), estimate in zip(found, estimates, strict=True)
+    ]
+    columns = list(zip(scores, (chosen for _, _, chosen in found), strict=True))
+    pairs = [(a, b) for a, b in combinations(columns, 2) if a[0].run != b[0].run]
+    if len(pairs) > MOST_TESTS:
+        pairs = [
+            (a, b) for a, b in pairs if a[0].cell.model == b[0].cell.model or a[0].cell.setting == b[0].cell.setting
+        ]
+    common = [(a[0], b[0], common_scores(a[1], b[1], metric)) for a, b in pairs]
+    common = [(first, second, both) for first, second, both in common if both[0]]
+    binary = [is_right_or_wrong(METRICS[metric], *both) for _, _, both in common]
+    tests = paired_tests([both for _, _, both in common], binary, seed)
+    return RunComparison(
+        metric,
+        level,
+        tuple(scores),
+        tuple(
+            RunTest(
+                first,
+                second,
+                test.difference,
+                None if test.exact is None else test.exact.first_only,
+                None if test.exact is None else test.exact.second_only,
+                test.p_value,
+                test.p_holm,
+            )
+            for (first, second, _), test in zip(common, tests, strict=True)
+        ),
+    )
 
 
 def _chosen_outcomes(experiment: Experiment, metric: str, level: str) -> Iterator[tuple[Cell, tuple[Outcome, ...]]]:
     """Outcomes of the level by cell, under the words of their questions; cells without any score are left out."""
-    words = {(name, one.id): _words(one) for name, asked in experiment.questions.items() for one in asked}
+    words = {
+        (name, one.id): "\n".join((one.question, *one.options, one.answer))
+        for name, asked in experiment.questions.items()
+        for one in asked
+    }
     for cell, outcomes in outcomes_by_cell(experiment).items():
         chosen = [outcome for outcome in outcomes if level in (OVERALL, outcome.level)]
         if METRICS[metric].scores(cell.task) and any(score_of(outcome, metric) is not None for outcome in chosen):
@@ -469,34 +541,17 @@ def _chosen_outcomes(experiment: Experiment, metric: str, level: str) -> Iterato
             yield cell, tuple(replace(one, question=text) for text, one in named)
 
 
-def _words(question: Question) -> str:
-    return "\n".join((question.question, *question.options, question.answer))
-
-
-def _tests(pairs: Sequence[tuple[_Column, _Column]], metric: str, seed: int) -> Iterator[RunTest]:
-    values = [common_scores(first.outcomes, second.outcomes, metric) for first, second in pairs]
-    shared = [(pair, found) for pair, found in zip(pairs, values, strict=True) if found[0]]
-    gaps = paired_differences([found for _, found in shared], seed=seed)
-    exact = [mcnemar(*found) if is_right_or_wrong(METRICS[metric], *found) else None for _, found in shared]
-    p_values = [gap.p_value if test is None else test.p_value for gap, test in zip(gaps, exact, strict=True)]
-    for ((first, second), _), gap, test, p_value, adjusted in zip(
-        shared, gaps, exact, p_values, holm(p_values), strict=True
-    ):
-        yield RunTest(
-            first.score,
-            second.score,
-            gap.difference,
-            None if test is None else test.first_only,
-            None if test is None else test.second_only,
-            p_value,
-            adjusted,
-        )
-
-
 def comparison_table(found: RunComparison) -> Table:
     """Every cell of every run on a line of its own."""
     rows = [
-        (one.cell.benchmark, one.cell.model, one.cell.setting, one.run, str(one.estimate.n), _shown(found, one))
+        (
+            one.cell.benchmark,
+            one.cell.model,
+            one.cell.setting,
+            one.run,
+            str(one.estimate.n),
+            shown_estimate(found.metric, one.estimate),
+        )
         for one in found.scores
     ]
     label = METRICS[found.metric].label
@@ -518,8 +573,8 @@ def comparison_test_table(found: RunComparison) -> Table | None:
             _named(test.first),
             _named(test.second),
             str(test.difference.n),
-            _points(found.metric, test.difference.value),
-            " to ".join(_points(found.metric, end) for end in test.difference.interval),
+            shown_difference(found.metric, test.difference.value),
+            " to ".join(shown_difference(found.metric, end) for end in test.difference.interval),
             "-" if test.first_only is None else f"{test.second_only} / {test.first_only}",
             shown_p_value(test.p_value),
             shown_p_value(test.p_holm),
@@ -551,17 +606,95 @@ def comparison_figure(found: RunComparison) -> DotPlot | None:
     return DotPlot(label[0].upper() + label[1:], tuple(dots), label, "Dots: mean over questions. Bars: 95% interval.")
 
 
-def _shown(found: RunComparison, one: RunScore) -> str:
-    return shown_estimate(found.metric, one.estimate)
-
-
 def _named(one: RunScore) -> str:
     return f"{one.cell.model}, {one.cell.setting} ({one.run})"
 
 
-def _points(metric: str, value: float) -> str:
-    return f"{100 * value:+.1f}" if METRICS[metric].binary else f"{value:+.3f}"
-
-
 def _unit(metric: str) -> str:
     return " In per cent." if METRICS[metric].binary else ""
+
+
+def agreement_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "ModelMeans") -> Table:
+    """Rank correlation of models between two benchmarks, a row a metric."""
+    settings = " and ".join(dict.fromkeys((first.setting, second.setting)))
+    return Table.of(
+        f"Do {first.name} and {second.name} rank models alike? Setting {settings}",
+        ["metric", "models", "Spearman", "95%, models", "95%, questions", "Kendall", "95%, models", "p"],
+        [
+            [
+                METRICS[one.metric].label,
+                str(len(one.models)),
+                f"{one.spearman.value:.2f}",
+                _shown_interval(one.spearman.interval),
+                _shown_interval(one.over_questions),
+                f"{one.kendall.value:.2f}",
+                _shown_interval(one.kendall.interval),
+                shown_p_value(one.spearman.p_value if one.p_value is None else one.p_value),
+            ]
+            for one in found
+        ],
+        note="95%, models: bootstrap over models, wide because there are few, and without width where no resample can "
+        "break the order. 95%, questions: bootstrap over the questions of both (only where single scores are known). "
+        "p: one-sided over all orders of the models (up to eight models, else asymptotic and two-sided).",
+    )
+
+
+def means_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "ModelMeans") -> Table:
+    """The means behind the rank correlations, a row a model and metric."""
+    return Table.of(
+        "Means behind it",
+        ["metric", "model", first.name, second.name],
+        [
+            [METRICS[one.metric].label, model, shown_value(one.metric, a), shown_value(one.metric, b)]
+            for one in found
+            for model, a, b in zip(one.models, one.first, one.second, strict=True)
+        ],
+        left=2,
+        grouped=1,
+    )
+
+
+def favour_table(found: "Sequence[Favour]", means: "ModelMeans") -> Table:
+    """How metrics treat the generating model, a row a metric."""
+    generator, anchor = found[0].generator, METRICS[found[0].anchor].label
+    return Table.of(
+        f"Do metrics favour {generator}, which wrote the questions? {means.name}, setting {means.setting}",
+        [
+            "metric",
+            "models",
+            f"place by\n{anchor}",
+            "place by\nmetric",
+            "value",
+            "expected",
+            "excess",
+            "95%, questions",
+            "t",
+            "p",
+            "excess's\nplace",
+        ],
+        [
+            [
+                METRICS[one.metric].label,
+                str(one.models),
+                str(one.anchor_rank),
+                str(one.rank),
+                f"{one.value:.3f}",
+                f"{one.expected:.3f}",
+                f"{one.excess:+.3f}",
+                _shown_interval(one.over_questions),
+                f"{one.studentised:.2f}",
+                shown_p_value(one.p_value),
+                f"{one.place} of {one.models}",
+            ]
+            for one in found
+        ],
+        note=f"expected: from the line between {anchor} and the metric over the other models. t: the excess in units "
+        "of its standard error, with three degrees of freedom fewer than models; p: one-sided. excess's place: among "
+        "the excesses of all models, each against the line of the others; the first place falls to any model by chance "
+        f"once in {found[0].models}. Few models show only large favours, and a model may be better at one task than at "
+        "another: read rows of the same answers against each other.",
+    )
+
+
+def _shown_interval(interval: Interval | None) -> str:
+    return "-" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"

@@ -77,12 +77,11 @@ class ContaminationReport:
     """Overlap of a set of questions with texts."""
 
     against: str
-    """What the texts are."""
     n: int
     """Length of the n-grams of words."""
     texts: int
     words: int
-    """Of all texts."""
+    """Words of all texts."""
     overlaps: tuple[QuestionOverlap, ...]
     """One a question, in their order."""
 
@@ -106,11 +105,7 @@ class _Probe(NamedTuple):
 
 
 def contamination(
-    questions: Sequence[Question],
-    texts: Iterable[str | LabelledText],
-    n: int = 8,
-    *,
-    against: str = "texts",
+    questions: Sequence[Question], texts: Iterable[str | LabelledText], n: int = 8, *, against: str = "texts"
 ) -> ContaminationReport:
     """Compare questions with texts, word by word.
 
@@ -135,7 +130,14 @@ def contamination(
         raise InputError(f"N-grams of {n} words are in any two texts: take {SHORTEST_RUN} or more.")
     if not questions:
         raise InputError("Contamination needs at least one question.")
-    index = _Index([probe for place, question in enumerate(questions) for probe in _probes(place, question)], n)
+    index = _Index(
+        [
+            _Probe(place, part, _split(text))
+            for place, question in enumerate(questions)
+            for part, text in question_parts(question).items()
+        ],
+        n,
+    )
     counted, words = 0, 0
     for portion in _portions(texts):
         counted += len(portion)
@@ -156,11 +158,6 @@ def question_parts(question: Question) -> dict[str, str]:
     if question.options and not question.type.fixed:
         return {"question": question.question, **dict(zip(LETTERS, question.options, strict=False))}
     return {"question": question.question, "answer": question.answer}
-
-
-def _probes(place: int, question: Question) -> Iterator[_Probe]:
-    for part, text in question_parts(question).items():
-        yield _Probe(place, part, _split(text))
 
 
 def _portions(texts: Iterable[str | LabelledText]) -> Iterator[list[tuple[str, tuple[str, ...]]]]:
@@ -220,7 +217,6 @@ class _Index:
         return sum(len(words) for _, words in portion)
 
     def overlaps(self, questions: Sequence[Question]) -> Iterator[QuestionOverlap]:
-        """What each question shares with all texts read."""
         covered, words, longest = ([0] * len(questions) for _ in range(3))
         for probe, start in zip(self._probes, self._starts.tolist(), strict=True):
             covered[probe.question] += int(self._covered[start : start + len(probe.words)].sum())
@@ -283,40 +279,65 @@ def _starts(lengths: Sequence[int]) -> NDArray[np.int64]:
 
 def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[Table]:
     """Shares of questions touched by task and level, and the worst questions where there are any."""
-    tables = [_shares_table(report)]
-    found = report.worst(worst)
-    if found:
-        tables.append(_worst_table(report, found))
-    return tables
-
-
-def _shares_table(report: ContaminationReport) -> Table:
     lengths = tuple(dict.fromkeys((report.n, LONG_RUN))) if report.n < LONG_RUN else (report.n,)
     groups: dict[tuple[str, str], list[QuestionOverlap]] = {}
     for one in sorted(report.overlaps, key=_task_and_level):
         groups.setdefault((one.question.kind, one.question.level or "-"), []).append(one)
     rows = [(*names, ones) for names, ones in groups.items()] + [("all", "all", list(report.overlaps))]
-    return Table.of(
-        f"Questions that share words with {report.against}",
-        ["task", "level", "n", *(f"{size} words\nor more" for size in lengths), "median\nlongest run", "too\nshort"],
-        [
+    tables = [
+        Table.of(
+            f"Questions that share words with {report.against}",
             [
-                task,
-                level,
-                str(len(ones)),
-                *(_touched_words(ones, size) for size in lengths),
-                _median_run(ones),
-                str(sum(one.words < report.n for one in ones)),
-            ]
-            for task, level, ones in rows
-        ],
-        note=f"Texts: {report.texts:,}, of {report.words:,} words. A question counts where its question, "
-        "an option or its answer (cloze: the statement with its gap filled) shares a run of so many words; in brackets "
-        f"per cent and the 95% interval (Wilson). Too short: no part has {report.n} words. Runs below {SHORTEST_RUN} "
-        "words are not looked for.",
-        left=2,
-        strong=[len(rows) - 1],
-    )
+                "task",
+                "level",
+                "n",
+                *(f"{size} words\nor more" for size in lengths),
+                "median\nlongest run",
+                "too\nshort",
+            ],
+            [
+                [
+                    task,
+                    level,
+                    str(len(ones)),
+                    *(_touched_words(ones, size) for size in lengths),
+                    _median_run(ones),
+                    str(sum(one.words < report.n for one in ones)),
+                ]
+                for task, level, ones in rows
+            ],
+            note=f"Texts: {report.texts:,}, of {report.words:,} words. A question counts where its question, "
+            "an option or its answer (cloze: the statement with its gap filled) shares a run of so many words; in "
+            f"brackets per cent and the 95% interval (Wilson). Too short: no part has {report.n} words. Runs below "
+            f"{SHORTEST_RUN} words are not looked for.",
+            left=2,
+            strong=[len(rows) - 1],
+        )
+    ]
+    found = report.worst(worst)
+    if found:
+        tables.append(
+            Table.of(
+                f"Questions that share the longest runs with {report.against}",
+                ["question", "level", "part", "shared words", "text", "run", "covered\n(%)"],
+                [
+                    [
+                        one.question.id,
+                        one.question.level or "-",
+                        one.run.part,
+                        one.run.shared,
+                        one.run.text,
+                        str(one.run.words),
+                        f"{100 * one.covered:.0f}",
+                    ]
+                    for one in found
+                    if one.run is not None
+                ],
+                note=f"covered: share of the question's words that lie in shared runs of {report.n} words or more.",
+                left=5,
+            )
+        )
+    return tables
 
 
 def _task_and_level(one: QuestionOverlap) -> tuple[int, int]:
@@ -333,28 +354,6 @@ def _touched_words(ones: Sequence[QuestionOverlap], size: int) -> str:
     share = proportion(sum(one.longest >= size for one in ones), len(ones))
     low, high = share.interval
     return f"{round(share.value * share.n)} ({100 * share.value:.1f}; {100 * low:.1f}-{100 * high:.1f})"
-
-
-def _worst_table(report: ContaminationReport, found: Sequence[QuestionOverlap]) -> Table:
-    return Table.of(
-        f"Questions that share the longest runs with {report.against}",
-        ["question", "level", "part", "shared words", "text", "run", "covered\n(%)"],
-        [
-            [
-                one.question.id,
-                one.question.level or "-",
-                one.run.part,
-                one.run.shared,
-                one.run.text,
-                str(one.run.words),
-                f"{100 * one.covered:.0f}",
-            ]
-            for one in found
-            if one.run is not None
-        ],
-        note=f"covered: share of the question's words that lie in shared runs of {report.n} words or more.",
-        left=5,
-    )
 
 
 RUN_LENGTH = 8
@@ -386,14 +385,9 @@ def shown_text(
 ) -> ShownText:
     """Compare the questions of a cell with what the model had.
 
-    A question is compared with its own prompt's examples and passages, not with those of others, and with all texts
-    that the model was trained on. In retrieval from the books of the questions some overlap is the point; elsewhere it
-    is a leak.
-
-    Args:
-        questions: Of the cell.
-        prepared: What each question's prompt had beside it, by question id.
-        learned: Texts of the adapter's training; None where there is an adapter of which they are not known.
+    A question is compared with its own prompt's examples and passages (``prepared``, by question id), not with those of
+    others, and with all texts that the adapter was trained on (``learned``; None where they are not known). In
+    retrieval from the books of the questions some overlap is the point; elsewhere it is a leak.
 
     Example:
         >>> shown_text(questions, {}, ["The training's first text.", "Its second."])
@@ -401,7 +395,8 @@ def shown_text(
     """
     together: dict[tuple[str, ...], list[Question]] = defaultdict(list)
     for question in questions:
-        together[_texts_of(prepared.get(question.id, Prepared()))].append(question)
+        given = prepared.get(question.id, Prepared())
+        together[(*given.passages, *map(question_text, given.examples))].append(question)
     # Examples are the same for all questions, passages for few: each text is read once for all that had it.
     touched = {id for texts, ones in together.items() if texts for id in _touched(ones, texts)}
     if learned:
@@ -417,10 +412,6 @@ def shown_text(
 def question_text(question: Question) -> str:
     """All words of a question: stem and options or answer; a statement with its gap filled."""
     return "\n".join(question_parts(question).values())
-
-
-def _texts_of(given: Prepared) -> tuple[str, ...]:
-    return (*given.passages, *map(question_text, given.examples))
 
 
 def _touched(questions: Sequence[Question], texts: Sequence[str]) -> set[str]:

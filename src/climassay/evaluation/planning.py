@@ -10,7 +10,8 @@ import numpy as np
 from climassay.errors import InputError
 from climassay.evaluation.results import Experiment
 from climassay.evaluation.scores import common_scores, outcomes_by_cell, score_of
-from climassay.metrics.registry import METRICS, Metric
+from climassay.metrics.registry import METRICS
+from climassay.reporting import Table
 from climassay.statistics import accuracy_sample_size, mcnemar_power
 
 EXACT_UP_TO = 2000
@@ -32,7 +33,6 @@ class Assumptions:
     paired_deviation: float | None
     """Standard deviation of the difference of two systems' scores on one question (mean metrics)."""
     origin: str
-    """Where the numbers come from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def assume_mean(deviation: float, correlation: float = 0.5) -> Assumptions:
 
     Args:
         deviation: Standard deviation of a score over questions.
-        correlation: Of two systems' scores over questions.
+        correlation: Correlation of two systems' scores over questions.
 
     Raises:
         InputError: A deviation that is not positive, or a correlation outside of -1..1.
@@ -109,7 +109,7 @@ def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:
     Raises:
         InputError: No such metric, fewer than two cells with scores in it, or no variation at all.
     """
-    known = _metric(metric)
+    known = METRICS.find(metric)
     cells = {cell: found for cell, found in outcomes_by_cell(experiment).items() if known.scores(cell.task) and found}
     columns = [[score_of(outcome, metric) for outcome in outcomes] for outcomes in cells.values()]
     scores = [[value for value in column if value is not None] for column in columns]
@@ -136,12 +136,6 @@ def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:
     return Assumptions(False, None, None, deviation, paired, origin)
 
 
-def _metric(name: str) -> Metric:
-    if name not in METRICS:
-        raise InputError(f"There is no metric {name!r}: there are {', '.join(METRICS)}.")
-    return METRICS[name]
-
-
 def plan(
     differences: Sequence[float],
     assumptions: Assumptions,
@@ -166,7 +160,7 @@ def plan(
         Miettinen (1968), Biometrics 24, 339-352, and Connor (1987), Biometrics 43, 207-211, for McNemar's test;
         Fleiss, Levin and Paik (2003), Statistical Methods for Rates and Proportions, section 4.2, for two shares.
     """
-    _metric(metric)
+    METRICS.find(metric)
     if not differences or min(differences) <= 0:
         raise InputError("A plan needs differences above 0.")
     if not 0 < alpha < 1 or not alpha < power < 1:
@@ -186,14 +180,15 @@ def _binary_row(difference: float, given: Assumptions, power: float, alpha: floa
     assert given.mean is not None
     assert given.discordance is not None
     paired, exact = _paired_binary(difference, given.discordance, power, alpha)
-    second = given.mean + difference
-    return PlanRow(
-        difference,
-        paired,
-        exact,
-        _unpaired_binary(given.mean, second, power, alpha) if second < 1 else None,
-        accuracy_sample_size(given.mean, difference),
-    )
+    first, second = given.mean, given.mean + difference
+    unpaired = None
+    if second < 1:
+        outer, inner = _quantiles(power, alpha)
+        middle = (first + second) / 2
+        null = math.sqrt(2 * middle * (1 - middle))
+        apart = math.sqrt(first * (1 - first) + second * (1 - second))
+        unpaired = math.ceil(((outer * null + inner * apart) / (second - first)) ** 2)
+    return PlanRow(difference, paired, exact, unpaired, accuracy_sample_size(given.mean, difference))
 
 
 def _paired_binary(difference: float, discordance: float, power: float, alpha: float) -> tuple[int | None, bool]:
@@ -220,14 +215,6 @@ def _paired_binary(difference: float, discordance: float, power: float, alpha: f
     return high, True
 
 
-def _unpaired_binary(first: float, second: float, power: float, alpha: float) -> int:
-    outer, inner = _quantiles(power, alpha)
-    middle = (first + second) / 2
-    null = math.sqrt(2 * middle * (1 - middle))
-    apart = math.sqrt(first * (1 - first) + second * (1 - second))
-    return math.ceil(((outer * null + inner * apart) / (second - first)) ** 2)
-
-
 def _mean_row(difference: float, given: Assumptions, power: float, alpha: float) -> PlanRow:
     assert given.deviation is not None
     assert given.paired_deviation is not None
@@ -245,3 +232,35 @@ def _mean_row(difference: float, given: Assumptions, power: float, alpha: float)
 
 def _at_least_two(number: float) -> int:
     return max(2, math.ceil(number - 1e-9))
+
+
+def plan_table(plan: Plan) -> Table:
+    """Questions needed by difference and design."""
+    given = plan.assumptions
+    if given.binary:
+        unit, test = "points", "exact McNemar test (~: normal approximation)"
+        assumed = (
+            f"the first system is right on {100 * (given.mean or 0):.1f}% and the two disagree on "
+            f"{100 * (given.discordance or 0):.1f}% of the questions"
+        )
+    else:
+        unit, test = "difference", "paired test of means, normal approximation (~)"
+        assumed = (
+            f"scores spread by {given.deviation:.3g} over questions and differences of two systems by "
+            f"{given.paired_deviation:.3g} (standard deviations)"
+        )
+    return Table.of(
+        f"Questions needed to see a difference in {METRICS[plan.metric].label}",
+        [unit, "same questions", "own questions,\na system", "interval so wide\neach side"],
+        [
+            [
+                f"{100 * row.difference:g}" if given.binary else f"{row.difference:g}",
+                "-" if row.paired is None else f"{'' if row.exact else '~'}{row.paired:,}",
+                "-" if row.unpaired is None else f"{row.unpaired:,}",
+                f"{row.interval:,}",
+            ]
+            for row in plan.rows
+        ],
+        note=f"Power {100 * plan.power:g}%, two-sided level {plan.alpha:g}. Assumed: {assumed} "
+        f"({given.origin}). same questions: {test}. -: no such difference is possible.",
+    )

@@ -2,41 +2,319 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from climassay.evaluation.contamination import RUN_LENGTH, ShownText
-from climassay.evaluation.figures import (
-    CellCalibration,
-    calibrate_experiment,
-    calibration_figures,
-    calibration_table,
-    level_figures,
-    setting_figures,
-    source_figure,
+from climassay.evaluation.comparing import PublishedScore
+from climassay.evaluation.contamination import RUN_LENGTH, ContaminationReport, ShownText, contamination_tables
+from climassay.evaluation.results import Cell, Experiment, Outcome
+from climassay.evaluation.scores import (
+    OVERALL,
+    ExperimentScores,
+    McqScores,
+    Score,
+    metrics_of,
+    outcomes_by_cell,
+    score_experiment,
 )
-from climassay.evaluation.published import PublishedScore
-from climassay.evaluation.results import Experiment, Outcome
-from climassay.evaluation.scores import OVERALL, ExperimentScores, McqScores, metrics_of, score_experiment
 from climassay.evaluation.tables import NamedTable, experiment_tables, mcq_tables, shown_value
 from climassay.metrics.registry import METRICS, Metric
-from climassay.questions import Question, option_letter
+from climassay.questions import KINDS, LEVELS, TYPES, Kind, Question, option_letter
 from climassay.reporting import (
     AnsweredQuestion,
     AnswerRow,
     AnswerTables,
+    Axis,
+    Category,
     Dot,
     DotPlot,
+    LinePlot,
     Option,
+    Point,
     Prose,
     Report,
     Section,
+    Series,
     SourceText,
+    StackedBar,
+    StackedBars,
     Table,
 )
 from climassay.reporting.html import Block
+from climassay.statistics import (
+    CoveragePoint,
+    ReliabilityBin,
+    SelectiveCurve,
+    expected_calibration_error,
+    reliability_curve,
+    selective_curve,
+)
 
 if TYPE_CHECKING:
     from climassay.evaluation.contamination import ContaminationReport
+
+
+_LINES = 5
+"""Lines of one figure, which has as many colours."""
+_PAPER = 3
+"""Types of questions that the paper has."""
+_SPREAD = 0.24
+"""How far apart the models of one level stand, so that their intervals do not hide each other."""
+
+
+def level_figures(scores: ExperimentScores, benchmark: str, setting: str | None = None) -> list[LinePlot]:
+    """Models by level in a setting, by default the first: at most five models a figure (the paper's Figure 5)."""
+    ours = [score for score in scores.scores if score.cell.benchmark == benchmark]
+    shown = setting or next((score.cell.setting for score in ours), "")
+    figures = []
+    for metric in METRICS.values():
+        chosen = [
+            s
+            for s in ours
+            if s.metric == metric.name and s.cell.setting == shown and s.level in LEVELS and s.cell.task in metric.kinds
+        ]
+        models = list(dict.fromkeys(score.cell.model for score in chosen))
+        levels = [level for level in LEVELS if any(score.level == level for score in chosen)]
+        if metric.published and len(levels) > 1:
+            for start in range(0, len(models), _LINES):
+                lines = _level_lines(levels, models[start : start + _LINES], chosen)
+                ends = [v for line in lines for point in line.points for v in (point.low, point.high) if v is not None]
+                places = tuple(float(place) for place in range(len(levels)))
+                figures.append(
+                    LinePlot(
+                        f"{metric.label[0].upper()}{metric.label[1:]} by level, setting {shown}",
+                        lines,
+                        Axis("level", -0.5, len(levels) - 0.5, places, names=tuple(levels)),
+                        Axis.over(metric.label, ends, percent=metric.binary),
+                        note="Bars: 95% interval. Models of one level stand side by side.",
+                        square=True,
+                    )
+                )
+    return figures
+
+
+def _level_lines(levels: Sequence[str], models: Sequence[str], scores: Sequence[Score]) -> tuple[Series, ...]:
+    return tuple(
+        Series(
+            model,
+            tuple(
+                Point(
+                    levels.index(score.level) + (_SPREAD * (place / (len(models) - 1) - 0.5) if len(models) > 1 else 0),
+                    score.estimate.value,
+                    *score.estimate.interval,
+                    f"{model}, {score.level}, n = {score.estimate.n}",
+                )
+                for score in scores
+                if score.cell.model == model
+            ),
+        )
+        for place, model in enumerate(models)
+    )
+
+
+def setting_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
+    """All models and settings with their intervals, one forest plot a published metric, over all levels."""
+    constants = {
+        (constant.metric, constant.task): constant.value
+        for constant in scores.constants
+        if constant.benchmark == benchmark and constant.level == OVERALL
+    }
+    overall = [one for one in scores.scores if one.cell.benchmark == benchmark and one.level == OVERALL]
+    figures = []
+    for metric in METRICS.values():
+        for task in dict.fromkeys(one.cell.task for one in overall if one.metric == metric.name and metric.published):
+            constant = constants.get((metric.name, task))
+            dots = tuple(_dot(one, constant) for one in overall if one.metric == metric.name and one.cell.task == task)
+            note = "Dots: mean over questions. Bars: 95% interval."
+            if constant is not None:
+                note += " Dashed tick: the best constant answer."
+            of_type = "" if task in metric.kinds else f", {TYPES[task].title.lower()}"
+            figures.append(DotPlot(f"{metric.label[0].upper()}{metric.label[1:]}{of_type}", dots, metric.label, note))
+    return figures
+
+
+def _dot(score: Score, constant: float | None) -> Dot:
+    low, high = score.estimate.interval
+    # The axis goes from 0 to 1; phrase similarity can fall below 0, where nothing is drawn.
+    value, low, high = (min(1.0, max(0.0, end)) for end in (score.estimate.value, low, high))
+    return Dot(f"{score.cell.model}, {score.cell.setting}", score.cell.model, value, low, high, constant)
+
+
+def source_figure(questions: Sequence[Question], title: str) -> StackedBars | None:
+    """Questions over the books they were made from, parted by task (the paper's Figure 6); None where none says."""
+    present = {question.kind for question in questions}
+    tasks = tuple(kind for place, kind in enumerate(KINDS) if place < _PAPER or kind in present)
+    counts: Counter[tuple[str | None, Kind]] = Counter((question.document, question.kind) for question in questions)
+    books = list(dict.fromkeys(question.document for question in questions))
+    if books in ([], [None]):
+        return None
+    named = sorted((book for book in books if book), key=lambda book: -sum(counts[book, task] for task in tasks))
+    bars = [StackedBar(book, tuple(counts[book, task] for task in tasks)) for book in named]
+    if None in books:
+        bars.append(StackedBar("source not named", tuple(counts[None, task] for task in tasks)))
+    # The blue half of the scale: the red half means wrong elsewhere.
+    places = [1.0 - 0.5 * place / (len(tasks) - 1) for place in range(len(tasks))]
+    return StackedBars(
+        title,
+        tuple(Category(task, place) for task, place in zip(tasks, places, strict=True)),
+        tuple(bars),
+        note="Each bar is one source; its parts are the shares of the tasks, with the number of questions.",
+    )
+
+
+COVERAGES = (0.25, 0.5, 0.75, 1.0)
+_CURVE_POINTS = 25
+_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class CellCalibration:
+    """How the probability of the chosen option goes with being right, in one cell."""
+
+    cell: Cell
+    n: int
+    """Answers with a probability."""
+    without: int
+    """Answers without one: failed, unparsed, or of a model without log-probabilities. The curve never covers them."""
+    confidence: float
+    accuracy: float
+    """Accuracy of the same answers."""
+    calibration_error: float
+    """Expected calibration error over ten bins."""
+    curve: SelectiveCurve
+    reliability: tuple[ReliabilityBin, ...]
+
+    @property
+    def name(self) -> str:
+        """The cell in figures."""
+        return f"{self.cell.model}, {self.cell.setting}"
+
+
+def calibrate_experiment(experiment: Experiment) -> tuple[CellCalibration, ...]:
+    """Calibration of every multiple-choice cell in which answers have probabilities."""
+    found = []
+    for cell, outcomes in outcomes_by_cell(experiment).items():
+        # The probability is that of the choice in the file's order, and so must be what is right of it.
+        first = {one.question: one.correct for one in experiment.predictions.get(cell, ()) if one.permutation == 0}
+        sure = [one for one in outcomes if one.probability is not None]
+        if sure:
+            confidence = [one.probability for one in sure if one.probability is not None]
+            correct = [first.get(one.question, bool(one.scores.get("accuracy"))) for one in sure]
+            found.append(
+                CellCalibration(
+                    cell,
+                    len(sure),
+                    len(outcomes) - len(sure),
+                    sum(confidence) / len(sure),
+                    sum(correct) / len(sure),
+                    expected_calibration_error(confidence, correct),
+                    selective_curve(confidence, correct, items=len(outcomes)),
+                    reliability_curve(confidence, correct),
+                )
+            )
+    return tuple(found)
+
+
+def calibration_table(found: Sequence[CellCalibration], benchmark: str) -> Table | None:
+    """Calibration and abstention of the cells of a benchmark; None where there are none."""
+    cells = [one for one in found if one.cell.benchmark == benchmark]
+    if not cells:
+        return None
+    headings = ["model", "setting", "n", "without", "confidence", "accuracy", "ECE", "AURC", "random\nAURC"]
+    return Table.of(
+        f"Calibration and abstention on multiple choice, {benchmark} (%)",
+        [*headings, *(f"surest\n{share:.0%}" for share in COVERAGES)],
+        [
+            [
+                one.cell.model,
+                one.cell.setting,
+                str(one.n),
+                str(one.without),
+                *(
+                    f"{100 * value:.1f}"
+                    for value in (
+                        one.confidence,
+                        one.accuracy,
+                        one.calibration_error,
+                        one.curve.aurc,
+                        1 - one.curve.unordered,
+                    )
+                ),
+                *(_accuracy_at(one.curve, share) for share in COVERAGES),
+            ]
+            for one in cells
+        ],
+        note="confidence: mean probability of the chosen option. ECE: expected calibration error, ten bins. AURC: area "
+        "under the risk-coverage curve, lower is better; random AURC: the same if confidence said nothing. surest: "
+        "accuracy when only that share of all questions is answered. without: answers that have no probability.",
+        left=2,
+        grouped=1,
+    )
+
+
+def _accuracy_at(curve: SelectiveCurve, share: float) -> str:
+    """Accuracy at the first point that covers at least the share; ``-`` where the curve ends before."""
+    reached = (point for point in curve.points if point.coverage >= share - 1e-9)
+    point = next(reached, None)
+    return "-" if point is None else f"{100 * point.accuracy.value:.1f}"
+
+
+def calibration_figures(found: Sequence[CellCalibration], benchmark: str) -> list[LinePlot]:
+    """Risk-coverage and reliability curves of the cells of a benchmark, at most five lines a figure."""
+    cells = [one for one in found if one.cell.benchmark == benchmark]
+    figures = []
+    for start in range(0, len(cells), _LINES):
+        part = cells[start : start + _LINES]
+        more = f" ({start + 1} to {start + len(part)})" if len(cells) > _LINES else ""
+        lines = tuple(
+            Series(
+                one.name,
+                tuple(
+                    Point(b.confidence, b.accuracy.value, *b.accuracy.interval, f"{b.accuracy.n} answers")
+                    for b in one.reliability
+                ),
+            )
+            for one in part
+        )
+        diagonal = Series("as sure as right", (Point(0.0, 0.0), Point(1.0, 1.0)), reference=True)
+        figures += [
+            LinePlot(
+                f"Accuracy when only the surest are answered{more}",
+                tuple(
+                    Series(
+                        one.name,
+                        tuple(
+                            Point(point.coverage, point.accuracy.value, note=f"{point.accuracy.n} answers")
+                            for point in _thinned(one.curve)
+                        ),
+                    )
+                    for one in part
+                ),
+                Axis("questions answered", 0.0, 1.0, _TICKS, percent=True),
+                Axis("accuracy on them", 0.0, 1.0, _TICKS, percent=True),
+                note="A line that falls to the right belongs to a model that knows when it is right.",
+                square=True,
+            ),
+            LinePlot(
+                f"Reliability{more}",
+                (*lines, diagonal),
+                Axis("probability of the chosen option", 0.0, 1.0, _TICKS, percent=True),
+                Axis("accuracy", 0.0, 1.0, _TICKS, percent=True),
+                note="Bars: 95% interval (Wilson). Below the dashed line a model is surer than it is right.",
+                square=True,
+            ),
+        ]
+    return figures
+
+
+def _thinned(curve: SelectiveCurve) -> list[CoveragePoint]:
+    """Points about evenly apart, first and last included."""
+    points = curve.points
+    if len(points) <= _CURVE_POINTS:
+        return list(points)
+    step = (len(points) - 1) / (_CURVE_POINTS - 1)
+    return [points[round(number * step)] for number in range(_CURVE_POINTS)]
+
 
 WRONG_WHERE_ZERO = ("accuracy", "exact_match", "supported")
 """An answer is called wrong where one of these is below a half: the binary metric of its task."""
@@ -47,7 +325,7 @@ def experiment_report(
     *,
     scores: ExperimentScores | None = None,
     published: Sequence[PublishedScore] = (),
-    contamination: "Sequence[ContaminationReport]" = (),
+    contamination: Sequence[ContaminationReport] = (),
     seed: int = 0,
     answers: bool = True,
 ) -> Report:
@@ -68,16 +346,36 @@ def experiment_report(
     for benchmark in experiment.questions:
         sections += _benchmark_sections(experiment, benchmark, numbers, tables, calibration)
     if contamination:
-        from climassay.evaluation.contamination import contamination_tables
-
         found = tuple(table for report in contamination for table in contamination_tables(report))
         sections.append(Section("Contamination", found))
-    sections.append(Section("How it was asked", (_cells_table(experiment),)))
+    rows = [
+        [
+            record.cell.benchmark,
+            record.cell.model,
+            record.cell.setting,
+            record.cell.task,
+            record.model,
+            f"{record.prompt} ({record.prompt_sha256[:8]})",
+            record.fingerprint[:12],
+            record.dtype or "-",
+            "; ".join(f"{name} {value}" for name, value in record.setting.items()) or "-",
+            " ".join(record.notes) or "-",
+        ]
+        for record in experiment.cells
+    ]
+    headings = ["benchmark", "model", "setting", "task", "named", "prompt", "fingerprint"]
+    headings += ["number format", "all settings", "notes"]
+    sections.append(Section("How it was asked", (Table.of("Cells", headings, rows, left=len(headings)),)))
     if answers:
         sections.append(Section("Questions and answers", (answer_tables(experiment),)))
+    models = dict.fromkeys(record.cell.model for record in experiment.cells)
+    settings = dict.fromkeys(record.cell.setting for record in experiment.cells)
+    questions = sum(len(questions) for questions in experiment.questions.values())
     return Report(
         title=f"Experiment {experiment.name}",
-        lead=_lead(experiment),
+        lead=f"{_counted(len(models), 'model')} in {_counted(len(settings), 'setting')} on "
+        f"{_counted(questions, 'question')} of {', '.join(experiment.questions)}: "
+        f"{_counted(len(experiment.outcomes), 'answer')}.",
         sections=tuple(sections),
         facts=(
             ("Run", experiment.run),
@@ -88,17 +386,6 @@ def experiment_report(
             ),
             ("Seed of the resampling", str(seed)),
         ),
-    )
-
-
-def _lead(experiment: Experiment) -> str:
-    models = dict.fromkeys(record.cell.model for record in experiment.cells)
-    settings = dict.fromkeys(record.cell.setting for record in experiment.cells)
-    questions = sum(len(questions) for questions in experiment.questions.values())
-    return (
-        f"{_counted(len(models), 'model')} in {_counted(len(settings), 'setting')} on "
-        f"{_counted(questions, 'question')} of {', '.join(experiment.questions)}: "
-        f"{_counted(len(experiment.outcomes), 'answer')}."
     )
 
 
@@ -177,34 +464,11 @@ def _benchmark_sections(
         "Calibration": [],
         "Paired tests": [named[name] for name in ("settings", "models") if name in named],
     }
-    shared = _shared_table(experiment, benchmark)
-    if shared is not None:
+    if (shared := _shared_table(experiment, benchmark)) is not None:
         blocks["Scores"].append(shared)
-    table = calibration_table(calibration, benchmark)
-    if table is not None:
+    if (table := calibration_table(calibration, benchmark)) is not None:
         blocks["Calibration"] = [table, *calibration_figures(calibration, benchmark)]
     return [Section(heading + more, tuple(found)) for heading, found in blocks.items() if found]
-
-
-def _cells_table(experiment: Experiment) -> Table:
-    rows = [
-        [
-            record.cell.benchmark,
-            record.cell.model,
-            record.cell.setting,
-            record.cell.task,
-            record.model,
-            f"{record.prompt} ({record.prompt_sha256[:8]})",
-            record.fingerprint[:12],
-            record.dtype or "-",
-            "; ".join(f"{name} {value}" for name, value in record.setting.items()) or "-",
-            " ".join(record.notes) or "-",
-        ]
-        for record in experiment.cells
-    ]
-    headings = ["benchmark", "model", "setting", "task", "named", "prompt", "fingerprint"]
-    headings += ["number format", "all settings", "notes"]
-    return Table.of("Cells", headings, rows, left=len(headings))
 
 
 def _shared_table(experiment: Experiment, benchmark: str) -> Table | None:
@@ -238,102 +502,84 @@ def _shared_table(experiment: Experiment, benchmark: str) -> Table | None:
 
 def answer_tables(experiment: Experiment) -> AnswerTables:
     """Every question with every answer; texts that were given are stored once."""
-    sources = _Sources(experiment)
+    texts: dict[str, int] = {}
+    sources: list[SourceText] = []
+
+    def place(label: str, text: str, key: str) -> int:
+        if key not in texts:
+            texts[key] = len(sources)
+            sources.append(SourceText(label, text))
+        return texts[key]
+
+    def origin(question: Question) -> int | None:
+        if not question.context:
+            return None
+        where = ", ".join(part for part in (question.document, question.section) if part)
+        return place(f"source{': ' + where if where else ''}", question.context, question.context)
+
+    def given(ids: Sequence[str]) -> tuple[int, ...]:
+        kept = experiment.passages
+        return tuple(place(name, kept.get(name, "(text not kept)"), f"passage {name}") for name in ids)
+
     answers: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
     for outcome in experiment.outcomes:
         answers[outcome.cell.benchmark, outcome.question].append(outcome)
-    questions = tuple(
-        _answered(benchmark, question, answers[benchmark, question.id], sources)
-        for benchmark, asked in experiment.questions.items()
-        for question in asked
-        if answers[benchmark, question.id]
-    )
+    questions = []
+    for benchmark, asked in experiment.questions.items():
+        for question in asked:
+            outcomes = answers[benchmark, question.id]
+            metrics = metrics_of(outcomes)
+            if outcomes:
+                questions.append(
+                    AnsweredQuestion(
+                        question.id,
+                        question.kind,
+                        question.level or "",
+                        benchmark,
+                        question.question,
+                        question.answer,
+                        tuple(metric.label for metric in metrics),
+                        tuple(_answer_row(one, metrics, given(one.passages)) for one in outcomes),
+                        tuple(
+                            Option(option_letter(n), text, n == question.correct)
+                            for n, text in enumerate(question.options)
+                        ),
+                        origin(question),
+                    )
+                )
     return AnswerTables(
         "Every question, every answer",
-        questions,
-        tuple(sources.texts),
+        tuple(questions),
+        tuple(sources),
         note="An answer is wrong where it chose another option (mcq), where it is not the reference's word (cloze), or "
         "where the judge says so or, without one, the reference does not support it (freeform, factual accuracy at "
         "most 0.5). Failed answers are wrong.",
     )
 
 
-class _Sources:
-    """Texts by their place in the page's list, each once."""
-
-    def __init__(self, experiment: Experiment) -> None:
-        self._passages = experiment.passages
-        self._places: dict[str, int] = {}
-        self.texts: list[SourceText] = []
-
-    def given(self, ids: Sequence[str]) -> tuple[int, ...]:
-        """Places of passages; one whose text was not kept is shown by its id."""
-        return tuple(self._place(name, self._passages.get(name, "(text not kept)")) for name in ids)
-
-    def origin(self, question: Question) -> int | None:
-        """Place of the text that a question was made from."""
-        if not question.context:
-            return None
-        where = ", ".join(part for part in (question.document, question.section) if part)
-        return self._place(f"source{': ' + where if where else ''}", question.context, key=question.context)
-
-    def _place(self, label: str, text: str, key: str | None = None) -> int:
-        name = key or f"passage {label}"
-        if name not in self._places:
-            self._places[name] = len(self.texts)
-            self.texts.append(SourceText(label, text))
-        return self._places[name]
-
-
-def _answered(benchmark: str, question: Question, outcomes: Sequence[Outcome], sources: _Sources) -> AnsweredQuestion:
-    metrics = metrics_of(outcomes)
-    options = tuple(
-        Option(option_letter(place), text, place == question.correct) for place, text in enumerate(question.options)
-    )
-    return AnsweredQuestion(
-        question.id,
-        question.kind,
-        question.level or "",
-        benchmark,
-        question.question,
-        question.answer,
-        tuple(metric.label for metric in metrics),
-        tuple(_row(outcome, metrics, sources) for outcome in outcomes),
-        options,
-        sources.origin(question),
-    )
-
-
-def _row(outcome: Outcome, metrics: Sequence[Metric], sources: _Sources) -> AnswerRow:
-    text = outcome.error or outcome.answer
-    if outcome.chosen is not None and not outcome.error:
-        text = f"{option_letter(outcome.chosen)}) {outcome.answer}"
-    sure = [] if outcome.probability is None else [f"probability {outcome.probability:.2f}"]
+def _answer_row(one: Outcome, metrics: Sequence[Metric], sources: tuple[int, ...]) -> AnswerRow:
+    text = one.error or one.answer
+    if one.chosen is not None and not one.error:
+        text = f"{option_letter(one.chosen)}) {one.answer}"
+    remarks = [] if one.probability is None else [f"probability {one.probability:.2f}"]
+    remarks += one.violations
+    if (said := one.judgement) is not None:
+        named = (f"judged {said.verdict}", said.reason) if said.verdict else (f"not judged: {said.error}",)
+        remarks.append(": ".join(filter(None, named)))
+    scores = []
+    for metric in metrics:
+        value = one.scores.get(metric.name)
+        scores.append("-" if value is None else f"{value:.2g}" if metric.binary else f"{value:.3f}")
     return AnswerRow(
-        outcome.cell.model,
-        outcome.cell.setting,
+        one.cell.model,
+        one.cell.setting,
         text,
-        tuple(_shown_score(metric, outcome.scores.get(metric.name)) for metric in metrics),
-        wrong=is_wrong(outcome),
-        failed=outcome.error is not None,
-        remarks=(*sure, *outcome.violations, *_judged(outcome)),
-        sources=sources.given(outcome.passages),
+        tuple(scores),
+        wrong=is_wrong(one),
+        failed=one.error is not None,
+        remarks=tuple(remarks),
+        sources=sources,
     )
-
-
-def _judged(outcome: Outcome) -> tuple[str, ...]:
-    """What the judge says, with its reason."""
-    if outcome.judgement is None:
-        return ()
-    if outcome.judgement.verdict is None:
-        return (f"not judged: {outcome.judgement.error}",)
-    return (": ".join(filter(None, (f"judged {outcome.judgement.verdict}", outcome.judgement.reason))),)
-
-
-def _shown_score(metric: Metric, value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.2g}" if metric.binary else f"{value:.3f}"
 
 
 def is_wrong(outcome: Outcome) -> bool:
@@ -353,24 +599,16 @@ def is_wrong(outcome: Outcome) -> bool:
 
 def mcq_report_sections(scores: McqScores, heading: str, lead: str = "") -> list[Section]:
     """Figures and tables of an evaluation as a section of a report, below a sentence or two that say what they are."""
-    dots = tuple(
-        Dot(
-            label=f"{row.setting}, {row.scoring}, {row.level}"
-            if row.level != OVERALL
-            else f"{row.setting}, {row.scoring}",
-            group=row.setting,
-            value=row.accuracy.value,
-            low=row.accuracy.interval.low,
-            high=row.accuracy.interval.high,
-            reference=row.baseline,
-        )
-        for row in scores.accuracy
-    )
-    overall = tuple(dot for dot, row in zip(dots, scores.accuracy, strict=True) if row.level == OVERALL)
-    by_level = tuple(dot for dot, row in zip(dots, scores.accuracy, strict=True) if row.level != OVERALL)
+    overall: list[Dot] = []
+    by_level: list[Dot] = []
+    for row in scores.accuracy:
+        name = f"{row.setting}, {row.scoring}"
+        label = name if row.level == OVERALL else f"{name}, {row.level}"
+        dot = Dot(label, row.setting, row.accuracy.value, *row.accuracy.interval, row.baseline)
+        (overall if row.level == OVERALL else by_level).append(dot)
     note = "Dots: accuracy. Bars: 95% interval. Dashed tick: the best constant answer."
     blocks: list[Block] = [Prose(lead)] if lead else []
-    blocks.append(DotPlot("Overall accuracy", overall, note=note))
+    blocks.append(DotPlot("Overall accuracy", tuple(overall), note=note))
     if by_level:
-        blocks.append(DotPlot("Accuracy by level", by_level, note=note))
+        blocks.append(DotPlot("Accuracy by level", tuple(by_level), note=note))
     return [Section(heading, (*blocks, *mcq_tables(scores)))]

@@ -3,11 +3,12 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from climassay.errors import InputError
 from climassay.evaluation.tasks import Prediction
-from climassay.metrics.judged_accuracy import Judgement
+from climassay.metrics.factual_accuracy import Judgement
 from climassay.questions import Kind, Level, Question
 from climassay.records import Records, Run, Tally
 from climassay.records.queries import RunDetails, run_details
@@ -18,9 +19,7 @@ class Cell:
     """One model in one setting on one task of one benchmark."""
 
     benchmark: str
-    """Name of the question set."""
     model: str
-    """The model's label in tables."""
     setting: str
     """The setting's label in tables; with the scoring, where that is a part of what is compared."""
     task: Kind
@@ -36,16 +35,15 @@ class CellRecord:
     model: str
     """The model as the user named it."""
     fingerprint: str
-    """Of the model with its adapter, where the setting has one."""
+    """Fingerprint of the model with its adapter, where the setting has one."""
     setting: Mapping[str, object]
     """All settings, defaults filled in, for example collections, number of passages, examples, adapter."""
     prompt: str
-    """Name of the template."""
     prompt_sha256: str
     asked: int
     """Answers asked for, not served from the records."""
     failed: int
-    """Of all answers, those that failed."""
+    """How many of all answers failed."""
     notes: tuple[str, ...] = ()
     """What a reader must know, for example that contexts were cut to the model's window, or a leakage warning."""
     texts: str = ""
@@ -67,7 +65,6 @@ class Outcome:
 
     cell: Cell
     question: str
-    """Id of the question."""
     level: Level | None
     answer: str
     """The text of the chosen option (mcq), or the text written (freeform, cloze); empty where there is none."""
@@ -91,7 +88,6 @@ class Experiment:
     """A whole matrix: models x settings x tasks x benchmarks."""
 
     run: str
-    """Id in the records."""
     name: str
     config: Mapping[str, object]
     """The experiment file as it was understood."""
@@ -99,7 +95,6 @@ class Experiment:
     """In the order of the file."""
     outcomes: tuple[Outcome, ...]
     questions: Mapping[str, tuple[Question, ...]]
-    """By benchmark."""
     passages: Mapping[str, str] = field(default_factory=dict)
     """Text of every passage that was given to a model, by id."""
     predictions: Mapping[Cell, tuple[Prediction, ...]] = field(default_factory=dict)
@@ -109,6 +104,8 @@ class Experiment:
     metric_sources: Mapping[str, str] = field(default_factory=dict)
     """What computed a metric, for example ``bert_score``: the encoder's name; for the notes of tables."""
 
+
+_QUESTION, _PREDICTION, _OUTCOME = TypeAdapter(Question), TypeAdapter(Prediction), TypeAdapter(Outcome)
 
 COMMANDS = ("evaluate run", "evaluate mcq")
 """Commands whose runs keep an experiment."""
@@ -166,22 +163,20 @@ def experiment_of(details: RunDetails) -> Experiment:
             f"The experiment {run} did not end ({details.summary.status}): run it again, and only what is missing is "
             "asked."
         )
-    cells = tuple(
-        CellRecord(**{**row, "cell": Cell(**row["cell"]), "notes": tuple(row["notes"])}) for row in rows["cells"]
-    )
+    cells = TypeAdapter(tuple[CellRecord, ...]).validate_python(rows["cells"])
     questions: dict[str, list[Question]] = {}
     for row in rows["questions"]:
-        questions.setdefault(row["benchmark"], []).append(_question(row))
+        questions.setdefault(row["benchmark"], []).append(_QUESTION.validate_python(row))
     predictions: dict[Cell, list[Prediction]] = {}
     for row in rows.get("predictions", ()):
-        predictions.setdefault(cells[row["cell"]].cell, []).append(_prediction(row))
+        predictions.setdefault(cells[row["cell"]].cell, []).append(_PREDICTION.validate_python({"order": (), **row}))
     [facts] = rows["experiment"]
     return Experiment(
         run=run,
         name=facts["name"],
         config=facts["config"],
         cells=cells,
-        outcomes=tuple(_outcome(row, cells) for row in rows["outcomes"]),
+        outcomes=tuple(_OUTCOME.validate_python({**row, "cell": cells[row["cell"]].cell}) for row in rows["outcomes"]),
         questions={name: tuple(ones) for name, ones in questions.items()},
         passages={row["id"]: row["text"] for row in rows.get("passages", [])},
         metric_sources=rows["metric_sources"][0],
@@ -196,8 +191,8 @@ def _from_predictions(details: RunDetails) -> Experiment:
     predictions: dict[Cell, list[Prediction]] = {}
     for row in rows["predictions"]:
         cell = Cell(name, model, f"{row['setting']}, {row['scoring']}", "mcq", row["scoring"])
-        predictions.setdefault(cell, []).append(_prediction(row))
-    known = {row["id"]: _question(row) for row in rows.get("questions", ())}
+        predictions.setdefault(cell, []).append(_PREDICTION.validate_python({"order": (), **row}))
+    known = {row["id"]: _QUESTION.validate_python(row) for row in rows.get("questions", ())}
     asked = [
         known.get(key) or Question(key, "mcq", f"Question {key} (its text was not kept)", "", row["level"])
         for key, row in {row["question"]: row for row in rows["predictions"]}.items()
@@ -252,20 +247,3 @@ def choice_outcomes(cell: Cell, questions: Sequence[Question], predictions: Sequ
             )
         )
     return found
-
-
-def _prediction(row: Mapping[str, Any]) -> Prediction:
-    lists = {name: tuple(row.get(name, ())) for name in ("order", "logprobs", "scores", "passages")}
-    return Prediction(**{name: value for name, value in row.items() if name != "cell"} | lists)
-
-
-def _outcome(row: Mapping[str, Any], cells: Sequence[CellRecord]) -> Outcome:
-    lists = {name: tuple(row[name]) for name in ("violations", "passages")}
-    said = row.get("judgement")
-    judgement = None if said is None else Judgement(**said)
-    return Outcome(**{**row, **lists, "cell": cells[row["cell"]].cell, "judgement": judgement})
-
-
-def _question(row: Mapping[str, Any]) -> Question:
-    values = {name: value for name, value in row.items() if name != "benchmark"}
-    return Question(**{**values, "options": tuple(values["options"])})

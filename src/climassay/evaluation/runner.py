@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -13,7 +12,6 @@ import numpy as np
 from climassay.configuration import located
 from climassay.errors import InputError, ModelError
 from climassay.evaluation.contamination import shown_text
-from climassay.evaluation.examples import ExamplePool, TaskPrompts, open_pool
 from climassay.evaluation.experiment_file import BenchmarkSpec, ExperimentPlan, MetricSpec, ModelSpec
 from climassay.evaluation.results import (
     COMMANDS,
@@ -24,8 +22,19 @@ from climassay.evaluation.results import (
     choice_outcomes,
     save_experiment,
 )
-from climassay.evaluation.settings import Prepared, Retriever, Setting, SettingSpec, Sources, make_setting
-from climassay.evaluation.tasks import Prediction, Written, ask_mcq, ask_written, orders_of
+from climassay.evaluation.settings import (
+    SETTINGS,
+    ExamplePool,
+    Prepared,
+    Retriever,
+    Setting,
+    SettingSpec,
+    Sources,
+    TaskPrompts,
+    make_setting,
+    open_pool,
+)
+from climassay.evaluation.tasks import Prediction, ask_mcq, ask_written, orders_of
 from climassay.evaluation.tuned import Adapter, find_adapter
 from climassay.metrics.registry import Answered, Scorer
 from climassay.models.contract import Generator, OptionScorer, Usage, number_format
@@ -50,7 +59,6 @@ class EvaluationResources:
     open_model: Callable[[ModelSpec, Path | None], Generator]
     """Loads a model, with the adapter of that folder."""
     sources: Sources
-    """Collections and pools of examples."""
     adapter: Callable[[ModelSpec, SettingSpec], Adapter | None] = lambda _model, _setting: None
     """Finds, or trains, what a setting adds to a model; None for nothing."""
     scorer: Callable[[Ask], Scorer] = lambda _ask: Scorer()
@@ -60,13 +68,13 @@ class EvaluationResources:
 
     @classmethod
     def of_model(cls, model: Generator, sources: Sources) -> "EvaluationResources":
-        """Those of an experiment with one model, which is loaded already and stays open."""
+        """Resources of an experiment with one model, which is loaded already and stays open."""
         return cls(lambda _spec, _adapter: model, sources, keeps_models=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Who is told what is going on."""
+    """Callbacks that are told what is going on."""
 
     on_cell: Callable[[Cell, str], None] = lambda _cell, _what: None
     """A cell begins to be ``asked`` or ``scored``."""
@@ -80,7 +88,7 @@ class _Work:
 
     plan: ExperimentPlan
     sets: Mapping[str, QuestionSet]
-    bench: EvaluationResources
+    resources: EvaluationResources
     store: Records
     run: Run
     prompts: TaskPrompts
@@ -124,7 +132,7 @@ def limited(question_set: QuestionSet, plan: ExperimentPlan) -> QuestionSet:
 
 
 def answers_wanted(plan: ExperimentPlan, sets: Mapping[str, QuestionSet]) -> int:
-    """Answers that a whole experiment asks for."""
+    """Number of answers that a whole experiment asks for."""
     asked = 0
     for question_set in sets.values():
         for task in plan.tasks:
@@ -137,7 +145,7 @@ def answers_wanted(plan: ExperimentPlan, sets: Mapping[str, QuestionSet]) -> int
 def run_experiment(
     plan: ExperimentPlan,
     sets: Mapping[str, QuestionSet],
-    bench: EvaluationResources,
+    resources: EvaluationResources,
     store: Records,
     *,
     prompts: TaskPrompts | None = None,
@@ -153,7 +161,7 @@ def run_experiment(
     Args:
         plan: What to run.
         sets: The questions of each benchmark, by its name; see :func:`read_benchmark`.
-        bench: Where models, collections, adapters and metrics come from.
+        resources: Where models, collections, adapters and metrics come from.
         store: Where answers and results are kept.
         prompts: Templates; the built-in ones by default.
         use_cache: False asks everything afresh.
@@ -172,14 +180,18 @@ def run_experiment(
         "use_cache": use_cache,
     }
     with store.run(command=command, config=config, seeds={"plan": plan.seed}) as run:
-        work = _Work(plan, sets, bench, store, run, templates, use_cache, progress or Progress())
+        work = _Work(plan, sets, resources, store, run, templates, use_cache, progress or Progress())
         # Settings are made before any model is loaded: a collection that is not there is told at once.
-        settings = [make_setting(spec, bench.sources) for spec in plan.settings]
+        settings = [make_setting(spec, resources.sources) for spec in plan.settings]
         for model in plan.models:
-            for adapter, group in _by_adapter(model, settings, bench):
-                with _opened(bench, model, adapter) as loaded:
+            for adapter, group in _by_adapter(model, settings, resources):
+                loaded = resources.open_model(model, None if adapter is None else adapter.folder)
+                try:
                     for setting in group:
                         _run_setting(work, model, loaded, setting, adapter)
+                finally:
+                    if not resources.keeps_models:
+                        loaded.close()
         if work.scorer is not None and work.scorer.judge is not None:
             work.scorer.judge.close()
         experiment = Experiment(
@@ -204,32 +216,22 @@ def run_experiment(
 
 
 def _by_adapter(
-    model: ModelSpec, settings: Sequence[Setting], bench: EvaluationResources
+    model: ModelSpec, settings: Sequence[Setting], resources: EvaluationResources
 ) -> "Iterator[tuple[Adapter | None, list[Setting]]]":
-    """Settings that share an adapter come together, those without one first."""
+    """Settings without an adapter come first, together; then each of the others."""
     plain = [setting for setting in settings if not _tuned(setting.spec)]
     if plain:
         yield None, plain
     for setting in settings:
         if _tuned(setting.spec):
-            adapter = bench.adapter(model, setting.spec)
+            adapter = resources.adapter(model, setting.spec)
             if adapter is None:
                 raise InputError(f"The setting {setting.name} needs an adapter or a training to make one.")
             yield adapter, [setting]
 
 
 def _tuned(spec: SettingSpec) -> bool:
-    return bool(spec.adapter) or spec.training is not None or spec.kind in ("fine-tuned", "continued-pretraining")
-
-
-@contextmanager
-def _opened(bench: EvaluationResources, model: ModelSpec, adapter: Adapter | None) -> "Iterator[Generator]":
-    loaded = bench.open_model(model, None if adapter is None else adapter.folder)
-    try:
-        yield loaded
-    finally:
-        if not bench.keeps_models:
-            loaded.close()
+    return bool(spec.adapter) or spec.training is not None or SETTINGS.find(spec.kind).tuned
 
 
 def _run_setting(work: _Work, model: ModelSpec, loaded: Generator, setting: Setting, adapter: Adapter | None) -> None:
@@ -237,14 +239,10 @@ def _run_setting(work: _Work, model: ModelSpec, loaded: Generator, setting: Sett
         for task in work.plan.tasks:
             questions = question_set.of_kind(task)
             if questions:
-                given: dict[str, Prepared] = {}
-                asked = _Asked(model, loaded, _watched(setting, work.passages, given), questions, given, adapter)
+                asked = _Asked(model, loaded, setting, questions, adapter, work.passages)
                 cell = Cell(benchmark, model.shown, setting.name, task)
                 work.progress.on_cell(cell, "asked")
-                if TYPES[task].options:
-                    _choose(work, cell, asked)
-                else:
-                    _write(work, cell, asked)
+                (_choose if TYPES[task].options else _write)(work, cell, asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +253,25 @@ class _Asked:
     loaded: Generator
     setting: Setting
     questions: Sequence[Question]
-    given: Mapping[str, Prepared]
-    """What each question's prompt got, by the question's id; known once the setting has prepared them."""
     adapter: Adapter | None
+    passages: dict[str, str]
+    """Texts of all passages that were given, by id; filled while the setting prepares questions."""
+    given: dict[str, Prepared] = field(default_factory=dict)
+    """What each question's prompt got, by the question's id; filled likewise."""
+
+    @property
+    def watched(self) -> Setting:
+        """The setting, which notes what it gives to each question."""
+
+        def prepare(questions: Sequence[Question], model: Generator) -> list[Prepared]:
+            prepared = self.setting.prepare(questions, model)
+            for question, one in zip(questions, prepared, strict=True):
+                self.given[question.id] = one
+                if len(one.passage_ids) == len(one.passages):
+                    self.passages.update(zip(one.passage_ids, one.passages, strict=True))
+            return prepared
+
+        return replace(self.setting, prepare=prepare)
 
     def record(self, cell: Cell, prompt: Prompt, outcomes: Sequence[Outcome], tally: Tally) -> CellRecord:
         shown = shown_text(self.questions, self.given, () if self.adapter is None else self.adapter.learned)
@@ -283,7 +297,6 @@ class _Asked:
 
 
 def _choose(work: _Work, cell: Cell, asked: _Asked) -> None:
-    """A cell for each way of reading choices; what several ways read of the same answers is asked once."""
     ways = work.plan.ways(asked.model)
     recorded = work.recorded(asked.loaded)
     if any(scoring != "letter" for scoring in ways) and not isinstance(asked.loaded, OptionScorer):
@@ -294,7 +307,7 @@ def _choose(work: _Work, cell: Cell, asked: _Asked) -> None:
     predictions = ask_mcq(
         asked.questions,
         recorded,
-        [asked.setting],
+        [asked.watched],
         work.prompts,
         scorings=ways,
         orders=work.plan.permutations,
@@ -315,38 +328,17 @@ def _choose(work: _Work, cell: Cell, asked: _Asked) -> None:
 
 def _write(work: _Work, cell: Cell, asked: _Asked) -> None:
     recorded = work.recorded(asked.loaded)
-    written = ask_written(asked.questions, recorded, asked.setting, work.prompts, on_progress=work.progress.on_answer)
+    written = ask_written(asked.questions, recorded, asked.watched, work.prompts, on_progress=work.progress.on_answer)
     work.tallies.append(recorded.tally)
     work.progress.on_cell(cell, "scored")
-    outcomes = _score_written(work, cell, asked.questions, written)
-    work.cells.append(asked.record(cell, work.prompts.of(cell.task), outcomes, recorded.tally))
-    work.outcomes += outcomes
-
-
-def _watched(setting: Setting, passages: dict[str, str], given: dict[str, Prepared]) -> Setting:
-    """The same setting; the texts of passages, and what each question gets, are kept."""
-
-    def prepare(questions: Sequence[Question], model: Generator) -> list[Prepared]:
-        prepared = setting.prepare(questions, model)
-        for question, one in zip(questions, prepared, strict=True):
-            given[question.id] = one
-            if len(one.passage_ids) == len(one.passages):
-                passages.update(zip(one.passage_ids, one.passages, strict=True))
-        return prepared
-
-    return replace(setting, prepare=prepare)
-
-
-def _score_written(work: _Work, cell: Cell, questions: Sequence[Question], written: Sequence[Written]) -> list[Outcome]:
     if work.scorer is None:
-        work.scorer = work.bench.scorer(work.recorded)
-    items = [
-        Answered(question.question, question.answer, one.text) for question, one in zip(questions, written, strict=True)
-    ]
+        work.scorer = work.resources.scorer(work.recorded)
+    answers = list(zip(asked.questions, written, strict=True))
+    items = [Answered(question.question, question.answer, one.text) for question, one in answers]
     scores = work.scorer.score(cell.task, items)
     answered = [None if one.error is not None else item for item, one in zip(items, written, strict=True)]
     judgements = work.scorer.judgements(cell.task, answered)
-    return [
+    outcomes = [
         Outcome(
             cell=cell,
             question=question.id,
@@ -358,12 +350,14 @@ def _score_written(work: _Work, cell: Cell, questions: Sequence[Question], writt
             error=one.error,
             judgement=said,
         )
-        for question, one, given, said in zip(questions, written, scores, judgements, strict=True)
+        for (question, one), given, said in zip(answers, scores, judgements, strict=True)
     ]
+    work.cells.append(asked.record(cell, work.prompts.of(cell.task), outcomes, recorded.tally))
+    work.outcomes += outcomes
 
 
 def _as_data(value: Any) -> Any:
-    """As it will be when it is read back from the records."""
+    """The value as it will be when it is read back from the records."""
     return json.loads(json.dumps(value, default=lambda other: other.name))
 
 
@@ -453,12 +447,8 @@ def make_scorer(
 ) -> Scorer:
     """The scorer that a plan's metrics describe.
 
-    Args:
-        spec: What scores.
-        ask: Puts records around a model that judges.
-        judge: The loaded judge of the specification, behind records already.
-        folder: Where a file of entailment is looked for.
-        workspace: Where it is kept what the server of a judging model can do.
+    ``ask`` puts records around a model that tells entailment; ``judge`` is the loaded judge, behind records already;
+    ``folder`` is where a file of entailment is looked for.
     """
     from climassay.metrics import sentence_encoder
     from climassay.metrics.entailment_loading import load_entailment, model_name
@@ -467,7 +457,7 @@ def make_scorer(
     beside = folder / spec.entailment
     encoder = sentence_encoder(spec.encoder)
     named = model_name(spec.entailment)
-    model = None if named is None else _asked(named, ask, workspace)
+    model = None if named is None else _option_scorer(named, ask, workspace)
     entailment = load_entailment(str(beside) if beside.is_file() else spec.entailment, model=model)
     return Scorer(
         encoder=encoder,
@@ -480,8 +470,7 @@ def make_scorer(
     )
 
 
-def _asked(name: str, ask: Ask, workspace: Workspace) -> OptionScorer:
-    """A judging model behind records."""
+def _option_scorer(name: str, ask: Ask, workspace: Workspace) -> OptionScorer:
     from climassay.models import load_model
 
     model = load_model(name, folder=workspace.root)

@@ -16,12 +16,9 @@ from climassay.questions import LEVELS, TYPES, Kind, Question
 from climassay.statistics import (
     Estimate,
     constant_baseline,
-    holm,
     mcnemar,
-    mean_estimate,
     mean_estimates,
-    paired_difference,
-    paired_differences,
+    paired_tests,
     proportion,
 )
 
@@ -65,7 +62,6 @@ class CellCounts:
     failed: int
     """Answers that failed; they score 0."""
     unparsed: int
-    """Answers that name no option (mcq); they score 0."""
     violations: int
     """Answers that break a constraint, for example more than two sentences; they are scored all the same."""
     kinds: tuple[tuple[str, int], ...]
@@ -155,7 +151,7 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
             test
             for benchmark in dict.fromkeys(cell.benchmark for cell in cells)
             for family in get_args(Family)
-            for test in _tests(list(_pairs(benchmark, family, cells, names)), benchmark, family, seed)
+            for test in _tests(benchmark, family, cells, names, seed)
         ),
         positions={
             cell: _position_row((ones[0].setting, ones[0].scoring), ones)
@@ -177,8 +173,7 @@ def is_right_or_wrong(metric: Metric, *columns: Sequence[float]) -> bool:
 
 
 def _scores(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterator[Score]:
-    keys: list[tuple[Cell, Metric, str, int]] = []
-    columns: list[list[float]] = []
+    found: list[tuple[Cell, Metric, str, int, list[float]]] = []
     for cell, outcomes in cells.items():
         levels = [level for level in LEVELS if any(outcome.level == level for outcome in outcomes)]
         for metric in metrics_of(outcomes):
@@ -186,13 +181,11 @@ def _scores(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterator[Scor
                 given = [score_of(o, metric.name) for o in outcomes if level in (OVERALL, o.level)]
                 values = [value for value in given if value is not None]
                 if values:
-                    keys.append((cell, metric, level, len(given) - len(values)))
-                    columns.append(values)
-    resampled = [place for place, (_, metric, _, _) in enumerate(keys) if not is_right_or_wrong(metric, columns[place])]
-    means = dict(zip(resampled, mean_estimates([columns[place] for place in resampled], seed=seed), strict=True))
-    for place, (cell, metric, level, unscored) in enumerate(keys):
-        values = columns[place]
-        estimate = means.get(place) or proportion(round(sum(values)), len(values))
+                    found.append((cell, metric, level, len(given) - len(values), values))
+    binary = [is_right_or_wrong(metric, values) for _, metric, _, _, values in found]
+    means = iter(mean_estimates([one[-1] for one, whole in zip(found, binary, strict=True) if not whole], seed=seed))
+    for (cell, metric, level, unscored, values), whole in zip(found, binary, strict=True):
+        estimate = proportion(round(sum(values)), len(values)) if whole else next(means)
         yield Score(cell, metric.name, level, estimate, unscored)
 
 
@@ -204,20 +197,15 @@ def _constants(benchmark: str, questions: Sequence[Question]) -> Iterator[Consta
         asked = [question for question in questions if question.kind == task]
         present = [level for level in LEVELS if any(question.level == level for question in asked)]
         for level in [*present, OVERALL] if asked else []:
-            answers = [_constant_answer(question) for question in asked if level in (OVERALL, question.level)]
+            answers = [question.type.expected(question) for question in asked if level in (OVERALL, question.level)]
             best = constant_baseline(answers)
             yield ConstantScore(benchmark, metric, level, str(best.label), best.accuracy, task)
 
 
-def _constant_answer(question: Question) -> str:
-    return question.type.expected(question)
-
-
 def _counts(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
-    kinds = Counter(violation for outcome in outcomes for violation in set(outcome.violations))
+    broken = Counter(violation for outcome in outcomes for violation in set(outcome.violations))
     unscored = {
-        metric.name: sum(score_of(outcome, metric.name) is None for outcome in outcomes)
-        for metric in metrics_of(outcomes)
+        one.name: sum(score_of(outcome, one.name) is None for outcome in outcomes) for one in metrics_of(outcomes)
     }
     return CellCounts(
         cell,
@@ -225,57 +213,46 @@ def _counts(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
         failed=sum(outcome.error is not None for outcome in outcomes),
         unparsed=sum(one.chosen is None and one.error is None for one in outcomes) if TYPES[cell.task].options else 0,
         violations=sum(bool(outcome.violations) for outcome in outcomes),
-        kinds=tuple(kinds.most_common()),
+        kinds=tuple(broken.most_common()),
         unscored=tuple((name, count) for name, count in unscored.items() if count),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    fixed: str
-    first: str
-    second: str
-    metric: Metric
-    values: tuple[list[float], list[float]]
-
-
-def _tests(pairs: Sequence[_Pair], benchmark: str, family: Family, seed: int) -> Iterator[PairedTest]:
-    gaps = paired_differences([pair.values for pair in pairs], seed=seed)
-    exact = [mcnemar(*pair.values) if is_right_or_wrong(pair.metric, *pair.values) else None for pair in pairs]
-    p_values = [gap.p_value if test is None else test.p_value for gap, test in zip(gaps, exact, strict=True)]
-    for pair, gap, test, p_value, adjusted in zip(pairs, gaps, exact, p_values, holm(p_values), strict=True):
-        yield PairedTest(
-            benchmark,
-            family,
-            pair.fixed,
-            pair.first,
-            pair.second,
-            pair.metric.name,
-            gap.difference,
-            None if test is None else test.first_only,
-            None if test is None else test.second_only,
-            "sign flip" if test is None else "McNemar, exact",
-            p_value,
-            adjusted,
-        )
-
-
-def _pairs(
-    benchmark: str, family: Family, cells: Mapping[Cell, Sequence[Outcome]], tested: Collection[str]
-) -> Iterator[_Pair]:
-    """Pairs of cells that differ in one thing only, with the scores of their common questions."""
+def _tests(
+    benchmark: str, family: Family, cells: Mapping[Cell, Sequence[Outcome]], tested: Collection[str], seed: int
+) -> Iterator[PairedTest]:
+    """Tests of the cells that differ in one thing only, on their common questions."""
     groups: dict[tuple[Kind, str, str], list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.benchmark == benchmark:
             fixed = cell.model if family == "settings" else cell.setting
             groups[cell.task, fixed, cell.scoring].append(cell)
+    named: list[tuple[str, str, str, Metric]] = []
+    values: list[tuple[list[float], list[float]]] = []
     for (_, fixed, _), group in groups.items():
         for first, second in combinations(group, 2):
             names = (first.setting, second.setting) if family == "settings" else (first.model, second.model)
             for metric in metrics_of([*cells[first], *cells[second]]):
-                values = common_scores(cells[first], cells[second], metric.name)
-                if metric.name in tested and values[0]:
-                    yield _Pair(fixed, *names, metric, values)
+                common = common_scores(cells[first], cells[second], metric.name)
+                if metric.name in tested and common[0]:
+                    named.append((fixed, *names, metric))
+                    values.append(common)
+    binary = [is_right_or_wrong(one[-1], *common) for one, common in zip(named, values, strict=True)]
+    for (fixed, first_name, second_name, metric), found in zip(named, paired_tests(values, binary, seed), strict=True):
+        yield PairedTest(
+            benchmark,
+            family,
+            fixed,
+            first_name,
+            second_name,
+            metric.name,
+            found.difference,
+            None if found.exact is None else found.exact.first_only,
+            None if found.exact is None else found.exact.second_only,
+            "sign flip" if found.exact is None else "McNemar, exact",
+            found.p_value,
+            found.p_holm,
+        )
 
 
 def common_scores(first: Sequence[Outcome], second: Sequence[Outcome], metric: str) -> tuple[list[float], list[float]]:
@@ -313,7 +290,6 @@ class PairedRow:
     second: str
     scoring: str
     difference: Estimate
-    """Accuracy of the second minus the first."""
     first_only: int
     """Questions only the first got right (order of the file)."""
     second_only: int
@@ -365,31 +341,24 @@ def score_mcq(predictions: Sequence[Prediction], *, seed: int = 0) -> McqScores:
     groups: dict[tuple[str, str], list[Prediction]] = defaultdict(list)
     for prediction in predictions:
         groups[prediction.setting, prediction.scoring].append(prediction)
-    rows = [row for key, group in groups.items() for row in _accuracy_rows(key, group, seed)]
-    positions = [
-        _position_row(key, group) for key, group in groups.items() if any(row.permutation > 0 for row in group)
-    ]
-    return McqScores(tuple(rows), _paired_rows(groups, seed), tuple(positions))
+    rows = tuple(row for key, group in groups.items() for row in _accuracy_rows(key, group, seed))
+    permuted = [(key, group) for key, group in groups.items() if any(row.permutation > 0 for row in group)]
+    return McqScores(rows, _paired_rows(groups, seed), tuple(_position_row(*one) for one in permuted))
 
 
-def _accuracy_rows(key: tuple[str, str], group: Sequence[Prediction], seed: int) -> Iterable[AccuracyRow]:
+def _accuracy_rows(key: tuple[str, str], group: Sequence[Prediction], seed: int) -> Iterator[AccuracyRow]:
     sizes = {row.question: len(row.order) for row in group}
     present = [level for level in LEVELS if any(row.level == level for row in group)]
     for level in [*present, OVERALL]:
         rows = [row for row in group if level in (OVERALL, row.level)]
         means = _by_question(rows)
         single = len(rows) == len(means)
-        estimate = (
-            proportion(sum(row.correct for row in rows), len(rows))
-            if single
-            else mean_estimate(list(means.values()), seed=seed)
-        )
-        letters = Counter(row.correct_position for row in rows)
+        right = sum(row.correct for row in rows)
         yield AccuracyRow(
             *key,
             level,
-            estimate,
-            baseline=max(letters.values()) / len(rows),
+            proportion(right, len(rows)) if single else mean_estimates([list(means.values())], seed=seed)[0],
+            baseline=max(Counter(row.correct_position for row in rows).values()) / len(rows),
             chance=float(np.mean([1 / sizes[question] for question in means])),
             unparsed=sum(row.chosen is None and row.error is None for row in rows),
             failed=sum(row.error is not None for row in rows),
@@ -405,36 +374,30 @@ def _by_question(rows: Iterable[Prediction]) -> dict[str, float]:
 
 
 def _paired_rows(groups: dict[tuple[str, str], list[Prediction]], seed: int) -> tuple[PairedRow, ...]:
-    pairs = [
-        (first, second) for first, second in combinations(groups, 2) if first[1] == second[1] and first[0] != second[0]
-    ]
-    rows = []
+    pairs = [(a, b) for a, b in combinations(groups, 2) if a[1] == b[1] and a[0] != b[0]]
+    single = [all(row.permutation == 0 for row in groups[first]) for first, _ in pairs]
+    values = []
     for first, second in pairs:
         a, b = _by_question(groups[first]), _by_question(groups[second])
-        gap = paired_difference(list(a.values()), [b[question] for question in a], seed=seed)
-        exact = mcnemar(_file_order(groups[first]), _file_order(groups[second]))
-        single = all(row.permutation == 0 for row in groups[first])
-        rows.append((first, second, gap, exact, single))
-    p_values = [exact.p_value if single else gap.p_value for _, _, gap, exact, single in rows]
-    return tuple(
-        PairedRow(
-            first=first[0],
-            second=second[0],
-            scoring=first[1],
-            difference=gap.difference,
-            first_only=exact.first_only,
-            second_only=exact.second_only,
-            test="McNemar, exact" if single else "sign flip over questions",
-            p_value=p_value,
-            p_holm=adjusted,
+        values.append((list(a.values()), [b[question] for question in a]))
+    rows = []
+    for (first, second), whole, found in zip(pairs, single, paired_tests(values, single, seed), strict=True):
+        # Gained and lost are questions in the order of the file.
+        exact = mcnemar(*([row.correct for row in groups[key] if row.permutation == 0] for key in (first, second)))
+        rows.append(
+            PairedRow(
+                first=first[0],
+                second=second[0],
+                scoring=first[1],
+                difference=found.difference,
+                first_only=exact.first_only,
+                second_only=exact.second_only,
+                test="McNemar, exact" if whole else "sign flip over questions",
+                p_value=found.p_value,
+                p_holm=found.p_holm,
+            )
         )
-        for (first, second, gap, exact, single), p_value, adjusted in zip(rows, p_values, holm(p_values), strict=True)
-    )
-
-
-def _file_order(rows: Sequence[Prediction]) -> list[bool]:
-    """Right or wrong in the order of the file, by question."""
-    return [row.correct for row in rows if row.permutation == 0]
+    return tuple(rows)
 
 
 def _position_row(key: tuple[str, str], rows: Sequence[Prediction]) -> PositionRow:

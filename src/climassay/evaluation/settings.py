@@ -1,4 +1,4 @@
-"""Settings: what a model is given besides the question.
+"""Settings: what a model is given besides the question, and the prompts and examples that it is put in.
 
 A setting is named on the command line by a short text, in an experiment file by a table of the same fields:
 
@@ -16,26 +16,167 @@ A setting is named on the command line by a short text, in an experiment file by
 Any of them can be asked of a model with an adapter: see :mod:`climassay.evaluation.tuned`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Literal, Protocol, cast, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
+import numpy as np
+
+from climassay.claim_identity import bare_words
 from climassay.corpus.passages import join_passages
 from climassay.corpus.search import SearchMode
 from climassay.errors import InputError
-from climassay.evaluation.examples import PRIMER_POOL, ExamplePool
 from climassay.models.contract import Generator, Windowed, token_count, window_of
-from climassay.questions import Question
+from climassay.primer import PRIMER, named_questions
+from climassay.prompts import Prompt, RenderedPrompt, load_prompt
+from climassay.questions import GAP, KINDS, TYPES, Kind, Question, option_letter
 from climassay.records import RecordedModel
+from climassay.registry import Registry
+from climassay.tuning.data import ChatExample
 
 if TYPE_CHECKING:
     from climassay.corpus.documents import Hit, Passage
 
 
-SettingKind = Literal["default", "few-shot", "rag", "long-context", "context", "fine-tuned", "continued-pretraining"]
-TUNED: tuple[SettingKind, ...] = ("fine-tuned", "continued-pretraining")
+Values = dict[str, object]
 AUTO = "auto"
+ROOM = 512
+"""Tokens left for the question, its options, the instructions and the answer."""
+Making = TypeVar("Making", bound="Callable[[SettingSpec, Sources], Prepare]")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPrompts:
+    """The templates of all types of questions.
+
+    Each gets ``question``, ``passages`` and ``examples``; those of lettered options also ``options`` (``letter``,
+    ``text``), those of statements with a gap also ``gap``, its mark. Small models copy ``<MASK>`` where they see it, so
+    that it is better replaced.
+    """
+
+    by_kind: Mapping[Kind, Prompt]
+    mcq_text: Prompt
+    """For lettered options that are scored by their texts and not shown."""
+
+    @classmethod
+    def load(cls, overrides: Path | None = None) -> "TaskPrompts":
+        """The built-in templates, or the user's own of these names."""
+        return cls({kind: load_prompt(kind, overrides) for kind in KINDS}, load_prompt("mcq_text", overrides))
+
+    @property
+    def mcq(self) -> Prompt:
+        """The template of multiple choice."""
+        return self.by_kind["mcq"]
+
+    def of(self, task: Kind, *, by_text: bool = False) -> Prompt:
+        """The template of a task; ``by_text``: options are scored by their texts, so that letters are not shown."""
+        return self.mcq_text if by_text and TYPES[task].options and not TYPES[task].fixed else self.by_kind[task]
+
+    def render(
+        self, question: Question, passages: Sequence[str] = (), examples: Sequence[Values] = ()
+    ) -> RenderedPrompt:
+        """One question as its task's prompt, options in the file's order."""
+        values: Values = {"question": question.question, "passages": passages, "examples": examples}
+        if question.type.options:
+            values["options"] = lettered(question.options)
+        if question.type.gap:
+            values["gap"] = GAP
+        return self.of(question.kind).render(**values)
+
+
+def lettered(options: Sequence[str]) -> list[dict[str, str]]:
+    """Options as the templates read them: ``letter`` and ``text``."""
+    return [{"letter": option_letter(place), "text": text} for place, text in enumerate(options)]
+
+
+def expected_answer(question: Question) -> str:
+    """What a perfect model writes: the option's letter, the freeform answer, the term, true or false."""
+    return question.type.expected(question)
+
+
+def example_values(question: Question, *, as_text: bool = False) -> Values:
+    """A question with its answer as templates read examples; ``as_text``: choices by their text, not their letter."""
+    if question.type.options and as_text:
+        return {"question": question.question, "answer": question.answer}
+    return {"question": question.question, "options": lettered(question.options), "answer": expected_answer(question)}
+
+
+@dataclass(frozen=True, slots=True)
+class ExamplePool:
+    """Questions from which few-shot examples are drawn."""
+
+    name: str
+    questions: tuple[Question, ...]
+
+    def draw(self, task: Kind, k: int, *, seed: int, test: Sequence[Question]) -> tuple[Question, ...]:
+        """Examples of one task, the same for every question of the test.
+
+        Questions that are in the test, by their words, are never drawn; neither are those made from a text that a
+        question of the test was made from, for their answers may give it away.
+
+        Args:
+            task: Kind of the examples.
+            k: How many.
+            seed: Decides which, and their order.
+            test: The questions that will be asked.
+
+        Raises:
+            InputError: The pool has too few.
+        """
+        asked = {bare_words(question.question) for question in test}
+        read = {bare_words(question.context) for question in test if question.context}
+        usable = [
+            question
+            for question in self.questions
+            if question.kind == task
+            and bare_words(question.question) not in asked
+            and not (question.context and bare_words(question.context) in read)
+        ]
+        if len(usable) < k:
+            raise InputError(
+                f"{k} examples are wanted for {task}, but the pool {self.name} has {len(usable)} that are neither in"
+                " the test nor made from its texts."
+            )
+        order = np.random.default_rng(seed).permutation(len(usable))[:k]
+        return tuple(usable[int(place)] for place in order)
+
+
+def open_pool(name: str) -> ExamplePool:
+    """The pool of a name: ``primer``, or the path of a question file.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    question_set = named_questions(name)
+    return ExamplePool(question_set.name, question_set.questions)
+
+
+def chat_examples(
+    questions: Sequence[Question], prompts: TaskPrompts | None = None, *, contexts: Mapping[str, str] | None = None
+) -> list[ChatExample]:
+    """Questions of all kinds as training examples, in the very prompts of the evaluation.
+
+    Args:
+        questions: Any kinds.
+        prompts: Templates; the built-in ones by default.
+        contexts: A passage for the prompt, by question id; by default none, as in the paper's fine-tuning.
+    """
+    templates = prompts or TaskPrompts.load()
+    given = contexts or {}
+    examples = []
+    for question in questions:
+        passages = (given[question.id],) if question.id in given else ()
+        rendered = templates.render(question, passages)
+        gap = after_prefix(rendered.assistant_prefix)
+        examples.append(ChatExample(rendered.messages, rendered.assistant_prefix, gap + expected_answer(question)))
+    return examples
+
+
+def after_prefix(prefix: str) -> str:
+    """What stands between the start of an answer and the answer: ``Answer:`` is followed by a space."""
+    return " " if prefix and not prefix[-1].isspace() else ""
 
 
 class Retriever(Protocol):
@@ -56,7 +197,6 @@ class Prepared:
 
     passages: tuple[str, ...] = ()
     passage_ids: tuple[str, ...] = ()
-    """Ids of the passages, so that a prediction says what the model has read."""
     examples: tuple[Question, ...] = ()
     """Worked examples, of the question's kind."""
     note: str = ""
@@ -82,16 +222,15 @@ class Training:
     settings: dict[str, object] = field(default_factory=dict)
     """Hyper-parameters of its own, over those of the preset."""
     search: bool = False
-    """Try a small grid by validation loss."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingSpec:
     """A setting as it is asked for."""
 
-    kind: SettingKind
+    kind: str
+    """A name of :data:`SETTINGS`."""
     label: str
-    """Its name in tables."""
     collections: tuple[str, ...] = ()
     """Searched for passages or for the document."""
     passages: int = 3
@@ -99,13 +238,12 @@ class SettingSpec:
     min_cosine: float | None = None
     """Leave out passages less similar than this (``rag``); None keeps all."""
     mode: SearchMode = "hybrid"
-    """How passages are searched."""
-    pool: str = PRIMER_POOL
+    pool: str = PRIMER
     """Question file of the examples (``few-shot``), or ``primer``."""
     examples: int = 5
     """Examples a task (``few-shot``)."""
     seed: int = 0
-    """Of the draw of examples."""
+    """Seed of the draw of examples."""
     document: str = AUTO
     """Title or file name of the document (``long-context``), or ``auto``."""
     window: int | None = None
@@ -117,23 +255,58 @@ class SettingSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """A named way of preparing questions."""
-
-    name: str
-    prepare: Callable[[Sequence[Question], Generator], list[Prepared]]
-    """What each question's prompt gets; the model is only asked how many tokens it reads."""
-    spec: SettingSpec = field(default_factory=lambda: SettingSpec("default", "default"))
-
-
-@dataclass(frozen=True, slots=True)
 class Sources:
     """Where settings find collections and pools of examples."""
 
     retriever: Callable[[tuple[str, ...]], Retriever]
     """Opens collections by name."""
     pool: Callable[[str], ExamplePool]
-    """Reads a pool of examples by name."""
+
+
+Prepare = Callable[[Sequence[Question], Generator], list[Prepared]]
+"""What each question's prompt gets; the model is only asked how many tokens it reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A named way of preparing questions."""
+
+    name: str
+    prepare: Prepare
+    spec: SettingSpec = field(default_factory=lambda: SettingSpec("default", "default"))
+
+
+@dataclass(frozen=True, slots=True)
+class SettingType:
+    """How settings of one kind are read and prepared."""
+
+    prepare: Callable[[SettingSpec, Sources], Prepare]
+    read: Callable[[str], Mapping[str, Any]] | None = None
+    """Fields of the specification from what stands behind the colon of the short name; None where nothing may."""
+    takes: tuple[str, ...] = ()
+    """Numbers that :func:`parse_spec` passes on: ``passages``, ``examples``, ``seed``."""
+    tuned: bool = False
+    """Whether it needs an adapter, named or trained."""
+
+
+SETTINGS: Registry[SettingType] = Registry("setting", "climassay.settings", [__name__])
+"""The kinds of settings, by the beginning of their short names."""
+
+
+def setting(name: str, **more: Any) -> Callable[[Making], Making]:
+    """Add a function as a kind of setting; ``more`` are the other fields of :class:`SettingType`.
+
+    Example:
+        >>> @setting("hint")
+        ... def hint(spec, sources):
+        ...     return lambda questions, model: [Prepared(("Think first.",)) for _ in questions]
+    """
+
+    def add(function: Making) -> Making:
+        SETTINGS.add(name, SettingType(function, **more), function.__module__)
+        return function
+
+    return add
 
 
 def parse_spec(text: str, *, passages: int = 3, examples: int = 5, seed: int = 0) -> SettingSpec:
@@ -143,37 +316,20 @@ def parse_spec(text: str, *, passages: int = 3, examples: int = 5, seed: int = 0
         text: The name.
         passages: Passages a question, for ``rag``.
         examples: Examples a task, for ``few-shot``.
-        seed: Of the draw of examples.
+        seed: Seed of the draw of examples.
 
     Raises:
         InputError: No such setting.
     """
     name, separator, rest = text.partition(":")
-    if name not in get_args(SettingKind):
-        raise InputError(f"There is no setting {text!r}: there are {', '.join(get_args(SettingKind))}.")
-    kind = cast(SettingKind, name)
-    if kind in ("default", "context") and separator:
-        raise InputError(f"The setting {kind} takes nothing after it, got {text!r}.")
-    if kind == "few-shot":
-        return SettingSpec("few-shot", text, pool=rest or PRIMER_POOL, examples=examples, seed=seed)
-    if kind == "rag":
-        return SettingSpec("rag", text, collections=_names(rest, "rag:ipcc"), passages=passages)
-    if kind == "long-context":
-        document, at, names = rest.rpartition("@")
-        names = names if at else ""
-        return SettingSpec(
-            "long-context", text, collections=_names(names, "long-context:auto@books"), document=document or AUTO
-        )
-    if kind in TUNED:
-        return SettingSpec(kind, text, adapter=rest)
-    return SettingSpec("context" if kind == "context" else "default", text)
-
-
-def _names(text: str, example: str) -> tuple[str, ...]:
-    names = tuple(name for name in text.split("+") if name)
-    if not names:
-        raise InputError(f"This setting needs the name of a collection, for example {example}.")
-    return names
+    if name not in SETTINGS:
+        raise InputError(f"There is no setting {text!r}: there are {', '.join(SETTINGS)}.")
+    kind = SETTINGS[name]
+    if kind.read is None and separator:
+        raise InputError(f"The setting {name} takes nothing after it, got {text!r}.")
+    numbers = {"passages": passages, "examples": examples, "seed": seed}
+    found: dict[str, Any] = {} if kind.read is None else dict(kind.read(rest))
+    return SettingSpec(name, text, **found | {number: numbers[number] for number in kind.takes})
 
 
 def make_setting(spec: SettingSpec, sources: Sources) -> Setting:
@@ -184,20 +340,7 @@ def make_setting(spec: SettingSpec, sources: Sources) -> Setting:
     """
     if spec.passages < 1 or spec.examples < 1:
         raise InputError(f"The setting {spec.label} needs at least one passage or example.")
-    if spec.kind == "context":
-        return Setting(spec.label, lambda questions, _: _own_context(questions), spec)
-    if spec.kind == "few-shot":
-        pool = sources.pool(spec.pool)
-        return Setting(spec.label, lambda questions, _: _with_examples(questions, pool, spec), spec)
-    if spec.kind == "rag":
-        retriever = sources.retriever(spec.collections)
-        return Setting(spec.label, lambda questions, _: _retrieved(questions, retriever, spec), spec)
-    if spec.kind == "long-context":
-        from climassay.evaluation.settings import with_documents
-
-        retriever = sources.retriever(spec.collections)
-        return Setting(spec.label, lambda questions, model: with_documents(questions, model, retriever, spec), spec)
-    return Setting(spec.label, lambda questions, _: [Prepared() for _ in questions], spec)
+    return Setting(spec.label, SETTINGS.find(spec.kind).prepare(spec, sources), spec)
 
 
 def parse_setting(text: str, sources: Sources, *, k: int = 3, examples: int = 5, seed: int = 0) -> Setting:
@@ -208,87 +351,91 @@ def parse_setting(text: str, sources: Sources, *, k: int = 3, examples: int = 5,
         sources: Collections are opened for ``rag:`` and ``long-context:`` only, pools for ``few-shot`` only.
         k: Passages a question.
         examples: Examples a task.
-        seed: Of the draw of examples.
+        seed: Seed of the draw of examples.
     """
     return make_setting(parse_spec(text, passages=k, examples=examples, seed=seed), sources)
 
 
-def _own_context(questions: Sequence[Question]) -> list[Prepared]:
-    missing = sum(question.context is None for question in questions)
-    if missing:
-        raise InputError(f"The setting context needs every question's source text; {missing} of them have none.")
-    return [Prepared((question.context or "",)) for question in questions]
+def _collections(text: str, example: str) -> tuple[str, ...]:
+    names = tuple(name for name in text.split("+") if name)
+    if not names:
+        raise InputError(f"This setting needs the name of a collection, for example {example}.")
+    return names
 
 
-def _with_examples(questions: Sequence[Question], pool: ExamplePool, spec: SettingSpec) -> list[Prepared]:
-    kinds = dict.fromkeys(question.kind for question in questions)
-    drawn = {kind: pool.draw(kind, spec.examples, seed=spec.seed, test=questions) for kind in kinds}
-    return [Prepared(examples=drawn[question.kind]) for question in questions]
+@setting("default")
+def _alone(_spec: SettingSpec, _sources: Sources) -> Prepare:
+    return lambda questions, _model: [Prepared() for _ in questions]
 
 
-def _retrieved(questions: Sequence[Question], retriever: Retriever, spec: SettingSpec) -> list[Prepared]:
-    found = retriever.search_many(
-        [question.question for question in questions], k=spec.passages, min_cosine=spec.min_cosine, mode=spec.mode
-    )
-    return [Prepared(tuple(hit.passage.text for hit in hits), tuple(hit.passage.id for hit in hits)) for hits in found]
+@setting("few-shot", read=lambda rest: {"pool": rest or PRIMER}, takes=("examples", "seed"))
+def _few_shot(spec: SettingSpec, sources: Sources) -> Prepare:
+    pool = sources.pool(spec.pool)
+
+    def prepare(questions: Sequence[Question], _model: Generator) -> list[Prepared]:
+        kinds = dict.fromkeys(question.kind for question in questions)
+        drawn = {kind: pool.draw(kind, spec.examples, seed=spec.seed, test=questions) for kind in kinds}
+        return [Prepared(examples=drawn[question.kind]) for question in questions]
+
+    return prepare
 
 
-ROOM = 512
-"""Tokens left for the question, its options, the instructions and the answer."""
+@setting("rag", read=lambda rest: {"collections": _collections(rest, "rag:ipcc")}, takes=("passages",))
+def _rag(spec: SettingSpec, sources: Sources) -> Prepare:
+    retriever = sources.retriever(spec.collections)
+
+    def prepare(questions: Sequence[Question], _model: Generator) -> list[Prepared]:
+        texts = [question.question for question in questions]
+        found = retriever.search_many(texts, k=spec.passages, min_cosine=spec.min_cosine, mode=spec.mode)
+        return [
+            Prepared(tuple(hit.passage.text for hit in hits), tuple(hit.passage.id for hit in hits)) for hits in found
+        ]
+
+    return prepare
 
 
-def with_documents(
-    questions: Sequence[Question], model: Generator, retriever: Retriever, spec: SettingSpec
-) -> list[Prepared]:
+def _document_of(rest: str) -> dict[str, Any]:
+    document, at, names = rest.rpartition("@")
+    example = "long-context:auto@books"
+    return {"collections": _collections(names if at else "", example), "document": document or AUTO}
+
+
+@setting("long-context", read=_document_of)
+def _long_context(spec: SettingSpec, sources: Sources) -> Prepare:
     """Put a document before each question.
 
     A document that does not fit is cut to consecutive passages around the one that is most relevant to the question,
     grown to both sides; the note says how much of it was left.
-
-    Args:
-        questions: To be prepared.
-        model: Tells window and tokens where it can (``Windowed``); else both are estimated.
-        retriever: Finds the most relevant passage.
-        spec: Of kind ``long-context``.
-
-    Raises:
-        InputError: A collection has no passage for a question or no such document, or the window holds no passage.
     """
-    model = model.wrapped if isinstance(model, RecordedModel) else model
-    room = _room(model, spec)
-    count = cache(lambda text: token_count(model, text))
-    pages = cache(retriever.document_passages)
-    hits = retriever.search_many([question.question for question in questions], k=1)
-    prepared = []
-    for question, found in zip(questions, hits, strict=True):
-        if not found and spec.document == AUTO:
-            raise InputError(f"The collections {', '.join(spec.collections)} have no passage for {question.id}.")
-        best = found[0].passage if found else None
-        passages = pages(best.document_id if spec.document == AUTO and best is not None else spec.document)
-        at = _place(passages, question, retriever, best)
-        prepared.append(_cut(passages, at, room, [count(passage.text) for passage in passages]))
-    return prepared
+    retriever = sources.retriever(spec.collections)
 
+    def prepare(questions: Sequence[Question], model: Generator) -> list[Prepared]:
+        model = model.wrapped if isinstance(model, RecordedModel) else model
+        own = window_of(model)
+        window = own if spec.window is None else spec.window
+        if spec.window is not None and isinstance(model, Windowed) and window > own:
+            raise InputError(f"A window of {window} tokens is asked for, but {model.name} reads at most {own}.")
+        if window <= ROOM:
+            raise InputError(f"A window of {window} tokens leaves no room: {ROOM} are kept for the question.")
+        count = cache(lambda text: token_count(model, text))
+        pages = cache(retriever.document_passages)
+        hits = retriever.search_many([question.question for question in questions], k=1)
+        prepared = []
+        for question, found in zip(questions, hits, strict=True):
+            if not found and spec.document == AUTO:
+                raise InputError(f"The collections {', '.join(spec.collections)} have no passage for {question.id}.")
+            best = found[0].passage if found else None
+            passages = pages(best.document_id if spec.document == AUTO and best is not None else spec.document)
+            places = {passage.id: place for place, passage in enumerate(passages)}
+            nearest = [] if best is None else [best.id]
+            if not nearest or nearest[0] not in places:
+                further = retriever.search_many([question.question], k=len(passages) + 100)[0]
+                nearest = [hit.passage.id for hit in further if hit.passage.id in places]
+            at = places[nearest[0]] if nearest else 0
+            prepared.append(_cut(passages, at, window - ROOM, [count(passage.text) for passage in passages]))
+        return prepared
 
-def _room(model: Generator, spec: SettingSpec) -> int:
-    own = window_of(model)
-    window = own if spec.window is None else spec.window
-    if spec.window is not None and isinstance(model, Windowed) and window > own:
-        raise InputError(f"A window of {window} tokens is asked for, but {model.name} reads at most {own}.")
-    if window <= ROOM:
-        raise InputError(f"A window of {window} tokens leaves no room: {ROOM} are kept for the question.")
-    return window - ROOM
-
-
-def _place(passages: "Sequence[Passage]", question: Question, retriever: Retriever, best: "Passage | None") -> int:
-    """Where in the document the passage is that fits the question best."""
-    places = {passage.id: place for place, passage in enumerate(passages)}
-    if best is not None and best.id in places:
-        return places[best.id]
-    for hit in retriever.search_many([question.question], k=len(passages) + 100)[0]:
-        if hit.passage.id in places:
-            return places[hit.passage.id]
-    return 0
+    return prepare
 
 
 def _cut(passages: "Sequence[Passage]", at: int, room: int, sizes: Sequence[int]) -> Prepared:
@@ -313,3 +460,18 @@ def _cut(passages: "Sequence[Passage]", at: int, room: int, sizes: Sequence[int]
     note = f"{kept[0].document}: passages {first + 1} to {last + 1} of {len(passages)} fit the window" if cut else ""
     text = join_passages([passage.text for passage in kept])
     return Prepared((text,), tuple(passage.id for passage in kept), note=note)
+
+
+@setting("context")
+def _context(_spec: SettingSpec, _sources: Sources) -> Prepare:
+    def prepare(questions: Sequence[Question], _model: Generator) -> list[Prepared]:
+        missing = sum(question.context is None for question in questions)
+        if missing:
+            raise InputError(f"The setting context needs every question's source text; {missing} of them have none.")
+        return [Prepared((question.context or "",)) for question in questions]
+
+    return prepare
+
+
+for _name in ("fine-tuned", "continued-pretraining"):
+    setting(_name, read=lambda rest: {"adapter": rest}, tuned=True)(_alone)

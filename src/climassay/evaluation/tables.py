@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from climassay.evaluation.published import PublishedScore
 from climassay.evaluation.scores import (
     OVERALL,
     CellCounts,
@@ -19,19 +18,12 @@ from climassay.metrics.registry import METRICS, Metric
 from climassay.questions import LEVELS, TYPES, Kind
 from climassay.reporting import Mark, Table
 from climassay.reporting.tables import Column
-from climassay.statistics import Correlation, Estimate, Interval
+from climassay.statistics import Estimate
 
 if TYPE_CHECKING:
-    from climassay.evaluation.comparing import Favour, ModelMeans, RankAgreement
-    from climassay.evaluation.planning import Plan
+    from climassay.evaluation.comparing import PublishedScore
 
-SHORT_LEVELS: Mapping[str, str] = {
-    "base": "Base",
-    "reasoning": "Reason",
-    "hypothetical": "Hypo",
-    OVERALL: "Overall",
-}
-_CONSTANT = "best constant answer"
+SHORT_LEVELS: Mapping[str, str] = {"base": "Base", "reasoning": "Reason", "hypothetical": "Hypo", OVERALL: "Overall"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +53,9 @@ class _Column:
 class _Numbers:
     """All that the tables of scores of one benchmark show."""
 
-    benchmark: str
     ours: tuple[Score, ...]
     constants: tuple[ConstantScore, ...]
-    published: tuple[PublishedScore, ...]
+    published: "tuple[PublishedScore, ...]"
 
     def columns(self, wanted: Callable[[Metric], bool]) -> list[_Column]:
         """Columns of the metrics wanted that have a score; cloze questions have no levels."""
@@ -102,38 +93,72 @@ def shown_estimate(metric: str, estimate: Estimate) -> str:
     return f"{shown_value(metric, estimate.value)} ±{shown_value(metric, farther)}"
 
 
+def shown_difference(metric: str, value: float) -> str:
+    """A difference of two scores with its sign: percentage points for binary metrics, else three decimals."""
+    return f"{100 * value:+.1f}" if METRICS[metric].binary else f"{value:+.3f}"
+
+
 def shown_p_value(value: float) -> str:
     """A p-value with three decimals."""
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> list[NamedTable]:
+def experiment_tables(scores: ExperimentScores, published: "Sequence[PublishedScore]" = ()) -> list[NamedTable]:
     """All tables of an experiment, benchmark by benchmark; those without any row are left out.
 
     Args:
-        scores: Of :func:`~climassay.evaluation.scores.score_experiment`.
+        scores: From :func:`~climassay.evaluation.scores.score_experiment`.
         published: Rows of the paper to show below ours, marked as published.
     """
     tables = []
     for benchmark in dict.fromkeys(count.cell.benchmark for count in scores.counts):
+        ours = [one for one in scores.scores if one.cell.benchmark == benchmark]
+        constants = [one for one in scores.constants if one.benchmark == benchmark]
         numbers = _Numbers(
-            benchmark,
-            tuple(
-                one for one in scores.scores if one.cell.benchmark == benchmark and _named(one.metric, one.cell.task)
-            ),
-            tuple(one for one in scores.constants if one.benchmark == benchmark and _named(one.metric, one.task)),
+            tuple(one for one in ours if _named(one.metric, one.cell.task)),
+            tuple(one for one in constants if _named(one.metric, one.task)),
             tuple(published),
         )
         named = {
-            "mcq-cloze": _mcq_cloze(numbers),
-            "freeform": _freeform(numbers),
-            "own-metrics": _own_metrics(numbers),
-            **_further_types(benchmark, scores),
-            "position": _positions(benchmark, scores),
-            "counts": _counts(benchmark, scores.counts),
-            "settings": _tests(benchmark, "settings", scores.tests),
-            "models": _tests(benchmark, "models", scores.tests),
+            "mcq-cloze": _score_table(
+                f"Multiple choice and cloze, {benchmark}",
+                numbers.columns(lambda metric: bool(metric.published) and "freeform" not in metric.kinds),
+                numbers,
+                "Accuracy and exact match (EM) in per cent; PS: phrase similarity. Behind ±: how far the farther end "
+                "of the 95% interval lies (Wilson; PS: bootstrap over questions).",
+            ),
+            "freeform": _score_table(
+                f"Freeform answers, {benchmark}",
+                numbers.columns(lambda metric: bool(metric.published) and "freeform" in metric.kinds),
+                numbers,
+                "BLEU counts characters, as published. FA: factual accuracy. Behind ±: how far the farther end of the "
+                "95% bootstrap interval lies.",
+            ),
+            "own-metrics": _score_table(
+                f"Further metrics, {benchmark}",
+                [one for one in numbers.columns(lambda metric: not metric.published) if one.level == OVERALL],
+                replace(numbers, published=()),
+                "Metrics that the paper does not have, over all levels; supported and exact match in per cent. Behind "
+                "±: how far the farther end of the 95% interval lies.",
+            ),
         }
+        # A table of each type of question that the paper does not have.
+        for task in dict.fromkeys(one.cell.task for one in ours if not _named(one.metric, one.cell.task)):
+            numbers = _Numbers(
+                tuple(one for one in ours if one.cell.task == task),
+                tuple(one for one in constants if one.task == task),
+                (),
+            )
+            columns = numbers.columns(lambda _: True)
+            columns = [column for column in columns if TYPES[task].levels or column.level == OVERALL]
+            note = "Behind ±: how far the farther end of the 95% interval lies."
+            named[task] = _score_table(f"{TYPES[task].title}, {benchmark}", columns, numbers, note, plain=True)
+        positions = [((c.model, c.setting), row) for c, row in scores.positions.items() if c.benchmark == benchmark]
+        if positions:
+            named["position"] = _position_table(f"Position bias, {benchmark} (%)", ("model", "setting"), positions)
+        named["counts"] = _counts(benchmark, scores.counts)
+        named["settings"] = _tests(benchmark, "settings", scores.tests)
+        named["models"] = _tests(benchmark, "models", scores.tests)
         tables += [NamedTable(name, benchmark, table) for name, table in named.items() if table is not None]
     return tables
 
@@ -141,52 +166,6 @@ def experiment_tables(scores: ExperimentScores, published: Sequence[PublishedSco
 def _named(metric: str, task: Kind) -> bool:
     """Whether a metric names a task; the tasks whose types name it have tables of their own."""
     return task in METRICS[metric].kinds
-
-
-def _further_types(benchmark: str, scores: ExperimentScores) -> dict[str, Table | None]:
-    """A table of each type of question that the paper does not have."""
-    tables: dict[str, Table | None] = {}
-    ours = [one for one in scores.scores if one.cell.benchmark == benchmark]
-    for task in dict.fromkeys(one.cell.task for one in ours if not _named(one.metric, one.cell.task)):
-        numbers = _Numbers(
-            benchmark,
-            tuple(one for one in ours if one.cell.task == task),
-            tuple(one for one in scores.constants if one.benchmark == benchmark and one.task == task),
-            (),
-        )
-        columns = [
-            column for column in numbers.columns(lambda _: True) if TYPES[task].levels or column.level == OVERALL
-        ]
-        note = "Behind ±: how far the farther end of the 95% interval lies."
-        tables[task] = _score_table(f"{TYPES[task].title}, {benchmark}", columns, numbers, note, plain=True)
-    return tables
-
-
-def _mcq_cloze(numbers: _Numbers) -> Table | None:
-    columns = numbers.columns(lambda metric: bool(metric.published) and "freeform" not in metric.kinds)
-    note = (
-        "Accuracy and exact match (EM) in per cent; PS: phrase similarity. Behind ±: how far the farther end of the "
-        "95% interval lies (Wilson; PS: bootstrap over questions)."
-    )
-    return _score_table(f"Multiple choice and cloze, {numbers.benchmark}", columns, numbers, note)
-
-
-def _freeform(numbers: _Numbers) -> Table | None:
-    columns = numbers.columns(lambda metric: bool(metric.published) and "freeform" in metric.kinds)
-    note = (
-        "BLEU counts characters, as published. FA: factual accuracy. Behind ±: how far the farther end of the 95% "
-        "bootstrap interval lies."
-    )
-    return _score_table(f"Freeform answers, {numbers.benchmark}", columns, numbers, note)
-
-
-def _own_metrics(numbers: _Numbers) -> Table | None:
-    columns = [column for column in numbers.columns(lambda metric: not metric.published) if column.level == OVERALL]
-    note = (
-        "Metrics that the paper does not have, over all levels; supported and exact match in per cent. Behind ±: how "
-        "far the farther end of the 95% interval lies."
-    )
-    return _score_table(f"Further metrics, {numbers.benchmark}", columns, replace(numbers, published=()), note)
 
 
 def _score_table(
@@ -197,18 +176,26 @@ def _score_table(
     variants = numbers.variants(columns)
     values = [numbers.of(variant, columns) for variant in variants]
     sizes = [max((estimate.n for estimate in column if estimate), default=0) for column in zip(*values, strict=True)]
+    names = [column.metric.name for column in columns]
     rows = [
-        [
-            *variant,
-            *(
-                "-" if estimate is None else shown_estimate(column.metric.name, estimate)
-                for column, estimate in zip(columns, row, strict=True)
-            ),
-        ]
+        [*variant, *("-" if one is None else shown_estimate(name, one) for name, one in zip(names, row, strict=True))]
         for variant, row in zip(variants, values, strict=True)
     ]
-    beside = _published_rows(columns, numbers.published)
-    if beside:
+    known = {(constant.metric, constant.level): constant for constant in numbers.constants}
+    found = [known.get((column.metric.name, column.level)) for column in columns]
+    if any(found):
+        cells = ["-" if one is None else shown_value(one.metric, one.value) for one in found]
+        rows.append(["best constant answer", "always the same", *cells])
+    beside = {(one.model, one.setting, one.metric, one.level): one.value for one in numbers.published}
+    printed = False
+    for model, setting in dict.fromkeys((score.model, score.setting) for score in numbers.published):
+        given = [beside.get((model, setting, column.metric.name, column.level)) for column in columns]
+        if any(value is not None for value in given):
+            # With as many digits as the paper prints.
+            cells = ["-" if v is None else _printed(column.metric, v) for column, v in zip(columns, given, strict=True)]
+            rows.append([f"{model} (published)", setting, *cells])
+            printed = True
+    if printed:
         note += (
             " Rows named published are numbers of the ClimaQA paper: other questions, other books, other prompts; they "
             "cannot be compared with ours item by item and have no part in the marks."
@@ -216,7 +203,7 @@ def _score_table(
     return Table.of(
         title,
         ["model", "setting", *(column.heading(size, plain=plain) for column, size in zip(columns, sizes, strict=True))],
-        [*rows, *_constant_rows(columns, numbers.constants), *beside],
+        rows,
         note=note,
         left=2,
         grouped=1,
@@ -224,32 +211,7 @@ def _score_table(
     )
 
 
-def _constant_rows(columns: Sequence[_Column], constants: Sequence[ConstantScore]) -> list[list[str]]:
-    known = {(constant.metric, constant.level): constant for constant in constants}
-    found = [known.get((column.metric.name, column.level)) for column in columns]
-    if not any(found):
-        return []
-    return [
-        [_CONSTANT, "always the same", *("-" if one is None else shown_value(one.metric, one.value) for one in found)]
-    ]
-
-
-def _published_rows(columns: Sequence[_Column], published: Sequence[PublishedScore]) -> list[list[str]]:
-    values = {(score.model, score.setting, score.metric, score.level): score.value for score in published}
-    rows = []
-    for model, setting in dict.fromkeys((score.model, score.setting) for score in published):
-        given = [values.get((model, setting, column.metric.name, column.level)) for column in columns]
-        if any(value is not None for value in given):
-            cells = [
-                "-" if value is None else _printed(column.metric, value)
-                for column, value in zip(columns, given, strict=True)
-            ]
-            rows.append([f"{model} (published)", setting, *cells])
-    return rows
-
-
 def _printed(metric: Metric, value: float) -> str:
-    """A published value with as many digits as the paper prints."""
     if metric.binary:
         return f"{100 * value:.2f}"
     return f"{value:.3f}" if metric.name in ("bleu_char", "bert_score") else f"{value:.2f}"
@@ -258,10 +220,7 @@ def _printed(metric: Metric, value: float) -> str:
 def _marks(
     columns: Sequence[_Column], groups: Sequence[str], values: Sequence[Sequence[Estimate | None]]
 ) -> dict[tuple[int, int], frozenset[Mark]]:
-    """Marks of the highest values of each column: within a group and over all groups.
-
-    Values that are printed alike are marked alike. A group of one row, or a table of one row, has no best.
-    """
+    """Marks of the highest values of each column, within a group and over all; equal as printed, equal in marks."""
     marks: dict[tuple[int, int], set[Mark]] = {}
     for place, column in enumerate(columns):
         printed = {
@@ -278,11 +237,6 @@ def _marks(
                     # Two leading columns, model and setting, hold no numbers.
                     marks.setdefault((row, place + 2), set()).add(mark)
     return {cell: frozenset(found) for cell, found in marks.items()}
-
-
-def _positions(benchmark: str, scores: ExperimentScores) -> Table | None:
-    rows = [((cell.model, cell.setting), row) for cell, row in scores.positions.items() if cell.benchmark == benchmark]
-    return _position_table(f"Position bias, {benchmark} (%)", ("model", "setting"), rows) if rows else None
 
 
 def _counts(benchmark: str, counts: Iterable[CellCounts]) -> Table | None:
@@ -322,7 +276,20 @@ def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table | 
     return Table.of(
         f"{differing.capitalize()} compared on the same questions, {benchmark}",
         [shared, "difference", "metric", "n", "second -\nfirst", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
-        [_test_row(test) for test in found],
+        [
+            [
+                test.fixed,
+                f"{test.second} - {test.first}",
+                METRICS[test.metric].label,
+                str(test.difference.n),
+                shown_difference(test.metric, test.difference.value),
+                " to ".join(shown_difference(test.metric, end) for end in test.difference.interval),
+                "-" if test.first_only is None else f"{test.second_only} / {test.first_only}",
+                shown_p_value(test.p_value),
+                shown_p_value(test.p_holm),
+            ]
+            for test in found
+        ],
         left=3,
         grouped=1,
         strong=[number for number, test in enumerate(found) if test.p_holm < 0.05],
@@ -332,28 +299,7 @@ def _tests(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table | 
     )
 
 
-def _test_row(test: PairedTest) -> list[str]:
-    binary = METRICS[test.metric].binary
-
-    def points(value: float) -> str:
-        return f"{100 * value:+.1f}" if binary else f"{value:+.3f}"
-
-    low, high = test.difference.interval
-    changed = "-" if test.first_only is None else f"{test.second_only} / {test.first_only}"
-    return [
-        test.fixed,
-        f"{test.second} - {test.first}",
-        METRICS[test.metric].label,
-        str(test.difference.n),
-        points(test.difference.value),
-        f"{points(low)} to {points(high)}",
-        changed,
-        shown_p_value(test.p_value),
-        shown_p_value(test.p_holm),
-    ]
-
-
-def score_rows(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> Table:
+def score_rows(scores: ExperimentScores, published: "Sequence[PublishedScore]" = ()) -> Table:
     """Every score on a line of its own with its interval: the form for other programs."""
     ours = [
         (
@@ -383,17 +329,7 @@ def _percent_interval(estimate: Estimate) -> str:
 
 def mcq_tables(scores: McqScores) -> list[Table]:
     """Accuracy by level, paired tests, position bias; the last two only where there is something to show."""
-    tables = [_accuracy_table(scores)]
-    if scores.paired:
-        tables.append(_paired_table(scores))
-    if scores.position:
-        rows = [((row.setting, row.scoring), row) for row in scores.position]
-        tables.append(_position_table("Position bias (%)", ("setting", "scoring"), rows))
-    return tables
-
-
-def _accuracy_table(scores: McqScores) -> Table:
-    rows = [
+    accuracy = [
         (
             row.setting,
             row.scoring,
@@ -408,40 +344,46 @@ def _accuracy_table(scores: McqScores) -> Table:
         )
         for row in scores.accuracy
     ]
-    return Table.of(
-        "Accuracy by level (%)",
-        ["setting", "scoring", "level", "n", "accuracy", "95% interval", "const.", "chance", "unparsed", "failed"],
-        rows,
-        left=3,
-        grouped=2,
-        strong=[number for number, row in enumerate(scores.accuracy) if row.level == OVERALL],
-        note="const.: always the same letter. unparsed and failed answers count as wrong.",
-    )
-
-
-def _paired_table(scores: McqScores) -> Table:
-    rows = [
-        (
-            f"{row.second} - {row.first}",
-            row.scoring,
-            str(row.difference.n),
-            f"{100 * row.difference.value:+.1f}",
-            f"{100 * row.difference.interval.low:+.1f} to {100 * row.difference.interval.high:+.1f}",
-            f"{row.second_only} / {row.first_only}",
-            shown_p_value(row.p_value),
-            shown_p_value(row.p_holm),
+    tables = [
+        Table.of(
+            "Accuracy by level (%)",
+            ["setting", "scoring", "level", "n", "accuracy", "95% interval", "const.", "chance", "unparsed", "failed"],
+            accuracy,
+            left=3,
+            grouped=2,
+            strong=[number for number, row in enumerate(scores.accuracy) if row.level == OVERALL],
+            note="const.: always the same letter. unparsed and failed answers count as wrong.",
         )
-        for row in scores.paired
     ]
-    tests = " and ".join(dict.fromkeys(row.test for row in scores.paired))
-    return Table.of(
-        "Settings compared on the same questions (percentage points)",
-        ["difference", "scoring", "n", "points", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
-        rows,
-        left=2,
-        note=f"Paired test: {tests}. gained / lost: questions that only the setting named first, or only the one named "
-        "second, got right, in the option order of the file.",
-    )
+    if scores.paired:
+        pairs = [
+            (
+                f"{row.second} - {row.first}",
+                row.scoring,
+                str(row.difference.n),
+                shown_difference("accuracy", row.difference.value),
+                " to ".join(shown_difference("accuracy", end) for end in row.difference.interval),
+                f"{row.second_only} / {row.first_only}",
+                shown_p_value(row.p_value),
+                shown_p_value(row.p_holm),
+            )
+            for row in scores.paired
+        ]
+        tests = " and ".join(dict.fromkeys(row.test for row in scores.paired))
+        tables.append(
+            Table.of(
+                "Settings compared on the same questions (percentage points)",
+                ["difference", "scoring", "n", "points", "95% interval", "gained /\nlost", "p", "p\n(Holm)"],
+                pairs,
+                left=2,
+                note=f"Paired test: {tests}. gained / lost: questions that only the setting named first, or only the "
+                "one named second, got right, in the option order of the file.",
+            )
+        )
+    if scores.position:
+        rows = [((row.setting, row.scoring), row) for row in scores.position]
+        tables.append(_position_table("Position bias (%)", ("setting", "scoring"), rows))
+    return tables
 
 
 def _position_table(title: str, names: Sequence[str], found: Sequence[tuple[Sequence[str], PositionRow]]) -> Table:
@@ -468,125 +410,3 @@ def _position_table(title: str, names: Sequence[str], found: Sequence[tuple[Sequ
         "there; spread: its standard deviation. same choice: questions with one choice in all orders. averaged: "
         "accuracy when log-probabilities are averaged over the orders.",
     )
-
-
-def plan_table(plan: "Plan") -> Table:
-    """Questions needed by difference and design."""
-    given = plan.assumptions
-    if given.binary:
-        unit, test = "points", "exact McNemar test (~: normal approximation)"
-        assumed = (
-            f"the first system is right on {100 * (given.mean or 0):.1f}% and the two disagree on "
-            f"{100 * (given.discordance or 0):.1f}% of the questions"
-        )
-    else:
-        unit, test = "difference", "paired test of means, normal approximation (~)"
-        assumed = (
-            f"scores spread by {given.deviation:.3g} over questions and differences of two systems by "
-            f"{given.paired_deviation:.3g} (standard deviations)"
-        )
-    return Table.of(
-        f"Questions needed to see a difference in {METRICS[plan.metric].label}",
-        [unit, "same questions", "own questions,\na system", "interval so wide\neach side"],
-        [
-            [
-                f"{100 * row.difference:g}" if given.binary else f"{row.difference:g}",
-                "-" if row.paired is None else f"{'' if row.exact else '~'}{row.paired:,}",
-                "-" if row.unpaired is None else f"{row.unpaired:,}",
-                f"{row.interval:,}",
-            ]
-            for row in plan.rows
-        ],
-        note=f"Power {100 * plan.power:g}%, two-sided level {plan.alpha:g}. Assumed: {assumed} "
-        f"({given.origin}). same questions: {test}. -: no such difference is possible.",
-    )
-
-
-def agreement_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "ModelMeans") -> Table:
-    """Rank correlation of models between two benchmarks, a row a metric."""
-    settings = " and ".join(dict.fromkeys((first.setting, second.setting)))
-    return Table.of(
-        f"Do {first.name} and {second.name} rank models alike? Setting {settings}",
-        ["metric", "models", "Spearman", "95%, models", "95%, questions", "Kendall", "95%, models", "p"],
-        [
-            [
-                METRICS[one.metric].label,
-                str(len(one.models)),
-                f"{one.spearman.value:.2f}",
-                _correlation_ends(one.spearman),
-                _shown_interval(one.over_questions),
-                f"{one.kendall.value:.2f}",
-                _correlation_ends(one.kendall),
-                shown_p_value(one.spearman.p_value if one.p_value is None else one.p_value),
-            ]
-            for one in found
-        ],
-        note="95%, models: bootstrap over models, wide because there are few, and without width where no resample can "
-        "break the order. 95%, questions: bootstrap over the questions of both (only where single scores are known). "
-        "p: one-sided over all orders of the models (up to eight models, else asymptotic and two-sided).",
-    )
-
-
-def means_table(found: "Sequence[RankAgreement]", first: "ModelMeans", second: "ModelMeans") -> Table:
-    """The means behind the rank correlations, a row a model and metric."""
-    return Table.of(
-        "Means behind it",
-        ["metric", "model", first.name, second.name],
-        [
-            [METRICS[one.metric].label, model, shown_value(one.metric, a), shown_value(one.metric, b)]
-            for one in found
-            for model, a, b in zip(one.models, one.first, one.second, strict=True)
-        ],
-        left=2,
-        grouped=1,
-    )
-
-
-def favour_table(found: "Sequence[Favour]", means: "ModelMeans") -> Table:
-    """How metrics treat the generating model, a row a metric."""
-    generator, anchor = found[0].generator, METRICS[found[0].anchor].label
-    return Table.of(
-        f"Do metrics favour {generator}, which wrote the questions? {means.name}, setting {means.setting}",
-        [
-            "metric",
-            "models",
-            f"place by\n{anchor}",
-            "place by\nmetric",
-            "value",
-            "expected",
-            "excess",
-            "95%, questions",
-            "t",
-            "p",
-            "excess's\nplace",
-        ],
-        [
-            [
-                METRICS[one.metric].label,
-                str(one.models),
-                str(one.anchor_rank),
-                str(one.rank),
-                f"{one.value:.3f}",
-                f"{one.expected:.3f}",
-                f"{one.excess:+.3f}",
-                _shown_interval(one.over_questions),
-                f"{one.studentised:.2f}",
-                shown_p_value(one.p_value),
-                f"{one.place} of {one.models}",
-            ]
-            for one in found
-        ],
-        note=f"expected: from the line between {anchor} and the metric over the other models. t: the excess in units "
-        "of its standard error, with three degrees of freedom fewer than models; p: one-sided. excess's place: among "
-        "the excesses of all models, each against the line of the others; the first place falls to any model by chance "
-        f"once in {found[0].models}. Few models show only large favours, and a model may be better at one task than at "
-        "another: read rows of the same answers against each other.",
-    )
-
-
-def _correlation_ends(correlation: Correlation) -> str:
-    return _shown_interval(correlation.interval)
-
-
-def _shown_interval(interval: Interval | None) -> str:
-    return "-" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"

@@ -32,16 +32,14 @@ A failed request counts as wrong too; both are reported beside the accuracy.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice, permutations
-from typing import Literal, TypeGuard, get_args
+from typing import Any, Literal, TypeGuard, get_args
 
 import numpy as np
 
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError, ModelError
-from climassay.evaluation.examples import TaskPrompts, after_prefix, example_values, lettered
-from climassay.evaluation.settings import Prepared, Setting
+from climassay.evaluation.settings import Prepared, Setting, TaskPrompts, after_prefix, example_values, lettered
 from climassay.models.contract import (
-    Completion,
     GenerationRequest,
     Generator,
     OptionRequest,
@@ -67,7 +65,6 @@ class Prediction:
     """One question asked once."""
 
     question: str
-    """Id of the question."""
     level: str | None
     setting: str
     scoring: Scoring
@@ -78,20 +75,17 @@ class Prediction:
     chosen: int | None
     """Index of the chosen option in the file's order; None when unparsed or failed."""
     position: int | None
-    """Position at which the chosen option stood."""
     correct: bool
     correct_position: int
     logprobs: tuple[float, ...] = ()
-    """Of the letters or texts, by position (all but ``letter``)."""
+    """Log-probabilities of the letters or texts, by position (all but ``letter``)."""
     scores: tuple[float, ...] = ()
     """What the choice was made by where options are scored by their texts: log-probabilities as the scoring has them,
     by position."""
     text: str = ""
-    """What the model wrote (``letter`` only)."""
     method: str = ""
     """How log-probabilities were got, see :class:`~climassay.models.contract.OptionScores`."""
     passages: tuple[str, ...] = ()
-    """Ids of the retrieved passages."""
     note: str = ""
     """What was done to the context so that it fits, see :class:`~climassay.evaluation.settings.Prepared`."""
     error: str | None = None
@@ -116,6 +110,40 @@ class _Asking:
     permutation: int
     order: tuple[int, ...]
     prepared: Prepared
+
+    def render(self, prompt: Prompt, scoring: Scoring) -> RenderedPrompt:
+        return prompt.render(
+            question=self.question.question,
+            options=lettered(self.question.arranged(self.order)),
+            passages=self.prepared.passages,
+            examples=[example_values(one, as_text=_by_text(scoring)) for one in self.prepared.examples],
+        )
+
+    def answers(self, scoring: Scoring, prefix: str) -> tuple[str, ...]:
+        """Option letters or texts as the model would write them after the prefix."""
+        shown = self.question.arranged(self.order)
+        texts = shown if _by_text(scoring) else self.question.type.labels(shown)
+        return tuple(after_prefix(prefix) + text for text in texts)
+
+    def predict(self, scoring: Scoring, position: int | None, **more: Any) -> Prediction:
+        """What came of it; ``more`` are further fields of :class:`Prediction`."""
+        assert self.question.correct is not None
+        chosen = None if position is None else self.order[position]
+        return Prediction(
+            question=self.question.id,
+            level=self.question.level,
+            setting=self.setting,
+            scoring=scoring,
+            permutation=self.permutation,
+            order=self.order,
+            chosen=chosen,
+            position=position,
+            correct=chosen == self.question.correct,
+            correct_position=self.order.index(self.question.correct),
+            passages=self.prepared.passage_ids,
+            note=self.prepared.note,
+            **more,
+        )
 
 
 def option_orders(options: int, wanted: int, seed: int) -> list[tuple[int, ...]]:
@@ -179,6 +207,7 @@ def ask_mcq(
         raise ModelError(f"{model.name} gives no log-probabilities: use letter scoring (--scoring letter).")
     if "text-per-token" in scorings:
         _counter(model)
+    counting = None if on_progress is None else lambda _index, _result: on_progress(1)
     predictions: list[Prediction] = []
     for setting in settings:
         prepared = setting.prepare(questions, model)
@@ -192,21 +221,37 @@ def ask_mcq(
                 )
             ]
             prompt = prompts.of(questions[0].kind, by_text=_by_text(scoring)) if questions else prompts.mcq
-            rendered = [_render(asking, prompt, scoring) for asking in askings]
+            rendered = [asking.render(prompt, scoring) for asking in askings]
             if scoring == "letter":
-                predictions += _ask_letter(askings, rendered, model, on_progress)
+                room = profile_of(model).room(max((one.question.type.tokens for one in askings), default=0))
+                sampling = Sampling(max_tokens=room)
+                completions = model.generate(
+                    [
+                        GenerationRequest(one.messages, sampling, assistant_prefix=one.assistant_prefix)
+                        for one in rendered
+                    ],
+                    on_result=counting,
+                )
+                for asking, answer in zip(askings, completions, strict=True):
+                    position = None if answer.error else asking.question.type.choice(answer.text, len(asking.order))
+                    predictions.append(asking.predict("letter", position, text=answer.text, error=answer.error))
                 continue
             assert isinstance(model, OptionScorer)
             requests = [
-                OptionRequest(one.messages, _answers(scoring, asking, one.assistant_prefix), one.assistant_prefix)
+                OptionRequest(one.messages, asking.answers(scoring, one.assistant_prefix), one.assistant_prefix)
                 for asking, one in zip(askings, rendered, strict=True)
             ]
             if not _by_text(scoring):
-                scores = model.option_logprobs(requests, on_result=_counting(on_progress))
-                predictions += map(_from_scores, askings, scores)
+                for asking, score in zip(askings, model.option_logprobs(requests, on_result=counting), strict=True):
+                    method = "" if score.error else score.method
+                    predictions.append(
+                        asking.predict(
+                            "likelihood", score.best, logprobs=score.logprobs, method=method, error=score.error
+                        )
+                    )
                 continue
             if read is None:
-                read = model.option_logprobs(requests, on_result=_counting(on_progress))
+                read = model.option_logprobs(requests, on_result=counting)
             elif on_progress is not None:
                 on_progress(len(askings))
             predictions += _from_texts(scoring, askings, requests, read, prompt, model)
@@ -218,54 +263,6 @@ def orders_of(kind: QuestionType, scoring: Scoring, wanted: int) -> int:
     return 1 if _by_text(scoring) or kind.fixed else wanted
 
 
-def _render(asking: _Asking, prompt: Prompt, scoring: Scoring) -> RenderedPrompt:
-    given = asking.prepared
-    return prompt.render(
-        question=asking.question.question,
-        options=lettered(asking.question.arranged(asking.order)),
-        passages=given.passages,
-        examples=[example_values(example, as_text=_by_text(scoring)) for example in given.examples],
-    )
-
-
-def _answers(scoring: Scoring, asking: _Asking, prefix: str) -> tuple[str, ...]:
-    """Option letters or texts as the model would write them after the prefix (``Answer:`` is followed by a space)."""
-    gap = after_prefix(prefix)
-    shown = asking.question.arranged(asking.order)
-    texts = shown if _by_text(scoring) else asking.question.type.labels(shown)
-    return tuple(gap + text for text in texts)
-
-
-def _ask_letter(
-    askings: Sequence[_Asking],
-    rendered: Sequence[RenderedPrompt],
-    model: Generator,
-    on_progress: Callable[[int], None] | None,
-) -> list[Prediction]:
-    room = profile_of(model).room(max((one.question.type.tokens for one in askings), default=0))
-    requests = [
-        GenerationRequest(prompt.messages, Sampling(max_tokens=room), assistant_prefix=prompt.assistant_prefix)
-        for prompt in rendered
-    ]
-    completions = model.generate(requests, on_result=_counting(on_progress))
-    return [_from_completion(asking, answer) for asking, answer in zip(askings, completions, strict=True)]
-
-
-def _counting(on_progress: Callable[[int], None] | None) -> Callable[[int, object], None] | None:
-    return None if on_progress is None else lambda _index, _result: on_progress(1)
-
-
-def _from_scores(asking: _Asking, score: OptionScores) -> Prediction:
-    return _predict(
-        asking,
-        "likelihood",
-        position=score.best,
-        logprobs=score.logprobs,
-        method="" if score.error else score.method,
-        error=score.error,
-    )
-
-
 def _from_texts(
     scoring: TextScoring,
     askings: Sequence[_Asking],
@@ -275,7 +272,13 @@ def _from_texts(
     model: OptionScorer,
 ) -> list[Prediction]:
     """Choose by the texts' log-probabilities, as the scoring has them."""
-    premises = _without_question(prompt, requests, model) if scoring == "text-pmi" else [None] * len(askings)
+    premises: Sequence[OptionScores | None] = [None] * len(askings)
+    if scoring == "text-pmi":
+        # The same options after the prompt with an empty question: the domain premise.
+        bare = prompt.render(question="", options=[], passages=[], examples=[])
+        premises = model.option_logprobs(
+            [OptionRequest(bare.messages, request.options, bare.assistant_prefix) for request in requests]
+        )
     predictions = []
     for asking, request, score, premise in zip(askings, requests, read, premises, strict=True):
         error = score.error or (None if premise is None else premise.error)
@@ -285,16 +288,10 @@ def _from_texts(
         elif error is None:
             lengths = _lengths(scoring, asking.question.arranged(asking.order), request, model)
             scores = tuple(total / length for total, length in zip(score.logprobs, lengths, strict=True))
+        position = int(np.argmax(scores)) if scores else None
+        method = "" if error else score.method
         predictions.append(
-            _predict(
-                asking,
-                scoring,
-                position=int(np.argmax(scores)) if scores else None,
-                logprobs=score.logprobs,
-                scores=scores,
-                method="" if error else score.method,
-                error=error,
-            )
+            asking.predict(scoring, position, logprobs=score.logprobs, scores=scores, method=method, error=error)
         )
     return predictions
 
@@ -310,14 +307,6 @@ def _lengths(scoring: TextScoring, shown: Sequence[str], request: OptionRequest,
     return [len(text.encode() if scoring == "text-per-byte" else text) for text in shown]
 
 
-def _without_question(prompt: Prompt, requests: Sequence[OptionRequest], model: OptionScorer) -> list[OptionScores]:
-    """Log-probabilities of the same options after the prompt with an empty question: the domain premise."""
-    premise = prompt.render(question="", options=[], passages=[], examples=[])
-    return model.option_logprobs(
-        [OptionRequest(premise.messages, request.options, premise.assistant_prefix) for request in requests]
-    )
-
-
 def _counter(model: Generator) -> Windowed:
     """The model, looked through where it is wrapped, as one that counts tokens."""
     inner: object = model
@@ -328,56 +317,14 @@ def _counter(model: Generator) -> Windowed:
     return inner
 
 
-def _from_completion(asking: _Asking, answer: Completion) -> Prediction:
-    position = None if answer.error else asking.question.type.choice(answer.text, len(asking.order))
-    return _predict(asking, "letter", position=position, text=answer.text, error=answer.error)
-
-
-def _predict(
-    asking: _Asking,
-    scoring: Scoring,
-    *,
-    position: int | None,
-    logprobs: tuple[float, ...] = (),
-    scores: tuple[float, ...] = (),
-    text: str = "",
-    method: str = "",
-    error: str | None = None,
-) -> Prediction:
-    question = asking.question
-    assert question.correct is not None
-    chosen = None if position is None else asking.order[position]
-    return Prediction(
-        question=question.id,
-        level=question.level,
-        setting=asking.setting,
-        scoring=scoring,
-        permutation=asking.permutation,
-        order=asking.order,
-        chosen=chosen,
-        position=position,
-        correct=chosen == question.correct,
-        correct_position=asking.order.index(question.correct),
-        logprobs=logprobs,
-        scores=scores,
-        text=text,
-        method=method,
-        passages=asking.prepared.passage_ids,
-        note=asking.prepared.note,
-        error=error,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Written:
     """One question answered in words."""
 
     question: str
-    """Id of the question."""
     text: str
     """The first paragraph (freeform) or first line (cloze) of what the model wrote; empty on failure."""
     prepared: Prepared
-    """What the prompt had beside the question."""
     violations: tuple[str, ...] = ()
     """Constraints that the answer does not keep."""
     error: str | None = None
@@ -415,23 +362,19 @@ def ask_written(
     room = {question.kind: profile.room(question.type.tokens) for question in questions}
     requests = []
     for question, given in zip(questions, prepared, strict=True):
-        examples = [example_values(example) for example in given.examples]
-        rendered = prompts.render(question, given.passages, examples)
+        rendered = prompts.render(question, given.passages, [example_values(one) for one in given.examples])
         sampling = Sampling(max_tokens=room[question.kind])
         requests.append(GenerationRequest(rendered.messages, sampling, assistant_prefix=rendered.assistant_prefix))
-    told = None if on_progress is None else lambda _index, _answer: on_progress(1)
-    answers = model.generate(requests, on_result=told)
-    return [
-        _written(question, given, answer, room[question.kind])
-        for question, given, answer in zip(questions, prepared, answers, strict=True)
-    ]
-
-
-def _written(question: Question, given: Prepared, answer: Completion, room: int) -> Written:
-    if answer.error is not None:
-        return Written(question.id, "", given, error=answer.error)
-    text = question.type.answer(answer.text)
-    broken = question.type.violations(text, len(split_sentences(text)))
-    if question.type.prose and answer.finish_reason == "length":
-        broken = (*broken, f"cut at {room} tokens")
-    return Written(question.id, text, given, broken)
+    answers = model.generate(
+        requests, on_result=None if on_progress is None else lambda _index, _answer: on_progress(1)
+    )
+    written = []
+    for question, given, answer in zip(questions, prepared, answers, strict=True):
+        text = "" if answer.error is not None else question.type.answer(answer.text)
+        broken: tuple[str, ...] = ()
+        if answer.error is None:
+            broken = question.type.violations(text, len(split_sentences(text)))
+            if question.type.prose and answer.finish_reason == "length":
+                broken = (*broken, f"cut at {room[question.kind]} tokens")
+        written.append(Written(question.id, text, given, broken, answer.error))
+    return written

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from climassay.configuration import located
 from climassay.errors import InputError
 from climassay.evaluation.contamination import question_text
-from climassay.evaluation.examples import TaskPrompts, chat_examples
 from climassay.evaluation.experiment_file import ExperimentPlan, ModelSpec
-from climassay.evaluation.settings import SettingSpec, Training
+from climassay.evaluation.settings import SettingSpec, TaskPrompts, Training, chat_examples
 from climassay.models.servers import is_served
 from climassay.primer import PRIMER, named_questions
 from climassay.questions import Question, QuestionSet
@@ -19,11 +18,11 @@ from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
     from climassay.corpus import StoredDocument
-    from climassay.tuning import ChatData, TextData, TextDocument, TuningConfig, TuningData, TuningResult
+    from climassay.tuning import ChatData, TextData, TextDocument, TuningConfig, TuningData
     from climassay.tuning.config import Task
 
 VALIDATION_SHARE = 0.1
-"""Of the questions to learn from, where no others are given to validate on."""
+"""Share of the questions to learn from, where no others are given to validate on."""
 ADAPTER_CONFIG = "adapter_config.json"
 
 
@@ -47,24 +46,24 @@ def find_adapter(
     prompts: TaskPrompts | None = None,
     on_progress: Callable[[str, int, int, float], None] | None = None,
 ) -> Adapter | None:
-    """What a setting adds to a model: the adapter it names, or the one that its training makes.
+    """What a setting adds to a model: the adapter it names, or the one that its training makes; None for nothing.
 
-    A training that is done already is not done again, and an interrupted one goes on.
+    A training that is done already is not done again, and an interrupted one goes on. ``{model}`` in the adapter's name
+    stands for the model's label.
 
     Args:
         model: Which is tuned; local.
-        spec: The setting. ``{model}`` in its adapter's name stands for the model's label.
+        spec: The setting.
         plan: For relative files and the seed.
         workspace: Where adapters and collections lie.
         prompts: In which questions are learned; the built-in ones by default.
         on_progress: Called with (adapter, steps taken, steps in all, validation loss).
 
-    Returns:
-        None where the setting asks for nothing.
-
     Raises:
         InputError: There is no such adapter, or it was made for another setting than the plan's says.
     """
+    from climassay.tuning import TuningProgress, search, train
+
     if spec.adapter:
         return Adapter(_named(spec.adapter.format(model=model.shown), workspace, plan))
     if spec.training is None:
@@ -73,10 +72,43 @@ def find_adapter(
         raise InputError(f"The setting {spec.label} trains an adapter; only local: models take one, not {model.name}.")
     # Named for what is trained and not for its label: a model that is listed twice, asked in two ways, trains once.
     trained = "-".join(part for part in (Path(model.name.partition(":")[2] or model.name).name, model.dtype) if part)
-    name = _file_name(f"{spec.label}-{trained}")
-    lesson = _lesson(spec.training, plan, workspace, prompts or TaskPrompts.load())
-    result = _train(name, model, spec.training, lesson, workspace, on_progress)
-    return Adapter(result.folder, (_summary(result), *result.warnings), lesson.texts)
+    name = re.sub(r"[^\w.-]+", "-", f"{spec.label}-{trained}").strip("-")
+    lesson = (
+        _questions_to_learn(spec.training, plan, prompts or TaskPrompts.load())
+        if spec.training.questions
+        else _texts_to_learn(spec.training, workspace)
+    )
+    task: Task = "finetune" if spec.training.questions else "pretrain"
+    preset, config = chosen_config(model.name, task, spec.training.preset, dict(spec.training.settings))
+
+    def report(progress: TuningProgress) -> None:
+        if on_progress is not None:
+            on_progress(name, progress.step, progress.steps, progress.validation_loss)
+
+    run = search if spec.training.search else train
+    folder = workspace.adapters / name
+    result = run(
+        model.name,
+        lesson.learned,
+        lesson.checked,
+        config,
+        folder,
+        device=model.device,
+        preset=preset,
+        warnings=lesson.warnings,
+        on_progress=report,
+    )
+    stopped = ", stopped early" if result.stopped_early else ""
+    return Adapter(
+        result.folder,
+        (
+            f"adapter {result.name}: {result.train.size} {result.train.kind} of {result.train.name}, validation loss "
+            f"{result.before.loss:.3f} to {result.best.loss:.3f} nats a token at step {result.best_step} of "
+            f"{result.steps}{stopped}",
+            *result.warnings,
+        ),
+        lesson.texts,
+    )
 
 
 class ReadDocument(NamedTuple):
@@ -93,7 +125,7 @@ def question_data(
 
     Args:
         name: For reports.
-        questions: Of any kinds.
+        questions: Any kinds.
         prompts: Templates.
         with_contexts: Put the text that a question was made from before it, where it has one.
     """
@@ -109,8 +141,8 @@ def split_questions(questions: Sequence[Question], share: float, *, seed: int) -
     A text is a question's context or, where the file has none, its section of its document; else questions stand alone.
 
     Args:
-        questions: Of any kinds.
-        share: Of the questions, for the second side; as :func:`climassay.tuning.split_groups` takes it.
+        questions: Any kinds.
+        share: Share of the questions for the second side; as :func:`climassay.tuning.split_groups` takes it.
         seed: Decides which.
 
     Raises:
@@ -118,16 +150,10 @@ def split_questions(questions: Sequence[Question], share: float, *, seed: int) -
     """
     from climassay.tuning import split_groups
 
-    kept, held_out = split_groups(list(questions), [_text_of(one) for one in questions], share, seed=seed)
-    return list(kept), list(held_out)
-
-
-def _text_of(question: Question) -> str | tuple[str | None, str | None]:
-    """What a question was made from; two of one text give each other's answers away."""
-    if question.context:
-        return question.context
     # A whole book is no text in this sense: its questions would all have to stand on one side.
-    return (question.document, question.section) if question.section else question.id
+    texts = [one.context or ((one.document, one.section) if one.section else one.id) for one in questions]
+    kept, held_out = split_groups(list(questions), texts, share, seed=seed)
+    return list(kept), list(held_out)
 
 
 def collection_documents(workspace: Workspace, names: Sequence[str]) -> list[ReadDocument]:
@@ -167,45 +193,10 @@ class _Lesson:
     warnings: tuple[str, ...] = ()
 
 
-def _train(
-    name: str,
-    model: ModelSpec,
-    training: Training,
-    lesson: _Lesson,
-    workspace: Workspace,
-    on_progress: Callable[[str, int, int, float], None] | None,
-) -> "TuningResult":
-    from climassay.tuning import TuningProgress, search, train
-
-    task: Task = "finetune" if training.questions else "pretrain"
-    preset, config = chosen_config(model.name, task, training.preset, dict(training.settings))
-
-    def tell(progress: TuningProgress) -> None:
-        if on_progress is not None:
-            on_progress(name, progress.step, progress.steps, progress.validation_loss)
-
-    run = search if training.search else train
-    folder = workspace.adapters / name
-    return run(
-        model.name,
-        lesson.learned,
-        lesson.checked,
-        config,
-        folder,
-        device=model.device,
-        preset=preset,
-        warnings=lesson.warnings,
-        on_progress=tell,
-    )
-
-
 def chosen_config(
     model: str, task: "Task", preset: str, settings: dict[str, object]
 ) -> "tuple[str | None, TuningConfig]":
-    """Hyper-parameters: of the preset named, else of the one for this model, with values of one's own over them.
-
-    Returns:
-        The preset's name, None where there is none, and the settings.
+    """Name and hyper-parameters of the preset named, else of the one for this model, with one's own values over them.
 
     Raises:
         InputError: No such preset or setting.
@@ -219,15 +210,14 @@ def chosen_config(
     return (None if chosen is None else chosen.name), config.with_values(settings)
 
 
-def _lesson(training: Training, plan: ExperimentPlan, workspace: Workspace, prompts: TaskPrompts) -> _Lesson:
-    return _questions_to_learn(training, plan, prompts) if training.questions else _texts_to_learn(training, workspace)
-
-
 def _questions_to_learn(training: Training, plan: ExperimentPlan, prompts: TaskPrompts) -> _Lesson:
-    given = _read(training.questions, plan)
+    def read(file: str) -> QuestionSet:
+        return named_questions(file if file == PRIMER else located(plan.folder, file))
+
+    given = read(training.questions)
     learned: Sequence[Question] = given.questions
     if training.validation:
-        sets = [_read(file, plan) for file in training.validation]
+        sets = [read(file) for file in training.validation]
         held_out = [question for one in sets for question in one.questions]
         checked_name = "+".join(one.name for one in sets)
     else:
@@ -258,26 +248,9 @@ def _texts_to_learn(training: Training, workspace: Workspace) -> _Lesson:
     )
 
 
-def _read(file: str, plan: ExperimentPlan) -> QuestionSet:
-    return named_questions(file if file == PRIMER else located(plan.folder, file))
-
-
 def _named(name: str, workspace: Workspace, plan: ExperimentPlan) -> Path:
     places = (workspace.adapters / name, Path(located(plan.folder, name)).expanduser())
     for place in places:
         if (place / ADAPTER_CONFIG).is_file():
             return place
     raise InputError(f"There is no adapter {name!r}: it is neither one of climassay tune list nor a folder with one.")
-
-
-def _summary(result: "TuningResult") -> str:
-    stopped = ", stopped early" if result.stopped_early else ""
-    return (
-        f"adapter {result.name}: {result.train.size} {result.train.kind} of {result.train.name}, validation loss "
-        f"{result.before.loss:.3f} to {result.best.loss:.3f} nats a token at step {result.best_step} of "
-        f"{result.steps}{stopped}"
-    )
-
-
-def _file_name(text: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", text).strip("-")

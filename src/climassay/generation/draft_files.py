@@ -9,7 +9,7 @@ from climassay.errors import InputError
 from climassay.folder_files import cannot_write, put
 from climassay.generation.draft import Draft, draft_from_row, draft_row
 from climassay.given_files import parse_json, read_lines, reason
-from climassay.reporting.row_files import write_rows
+from climassay.reporting.results import write_rows
 
 
 def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:

@@ -5,17 +5,20 @@ shared prompts instead of two passes a pair, merges that are exact, folds that s
 be beaten. See docs/judging.md.
 """
 
-from climassay.judging.benchmark import Agreement, JudgeScores, evaluate_judge, score_judge
-from climassay.judging.candidates import METHODS, Fold, ProbeSettings, make_folds
-from climassay.judging.causal import Ablation, ablate
-from climassay.judging.experiment import (
+from climassay.judging.anchor_labelling import Inserted, Insertion, insert_items, insert_many
+from climassay.judging.benchmark import (
+    Agreement,
     BenchmarkSettings,
     JudgeBenchmark,
     JudgeResult,
+    JudgeScores,
     JudgeTask,
     benchmark_judges,
+    evaluate_judge,
+    score_judge,
 )
-from climassay.judging.insertion import Insertion, insert_many
+from climassay.judging.candidates import METHODS, Fold, ProbeSettings, make_folds
+from climassay.judging.causal import Ablation, ablate
 from climassay.judging.items import Item, ItemColumns, ItemTable, parse_levels, read_items
 from climassay.judging.judges import (
     ContrastProbe,
@@ -26,66 +29,28 @@ from climassay.judging.judges import (
     ZeroShotContrast,
 )
 from climassay.judging.preferences import Judgements, Method, Preferences
-from climassay.judging.probe import Contrast, PairProbe, PointProbe, load_probe, save_probe
-from climassay.judging.probe_fitting import fit_contrast, fit_pointwise, fit_principal
-from climassay.judging.prompts import Questions
-from climassay.judging.quality import Quality, aspect_names, quality
-from climassay.judging.ranking import Inserted, ItemRanking, insert_items, rank_items
+from climassay.judging.probe import (
+    Contrast,
+    PairProbe,
+    PointProbe,
+    fit_contrast,
+    fit_pointwise,
+    fit_principal,
+    load_probe,
+    save_probe,
+)
+from climassay.judging.prompts import Quality, Questions, aspect_names, quality
+from climassay.judging.ranking import ItemRanking, rank_items
 from climassay.judging.sorting import Ranking, sort_items
 from climassay.judging.training import TrainedProbe, train_probe
 from climassay.learning.activation_store import ActivationStore
 
 __all__ = [
-    "METHODS",
-    "Ablation",
-    "ActivationStore",
-    "Agreement",
-    "BenchmarkSettings",
-    "Contrast",
-    "ContrastProbe",
-    "DirectScoring",
-    "Fold",
-    "Harvester",
-    "Inserted",
-    "Insertion",
-    "Item",
-    "ItemColumns",
-    "ItemRanking",
-    "ItemTable",
-    "JudgeBenchmark",
-    "JudgeResult",
-    "JudgeScores",
-    "JudgeTask",
-    "Judgements",
-    "Method",
-    "PairProbe",
-    "PairwisePrompt",
-    "PointProbe",
-    "PointwiseProbe",
-    "Preferences",
-    "ProbeSettings",
-    "Quality",
-    "Questions",
-    "Ranking",
-    "TrainedProbe",
-    "ZeroShotContrast",
-    "ablate",
-    "aspect_names",
-    "benchmark_judges",
-    "evaluate_judge",
-    "fit_contrast",
-    "fit_pointwise",
-    "fit_principal",
-    "insert_items",
-    "insert_many",
-    "load_probe",
-    "make_folds",
-    "parse_levels",
-    "quality",
-    "rank_items",
-    "read_items",
-    "save_probe",
-    "score_judge",
-    "sort_items",
-    "train_probe",
-]
+    "METHODS", "Ablation", "ActivationStore", "Agreement", "BenchmarkSettings", "Contrast", "ContrastProbe",
+    "DirectScoring", "Fold", "Harvester", "Inserted", "Insertion", "Item", "ItemColumns", "ItemRanking",
+    "ItemTable", "JudgeBenchmark", "JudgeResult", "JudgeScores", "JudgeTask", "Judgements", "Method", "PairProbe",
+    "PairwisePrompt", "PointProbe", "PointwiseProbe", "Preferences", "ProbeSettings", "Quality", "Questions",
+    "Ranking", "TrainedProbe", "ZeroShotContrast", "ablate", "aspect_names", "benchmark_judges", "evaluate_judge",
+    "fit_contrast", "fit_pointwise", "fit_principal", "insert_items", "insert_many", "load_probe", "make_folds",
+    "parse_levels", "quality", "rank_items", "read_items", "save_probe", "score_judge", "sort_items", "train_probe",
+]  # fmt: skip

@@ -10,8 +10,7 @@ from climassay.errors import InputError
 from climassay.judging.items import Item, by_group, word_counts
 from climassay.judging.judges import JUDGES, ContrastProbe, JudgeName, PointwiseProbe, StateTable, named_judge
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Preferences, Progress
-from climassay.judging.probe import Contrast, PairProbe
-from climassay.judging.probe_fitting import Fit, fit_contrast, fit_pointwise, fit_principal
+from climassay.judging.probe import Contrast, Fit, PairProbe, fit_contrast, fit_pointwise, fit_principal
 from climassay.judging.prompts import Questions, both_ways
 from climassay.learning.calibration import fit_tie_band
 from climassay.learning.pairwise import Ties
@@ -48,16 +47,10 @@ class Fold:
     """Unordered pairs of training items, [pairs, 2]."""
     test: IntArray
     test_pairs: IntArray
-    """Unordered pairs of test items, [pairs, 2]."""
 
 
 def make_folds(
-    items: Sequence[Item],
-    *,
-    train_items: int = 100,
-    folds: int = 3,
-    pairs_per_item: int | None = None,
-    seed: int = 0,
+    items: Sequence[Item], *, train_items: int = 100, folds: int = 3, pairs_per_item: int | None = None, seed: int = 0
 ) -> tuple[Fold, ...]:
     """Split items by group, or by item where all form one group.
 
@@ -69,7 +62,7 @@ def make_folds(
         train_items: How many labels may be used; of the group that would exceed them, the first items are taken.
         folds: Number of folds.
         pairs_per_item: In one large group, compare each item with so many others instead of all.
-        seed: Of the assignment and of the draws.
+        seed: Seed of the assignment and of the draws.
 
     Raises:
         InputError: Unlabelled items, too few groups or items for the folds, or a fold without two items to compare.
@@ -135,18 +128,14 @@ def pairs_within(
     return np.array(sorted(set(found)), dtype=np.int64).reshape(-1, 2)
 
 
-# ---------------------------------------------------------------------------------------------------- candidates
-
-
 @dataclass(frozen=True, slots=True)
 class Learned:
     """A method after it has seen a fold's training items."""
 
     judge: Callable[[IntArray], Judgements]
-    """Of unordered pairs (i, j) with i < j, shape [pairs, 2]."""
+    """Judges unordered pairs (i, j) with i < j, shape [pairs, 2]."""
     tie_band: float
     layers: tuple[int, ...] = ()
-    """Layers that the probe reads."""
     regularisation: float | None = None
 
 
@@ -172,22 +161,10 @@ class ProbeSettings:
 
 
 class Untrained:
-    """Direct scoring, PairS and zero-shot contrast: training items decide the tie band only.
-
-    Args:
-        method: How two items are compared.
-        items: Labelled items.
-        band: The tie band, where it is known already.
-        on_progress: Called with the number of requests answered since the last call.
-    """
+    """Direct scoring, PairS and zero-shot contrast: training items decide the tie band only, where none is given."""
 
     def __init__(
-        self,
-        method: Method,
-        items: Sequence[Item],
-        *,
-        band: float | None = None,
-        on_progress: Progress | None = None,
+        self, method: Method, items: Sequence[Item], *, band: float | None = None, on_progress: Progress | None = None
     ) -> None:
         self._take = Preferences(method, items, on_progress=on_progress).judge
         self._labels = labels_of(items)
@@ -221,14 +198,7 @@ class Fitted:
 
 
 class ProbeCandidate:
-    """A probe: on contrast pairs, supervised or the first principal component, or pointwise.
-
-    Args:
-        method: Which of them.
-        table: States of the items.
-        items: Labelled items.
-        settings: How it is fitted.
-    """
+    """A probe: on contrast pairs, supervised or the first principal component, or pointwise."""
 
     def __init__(self, method: ProbeMethod, table: StateTable, items: Sequence[Item], settings: ProbeSettings) -> None:
         self._method, self._table, self._items, self._settings = method, table, items, settings
@@ -306,14 +276,8 @@ def candidate_of(
 ) -> Candidate:
     """A method of one data set and quality; those that are given the same table share its harvest.
 
-    Args:
-        name: One of :data:`METHODS`.
-        items: Labelled items.
-        questions: Templates of the quality.
-        model: Answers of direct scoring and PairS come from it (with records around it).
-        table: Hidden states; None for models that give log-probabilities only.
-        settings: How probes are fitted.
-        on_progress: Called with the number of requests answered since the last call.
+    Answers of direct scoring and PairS come from ``model``, with records around it; ``table`` holds hidden states and
+    is None for models that give log-probabilities only.
 
     Raises:
         InputError: There is no such method, or the model cannot do what it needs.

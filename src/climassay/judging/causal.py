@@ -17,12 +17,14 @@ quality, so that a small effect says that this direction is not used, not that t
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError, ModelError
+from climassay.judging.candidates import labels_of
 from climassay.judging.items import Item
 from climassay.judging.judges import averaged, margins
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Progress
@@ -62,14 +64,14 @@ class Ablation:
     failed: int
     """Pairs without an answer, before or after; left out of the figures."""
     mean_absolute_change: Figure
-    """Of the log-odds, in nats."""
+    """Change of the log-odds, in nats."""
     correlation: Figure
     """Pearson's, of what is lost (log-odds before minus after) with the probe's log-odds: near 1 where the model's
     preference passes through the direction, near 0 where it does not use it."""
     flips: Figure
     """Share of pairs whose preferred side changes."""
     accuracy_before: Figure
-    """Of the zero-shot preference, on labelled pairs that differ."""
+    """Accuracy of the zero-shot preference on labelled pairs that differ."""
     accuracy_after: Figure
     controls: tuple[Control, ...]
     p_value: float | None
@@ -101,7 +103,7 @@ def ablate(
         scope: ``probed`` takes each direction out of the state it reads, ``onward`` also of all later ones, ``all`` of
             every state from the embeddings on.
         controls: Number of random directions, drawn evenly from the sphere.
-        seed: Of the random directions and of the bootstrap over groups.
+        seed: Seed of the random directions and of the bootstrap over groups.
         on_progress: Called with the number of requests answered since the last call.
 
     Raises:
@@ -114,9 +116,9 @@ def ablate(
     requests = questions.contrast(items, both_ways(pairs))
 
     def ask(directions: Directions) -> Judgements:
-        told = None if on_progress is None else lambda _place, _scores: on_progress(1)
+        progress = None if on_progress is None else lambda _place, _scores: on_progress(1)
         with ablated(model, directions):
-            answers = model.option_logprobs(requests, on_result=told)
+            answers = model.option_logprobs(requests, on_result=progress)
         return averaged(*margins(answers), 2)
 
     before, after = ask({}), ask(own)
@@ -159,12 +161,7 @@ def ablate(
 
 
 def probe_directions(probe: PairProbe | PointProbe, layers: int, scope: Scope) -> Directions:
-    """Which directions to take out of which states.
-
-    Args:
-        probe: With its layers in the provenance.
-        layers: Number of the model's layers.
-        scope: See :func:`ablate`.
+    """Which directions to take out of which states of a model with so many layers; see :func:`ablate`.
 
     Raises:
         InputError: The probe does not name its layers.
@@ -172,20 +169,17 @@ def probe_directions(probe: PairProbe | PointProbe, layers: int, scope: Scope) -
     read = [layer % (layers + 1) for layer in probe.provenance.layers]
     if not read or probe.weights.size % len(read):
         raise InputError("The probe does not say which layers it reads: train it again.")
-    weights = probe.weights.reshape(len(read), -1)
+    rows = list(zip(read, probe.weights.reshape(len(read), -1), strict=True))
     result: Directions = {}
     for state in range(layers + 1):
-        if scope == "probed":
-            here = [weights[place] for place, layer in enumerate(read) if layer == state]
-        else:
-            here = [weights[place] for place, layer in enumerate(read) if scope == "all" or layer <= state]
+        here = [row for at, row in rows if at == state or scope == "all" or (scope == "onward" and at < state)]
         if here:
             result[state] = _orthonormal(np.array(here))
     return result
 
 
 def random_directions(like: Directions, generator: np.random.Generator) -> Directions:
-    """As many random directions as given, the same ones in every state."""
+    """Random directions, as many as given and the same ones in every state."""
     count = max(len(rows) for rows in like.values())
     width = next(iter(like.values())).shape[1]
     drawn = generator.standard_normal((count, width))
@@ -205,22 +199,35 @@ def ablated(model: "LocalModel", directions: Directions) -> Iterator[None]:
     Raises:
         ModelError: The model's layers cannot be found.
     """
-    from climassay.models.local.network import backbone_layers
+    import torch
+
+    from climassay.models.local.hidden_states import backbone_layers
 
     # The reader's check of itself and the look for the layers must see the model as it is.
     _ = model.reader.shares
     backbone, layers = backbone_layers(model.network.model)
     if layers is None:
         raise ModelError(f"The layers of {model.name} cannot be found, so nothing can be taken out of them.")
+
+    def removing(rows: FloatArray) -> "Callable[[Tensor], Tensor]":
+        # In float32 whatever the model's own format: a projection in 16 bits would leave a rest of the direction.
+        basis = torch.tensor(rows, dtype=torch.float32, device=model.network.device)
+
+        def remove(states: "Tensor") -> "Tensor":
+            there, full = basis.to(states.device), states.float()
+            return (full - (full @ there.T) @ there).to(states.dtype)
+
+        return remove
+
     handles: list[Any] = []
     model.reader.release()
     try:
         for state, rows in directions.items():
-            into, out_of = _hooks(rows, model)
+            remove = removing(rows)
             if state == len(layers):
-                handles.append(backbone.register_forward_hook(out_of))
+                handles.append(backbone.register_forward_hook(partial(_out_of, remove)))
             else:
-                handles.append(layers[state].register_forward_pre_hook(into, with_kwargs=True))
+                handles.append(layers[state].register_forward_pre_hook(partial(_into, remove), with_kwargs=True))
         yield
     finally:
         for handle in handles:
@@ -228,29 +235,19 @@ def ablated(model: "LocalModel", directions: Directions) -> Iterator[None]:
         model.reader.release()
 
 
-def _hooks(rows: FloatArray, model: "LocalModel") -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """What takes directions out of what goes into a layer, and out of what comes out of a module."""
-    import torch
+def _into(
+    remove: "Callable[[Tensor], Tensor]", _module: Any, given: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if given:
+        return (remove(given[0]), *given[1:]), named
+    return given, {**named, "hidden_states": remove(named["hidden_states"])}
 
-    # In float32 whatever the model's own format: a projection in 16 bits would leave a rest of the direction.
-    basis = torch.tensor(rows, dtype=torch.float32, device=model.network.device)
 
-    def remove(states: "Tensor") -> "Tensor":
-        there, full = basis.to(states.device), states.float()
-        return (full - (full @ there.T) @ there).to(states.dtype)
-
-    def into(_module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        if given:
-            return (remove(given[0]), *given[1:]), named
-        return given, {**named, "hidden_states": remove(named["hidden_states"])}
-
-    def out_of(_module: Any, _given: Any, output: Any) -> Any:
-        if isinstance(output, tuple):
-            return (remove(output[0]), *output[1:])
-        output.last_hidden_state = remove(output.last_hidden_state)
-        return output
-
-    return into, out_of
+def _out_of(remove: "Callable[[Tensor], Tensor]", _module: Any, _given: Any, output: Any) -> Any:
+    if isinstance(output, tuple):
+        return (remove(output[0]), *output[1:])
+    output.last_hidden_state = remove(output.last_hidden_state)
+    return output
 
 
 def _orthonormal(rows: FloatArray) -> FloatArray:
@@ -279,7 +276,7 @@ def _weighted_correlation(first: FloatArray, second: FloatArray, weights: FloatA
 
 
 def _accuracy(units: Units, items: Sequence[Item], pairs: IntArray, log_odds: FloatArray) -> Figure:
-    labels = np.array([np.nan if item.label is None else item.label for item in items], dtype=np.float64)
+    labels = labels_of(items)
     truth = labels[pairs[:, 0]] - labels[pairs[:, 1]]
     known = np.isfinite(truth) & (truth != 0)
     test = JudgedPairs(pairs[known], truth[known], log_odds[known], three_way(log_odds[known], 0.0))

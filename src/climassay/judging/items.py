@@ -141,12 +141,7 @@ def clean_text(text: str) -> str:
 
 
 def by_group(groups: Sequence[str], members: Iterable[int]) -> dict[str, list[int]]:
-    """Indices of items by their group, in the order given.
-
-    Args:
-        groups: Group of each item.
-        members: Indices of items.
-    """
+    """Indices of items by their group, in the order given."""
     found: dict[str, list[int]] = {}
     for index in members:
         found.setdefault(groups[index], []).append(int(index))
@@ -171,23 +166,22 @@ def _label(row: Mapping[str, Any], columns: ItemColumns) -> float | None:
     cell = _cell(row, columns.label).strip()
     if not cell:
         raise ValueError(f"the column {columns.label!r} is empty")
+    value = _as_number(cell)
     if columns.levels:
         for place, words in enumerate(columns.levels):
-            if cell in words or any(_same_number(cell, word) for word in words):
+            # 1.0 and 1 are one label.
+            if cell in words or (value is not None and any(_as_number(word) == value for word in words)):
                 return float(place)
         raise ValueError(f"the label {cell!r} is none of the levels")
-    try:
-        value = float(cell)
-    except ValueError:
-        raise ValueError(f"the label {cell!r} is not a number") from None
+    if value is None:
+        raise ValueError(f"the label {cell!r} is not a number")
     if not math.isfinite(value):
         raise ValueError(f"the label {cell!r} is not a finite number")
     return value
 
 
-def _same_number(cell: str, word: str) -> bool:
-    """Whether both are the same number, as 1.0 and 1."""
+def _as_number(word: str) -> float | None:
     try:
-        return float(cell) == float(word)
+        return float(word)
     except ValueError:
-        return False
+        return None

@@ -5,8 +5,8 @@ Every judge is a :class:`~climassay.judging.preferences.Method`. Those that read
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import KW_ONLY, dataclass, field
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,33 +47,29 @@ def judge(name: str) -> Callable[[Make], Make]:
     return add
 
 
-# ---------------------------------------------------------------------------------------------- what a model says
-
-
+@dataclass(frozen=True)
 class DirectScoring:
     """Rate each item by itself and compare the ratings.
 
     A preference is 1, 0.5 or 0, as published (thesis, section 2.2), where the rating is the most probable answer of
     the scale; with ``rule="expected"`` it is the sign of the difference of the expected ratings, which ties far less.
 
-    Args:
-        model: Any model that gives log-probabilities of answers.
-        questions: Templates of the quality.
-        rule: ``most_likely`` answer, or ``expected`` rating under the probabilities of all answers of the scale.
     """
 
-    def __init__(
-        self, model: OptionScorer, questions: Questions, *, rule: Literal["most_likely", "expected"] = "most_likely"
-    ) -> None:
-        self._model = model
-        self._questions = questions
-        self._rule = rule
-        self.name = "direct" if rule == "most_likely" else "direct (expected)"
+    model: OptionScorer
+    questions: Questions
+    rule: Literal["most_likely", "expected"] = field(default="most_likely", kw_only=True)
+    """``most_likely`` answer, or ``expected`` rating under the probabilities of all answers of the scale."""
+
+    @property
+    def name(self) -> str:
+        """Short, for tables."""
+        return "direct" if self.rule == "most_likely" else "direct (expected)"
 
     def scores(self, items: Sequence[Item], *, on_progress: Progress | None = None) -> FloatArray:
         """Ratings, 0 for the lowest answer of the scale; NaN where the model gave no answer. Shape [items]."""
-        answers = _weigh(self._model, self._questions.direct(items), on_progress)
-        if self._rule == "most_likely":
+        answers = _weigh(self.model, self.questions.direct(items), on_progress)
+        if self.rule == "most_likely":
             return np.array([np.nan if one.error is not None else float(one.best or 0) for one in answers])
         shares = [np.exp(np.array(one.logprobs) - max(one.logprobs, default=0.0)) for one in answers]
         return np.array([one @ np.arange(len(one)) / one.sum() if one.size else np.nan for one in shares])
@@ -88,36 +84,31 @@ class DirectScoring:
         return Judgements(CERTAIN * np.sign(np.where(failed, 0.0, difference)), failed)
 
 
+@dataclass(frozen=True)
 class PairwisePrompt:
     """PairS: the model is shown both items with a definition of the quality and answers A or B.
-
-    Args:
-        model: Any model that gives log-probabilities of answers.
-        questions: Templates of the quality.
-        orders: 2 asks in both orders and averages in log-odds, which takes out the model's liking for a position.
 
     References:
         Liu et al. 2024, arXiv 2403.16950; thesis, section 2.2 and appendix A.1.
     """
 
-    name = "pairs"
-
-    def __init__(self, model: OptionScorer, questions: Questions, *, orders: Literal[1, 2] = 2) -> None:
-        self._model = model
-        self._questions = questions
-        self._orders = orders
+    model: OptionScorer
+    questions: Questions
+    orders: Literal[1, 2] = field(default=2, kw_only=True)
+    """2 asks in both orders and averages in log-odds, which takes out the model's liking for a position."""
+    name: ClassVar[str] = "pairs"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
-        asked = pairs if self._orders == 1 else both_ways(pairs)
-        answers = _weigh(self._model, self._questions.pairs(items, asked), on_progress)
-        return averaged(*margins(answers), self._orders)
+        asked = pairs if self.orders == 1 else both_ways(pairs)
+        answers = _weigh(self.model, self.questions.pairs(items, asked), on_progress)
+        return averaged(*margins(answers), self.orders)
 
 
 def margins(answers: Sequence[OptionScores]) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Log-odds of the first of two options against the second, 0 where there is no answer, and whether there is none.
+    """Log-odds of the first of two options against the second, and whether there is no answer, both [answers].
 
-    Both of shape [answers].
+    Log-odds are 0 where there is no answer.
     """
     odds = [0.0 if one.error is not None else one.logprobs[0] - one.logprobs[1] for one in answers]
     return np.array(odds), np.array([one.error is not None for one in answers])
@@ -142,9 +133,6 @@ def _weigh(model: OptionScorer, requests: Sequence[OptionRequest], on_progress: 
     return model.option_logprobs(requests, on_result=None if on_progress is None else lambda _i, _s: on_progress(1))
 
 
-# --------------------------------------------------------------------------------------- what its hidden states say
-
-
 @dataclass(frozen=True, slots=True)
 class Contrasts:
     """What one harvest gives of ordered pairs."""
@@ -166,9 +154,7 @@ class Cost:
     tokens_two_pass: int = 0
     """Tokens that one whole pass for each answer would compute, for the same requests."""
     computed: int = 0
-    """Requests computed."""
     stored: int = 0
-    """Requests served from disk."""
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(*(getattr(self, name) + getattr(other, name) for name in Cost.__dataclass_fields__))
@@ -185,7 +171,6 @@ class Harvester:
     model: OpenWeights
     questions: Questions
     layers: tuple[int, ...] = (-1,)
-    """Layers that are computed and kept."""
     store: ActivationStore | None = None
     token_budget: int | None = None
     cost: Cost = field(default_factory=Cost)
@@ -207,7 +192,7 @@ class Harvester:
             on_progress: Called with the number of requests known since the last call.
         """
         found, failed = self.harvest(self.questions.contrast(items, pairs), on_progress)
-        states = found.states[:, :, self._places(layers)].astype(np.float32, copy=False)
+        states = found.states[:, :, _places(self.layers, layers)].astype(np.float32, copy=False)
         plus, minus = (np.ascontiguousarray(states[:, side].reshape(len(pairs), -1)) for side in (0, 1))
         odds = np.asarray(found.logprobs[:, 0] - found.logprobs[:, 1], dtype=np.float64)
         return Contrasts(Contrast(plus, minus), np.where(failed, 0.0, odds), failed)
@@ -217,7 +202,7 @@ class Harvester:
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """One activation an item, [items, layers * width], and whether it failed, [items]."""
         found, failed = self.harvest(self.questions.point(items), on_progress)
-        states = found.states[:, 0, self._places(layers)].astype(np.float32, copy=False)
+        states = found.states[:, 0, _places(self.layers, layers)].astype(np.float32, copy=False)
         return np.ascontiguousarray(states.reshape(len(items), -1)), failed
 
     def harvest(
@@ -235,8 +220,9 @@ class Harvester:
         self.cost += Cost(found.passes, found.tokens_computed, found.tokens_two_pass, found.computed, found.stored)
         return found, np.isin(np.arange(len(requests)), list(found.failed))
 
-    def _places(self, layers: Sequence[int] | None) -> list[int]:
-        return [self.layers.index(layer) for layer in (self.layers if layers is None else layers)]
+
+def _places(known: Sequence[int], wanted: Sequence[int] | None) -> list[int]:
+    return [known.index(layer) for layer in (known if wanted is None else wanted)]
 
 
 class StateTable:
@@ -287,8 +273,7 @@ class StateTable:
         self, states: NDArray[np.float32], rows: Sequence[int], layers: Sequence[int] | None
     ) -> NDArray[np.float32]:
         """Some rows of states [rows, layers * width], and of these some layers."""
-        width = states.shape[1] // len(self.layers)
-        places = [self.layers.index(layer) for layer in (self.layers if layers is None else layers)]
+        width, places = states.shape[1] // len(self.layers), _places(self.layers, layers)
         split = states.reshape(len(states), len(self.layers), width)
         return split[np.ix_(rows, places)].reshape(len(rows), len(places) * width)
 
@@ -298,94 +283,77 @@ def _joined(first: Contrasts, second: Contrasts) -> Contrasts:
     both = first.states, second.states
     width = max(one.plus.shape[1] for one in both)
 
-    def stacked(sides: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    def stacked(*sides: NDArray[np.float32]) -> NDArray[np.float32]:
         whole = [side if side.shape[1] == width else np.zeros((len(side), width), np.float32) for side in sides]
         return np.concatenate(whole)
 
-    states = Contrast(stacked([one.plus for one in both]), stacked([one.minus for one in both]))
-    return Contrasts(
-        states, np.concatenate([first.margins, second.margins]), np.concatenate([first.failed, second.failed])
-    )
+    states = Contrast(stacked(*(one.plus for one in both)), stacked(*(one.minus for one in both)))
+    failed = np.concatenate([first.failed, second.failed])
+    return Contrasts(states, np.concatenate([first.margins, second.margins]), failed)
 
 
 StateSource: TypeAlias = Harvester | StateTable
 
 
+@dataclass(frozen=True)
 class ZeroShotContrast:
     """PPairS's prompt, answered by the model's own words: log-odds of ``1`` against ``2``.
 
     It comes free with the harvest, and it is not published PairS, whose prompt is another one.
-
-    Args:
-        states: Source of the answers.
-        orders: 2 averages both orders in log-odds.
     """
 
-    name = "zero-shot contrast"
-
-    def __init__(self, states: StateSource, *, orders: int = 2) -> None:
-        self._states = states
-        self._orders = orders
+    states: StateSource
+    orders: int = field(default=2, kw_only=True)
+    """2 averages both orders in log-odds."""
+    name: ClassVar[str] = "zero-shot contrast"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
-        asked = pairs if self._orders == 1 else both_ways(pairs)
-        found = self._states.contrasts(items, asked, layers=self._states.layers[:1], on_progress=on_progress)
-        return averaged(found.margins, found.failed, self._orders)
+        asked = pairs if self.orders == 1 else both_ways(pairs)
+        found = self.states.contrasts(items, asked, layers=self.states.layers[:1], on_progress=on_progress)
+        return averaged(found.margins, found.failed, self.orders)
 
 
+@dataclass(frozen=True)
 class ContrastProbe:
     """PPairS: a linear probe on the difference between the states after answer ``1`` and after answer ``2``.
-
-    Args:
-        states: Source of the activations.
-        probe: A fitted probe.
-        layers: Layers that the probe reads, of those harvested.
-        orders: 2 averages both orders in log-odds.
 
     References:
         Thesis, chapter 3.
     """
 
-    name = "ppairs"
-
-    def __init__(
-        self, states: StateSource, probe: PairProbe, *, layers: Sequence[int] | None = None, orders: int = 2
-    ) -> None:
-        self._states = states
-        self.probe = probe
-        self._layers = layers
-        self._orders = orders
+    states: StateSource
+    probe: PairProbe
+    _: KW_ONLY
+    layers: Sequence[int] | None = None
+    """Layers that the probe reads, of those harvested."""
+    orders: int = 2
+    """2 averages both orders in log-odds."""
+    name: ClassVar[str] = "ppairs"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """See :class:`climassay.judging.Method`."""
-        asked = pairs if self._orders == 1 else both_ways(pairs)
-        found = self._states.contrasts(items, asked, layers=self._layers, on_progress=on_progress)
+        asked = pairs if self.orders == 1 else both_ways(pairs)
+        found = self.states.contrasts(items, asked, layers=self.layers, on_progress=on_progress)
         lengths = log_length_differences(np.array(word_counts(items)), asked)
-        return averaged(self.probe.log_odds(found.states, lengths), found.failed, self._orders)
+        return averaged(self.probe.log_odds(found.states, lengths), found.failed, self.orders)
 
 
+@dataclass(frozen=True)
 class PointwiseProbe:
-    """Our own addition: one activation an item, compared by the difference of scores (Bradley-Terry).
+    """Our own addition: one activation an item, compared by the difference of scores (Bradley-Terry)."""
 
-    Args:
-        states: Source of the activations.
-        probe: A fitted probe.
-        layers: Layers that the probe reads, of those harvested.
-    """
-
-    name = "pointwise"
-
-    def __init__(self, states: StateSource, probe: PointProbe, *, layers: Sequence[int] | None = None) -> None:
-        self._states = states
-        self.probe = probe
-        self._layers = layers
+    states: StateSource
+    probe: PointProbe
+    layers: Sequence[int] | None = field(default=None, kw_only=True)
+    """Layers that the probe reads, of those harvested."""
+    name: ClassVar[str] = "pointwise"
 
     def scores(
         self, items: Sequence[Item], *, on_progress: Progress | None = None
     ) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Scores on the log-odds scale, up to a constant, and whether an item failed; both of shape [items]."""
-        states, failed = self._states.points(items, layers=self._layers, on_progress=on_progress)
+        states, failed = self.states.points(items, layers=self.layers, on_progress=on_progress)
         return self.probe.scores(states, np.array(word_counts(items))), failed
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
@@ -397,39 +365,20 @@ class PointwiseProbe:
         return Judgements(np.where(lost, 0.0, scores[first] - scores[second]), lost)
 
 
-# --------------------------------------------------------------------------------------------------- judges by name
-
-
-@judge("direct")
-def _direct(model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:  # noqa: ARG001
-    return DirectScoring(model, questions)
-
-
-@judge("direct-expected")
-def _direct_expected(model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:  # noqa: ARG001
-    return DirectScoring(model, questions, rule="expected")
-
-
-@judge("pairs")
-def _pairs(model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:  # noqa: ARG001
-    return PairwisePrompt(model, questions)
-
-
-@judge("zero-shot")
-def _zero_shot(model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:  # noqa: ARG001
+def _zero_shot(model: OptionScorer, _questions: Questions, states: StateSource | None) -> Method:
     if states is None:
         raise InputError(f"The method zero-shot reads hidden states: use a local: model, not {model.name}.")
     return ZeroShotContrast(states)
 
 
-def named_judge(name: str, model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:
-    """A method that needs no labels.
+judge("direct")(lambda model, questions, _states: DirectScoring(model, questions))
+judge("direct-expected")(lambda model, questions, _states: DirectScoring(model, questions, rule="expected"))
+judge("pairs")(lambda model, questions, _states: PairwisePrompt(model, questions))
+judge("zero-shot")(_zero_shot)
 
-    Args:
-        name: One of :data:`JUDGES`.
-        model: Gives the answers, with records around it where they are to be kept.
-        questions: Templates of the quality.
-        states: Of the same model and quality; None where its weights are not at hand.
+
+def named_judge(name: str, model: OptionScorer, questions: Questions, states: StateSource | None) -> Method:
+    """A method that needs no labels; ``states`` is None where the model's weights are not at hand.
 
     Raises:
         InputError: There is no such method, or the model cannot do what it needs.
@@ -438,11 +387,7 @@ def named_judge(name: str, model: OptionScorer, questions: Questions, states: St
 
 
 def probe_judge(probe: PairProbe | PointProbe, harvester: Harvester) -> Method:
-    """A trained probe as a method.
-
-    Args:
-        probe: From :func:`climassay.judging.train_probe` or a file.
-        harvester: Of the model that the probe was trained on, with the probe's layers.
+    """A trained probe as a method; the harvester reads the probe's layers of the model that it was trained on.
 
     Raises:
         InputError: The probe belongs to another model, or to other layers.
@@ -469,10 +414,6 @@ def layer_choices(model: object, layers: Sequence[Sequence[int]]) -> tuple[tuple
 
     Which layer tells better from worse differs from quality to quality (docs/results/judging.md), so that
     cross-validation decides.
-
-    Args:
-        model: Asked for its number of layers where none are named.
-        layers: Sets of layers, or none.
     """
     if layers or not isinstance(model, OpenWeights):
         return tuple(map(tuple, layers)) or ((-1,),)

@@ -1,20 +1,18 @@
-"""Put items in order, or new ones on a scale of labels, by any method of comparing."""
+"""Put items in order by any method of comparing."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from climassay.errors import InputError
-from climassay.judging.insertion import TIE_BAND, Insertion, InsertMode, insert_many
 from climassay.judging.items import Item, by_group
 from climassay.judging.judges import PointwiseProbe
 from climassay.judging.preferences import FloatArray, IntArray, Judgements, Method, Preferences, Progress
 from climassay.judging.sorting import SortMethod, fitted_strengths, sort_groups
-from climassay.learning.evaluation import Evaluation, evaluate
+from climassay.reporting import Table
 from climassay.reporting.results import Result
-from climassay.reporting.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +30,11 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemRanking:
+class ItemRanking(Result):
     """Items in order, best first, group by group."""
 
-    rows: tuple[Ranked, ...]
+    ranked: tuple[Ranked, ...]
     comparisons: int
-    """Unordered pairs compared."""
     possible: int
     """All unordered pairs within the groups."""
     failed: int
@@ -48,19 +45,30 @@ class ItemRanking:
         """What the order rests on, in one sentence."""
         return f"{self.comparisons} of {self.possible} pairs compared, {self.failed} without an answer."
 
-    def to_rows(self) -> list[dict[str, Any]]:
-        """What records and JSON keep of it."""
+    def rows(self) -> list[dict[str, Any]]:
+        """A row an item, best first."""
         return [
             {
-                "group": row.group,
-                "place": row.place,
-                "item": row.item.id,
-                "text": row.item.text,
-                "label": row.item.label,
-                "strength": row.strength,
+                "group": one.group,
+                "place": one.place,
+                "item": one.item.id,
+                "text": one.item.text,
+                "label": one.item.label,
+                "strength": one.strength,
             }
-            for row in self.rows
+            for one in self.ranked
         ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rows, and how many comparisons they rest on."""
+        counts = {"comparisons": self.comparisons, "possible": self.possible, "failed": self.failed}
+        return {**counts, "items": self.rows()}
+
+    def tables(self) -> tuple[Table, ...]:
+        """The items in order."""
+        from climassay.judging.report import ranking_table
+
+        return (ranking_table(self.rows(), note=self.note),)
 
 
 def rank_items(
@@ -120,87 +128,3 @@ class _Scores:
         first, second = pairs.T
         lost = self._failed[first] | self._failed[second]
         return Judgements(np.where(lost, 0.0, self._scores[first] - self._scores[second]), lost)
-
-
-@dataclass(frozen=True, slots=True)
-class Inserted(Result):
-    """New items with the labels given to them."""
-
-    items: tuple[Item, ...]
-    insertions: tuple[Insertion, ...]
-    comparisons: int
-    """Unordered pairs compared."""
-    failed: int
-    scores: Evaluation | None
-    """Against the items' own labels, of those that have one; None where none has."""
-
-    def rows(self) -> list[dict[str, Any]]:
-        """A row an item, with its label and the way there."""
-        pairs = zip(self.items, self.insertions, strict=True)
-        return [{"item": item.id, "text": item.text, **asdict(insertion)} for item, insertion in pairs]
-
-    def tables(self) -> tuple[Table, ...]:
-        """The items with their labels."""
-        from climassay.judging.report_tables import insertion_table
-
-        return (insertion_table(self.rows()),)
-
-
-def insert_items(
-    items: Sequence[Item],
-    anchors: Sequence[Item],
-    levels: Sequence[str],
-    method: Method,
-    *,
-    samples: int = 10,
-    mode: InsertMode = "band",
-    tie_band: float = TIE_BAND,
-    seed: int = 0,
-    on_progress: Progress | None = None,
-) -> Inserted:
-    """Give each new item a label by comparing it with labelled anchors (PPAIRS_INSERT, mended).
-
-    Args:
-        items: New items; their own labels, if they have any, only score the result.
-        anchors: Labelled items; a label is an index into ``levels``. They are compared across groups.
-        levels: Names of the labels, lowest first.
-        method: How two items are compared.
-        samples: Anchors drawn of a label for each item.
-        mode: What counts as equal; see :func:`climassay.judging.insertion.insert_many`.
-        tie_band: For ``three-way``: log-odds up to which one comparison is even; a probe brings its own.
-        seed: Of the draws.
-        on_progress: Called with the number of requests answered since the last call.
-
-    Raises:
-        InputError: A label has no anchors, an item's text is among the anchors, or there are no items.
-    """
-    if not items:
-        raise InputError("There is nothing to insert: the table has no items.")
-    known = {item.text for item in anchors}
-    leaked = next((item.id for item in items if item.text in known), None)
-    if leaked is not None:
-        raise InputError(f"The item {leaked!r} is one of the anchors, so its label is known: leave it out of either.")
-    by_label: dict[str, list[int]] = {level: [] for level in levels}
-    for place, anchor in enumerate(anchors, start=len(items)):
-        if anchor.label is None:
-            raise InputError(f"The anchor {anchor.id!r} has no label: name the column with --label.")
-        by_label[levels[int(anchor.label)]].append(place)
-    everything = (*items, *anchors)
-    preferences = Preferences(method, everything, on_progress=on_progress)
-    found = insert_many(
-        preferences.ask,
-        range(len(items)),
-        levels,
-        by_label,
-        samples=samples,
-        mode=mode,
-        tie_band=tie_band,
-        seed=seed,
-    )
-    labelled = [(int(item.label), one.label) for item, one in zip(items, found, strict=True) if item.label is not None]
-    scores = None
-    if labelled:
-        answers = [list(levels).index(label) for _, label in labelled]
-        truth = [label for label, _ in labelled]
-        scores = evaluate(truth, np.eye(len(levels))[answers], tuple(levels), seed=seed)
-    return Inserted(tuple(items), found, preferences.asked, preferences.failed, scores)

@@ -1,14 +1,17 @@
-"""Judging as figures and as self-contained reports."""
+"""Judging in tables, figures and self-contained reports."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from climassay.judging.experiment import JudgeBenchmark, JudgeResult, JudgeTask
+from climassay.judging.benchmark import JudgeBenchmark, JudgeResult, JudgeTask
+from climassay.judging.causal import Ablation
 from climassay.judging.ranking import ItemRanking
-from climassay.judging.report_tables import evidence_table, judge_tables, quality_name, ranking_table, shortened
+from climassay.judging.scores import Figure, PairedFigure
 from climassay.judging.training import Picture, TrainedProbe, quality_of
 from climassay.learning.evaluation import reliability_plot
+from climassay.records.queries import RunDetails
 from climassay.reporting import (
     Axis,
     Cloud,
@@ -25,6 +28,221 @@ from climassay.reporting import (
 )
 from climassay.reporting.html import Block
 
+_NONE = "-"
+Rows = Sequence[Mapping[str, Any]]
+
+
+def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
+    """Accuracy beside the baselines, rank correlation, and cost."""
+
+    def table(title: str, headings: Sequence[str], cells: Callable[[JudgeResult], Sequence[str]], note: str) -> Table:
+        rows = [(quality_name(one), one.scores.method, *cells(one)) for one in results]
+        return Table.of(title, ["quality", "method", *headings], rows, left=2, grouped=1, note=note)
+
+    def accuracy(result: JudgeResult) -> tuple[str, ...]:
+        ours, longer = result.scores.agreement.accuracy_differing, result.scores.baselines["longer"]
+        gain = _gain(result.scores.versus_longer)
+        beside = _share(longer.accuracy_differing)
+        return str(ours.n), _share(ours), _interval(ours), beside, *gain, str(result.scores.failed)
+
+    def other_accuracies(result: JudgeResult) -> tuple[str, ...]:
+        ours, beside = result.scores.agreement, result.scores.baselines
+        three, near = ours.accuracy_three_way, ours.accuracy_nearly_equal_length
+        constant, longer = (_share(beside[name].accuracy_three_way) for name in ("constant", "longer"))
+        gain = _gain(result.scores.versus_longer_nearly_equal)[:2]
+        return str(three.n), _share(three), _interval(three), constant, longer, str(near.n), _share(near), *gain
+
+    def correlation(result: JudgeResult) -> tuple[str, ...]:
+        agreement, longer = result.scores.agreement, result.scores.baselines["longer"]
+        cells: list[str] = [str(agreement.spearman.n)]
+        for ours, theirs in ((agreement.spearman, longer.spearman), (agreement.kendall, longer.kendall)):
+            cells += [_number(ours.value), _range(ours), _number(theirs.value)]
+        return tuple(cells)
+
+    def cost(result: JudgeResult) -> tuple[str, ...]:
+        one = result.cost
+        ratio = f"{one.tokens_two_pass / one.tokens_computed:.1f}" if one.tokens_computed else _NONE
+        counts = (one.computed, one.stored, one.passes, one.tokens_computed, one.tokens_two_pass)
+        return *(f"{count:,}" for count in counts), ratio
+
+    return [
+        table(
+            "Agreement with the experts on pairs of unseen items (%)",
+            ["n", "right", "95% interval", "longer", "gain", "95% interval", "p", "failed"],
+            accuracy,
+            "right: of the n pairs with different labels, undecided and failed ones half; a constant answer is right "
+            "on half of them. longer: 'the longer text is better' on the same pairs; gain: points above it, with the "
+            "p-value of a paired bootstrap. Intervals: bootstrap over groups (over items where there is one group).",
+        ),
+        table(
+            "Three ways, and where length cannot help (%)",
+            ["n", "right", "95% interval", "const.", "longer", "equal\nlength", "right", "gain", "95% interval"],
+            other_accuracies,
+            "First: greater, equal or less over all n pairs, beside the best constant and length. Then: pairs that "
+            "differ in quality and whose lengths are within 10%; gain: points above 'the longer text is better'.",
+        ),
+        table(
+            "Rank correlation with the experts within groups",
+            ["groups", "Spearman", "95% interval", "longer", "Kendall", "95% interval", "longer"],
+            correlation,
+            "Means over groups in which labels differ, after sorting by the method's preferences. longer: ranking by "
+            "length. Where all items form one group, the folds' lists are ranked and the number is that of items.",
+        ),
+        table(
+            "What the comparisons took",
+            ["computed", "stored", "passes", "tokens", "plain tokens", "ratio"],
+            cost,
+            "computed, stored: requests computed now and served from disk. plain tokens: what a loop of whole passes "
+            "computes, two for each ordered pair, one for each prompt of the others. Methods that read the same "
+            "activations share one cost.",
+        ),
+    ]
+
+
+def ranking_table(rows: Rows, *, quality: str = "", words: int | None = 30, note: str = "") -> Table:
+    """Items in order, best first.
+
+    Args:
+        rows: From :meth:`climassay.judging.ItemRanking.rows`.
+        quality: Its name, where it is known.
+        words: Most words of a text that are shown; None: all.
+        note: Goes behind what the strength means.
+    """
+    grouped = len({row["group"] for row in rows}) > 1
+    cells = [
+        (
+            *((row["group"],) if grouped else ()),
+            str(row["place"]),
+            str(row["item"]),
+            shortened(row["text"], words),
+            _NONE if row["label"] is None else f"{row['label']:g}",
+            f"{row['strength']:+.2f}",
+        )
+        for row in rows
+    ]
+    return Table.of(
+        f"Ranking by {quality}" if quality else "Ranking",
+        [*(["group"] if grouped else []), "place", "item", "text", "label", "strength"],
+        cells,
+        left=4 if grouped else 3,
+        grouped=int(grouped),
+        note=f"strength: log-odds, mean 0 in a group. {note}".strip(),
+    )
+
+
+def insertion_table(rows: Rows, *, words: int | None = 30) -> Table:
+    """New items with the labels given to them and the way there.
+
+    Args:
+        rows: From :meth:`climassay.judging.Inserted.rows`.
+        words: Most words of a text that are shown; None: all.
+    """
+    cells = [
+        (
+            str(row["item"]),
+            shortened(row["text"], words),
+            row["label"],
+            ", ".join(f"{step['label']} {step['preference']:.2f}" for step in row["path"]),
+            str(row["comparisons"]),
+        )
+        for row in rows
+    ]
+    note = (
+        "compared with: labels in the order of the search, with the mean probability of having more of the quality "
+        "than their anchors."
+    )
+    return Table.of("Labels", ["item", "text", "label", "compared with", "comparisons"], cells, left=4, note=note)
+
+
+def stored_ranking_table(details: RunDetails) -> Table:
+    """The items that ``climassay judge rank`` put in order, with their whole texts."""
+    return ranking_table(details.results["ranking"], quality=details.config.get("quality", "quality"), words=None)
+
+
+def stored_label_table(details: RunDetails) -> Table:
+    """The labels that ``climassay judge insert`` gave, with the whole texts."""
+    return insertion_table(details.results["labels"], words=None)
+
+
+def evidence_table(trained: TrainedProbe) -> Table:
+    """A probe's accuracy on held-out items beside the baseline."""
+    rows = [
+        ("probe", str(trained.accuracy.n), _share(trained.accuracy), _interval(trained.accuracy)),
+        ("longer text", str(trained.longer.n), _share(trained.longer), _interval(trained.longer)),
+        ("difference", str(trained.accuracy.n), *_gain(trained.versus_longer)[:2]),
+    ]
+    return Table.of(
+        "Accuracy on pairs of held-out items that differ (%)",
+        ["judge", "n", "right", "95% interval"],
+        rows,
+        note="By probes that did not see the items. Layer and regularisation were chosen on the same pairs, which "
+        "flatters the probe a little: judge benchmark tests on items that chose nothing. Intervals: bootstrap over "
+        "groups.",
+    )
+
+
+def ablation_table(found: Ablation) -> Table:
+    """What taking out the probe's direction does, beside random directions."""
+    change, correlation = (f"{_number(one.value)} ({_range(one)})" for one in (found.mean_absolute_change,
+                                                                             found.correlation))  # fmt: skip
+    rows = [("probe's direction", change, correlation, f"{_share(found.flips)} ({_interval(found.flips)})")]
+    for one in found.controls:
+        numbers = (_number(one.mean_absolute_change), _number(one.correlation), f"{100 * one.flips:.1f}")
+        rows.append((f"random {one.seed + 1}", *numbers))
+    first, last = found.states[0], found.states[-1]
+    places = "states " + ", ".join(map(str, found.states))
+    if len(found.states) == 1:
+        places = f"state {first}"
+    elif len(found.states) > 2 and found.states == tuple(range(first, last + 1)):
+        places = f"states {first} to {last}"
+    before, after = found.accuracy_before, found.accuracy_after
+    right = f" Zero-shot accuracy on {before.n} pairs that differ: {_share(before)}% before, {_share(after)}% after."
+    p_value = "" if found.p_value is None else f" p = {found.p_value:.3f} that a random direction does as much."
+    return Table.of(
+        f"Zero-shot preference without a direction ({found.n_pairs} pairs, {found.failed} failed)",
+        ["taken out", "mean change (nats)", "correlation", "flipped (%)"],
+        rows,
+        strong=[0],
+        note=f"Taken out of {places}. correlation: of what is lost with the probe's "
+        f"log-odds. In brackets: 95% intervals, bootstrap over groups.{p_value}{right if before.n else ''}",
+    )
+
+
+def shortened(text: str, words: int | None) -> str:
+    """The first words of a text; all where ``words`` is None."""
+    parts = text.split()
+    return text if words is None or len(parts) <= words else " ".join(parts[:words]) + " ..."
+
+
+def quality_name(result: JudgeResult) -> str:
+    """The quality, with its wording where that is not the first."""
+    return result.scores.quality + (f", wording {result.quality.wording}" if result.quality.wording != 1 else "")
+
+
+def _share(figure: Figure) -> str:
+    return _NONE if figure.value is None else f"{100 * figure.value:.1f}"
+
+
+def _interval(figure: Figure) -> str:
+    return _NONE if figure.low is None or figure.high is None else f"{100 * figure.low:.1f}-{100 * figure.high:.1f}"
+
+
+def _number(value: float | None) -> str:
+    return _NONE if value is None else f"{value:.3f}"
+
+
+def _range(figure: Figure) -> str:
+    return _NONE if figure.low is None or figure.high is None else f"{figure.low:.3f} to {figure.high:.3f}"
+
+
+def _gain(paired: PairedFigure) -> tuple[str, str, str]:
+    figure = paired.difference
+    if figure.value is None or figure.low is None or figure.high is None or paired.p_value is None:
+        return _NONE, _NONE, _NONE
+    p_value = "<0.001" if paired.p_value < 0.001 else f"{paired.p_value:.3f}"
+    return f"{100 * figure.value:+.1f}", f"{100 * figure.low:+.1f} to {100 * figure.high:+.1f}", p_value
+
+
 SHOWN_GROUPS = 5
 """Groups whose rankings a benchmark's report shows."""
 MOST_POINTS = 1500
@@ -38,29 +256,26 @@ def picture_blocks(picture: Picture, quality: str) -> tuple[Block, ...]:
         "that names the first item and after the one that names the second, on its first principal components. Labels "
         "did not make the components; they only decide that right on component 1 speaks for the first item."
     )
-    others = range(1, picture.coordinates.shape[1])
-    return (Prose(lead), *(_scatter(picture, other, quality) for other in others))
-
-
-def _scatter(picture: Picture, other: int, quality: str) -> ScatterPlot:
+    blocks: list[Block] = [Prose(lead)]
     points = picture.coordinates
-    chosen = np.arange(len(points))
+    chosen, drawn = np.arange(len(points)), ""
     if len(points) > MOST_POINTS:
         chosen = np.sort(np.random.default_rng(0).permutation(len(points))[:MOST_POINTS])
-    shown = points[chosen][:, [0, other]]
+        drawn = f"{len(chosen)} of {len(points)} pairs, drawn at random."
     kinds = ((1, f"first has more {quality}"), (-1, f"second has more {quality}"), (0, "equal labels"))
-    clouds = [
-        Cloud(name, tuple((float(x), float(y)) for x, y in shown[picture.truth[chosen] == sign].round(4)))
-        for sign, name in kinds
-    ]
-    axes = [
-        Axis.over(f"component {number + 1} ({picture.explained[number]:.0%} of the variance)", values.tolist())
-        for number, values in zip((0, other), shown.T, strict=True)
-    ]
-    drawn = "" if len(chosen) == len(points) else f"{len(chosen)} of {len(points)} pairs, drawn at random."
-    return ScatterPlot(
-        f"Components 1 and {other + 1}", tuple(cloud for cloud in clouds if cloud.points), axes[0], axes[1], note=drawn
-    )
+    for other in range(1, points.shape[1]):
+        shown = points[chosen][:, [0, other]]
+        clouds = [
+            Cloud(name, tuple((float(x), float(y)) for x, y in shown[picture.truth[chosen] == sign].round(4)))
+            for sign, name in kinds
+        ]
+        axes = [
+            Axis.over(f"component {number + 1} ({picture.explained[number]:.0%} of the variance)", values.tolist())
+            for number, values in zip((0, other), shown.T, strict=True)
+        ]
+        present = tuple(cloud for cloud in clouds if cloud.points)
+        blocks.append(ScatterPlot(f"Components 1 and {other + 1}", present, axes[0], axes[1], note=drawn))
+    return tuple(blocks)
 
 
 def path_plot(trained: TrainedProbe) -> LinePlot:
@@ -82,19 +297,24 @@ def judge_sections(results: Sequence[JudgeResult]) -> list[Section]:
     qualities: dict[str, list[JudgeResult]] = {}
     for result in results:
         qualities.setdefault(quality_name(result), []).append(result)
-
-    def each(plot: Callable[[str, list[JudgeResult]], Block | None]) -> list[Block]:
-        plots = (plot(quality, ours) for quality, ours in qualities.items())
-        return [one for one in plots if one is not None]
-
-    sections = [Section("Agreement", (*each(_agreement_plot), *judge_tables(results)))]
-    if curves := (*each(_learning_plot), *each(_reliability_plot)):
-        sections.append(Section("Learning and calibration", curves))
+    agreement: list[Block] = []
+    learning: list[Block] = []
+    reliability: list[Block] = []
+    for quality, ours in qualities.items():
+        if (plot := _agreement_plot(quality, ours)) is not None:
+            agreement.append(plot)
+        if (plot := _learning_plot(quality, ours)) is not None:
+            learning.append(plot)
+        curves = [(one.scores.method, one.scores.calibration) for one in ours if one.scores.calibration is not None]
+        if curves:
+            reliability.append(reliability_plot(f"Reliability, {quality}", curves))
+    sections = [Section("Agreement", (*agreement, *judge_tables(results)))]
+    if learning or reliability:
+        sections.append(Section("Learning and calibration", (*learning, *reliability)))
     return sections
 
 
 def _agreement_plot(quality: str, results: list[JudgeResult]) -> Block | None:
-    """Accuracy on differing pairs with intervals."""
     dots = [
         Dot(result.scores.method, result.scores.method, ours.value, ours.low, ours.high, longer.value)
         for result in results
@@ -108,7 +328,6 @@ def _agreement_plot(quality: str, results: list[JudgeResult]) -> Block | None:
 
 
 def _learning_plot(quality: str, results: list[JudgeResult]) -> Block | None:
-    """Accuracy against labelled items."""
     ours = [result for result in results if result.scores.learning_curve]
     if not ours:
         return None
@@ -131,13 +350,6 @@ def _learning_plot(quality: str, results: list[JudgeResult]) -> Block | None:
     values = [v for one in series for p in one.points for v in (p.y, p.low, p.high) if v is not None]
     y = Axis.over("accuracy on pairs that differ", values, percent=True)
     return LinePlot(f"Learning curve, {quality}", tuple(series), x, y)
-
-
-def _reliability_plot(quality: str, results: list[JudgeResult]) -> Block | None:
-    curves = [
-        (result.scores.method, result.scores.calibration) for result in results if result.scores.calibration is not None
-    ]
-    return reliability_plot(f"Reliability, {quality}", curves) if curves else None
 
 
 def judge_report(
@@ -205,8 +417,8 @@ def training_report(trained: TrainedProbe, items_from: str) -> Report:
 
 def ranking_report(ranking: ItemRanking, *, quality: str, judge: str, file: str) -> Report:
     """A ranking as a report."""
-    table = ranking_table(ranking.to_rows(), quality=quality, words=80, note=ranking.note)
-    lead = f"{len(ranking.rows)} items, best first, as {judge} judges them."
+    table = ranking_table(ranking.rows(), quality=quality, words=80, note=ranking.note)
+    lead = f"{len(ranking.ranked)} items, best first, as {judge} judges them."
     return Report(f"{file} by {quality}", lead, (Section("Ranking", (table,)),))
 
 

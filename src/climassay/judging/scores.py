@@ -4,7 +4,7 @@ What is resampled are the independent units: groups (articles) where there are s
 resampled by themselves, for pairs of one article, or of one item, go right and wrong together.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from climassay.judging.preferences import FloatArray, IntArray
 from climassay.learning.evaluation import Calibration, calibration
+from climassay.statistics import percentile_interval
 from climassay.statistics.correlation import kendall_of_resamples, spearman_of_resamples
 
 RESAMPLES = 2000
+LIST_RESAMPLES = 500
 NO_ANSWER = 2
 """In place of a three-way prediction where a comparison failed: right for no pair."""
 
@@ -75,22 +77,11 @@ class Units:
         return np.asarray(self.counts[:, first] * np.where(same, 1.0, self.counts[:, second]))
 
     def mean(self, values: FloatArray, pairs: IntArray) -> Figure:
-        """Mean of one value a pair, for example whether it was judged rightly.
-
-        Args:
-            values: Shape [pairs].
-            pairs: Items of each pair, shape [pairs, 2].
-        """
+        """Mean of one value a pair [pairs], for example whether it was judged rightly; ``pairs`` [pairs, 2]."""
         return self._mean(values, self.pair_weights(pairs))[0]
 
     def difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedFigure":
-        """Mean of ``second - first`` on the same pairs, with the p-value of its bootstrap distribution.
-
-        Args:
-            first: Shape [pairs].
-            second: Shape [pairs].
-            pairs: Items of each pair, shape [pairs, 2].
-        """
+        """Mean of ``second - first``, both [pairs], on the same ``pairs`` [pairs, 2], with its bootstrap p-value."""
         figure, samples = self._mean(second - first, self.pair_weights(pairs))
         if not figure.n:
             return PairedFigure(figure, None)
@@ -98,12 +89,7 @@ class Units:
         return PairedFigure(figure, min(1.0, 2 * float(tail) + 2 / (len(samples) + 1)))
 
     def group_mean(self, values: FloatArray, units: IntArray) -> Figure:
-        """Mean of one value a group, for example a rank correlation.
-
-        Args:
-            values: Shape [groups that have one].
-            units: Numbers of these groups, in the same order and shape.
-        """
+        """Mean of one value a group, for example a rank correlation; values and numbers of the groups, [groups]."""
         return self._mean(values, self.counts[:, units])[0]
 
     def _mean(self, values: FloatArray, weights: FloatArray) -> tuple[Figure, FloatArray]:
@@ -118,8 +104,7 @@ class Units:
     @staticmethod
     def figure(value: float, samples: FloatArray, n: int) -> Figure:
         """A value with the 95% interval of its resamples, shape [resamples]."""
-        low, high = np.quantile(samples, [0.025, 0.975])
-        return Figure(value, float(low), float(high), n)
+        return Figure(value, *percentile_interval(samples), n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,17 +139,11 @@ def pair_calibration(test: JudgedPairs) -> Calibration | None:
 def correlations(
     units: Units, rankings: Sequence[tuple[IntArray, FloatArray]], labels: FloatArray
 ) -> dict[str, Figure]:
-    """Spearman's rho and Kendall's tau-b between ranking and labels, averaged over groups.
+    """Spearman's rho and Kendall's tau-b between ranking and labels [items], averaged over groups.
 
-    Args:
-        units: Of all items.
-        rankings: For each ranked list its item indices and their scores (more is better); a list is a group of the
-            test folds, or all test items of a fold where all items form one group.
-        labels: Of all items, shape [items].
-
-    Returns:
-        ``spearman`` and ``kendall``. Lists with equal labels throughout have no correlation and are left out; ``n`` is
-        the number of lists, or of items where all form one group.
+    ``rankings`` gives for each ranked list its item indices and their scores, both [members], more being better; a list
+    is a group of the test folds, or all test items of a fold where all items form one group. Lists with equal labels
+    throughout have no correlation and are left out; ``n`` is the number of lists, or of items where all form one group.
     """
     used = [(members, scores) for members, scores in rankings if np.ptp(labels[members]) > 0 and len(members) > 1]
     grouped = all(len(set(units.of_item[members].tolist())) == 1 for members, _ in used)
@@ -175,26 +154,16 @@ def correlations(
         values = np.nan_to_num(np.array(once))
         if grouped:
             result[name] = units.group_mean(values, np.array([units.of_item[members[0]] for members, _ in used], int))
-        else:
-            result[name] = _over_items(values, measure, used, labels)
+            continue
+        # Mean over the folds' lists, with items resampled within each of them.
+        draw = np.random.default_rng(0)
+        drawn = [[draw.integers(0, len(members), len(members)) for members, _ in used] for _ in range(LIST_RESAMPLES)]
+        found = []
+        for (members, scores), places in zip(used, zip(*drawn, strict=True), strict=True):
+            chosen, truth = np.array(places), labels[members]
+            differ = np.ptp(truth[chosen], axis=1) > 0
+            found.append(np.where(differ, np.nan_to_num(measure(scores, truth, chosen)), np.nan))
+        table = np.array(found)
+        means = np.nanmean(table[:, ~np.isnan(table).all(axis=0)], axis=0)
+        result[name] = Units.figure(float(values.mean()), means, sum(len(members) for members, _ in used))
     return result
-
-
-def _over_items(
-    values: FloatArray,
-    measure: Callable[[FloatArray, FloatArray, IntArray], FloatArray],
-    rankings: Sequence[tuple[IntArray, FloatArray]],
-    labels: FloatArray,
-    resamples: int = 500,
-) -> Figure:
-    """Mean over the folds' lists, with items resampled within each of them."""
-    generator = np.random.default_rng(0)
-    drawn = [[generator.integers(0, len(members), len(members)) for members, _ in rankings] for _ in range(resamples)]
-    found = []
-    for (members, scores), places in zip(rankings, zip(*drawn, strict=True), strict=True):
-        chosen, truth = np.array(places), labels[members]
-        differ = np.ptp(truth[chosen], axis=1) > 0
-        found.append(np.where(differ, np.nan_to_num(measure(scores, truth, chosen)), np.nan))
-    table = np.array(found)
-    means = np.nanmean(table[:, ~np.isnan(table).all(axis=0)], axis=0)
-    return Units.figure(float(values.mean()), means, sum(len(members) for members, _ in rankings))

@@ -20,16 +20,21 @@ from climassay.judging.candidates import (
 from climassay.judging.items import Item, word_counts
 from climassay.judging.judges import Cost, Harvester, StateTable, layers_of
 from climassay.judging.preferences import FloatArray, IntArray, Progress
-from climassay.judging.probe import Contrast, PairProbe, PointProbe, ProbeProvenance, log_length_differences, three_way
-from climassay.judging.probe_fitting import fit_principal
-from climassay.judging.prompts import both_ways
-from climassay.judging.quality import Quality
+from climassay.judging.probe import (
+    Contrast,
+    PairProbe,
+    PointProbe,
+    ProbeProvenance,
+    fit_principal,
+    log_length_differences,
+    three_way,
+)
+from climassay.judging.prompts import Quality, both_ways
 from climassay.judging.scores import Figure, JudgedPairs, PairedFigure, Units, correctness, pair_calibration
 from climassay.learning.evaluation import Calibration
 from climassay.learning.pairwise import HeldOut, RegularisationPath, average_orders, item_folds
 
 COMPONENTS = 3
-"""Principal components of the picture."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,11 +59,11 @@ class TrainedProbe:
     accuracy: Figure
     """On differing pairs of held-out items, by probes that did not see them."""
     longer: Figure
-    """Of "the longer text is better" on the same pairs."""
+    """Accuracy of "the longer text is better" on the same pairs."""
     versus_longer: PairedFigure
     calibration: Calibration | None
-    """Of the probabilities on held-out differing pairs in both orders; their scale was fitted on the same pairs, one
-    number, so that it is a little rosy. None where nothing could be held out."""
+    """Calibration of the probabilities on held-out differing pairs in both orders; their scale was fitted on the same
+    pairs, one number, so that it is a little rosy. None where nothing could be held out."""
     picture: Picture
     cost: Cost
     n_items: int
@@ -84,13 +89,13 @@ def train_probe(
 
     Args:
         items: Labelled items; pairs are made within groups.
-        harvester: Of the model and the quality.
+        harvester: Reads the model with the prompts of the quality.
         method: ``ppairs`` and ``pointwise``, each with length regressed out (``-length``), or ``principal``.
         settings: How it is fitted; by default on all layers that the harvester reads, side by side, regularisation by
             cross-validation, ties dropped.
         pairs: Unordered training pairs [pairs, 2]; by default all within groups, or as many as ``pairs_per_item`` says.
         pairs_per_item: Compare each item with so many others instead of all of its group.
-        seed: Of the draw of pairs and of the bootstrap.
+        seed: Seed of the draw of pairs and of the bootstrap.
         on_progress: Called with the number of requests answered since the last call.
 
     Raises:
@@ -182,13 +187,12 @@ def _hold_out_principal(
     rows, odds = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
     for fold in range(int(folds.max()) + 1):
         training, inside = (folds != fold).all(axis=1), (folds == fold).all(axis=1)
-        if not (inside.any() and outcomes_of(labels, pairs[training]).any()):
-            continue
-        part = Contrast(contrast.plus[training], contrast.minus[training])
-        probe = fit_principal(part, pairs[training], labels, groups=groups).probe
-        tested = probe.log_odds(Contrast(contrast.plus[inside], contrast.minus[inside]))
-        rows.append(np.flatnonzero(inside))
-        odds.append(average_orders(tested, pairs[inside]))
+        if inside.any() and outcomes_of(labels, pairs[training]).any():
+            part = Contrast(contrast.plus[training], contrast.minus[training])
+            probe = fit_principal(part, pairs[training], labels, groups=groups).probe
+            tested = probe.log_odds(Contrast(contrast.plus[inside], contrast.minus[inside]))
+            rows.append(np.flatnonzero(inside))
+            odds.append(average_orders(tested, pairs[inside]))
     held = np.concatenate(rows)
     return HeldOut(held, np.concatenate(odds), outcomes_of(labels, pairs[held]))
 

@@ -30,13 +30,10 @@ if TYPE_CHECKING:
         nearest_part,
         supports,
     )
-    from climassay.metrics.entailment_head import EntailmentHead, HeadEntailment
+    from climassay.metrics.entailment_head import EntailmentHead, EntailmentScores, HeadEntailment, validate_entailment
     from climassay.metrics.entailment_loading import load_entailment
-    from climassay.metrics.entailment_pairs import EntailmentScores, validate_entailment
-    from climassay.metrics.facts import Fact, FactMetric, FactScores, fact_scores
-    from climassay.metrics.facts_splitting import ModelSplitter, split_facts
-    from climassay.metrics.factual_accuracy import PromptedSupport, factual_accuracies
-    from climassay.metrics.judged_accuracy import Judgement, judge_answers
+    from climassay.metrics.facts import Fact, FactMetric, FactScores, ModelSplitter, fact_scores, split_facts
+    from climassay.metrics.factual_accuracy import Judgement, PromptedSupport, factual_accuracies, judge_answers
     from climassay.metrics.registry import METRICS, Answered, Metric, Scorer, metric
     from climassay.metrics.window_calibration import (
         LabelledAnswer,
@@ -47,79 +44,27 @@ if TYPE_CHECKING:
     )
 
 _PLACES = {
-    "answer_scores": ("ANSWER_METRICS", "AnswerRow", "AnswerScores", "read_answers", "score_answers"),
-    "entailment": ("Entailment", "PromptedEntailment", "RelationScorer", "Relations", "nearest_part", "supports"),
-    "entailment_head": ("EntailmentHead", "HeadEntailment"),
-    "entailment_loading": ("load_entailment",),
-    "entailment_pairs": ("EntailmentScores", "validate_entailment"),
-    "facts": ("Fact", "FactMetric", "FactScores", "fact_scores"),
-    "facts_splitting": ("ModelSplitter", "split_facts"),
-    "factual_accuracy": ("PromptedSupport", "factual_accuracies"),
-    "judged_accuracy": ("Judgement", "judge_answers"),
-    "registry": ("METRICS", "Answered", "Metric", "Scorer", "metric"),
-    "window_calibration": (
-        "LabelledAnswer",
-        "WindowCalibration",
-        "calibrate_window",
-        "primer_answers",
-        "read_labelled_answers",
-    ),
+    "answer_scores": "ANSWER_METRICS AnswerRow AnswerScores read_answers score_answers",
+    "entailment": "Entailment PromptedEntailment RelationScorer Relations nearest_part supports",
+    "entailment_head": "EntailmentHead EntailmentScores HeadEntailment validate_entailment",
+    "entailment_loading": "load_entailment",
+    "facts": "Fact FactMetric FactScores ModelSplitter fact_scores split_facts",
+    "factual_accuracy": "Judgement PromptedSupport factual_accuracies judge_answers",
+    "registry": "METRICS Answered Metric Scorer metric",
+    "window_calibration": "LabelledAnswer WindowCalibration calibrate_window primer_answers read_labelled_answers",
 }
-_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names.split()}
 
 __all__ = [
-    "ANSWER_METRICS",
-    "METRICS",
-    "AnswerRow",
-    "AnswerScores",
-    "Answered",
-    "BertScores",
-    "ClozeAnswer",
-    "Entailment",
-    "EntailmentHead",
-    "EntailmentScores",
-    "Fact",
-    "FactMetric",
-    "FactScores",
-    "HeadEntailment",
-    "Judgement",
-    "LabelledAnswer",
-    "Metric",
-    "ModelSplitter",
-    "PromptedEntailment",
-    "PromptedSupport",
-    "RelationScorer",
-    "Relations",
-    "Scorer",
-    "WindowCalibration",
-    "bert_score",
-    "bleu",
-    "bleu_each",
-    "bleu_signature",
-    "calibrate_window",
-    "character_bleu",
-    "character_bleu_each",
-    "exact_match",
-    "exact_match_normalised",
-    "fact_scores",
-    "factual_accuracies",
-    "factual_accuracy",
-    "judge_answers",
-    "load_entailment",
-    "metric",
-    "nearest_part",
-    "phrase_similarities",
-    "phrase_similarity",
-    "phrases",
-    "primer_answers",
-    "read_answers",
-    "read_labelled_answers",
-    "score_answers",
-    "sentence_encoder",
-    "split_facts",
-    "supports",
-    "validate_entailment",
-]
+    "ANSWER_METRICS", "METRICS", "AnswerRow", "AnswerScores", "Answered", "BertScores", "ClozeAnswer", "Entailment",
+    "EntailmentHead", "EntailmentScores", "Fact", "FactMetric", "FactScores", "HeadEntailment", "Judgement",
+    "LabelledAnswer", "Metric", "ModelSplitter", "PromptedEntailment", "PromptedSupport", "RelationScorer",
+    "Relations", "Scorer", "WindowCalibration", "bert_score", "bleu", "bleu_each", "bleu_signature",
+    "calibrate_window", "character_bleu", "character_bleu_each", "exact_match", "exact_match_normalised",
+    "fact_scores", "factual_accuracies", "factual_accuracy", "judge_answers", "load_entailment", "metric",
+    "nearest_part", "phrase_similarities", "phrase_similarity", "phrases", "primer_answers", "read_answers",
+    "read_labelled_answers", "score_answers", "sentence_encoder", "split_facts", "supports", "validate_entailment",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from climassay.errors import InputError, ModelError
-from climassay.metrics.judged_accuracy import Judgement, judge_answers
+from climassay.metrics.factual_accuracy import Judgement, judge_answers
 from climassay.metrics.phrase_similarity import WINDOW, phrases
-from climassay.metrics.registry import METRICS, Answered, Batch, Metric, Scorer
+from climassay.metrics.registry import METRICS, Answered, Batch, Scorer
 from climassay.models.contract import Generator
 from climassay.models.encoders.loading import BUNDLED_ENCODER
 from climassay.prompts import Prompt
-from climassay.questions.rows import Row, parse_rows, read_bytes
+from climassay.questions.rows import parse_rows, read_bytes
 from climassay.statistics import Estimate, mean_estimate, proportion
 
 JUDGED = "judged_accuracy"
@@ -83,26 +83,28 @@ def read_answers(path: str | Path) -> AnswerTable:
     skipped: list[str] = []
     for number, row in enumerate(rows, start=1):
         try:
-            kept.append(_row(row, number))
+            cells = {name: "" if value is None else str(value) for name, value in row.items() if isinstance(name, str)}
+            reference, statement = cells.get("reference", ""), cells.get("statement", "")
+            if not reference.strip():
+                raise InputError("the reference is empty")
+            if not statement and _has_gap(cells.get("question", ""), reference):
+                statement = cells["question"]
+            if statement:
+                phrases(statement, reference, "")
+            kept.append(
+                AnswerRow(
+                    cells.get("id") or str(number),
+                    reference,
+                    cells.get("answer", ""),
+                    statement,
+                    cells.get("question", ""),
+                )
+            )
         except InputError as error:
             skipped.append(f"row {number}: {error}")
     if not kept:
         raise InputError(f"{file} has no usable row; the first fails because {skipped[0]}")
     return AnswerTable(file.name, tuple(kept), tuple(skipped))
-
-
-def _row(row: Row, number: int) -> AnswerRow:
-    cells = {name: "" if value is None else str(value) for name, value in row.items() if isinstance(name, str)}
-    reference, statement = cells.get("reference", ""), cells.get("statement", "")
-    if not reference.strip():
-        raise InputError("the reference is empty")
-    if not statement and _has_gap(cells.get("question", ""), reference):
-        statement = cells["question"]
-    if statement:
-        phrases(statement, reference, "")
-    return AnswerRow(
-        cells.get("id") or str(number), reference, cells.get("answer", ""), statement, cells.get("question", "")
-    )
 
 
 def _has_gap(text: str, reference: str) -> bool:
@@ -131,9 +133,8 @@ def score_answers(
             by default the metrics of cloze answers for those and the metrics of freeform answers for the others.
         encoder: For BERTScore and phrase similarity.
         window: Words on each side of a gap; None is the whole statement.
-        seed: Of the bootstrap.
-        judge: A strong model for ``judged_accuracy`` (:mod:`climassay.metrics.judged_accuracy`), which is left out
-            without one.
+        seed: Seed of the bootstrap.
+        judge: A strong model for ``judged_accuracy``, which is left out without one.
         judge_prompt: The judge's template; the built-in one by default.
 
     Raises:
@@ -164,13 +165,19 @@ def score_answers(
             judgements = _judged(rows, judge, judge_prompt)
             found = {place: judgement.score for place, judgement in judgements.items()}
         else:
-            places = _places(rows, one, asked=metrics is not None)
+            if one.name == "phrase_similarity":
+                places = [place for place, row in enumerate(rows) if row.statement]
+                if metrics is not None and not places:
+                    raise InputError(
+                        "Phrase similarity needs cloze statements: a column statement with a gap (<MASK>)."
+                    )
+            else:
+                kinds = ["cloze" if row.statement else "freeform" for row in rows]
+                places = [n for n, kind in enumerate(kinds) if metrics is not None or kind in one.kinds]
             if not places:
                 continue
-            items = [
-                Answered(rows[place].statement or rows[place].question, rows[place].reference, rows[place].answer)
-                for place in places
-            ]
+            chosen = [rows[place] for place in places]
+            items = [Answered(row.statement or row.question, row.reference, row.answer) for row in chosen]
             found = dict(zip(places, Batch(items, scorer).scores(one), strict=True))
             if one.pooled is not None:
                 pooled[one.name] = one.pooled([item.reference for item in items], [item.answer for item in items])
@@ -192,15 +199,3 @@ def _judged(rows: Sequence[AnswerRow], judge: Generator, prompt: Prompt | None) 
     if all(one.verdict is None for one in found):
         raise ModelError(f"The judge failed for every answer: {found[0].error}")
     return dict(zip(places, found, strict=True))
-
-
-def _places(rows: Sequence[AnswerRow], one: Metric, *, asked: bool) -> list[int]:
-    """Places of the rows that a metric is computed for."""
-    if one.name == "phrase_similarity":
-        places = [place for place, row in enumerate(rows) if row.statement]
-        if asked and not places:
-            raise InputError("Phrase similarity needs cloze statements: a column statement with a gap (<MASK>).")
-        return places
-    if asked:
-        return list(range(len(rows)))
-    return [place for place, row in enumerate(rows) if ("cloze" if row.statement else "freeform") in one.kinds]

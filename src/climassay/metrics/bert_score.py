@@ -4,15 +4,177 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.errors import InputError
-from climassay.metrics.answer_pairs import Candidates, References, answer_pairs
-from climassay.metrics.registry import Batch, metric
-from climassay.metrics.token_encoder import TokenEncoder, TokenVectors, token_encoder
-from climassay.models.encoders.loading import BUNDLED_ENCODER
+from climassay.errors import InputError, MissingExtraError, ModelError
+from climassay.metrics.registry import Batch, Candidates, References, answer_pairs, metric
+from climassay.models.bundled import bundled_path
+from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.models.encoder_batches import token_batches
+from climassay.models.folder_checks import refuse_kernels
+
+_PREFIX = "local:"
+_UNSEEN = -1
+"""In place of a token that no reference has."""
+_TOKEN_BUDGET = 8192
+"""Padded tokens in a batch."""
+_LONGEST = 512
+"""Tokens of a text where a tokenizer names no limit of its own (it then names an absurdly large one)."""
+_SPACE_FIRST = ("roberta", "gpt2")
+"""Kinds of models whose tokenizers read the first word of a text otherwise than the others, unless a space leads.
+
+BERTScore's authors put one there; under transformers 5 their library does not any more.
+"""
+
+PUBLISHED_LAYERS = {
+    "bert-base-uncased": 9,
+    "bert-large-uncased": 18,
+    "bert-base-multilingual-cased": 9,
+    "roberta-base": 10,
+    "roberta-large": 17,
+    "roberta-large-mnli": 19,
+    "distilbert-base-uncased": 5,
+    "distilroberta-base": 5,
+    "allenai/scibert_scivocab_uncased": 8,
+    "microsoft/deberta-xlarge-mnli": 40,
+}
+"""Layers that BERTScore's authors chose for models, by correlation with human judgement of translations (WMT16)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVectors:
+    """The tokens of one text."""
+
+    ids: tuple[int, ...]
+    """Ids in the vocabulary, with the special tokens that the model wants."""
+    special: NDArray[np.bool_]
+    """Whether each token is special, shape [tokens]."""
+    vectors: NDArray[np.float32]
+    """Unit vectors, shape [tokens, width]."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no token but special ones."""
+        return bool(self.special.all())
+
+
+class TokenEncoder:
+    """A transformers encoder that gives a vector for every token; loaded when it is first used.
+
+    It runs in float32 on the processor, or on the GPU where there is one. Texts beyond the model's length are cut.
+    """
+
+    def __init__(self, name: str, layer: int | None = None, *, batch_tokens: int = _TOKEN_BUDGET) -> None:
+        """Prepare; nothing is loaded yet.
+
+        Args:
+            name: ``local:minilm`` (bundled), or ``local:`` and a folder or a hub id (``local:roberta-large``).
+            layer: Layer whose states are taken, counted from 1; by default the one of :data:`PUBLISHED_LAYERS`, or the
+                last one.
+            batch_tokens: Padded tokens that go through the model at once.
+
+        Raises:
+            InputError: The name has no ``local:``.
+        """
+        if not name.startswith(_PREFIX) or name == _PREFIX:
+            raise InputError(f"{name!r} names no encoder: write local:minilm, or local: and a folder or a hub id.")
+        self.name = name
+        self._layer = layer
+        self._batch_tokens = batch_tokens
+
+    @cached_property
+    def layer(self) -> int:
+        """Number of the layer whose states are taken.
+
+        Raises:
+            InputError: The model has no such layer.
+        """
+        deepest = int(self._model.config.num_hidden_layers)
+        chosen = self._layer if self._layer is not None else PUBLISHED_LAYERS.get(self.name.removeprefix(_PREFIX))
+        if chosen is None:
+            return deepest
+        if not 1 <= chosen <= deepest:
+            raise InputError(f"{self.name} has the layers 1 to {deepest}, not {chosen}.")
+        return chosen
+
+    def encode(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Token vectors of each text, in order; a text's vectors do not depend on the others beyond rounding."""
+        import torch
+
+        config, tokenizer = self._model.config, self._tokenizer
+        # RoBERTa's positions begin after the padding's.
+        places = int(getattr(config, "max_position_embeddings", _LONGEST)) - 2 * (config.model_type == "roberta")
+        at_most = min(tokenizer.model_max_length, _LONGEST, places)
+        rows: list[list[int]] = []
+        for text in texts:
+            plain = text.strip()
+            if plain and config.model_type in _SPACE_FIRST:
+                plain = f" {plain}"
+            rows.append(tokenizer(plain, truncation=True, max_length=at_most)["input_ids"])
+        encoded: list[TokenVectors | None] = [None] * len(rows)
+        for batch in token_batches([len(row) for row in rows], self._batch_tokens):
+            longest = max(len(rows[place]) for place in batch)
+            ids = torch.full((len(batch), longest), tokenizer.pad_token_id or 0)
+            mask = torch.zeros(len(batch), longest, dtype=torch.long)
+            for line, place in enumerate(batch):
+                ids[line, : len(rows[place])] = torch.tensor(rows[place])
+                mask[line, : len(rows[place])] = 1
+            with torch.inference_mode():
+                device = self._model.device
+                out = self._model(ids.to(device), attention_mask=mask.to(device), output_hidden_states=True)
+                states: NDArray[np.float32] = out.hidden_states[self.layer].float().cpu().numpy()
+            for line, place in enumerate(batch):
+                own = rows[place]
+                # A word that the vocabulary does not know is marked special by the tokenizer, but it is a word.
+                special = np.isin(own, tokenizer.all_special_ids) & (np.asarray(own) != tokenizer.unk_token_id)
+                vectors = states[line, : len(own)]
+                vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+                encoded[place] = TokenVectors(tuple(own), special, vectors)
+        return [one for one in encoded if one is not None]
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        return self._load("AutoTokenizer")
+
+    @cached_property
+    def _model(self) -> Any:
+        import torch
+
+        model = self._load("AutoModel", dtype=torch.float32, use_safetensors=True)
+        return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+
+    def _load(self, kind: str, **settings: Any) -> Any:
+        try:
+            import transformers
+            from transformers.utils import logging
+        except ImportError as error:
+            raise MissingExtraError(
+                f"BERTScore with {self.name} needs torch and transformers: run `pip install 'climassay[local]'`."
+            ) from error
+        logging.disable_progress_bar()
+        bundled = self.name == BUNDLED_ENCODER
+        folder = bundled_path("minilm") if bundled else Path(self.name.removeprefix(_PREFIX)).expanduser()
+        refuse_kernels(folder)
+        try:
+            # Without a word on it, transformers would ask on the terminal whether to run the code of a model.
+            return getattr(transformers, kind).from_pretrained(str(folder), trust_remote_code=False, **settings)
+        except Exception as error:
+            # What transformers raises for a folder that is not one, or is damaged, belongs to no one family.
+            raise ModelError(
+                f"The encoder {self.name} is neither a transformers folder with safetensors weights here nor such a "
+                f"model that the hub gives out ({type(error).__name__}): check its name and the connection."
+            ) from error
+
+
+@cache
+def token_encoder(name: str, layer: int | None = None) -> TokenEncoder:
+    """The encoder of that name and layer, loaded once a process."""
+    return TokenEncoder(name, layer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +186,12 @@ class BertScores:
     recall: tuple[float, ...]
     """How well the reference's tokens are found in the candidate."""
     f1: tuple[float, ...]
-    """Their harmonic mean; what ClimaQA reports as BERTScore."""
+    """Harmonic mean of precision and recall; what ClimaQA reports as BERTScore."""
     encoder: str
     """Name of the model; figures of different models cannot be compared."""
     layer: int
     """Layer of its states, counted from 1."""
     idf: bool
-    """Whether rare tokens counted more."""
     baseline: tuple[float, float, float] | None
     """Precision, recall and F1 that were rescaled to 0."""
 
@@ -96,7 +257,11 @@ def bert_score(
     model = token_encoder(encoder, layer) if isinstance(encoder, str) else encoder
     texts = list(dict.fromkeys(text for several, candidate in pairs for text in (*several, candidate)))
     encoded = dict(zip(texts, model.encode(texts), strict=True))
-    weights = _document_frequencies([encoded[one] for several, _ in pairs for one in several]) if idf else None
+    weights: dict[int, float] | None = None
+    if idf:
+        given = [encoded[one] for several, _ in pairs for one in several]
+        n, holding = len(given), Counter(token for one in given for token in set(one.ids))
+        weights = {token: math.log((n + 1) / (k + 1)) for token, k in holding.items()} | {_UNSEEN: math.log(n + 1)}
     found = [
         max(
             (_match(encoded[one], encoded[candidate], weights, match_special_tokens) for one in several),
@@ -105,7 +270,8 @@ def bert_score(
         for several, candidate in pairs
     ]
     if baseline is not None:
-        found = [_rescaled(values, baseline) for values in found]
+        zeros = np.array(baseline)
+        found = [tuple(row) for row in ((np.array(found) - zeros) / (1 - zeros)).tolist()]
     precision, recall, f1 = zip(*found, strict=True)
     return BertScores(precision, recall, f1, model.name, model.layer, idf, baseline)
 
@@ -118,39 +284,21 @@ def _match(
         return 0.0, 0.0, 0.0
     similar = candidate.vectors.astype(np.float64) @ reference.vectors.T.astype(np.float64)
     own_c, own_r = ~candidate.special, ~reference.special
-    precision = _weighted(similar[:, slice(None) if special else own_r].max(axis=1), _weights(candidate, idf))
-    recall = _weighted(similar[slice(None) if special else own_c].max(axis=0), _weights(reference, idf))
+
+    def mean(values: NDArray[np.float64], text: TokenVectors) -> float:
+        """Mean over the tokens that are not special, rare ones weighing more where idf is given."""
+        own = (~text.special).astype(np.float64)
+        weights = own
+        if idf is not None:
+            weights = own * np.array([idf.get(token, idf[_UNSEEN]) for token in text.ids])
+            # Where every token is in every reference, all weights are 0: they then count alike.
+            weights = weights if weights.any() else own
+        return float(np.clip(values @ weights / weights.sum(), -1.0, 1.0))
+
+    precision = mean(similar[:, slice(None) if special else own_r].max(axis=1), candidate)
+    recall = mean(similar[slice(None) if special else own_c].max(axis=0), reference)
     both = precision + recall
     return precision, recall, 2 * precision * recall / both if both > 0 else 0.0
-
-
-def _weights(text: TokenVectors, idf: Mapping[int, float] | None) -> NDArray[np.float64]:
-    """Weight of each token, 0 for special ones, shape [tokens]."""
-    own = (~text.special).astype(np.float64)
-    if idf is None:
-        return own
-    weights = own * np.array([idf.get(token, idf[_UNSEEN]) for token in text.ids])
-    # Where every token is in every reference, all weights are 0: they then count alike.
-    return weights if weights.any() else own
-
-
-def _weighted(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    return float(np.clip(values @ weights / weights.sum(), -1.0, 1.0))
-
-
-_UNSEEN = -1
-
-
-def _document_frequencies(references: Sequence[TokenVectors]) -> dict[int, float]:
-    """Inverse document frequency of every token; under ``_UNSEEN`` that of a token that no reference has."""
-    n = len(references)
-    holding = Counter(token for reference in references for token in set(reference.ids))
-    return {_UNSEEN: math.log(n + 1), **{token: math.log((n + 1) / (k + 1)) for token, k in holding.items()}}
-
-
-def _rescaled(values: tuple[float, float, float], baseline: tuple[float, float, float]) -> tuple[float, float, float]:
-    precision, recall, f1 = ((value - zero) / (1 - zero) for value, zero in zip(values, baseline, strict=True))
-    return precision, recall, f1
 
 
 @metric(

@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from climassay.metrics.answer_pairs import Candidates, Pair, References, answer_pairs
-from climassay.metrics.registry import Batch, metric
-
-_PERCENT = 100.0
+from climassay.metrics.registry import Candidates, Pair, References, answer_pairs, metric
 
 
 def character_bleu(references: References, candidates: Candidates) -> float:
@@ -109,18 +106,14 @@ def bleu_signature(*, each: bool = False) -> str:
 def _character_bleu(pairs: Sequence[Pair]) -> float:
     from nltk.translate.bleu_score import SmoothingFunction, corpus_bleu
 
+    references, candidates = [list(several) for several, _ in pairs], [candidate for _, candidate in pairs]
     # NLTK iterates over what it takes for lists of words; of a string, that gives characters.
-    score = corpus_bleu(
-        [list(several) for several, _ in pairs],
-        [candidate for _, candidate in pairs],
-        smoothing_function=SmoothingFunction().method1,
-    )
-    return float(score)
+    return float(corpus_bleu(references, candidates, smoothing_function=SmoothingFunction().method1))
 
 
 def _share(score: Any) -> float:
     """From sacreBLEU's 0 to 100, which rounding may exceed, to 0 to 1."""
-    return min(1.0, float(score.score) / _PERCENT)
+    return min(1.0, float(score.score) / 100)
 
 
 def _word_bleu(*, effective_order: bool = False) -> Any:
@@ -129,7 +122,7 @@ def _word_bleu(*, effective_order: bool = False) -> Any:
     return BLEU(effective_order=effective_order)
 
 
-@metric(
+metric(
     "bleu_char",
     "BLEU (characters)",
     kinds=["freeform"],
@@ -137,17 +130,11 @@ def _word_bleu(*, effective_order: bool = False) -> Any:
     short="BLEU",
     source=lambda _: "NLTK corpus_bleu over characters, smoothing 1",
     pooled=character_bleu,
-)
-def _character_bleu_scores(batch: Batch) -> list[float]:
-    return character_bleu_each(batch.references, batch.answers)
-
-
-@metric(
+)(lambda batch: character_bleu_each(batch.references, batch.answers))
+metric(
     "bleu",
     "BLEU (words)",
     kinds=["freeform"],
     source=lambda _: f"sacreBLEU {bleu_signature(each=True)}",
     pooled=bleu,
-)
-def _bleu_scores(batch: Batch) -> list[float]:
-    return bleu_each(batch.references, batch.answers)
+)(lambda batch: bleu_each(batch.references, batch.answers))

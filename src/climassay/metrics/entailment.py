@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from climassay.corpus.passages import excerpt
 from climassay.corpus.sentences import split_sentences
 from climassay.models.calibration import BLANK, option_probabilities
-from climassay.models.contract import Encoder, OptionRequest, OptionScorer, OptionScores
+from climassay.models.contract import Encoder, OptionRequest, OptionScorer
 from climassay.models.profiles import profile_of
 from climassay.prompts import Prompt, load_prompt
 
@@ -42,7 +42,7 @@ class Entailment(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is, for reports."""
+        """Name for reports."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """P(premise entails statement) for each pair of (premise, statement), in order.
@@ -120,28 +120,44 @@ class PromptedEntailment:
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Probabilities of the three relations for each pair; see :class:`RelationScorer`."""
-        if not pairs:
-            return []
-        parts = nearest_parts(pairs, encoder=self._encoder)
-        requests = [self._request(part, statement) for part, (_, statement) in zip(parts, pairs, strict=True)]
-        if not self._calibrated:
-            return [_shares(scores) for scores in self._model.option_logprobs(requests)]
-        blank, *asked = self._model.option_logprobs([self._request(BLANK, BLANK), *requests])
-        # Without the content-free answer nothing can be calibrated: an uncalibrated score among the others would not
-        # be comparable, so all of them are failures. Answers that were generated are not calibrated at all.
-        lost = blank.error is not None and blank.method != "generated"
-        return [None if lost else _shares(scores, blank) for scores in asked]
-
-    def _request(self, premise: str, statement: str) -> OptionRequest:
-        rendered = self._prompt.render(premise=premise, statement=statement)
-        return OptionRequest(rendered.messages, OPTIONS, rendered.assistant_prefix)
+        found = prompted_shares(self._model, self._prompt, ("premise", "statement"), OPTIONS, pairs,
+                                calibrated=self._calibrated, words=PREMISE_WORDS, encoder=self._encoder)  # fmt: skip
+        return [None if shares is None else Relations(*shares) for shares in found]
 
 
-def _shares(scores: OptionScores, blank: OptionScores | None = None) -> Relations | None:
-    """Probabilities of the relations, relative to those of the content-free prompt where there is one."""
-    if scores.error is not None:
-        return None
-    return Relations(*option_probabilities(scores, blank))
+def prompted_shares(
+    model: OptionScorer,
+    prompt: Prompt,
+    names: tuple[str, str],
+    options: tuple[str, ...],
+    pairs: Sequence[tuple[str, str]],
+    *,
+    calibrated: bool,
+    words: int,
+    encoder: Encoder | None,
+) -> list[tuple[float, ...] | None]:
+    """Probabilities of the options for each pair of (premise, statement), in order; None where the call failed.
+
+    ``names`` are what the template calls premise and statement. Premises are cut to the part of so many ``words`` that
+    is nearest to the statement; ``calibrated`` divides by the probabilities of a prompt without content (Zhao et al.
+    2021).
+    """
+    if not pairs:
+        return []
+    parts = nearest_parts(pairs, words=words, encoder=encoder)
+    blanks = [(BLANK, BLANK)] * calibrated
+    requests = []
+    for part, statement in [*blanks, *((part, said) for part, (_, said) in zip(parts, pairs, strict=True))]:
+        rendered = prompt.render(**{names[0]: part, names[1]: statement})
+        requests.append(OptionRequest(rendered.messages, options, rendered.assistant_prefix))
+    answers = model.option_logprobs(requests)
+    blank = answers[0] if calibrated else None
+    # Without the content-free answer nothing can be calibrated: an uncalibrated score among the others would not be
+    # comparable, so all of them are failures. Answers that were generated are not calibrated at all.
+    if blank is not None and blank.error is not None and blank.method != "generated":
+        return [None] * len(pairs)
+    asked = answers[1:] if calibrated else answers
+    return [None if one.error is not None else option_probabilities(one, blank) for one in asked]
 
 
 def nearest_part(premise: str, statement: str, *, words: int = PREMISE_WORDS, encoder: Encoder | None = None) -> str:
@@ -169,7 +185,17 @@ def nearest_parts(
     if encoder is None:
         nearness = [_shared_words(sentences[p], s) if p in long else None for p, s in pairs]
     else:
-        nearness = _cosines(sentences, pairs, encoder)
+        texts = dict.fromkeys(
+            text for premise, statement in pairs if premise in sentences for text in (*sentences[premise], statement)
+        )
+        places = {text: place for place, text in enumerate(texts)}
+        vectors = encoder.encode(list(texts)).astype(np.float64)
+        nearness = [
+            vectors[[places[sentence] for sentence in sentences[premise]]] @ vectors[places[statement]]
+            if premise in sentences
+            else None
+            for premise, statement in pairs
+        ]
     return [
         premise if values is None else excerpt(sentences[premise], values, words)
         for (premise, _), values in zip(pairs, nearness, strict=True)
@@ -184,20 +210,3 @@ def _shared_words(sentences: Sequence[str], statement: str) -> NDArray[np.float6
         has = np.array([word in bag for bag in bags])
         nearness[has] += math.log(1 + len(bags) / max(1, int(has.sum())))
     return nearness
-
-
-def _cosines(
-    sentences: dict[str, list[str]], pairs: Sequence[tuple[str, str]], encoder: Encoder
-) -> list[NDArray[np.float64] | None]:
-    """Similarity of the sentences of each pair's premise to its statement; None for premises that fit."""
-    texts = dict.fromkeys(
-        text for premise, statement in pairs if premise in sentences for text in (*sentences[premise], statement)
-    )
-    places = {text: place for place, text in enumerate(texts)}
-    vectors = encoder.encode(list(texts)).astype(np.float64)
-    return [
-        vectors[[places[sentence] for sentence in sentences[premise]]] @ vectors[places[statement]]
-        if premise in sentences
-        else None
-        for premise, statement in pairs
-    ]

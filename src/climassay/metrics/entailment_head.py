@@ -1,9 +1,12 @@
-"""A linear model of entailment on an encoder's vectors and on what rules see in the words, and how it is trained.
+"""Labelled pairs of a premise and a statement, how good a scorer is on them, and a linear head that learns from them.
 
-Every choice of the training is made by cross-validation whose folds share no statement, nor nearly the same ones.
+Pairs are Climate-FEVER's passages and claims, or a table; the scores are ClimaQA's check of its judge, for any scorer.
+The head is linear in an encoder's vectors and in what rules see in the words. Every choice of its training is made by
+cross-validation whose folds share no statement, nor nearly the same ones.
 """
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -14,21 +17,225 @@ import numpy as np
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
+from climassay.given_files import parse_json
 from climassay.learning.calibration import prior_shift
-from climassay.learning.evaluation import Evaluation, auroc
+from climassay.learning.evaluation import RESAMPLES, Calibration, Evaluation, auroc, calibration, evaluate
 from climassay.learning.linear import LinearModel, fit_linear
 from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
 from climassay.learning.splits import FOLDS, IntArray, group_folds, hold_out, near_duplicate_groups, splits_of
 from climassay.metrics.entailment import RELATIONS, Relations, RelationScorer, nearest_parts
-from climassay.metrics.entailment_features import NAMES, FloatArray, PairFeatures, pair_features
-from climassay.metrics.entailment_pairs import LabelledPair, PairTable, pair_scores, supporting
-from climassay.metrics.perturbations import contradict, cut_tail
+from climassay.metrics.entailment_features import NAMES, FloatArray, PairFeatures, contradict, cut_tail, pair_features
 from climassay.models.contract import Encoder
+from climassay.questions.rows import Row, parse_rows, read_bytes
+
+LABELS: Mapping[str, int] = {
+    "supports": 0, "entailment": 0, "entails": 0, "confirms": 0, "true": 0,
+    "refutes": 1, "contradiction": 1, "contradicts": 1, "false": 1,
+    "not_enough_info": 2, "neutral": 2, "leaves open": 2, "unknown": 2,
+}  # fmt: skip
+"""How files name the relations, in lower case: Climate-FEVER's words, those of inference data, and ours."""
+UNLABELLED = -1
+"""Relation of a pair that nobody has judged."""
+_EVIDENCE = ("evidences", "evidence")
+_BLOCK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledPair:
+    """What a premise does to a statement, as people judged it."""
+
+    premise: str
+    statement: str
+    relation: int
+    """Place in :data:`~climassay.metrics.entailment.RELATIONS`, or :data:`UNLABELLED`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairTable:
+    """The pairs of a file."""
+
+    name: str
+    sha256: str
+    """Hash of the file's content (unpacked)."""
+    pairs: tuple[LabelledPair, ...]
+    skipped: int
+    """Pairs without a text or a label."""
+
+
+def read_pairs(file: Path, *, labelled: bool = True) -> PairTable:
+    """Labelled pairs from JSONL, JSON, CSV, TSV or Parquet, gzip included.
+
+    Two forms are understood. Climate-FEVER's: ``claim`` and ``evidences``, a list with ``evidence``, ``article`` and
+    ``evidence_label``; the article's title goes before the premise, as its sentences often say "it". Or one pair a row:
+    ``premise``, ``statement`` and ``label``. Labels may be any of :data:`LABELS`, in any case.
+
+    Args:
+        file: The table.
+        labelled: Leave pairs without a label out; otherwise no label is read.
+
+    Raises:
+        InputError: The file cannot be read, has other columns, a label that is none, or not one pair.
+    """
+    data = read_bytes(file)
+    rows = list(parse_rows(file, data))
+    names = {name for row in rows for name in row}
+    if "claim" in names and names & set(_EVIDENCE):
+        given = [one for number, row in enumerate(rows, start=1) for one in _of_claim(row, f"{file}, row {number}")]
+    elif {"premise", "statement", *(["label"] if labelled else [])} <= names:
+        given = [
+            (row.get("premise"), row.get("statement"), row.get("label"), f"{file}, row {number}")
+            for number, row in enumerate(rows, start=1)
+        ]
+    else:
+        raise InputError(
+            f"{file} has no{' labelled' * labelled} pairs: give columns premise, statement{' and label' * labelled},"
+            " or claim and evidences as Climate-FEVER has them."
+        )
+    found = [_pair(*one, labelled) for one in given]
+    pairs = tuple(pair for pair in found if pair is not None)
+    if not pairs:
+        raise InputError(f"No row of {file} has a premise, a statement{' and a label' * labelled}.")
+    return PairTable(file.name, hashlib.sha256(data).hexdigest(), pairs, len(found) - len(pairs))
+
+
+def sample_statements(pairs: Sequence[LabelledPair], limit: int | None, seed: int = 0) -> tuple[LabelledPair, ...]:
+    """The pairs of so many statements drawn at random, in the order of the pairs; all where ``limit`` is None."""
+    statements = list(dict.fromkeys(pair.statement for pair in pairs))
+    if limit is None or limit >= len(statements):
+        return tuple(pairs)
+    drawn = np.random.default_rng(seed).choice(len(statements), limit, replace=False)
+    chosen = {statements[place] for place in drawn}
+    return tuple(pair for pair in pairs if pair.statement in chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class EntailmentScores:
+    """How a scorer did on labelled pairs. Intervals are over statements, whose pairs are resampled together."""
+
+    scorer: str
+    two_class: Evaluation
+    """SUPPORTS or REFUTES on the pairs that are one of them (the paper's 81% is of such pairs); a half and less is
+    REFUTES."""
+    three_class: Evaluation
+    support_auroc: float
+    """P(a supporting pair ranks above any other by P(confirms))."""
+    calibration: Calibration
+    """Calibration of P(SUPPORTS) on the pairs of the two classes."""
+
+
+def supporting(probabilities: FloatArray) -> FloatArray:
+    """P(SUPPORTS) of SUPPORTS and REFUTES, shape [pairs], from probabilities of the relations, shape [pairs, 3]."""
+    return np.asarray(probabilities[:, 0] / np.maximum(probabilities[:, 0] + probabilities[:, 1], 1e-300))
+
+
+def pair_scores(
+    pairs: Sequence[LabelledPair],
+    probabilities: FloatArray,
+    *,
+    two_class: bool = False,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Evaluation:
+    """Score probabilities of the relations [pairs, 3], NaN where a scorer failed; intervals are over statements.
+
+    ``two_class``: SUPPORTS or REFUTES, on the pairs that are one of them.
+    """
+    truth = np.array([pair.relation for pair in pairs], dtype=np.int64)
+    groups = np.array([pair.statement for pair in pairs])
+    if not two_class:
+        return evaluate(truth, probabilities, RELATIONS, groups=groups, resamples=resamples, seed=seed)
+    kept = truth < 2
+    share = supporting(probabilities[kept])
+    return evaluate(
+        1 - truth[kept], np.stack([1 - share, share], axis=1), ("REFUTES", "SUPPORTS"), groups=groups[kept],
+        resamples=resamples, seed=seed,
+    )  # fmt: skip
+
+
+def validate_entailment(
+    pairs: Sequence[LabelledPair],
+    scorer: RelationScorer,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    on_progress: Callable[[int], None] | None = None,
+) -> EntailmentScores:
+    """Score a scorer on labelled pairs.
+
+    Args:
+        pairs: Some of them supporting, some refuting.
+        scorer: Any; a trained head is to be scored on statements it was not trained on.
+        resamples: For the intervals.
+        seed: Seed of the resampling.
+        on_progress: Called with the number of pairs done since the last call.
+
+    Raises:
+        InputError: No supporting or no refuting pair, or the scorer failed on all of one kind.
+    """
+    given = relation_probabilities(pairs, scorer, on_progress=on_progress)
+    truth = np.array([pair.relation for pair in pairs], dtype=np.int64)
+    known = np.isfinite(given).all(axis=1)
+    if not {0, 1} <= set(truth[known].tolist()):
+        raise InputError("An entailment scorer is validated on pairs of which some are SUPPORTS and some REFUTES.")
+    sure = known & (truth < 2)
+    return EntailmentScores(
+        scorer=scorer.name,
+        two_class=pair_scores(pairs, given, two_class=True, resamples=resamples, seed=seed),
+        three_class=pair_scores(pairs, given, resamples=resamples, seed=seed),
+        support_auroc=auroc(given[known][:, 0], truth[known] == 0),
+        calibration=calibration(supporting(given[sure]), truth[sure] == 0),
+    )
+
+
+def relation_probabilities(
+    pairs: Sequence[LabelledPair], scorer: RelationScorer, *, on_progress: Callable[[int], None] | None = None
+) -> FloatArray:
+    """What a scorer gives each pair, shape [pairs, 3]; NaN where it failed."""
+    found: list[tuple[float, ...]] = []
+    for start in range(0, len(pairs), _BLOCK):
+        block = pairs[start : start + _BLOCK]
+        read = scorer.relations([(pair.premise, pair.statement) for pair in block])
+        found += [(np.nan,) * len(RELATIONS) if one is None else one for one in read]
+        if on_progress is not None:
+            on_progress(len(block))
+    return np.array(found, dtype=np.float64).reshape(-1, len(RELATIONS))
+
+
+def _of_claim(row: Row, place: str) -> Iterator[tuple[Any, Any, Any, str]]:
+    listed = next((row[name] for name in _EVIDENCE if row.get(name) is not None), None)
+    if isinstance(listed, str):
+        try:
+            listed = parse_json(listed)
+        except ValueError as error:
+            raise InputError(f"{place}: the evidence is no list of labelled passages.") from error
+    if listed is None:
+        return
+    if not isinstance(listed, Sequence) or not all(isinstance(one, Mapping) for one in listed):
+        raise InputError(f"{place}: the evidence is no list of labelled passages.")
+    for one in listed:
+        text, title = _text(one.get("evidence")), _text(one.get("article"))
+        premise = f"{title}: {text}" if text and title else text
+        yield premise, row.get("claim"), one.get("evidence_label") or one.get("label"), place
+
+
+def _pair(premise: Any, statement: Any, label: Any, place: str, labelled: bool) -> LabelledPair | None:
+    given, said, name = _text(premise), _text(statement), _text(label)
+    if not (given and said and (name or not labelled)):
+        return None
+    relation = LABELS.get(name.casefold()) if labelled else UNLABELLED
+    if relation is None:
+        raise InputError(f"{place}: {name!r} is no relation; it is one of {', '.join(LABELS)}.")
+    return LabelledPair(given, said, relation)
+
+
+def _text(value: Any) -> str:
+    return " ".join(str(value).split()) if isinstance(value, str | int | float | bool) else ""
+
 
 BUNDLED_HEAD = Path(__file__).with_name("entailment_head.safetensors")
 """The head that comes with climassay; see docs/results/entailment.md."""
 REGULARISATIONS = (0.3, 1.0)
-TURNED_SHARES = (0.0, 0.3, 1.0)
+SYNTHETIC_SHARES = (0.0, 0.3, 1.0)
 """Shares of the pairs made by rule that are tried as additions."""
 _TURN_PREMISE = 0.25
 _SHORTEN_PREMISE = 0.15
@@ -58,7 +265,7 @@ class EntailmentHead(SavedModel):
     given: Encoder | None = None
 
     def with_encoder(self, encoder: Encoder) -> "EntailmentHead":
-        """The same with an encoder that is loaded already.
+        """The head with an encoder that is loaded already.
 
         Raises:
             InputError: Another one than the head's.
@@ -78,7 +285,7 @@ class EntailmentHead(SavedModel):
         return encoder
 
     def probabilities(self, features: PairFeatures) -> FloatArray:
-        """Of the relations, shape [pairs, 3]."""
+        """Probabilities of the relations, shape [pairs, 3]."""
         return self.model.probabilities(features.blocks(vectors=len(self.model.weights) > len(NAMES)))
 
     def predict_proba(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
@@ -127,12 +334,7 @@ class HeadEntailment:
     """A head as a scorer of pairs; see :class:`~climassay.metrics.entailment.RelationScorer`."""
 
     def __init__(self, head: EntailmentHead, encoder: Encoder | None = None, *, name: str = "entailment head") -> None:
-        """Prepare; nothing is encoded yet.
-
-        Args:
-            head: What was trained.
-            encoder: The one it was trained with; loaded by its name if None.
-            name: For reports.
+        """Prepare; nothing is encoded yet. The encoder is loaded by its name if None.
 
         Raises:
             InputError: Another encoder than the head's.
@@ -163,15 +365,12 @@ def unseen_pairs(pairs: Sequence[LabelledPair], scorer: RelationScorer) -> tuple
     return left
 
 
-# ------------------------------------------------------------------------------------------------------- training
-
-
 @dataclass(frozen=True, slots=True)
 class HeadChoice:
     """One setting that was tried, and how it did on statements it was not fitted on."""
 
     regularisation: float
-    turned_share: float
+    synthetic_share: float
     """How many of the pairs made by rule were added."""
     vectors: bool
     """Whether the encoder's vectors are read, beside their cosines."""
@@ -204,11 +403,7 @@ def split_pairs(
 ) -> tuple[list[LabelledPair], list[LabelledPair]]:
     """Training and held-out pairs that share no statement, nor nearly the same ones.
 
-    Args:
-        pairs: All pairs.
-        held_out: Statements of the second part.
-        encoder: Finds statements that are nearly the same; None: those of the same words.
-        seed: Decides the split.
+    ``held_out`` counts statements; without an encoder only those of the same words are nearly the same.
 
     Raises:
         InputError: There are not more statements than are to be held out.
@@ -222,7 +417,7 @@ def split_pairs(
     )
 
 
-def turned_pairs(pairs: Sequence[LabelledPair], *, seed: int = 0) -> tuple[list[LabelledPair], IntArray]:
+def synthetic_pairs(pairs: Sequence[LabelledPair], *, seed: int = 0) -> tuple[list[LabelledPair], IntArray]:
     """Pairs made by rule of labelled ones.
 
     A statement that its premise confirms is turned round, which contradicts it. Of some premises a turned copy becomes
@@ -265,8 +460,8 @@ def train_entailment(
         table: Where the pairs come from, for the head's provenance.
         pairs: Training pairs.
         encoder: For vectors, and to keep statements that are nearly the same in one fold.
-        folds: Of the cross-validation.
-        seed: Of folds and of the pairs made by rule.
+        folds: Number of cross-validation folds.
+        seed: Seed of folds and of the pairs made by rule.
         on_fit: Called after each setting tried.
 
     Raises:
@@ -276,7 +471,7 @@ def train_entailment(
         raise InputError(f"An entailment head learns from pairs of all relations: {', '.join(RELATIONS)}.")
     data = _TrainingData(pairs, encoder, folds, seed)
     tried = []
-    for setting in product(REGULARISATIONS, TURNED_SHARES, (False, True)):
+    for setting in product(REGULARISATIONS, SYNTHETIC_SHARES, (False, True)):
         tried.append(data.held_out(HeadChoice(*setting)))
         if on_fit is not None:
             on_fit()
@@ -299,7 +494,7 @@ def train_entailment(
             "turned_auroc": best.turned_auroc,
         },
         trained_on=statements,
-        settings={"turned": int((data.chances < best.turned_share).sum()) - len(pairs)},
+        settings={"turned": int((data.chances < best.synthetic_share).sum()) - len(pairs)},
     ).reading(encoder)
     model = data.fit(np.arange(len(data.relations)), best)
     return TrainedEntailment(EntailmentHead(model, provenance), tuple(choice for choice, _ in tried))
@@ -313,7 +508,7 @@ class _TrainingData:
         numbers = group_folds(near_duplicate_groups(statements, encoder), folds, seed=seed)
         fold_of = dict(zip(statements, numbers.tolist(), strict=True))
         own = np.array([fold_of[pair.statement] for pair in pairs])
-        turned, places = turned_pairs(pairs, seed=seed)
+        turned, places = synthetic_pairs(pairs, seed=seed)
         every = [*pairs, *turned]
         self.labelled = len(pairs)
         self.features = pair_features([(pair.premise, pair.statement) for pair in every], encoder)
@@ -328,7 +523,7 @@ class _TrainingData:
         Pairs made by rule are mostly contradictions, whose frequency would be taken for that of real ones: the mean
         probability of each relation is made its share of the labelled pairs.
         """
-        chosen = places[self.chances[places] < choice.turned_share]
+        chosen = places[self.chances[places] < choice.synthetic_share]
         model = fit_linear(
             self.features.blocks(vectors=choice.vectors, places=chosen), self.relations[chosen], len(RELATIONS),
             regularisation=choice.regularisation,

@@ -38,7 +38,7 @@ def load_entailment(
             - ``nli:MODEL``: a cross-encoder trained on inference data, a folder or hub id;
             - a file that ``climassay metrics entailment train`` wrote.
         model: Used instead of loading ``MODEL``, for example one that is recorded.
-        encoder: Of a head; loaded by its name if None.
+        encoder: Encoder of a head; loaded by its name if None.
         load: From the name of a model to the model.
         profile: Whether ``prompted:`` is calibrated, where the user has set it.
 
@@ -84,9 +84,6 @@ def _option_scorer(name: str, load: Callable[[str], Generator]) -> OptionScorer:
     if not isinstance(model, OptionScorer):
         raise InputError(f"{name} gives no probabilities of answers: take another model as entailment scorer.")
     return model
-
-
-# ------------------------------------------------------------------------------------------------- cross-encoders
 
 
 class ClassifierEntailment:

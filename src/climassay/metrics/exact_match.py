@@ -4,8 +4,7 @@ import re
 import unicodedata
 
 from climassay.claim_identity import folded_case
-from climassay.metrics.answer_pairs import Candidates, References, answer_pairs
-from climassay.metrics.registry import Batch, metric
+from climassay.metrics.registry import Candidates, References, answer_pairs, metric
 
 _POWER = re.compile(r"(?<=\d)(?:<sup>|(?=[⁻⁰¹²³⁴-⁹]))", re.IGNORECASE)
 """Where an exponent of a number begins: 10² is not 102."""
@@ -82,19 +81,17 @@ def exact_match_normalised(references: References, candidates: Candidates) -> li
         Not comparable with published exact match: it is never lower. Articles, British and American spelling
         (sulphate), abbreviations and synonyms still count as wrong.
     """
+
+    def same(reference: str, candidate: str) -> bool:
+        if reference == candidate:
+            return True
+        wanted, given = _words(reference), _words(candidate)
+        if not wanted or len(wanted) != len(given):
+            return False
+        return all(_singulars(one) & _singulars(other) for one, other in zip(wanted, given, strict=True))
+
     pairs = answer_pairs(references, candidates)
-    return [any(_same(reference, candidate) for reference in several) for several, candidate in pairs]
-
-
-def _same(reference: str, candidate: str) -> bool:
-    if reference == candidate:
-        return True
-    wanted, given = _words(reference), _words(candidate)
-    return (
-        bool(wanted)
-        and len(wanted) == len(given)
-        and all(_singulars(one) & _singulars(other) for one, other in zip(wanted, given, strict=True))
-    )
+    return [any(same(reference, candidate) for reference in several) for several, candidate in pairs]
 
 
 def _words(text: str) -> list[str]:
@@ -116,13 +113,9 @@ def _singulars(word: str) -> set[str]:
     return found
 
 
-@metric(
+metric(
     "exact_match", "exact match", kinds=["cloze"], binary=True, published="exact_match", short="cloze EM", tested=True
+)(lambda batch: list(map(float, exact_match(batch.references, batch.answers))))
+metric("exact_match_normalised", "exact match, normalised", kinds=["cloze"], binary=True)(
+    lambda batch: list(map(float, exact_match_normalised(batch.references, batch.answers)))
 )
-def _exact_scores(batch: Batch) -> list[float]:
-    return [float(same) for same in exact_match(batch.references, batch.answers)]
-
-
-@metric("exact_match_normalised", "exact match, normalised", kinds=["cloze"], binary=True)
-def _normalised_scores(batch: Batch) -> list[float]:
-    return [float(same) for same in exact_match_normalised(batch.references, batch.answers)]

@@ -3,20 +3,302 @@
 An answer that is true and beside the point scores high on factual accuracy, as the paper's authors note of their
 example of Mars (ClimaQA, appendix A.2.3). Here reference and answer are cut into statements, and each is held against
 the other side.
+
+Statements are cut by rules on words, without a parser and the same every time: after a semicolon, before "because",
+", which" and ", but", where ", and" joins two clauses or two verbs of one subject, and before a participle that adds a
+consequence (", increasing ..."). A clause without a subject gets that of the clause it belongs to. Conditions
+("without ...", "if ...") stay with what they condition, and a negation with its verb: nothing is cut that would say
+more, or the contrary, once it stands alone.
+
+References:
+    Min et al. (2023), FActScore, EMNLP, section 3 (atomic facts; there by a language model).
 """
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from itertools import pairwise
+from typing import Literal, Protocol, cast
 
 import numpy as np
 
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.metrics.entailment import Relations, RelationScorer
-from climassay.metrics.facts_splitting import FactSplitter, split_all
-from climassay.metrics.registry import Answered, Batch, Scorer, metric
-from climassay.models.contract import Encoder
+from climassay.metrics.factual_accuracy import scorer_name
+from climassay.metrics.registry import Answered, Batch, metric
+from climassay.models.contract import Encoder, GenerationRequest, Generator, Sampling
+from climassay.prompts import Prompt, load_prompt
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_AUXILIARY = (
+    r"(?:is|are|was|were|has|have|had|can|could|will|would|may|might|must|should|does|do|did|cannot"
+    r"|(?:is|are|was|were|has|have|had|does|do|did|could|would|should)n['’]t)"
+)
+_FINITE_STEMS = _words(
+    """
+    absorb accelerat affect allow alter amount appear balanc becom cause chang coincid come compris condens consist
+    contain contribut control cool creat decreas depend deposit determin driv emit evaporat exceed expand explain fall
+    flow follow form freez go grow happen hold impact impl includ increas indicat influenc intensif involv keep lead
+    lie limit lower maintain make mean melt mov occur oxidis oxidiz play prevent produc promot provid rais range
+    reach receiv reduc reflect releas remain remov requir respond result ris scatter show shrink shift slow span
+    stabilis stabiliz stay stem store strengthen sublimat suggest supply sustain tak tend transport trap turn uptak
+    vari warm weaken worsen
+    """
+)
+_FINITE = rf"(?:{'|'.join(sorted(_FINITE_STEMS))})(?:s|es|ies|ed|ied)"
+_PAST = r"(?:became|came|drove|fell|froze|gave|grew|held|kept|lay|led|made|meant|rose|shrank|stood|took|went|ran|leads)"
+_VERB = rf"(?:{_AUXILIARY}|{_FINITE}|{_PAST})"
+_ADVERBS = r"(?:(?:also|then|thus|therefore|hence|so|in turn|thereby|consequently|even|instead|still|only|\w+ly)\s+)*"
+
+_FIND_VERB = re.compile(rf"\b{_VERB}\b", re.IGNORECASE)
+_STARTS_WITH_VERB = re.compile(rf"{_ADVERBS}{_VERB}\b", re.IGNORECASE)
+_NEGATED = re.compile(r"\b(?:not|never|no|nor|neither|cannot)\b|n['’]t\b", re.IGNORECASE)
+
+_CLAUSE = re.compile(
+    r"\s*;\s+"
+    r"|,?\s+(?=because\b(?!\s+of\b))"
+    r"|,?\s+(?=(?:whereas|although|though)\b)"
+    r"|,\s+(?=while\b)"
+    r"|,\s+(?=(?:but|yet|so|and|thus|therefore|hence)\b)"
+    r"|,\s+(?=(?:(?:in|of|from|at|by)\s+)?which\b)"
+    r"|,\s+(?=(?:(?:thereby|thus|further|in turn)\s+)?[a-z]{3,}ing\b)"
+    r"|\s+(?=and\b)"
+)
+_LINK = re.compile(
+    r"(?:because|whereas|although|though|while|but|yet|so that|so|and|thus|therefore|hence|thereby|further|in turn"
+    r"|as a result|however|instead|moreover|furthermore|in addition|additionally|consequently|for example"
+    r"|for instance|in contrast|on the other hand|conversely|similarly)\b,?\s*",
+    re.IGNORECASE,
+)
+_PARTICIPLE = re.compile(r"(?:(?:thereby|thus|further|in turn)\s+)?(?P<word>[a-z]{3,}ing)\b")
+_NOT_PARTICIPLES = _words(
+    """
+    during including regarding concerning following according depending owing considering excluding being having
+    warming cooling spring evening morning string something anything nothing everything
+    """
+)
+_CONDITION = r"(?:if|when|by|without|with|after|before|under|during|in|as|at|for|once)\b"
+_DETERMINED = re.compile(r"(?:the|this|these|that|those|a|an|more|less|most|global|its|their)\b", re.IGNORECASE)
+"""How a subject mostly begins, rather than one more thing in a list."""
+_NEAR = 4
+"""Most words between a bare "and" and the verb of the clause that it opens."""
+_PRONOUN = re.compile(r"(?:it|they)\s+", re.IGNORECASE)
+_SHORTEST = 2
+"""Least words of a statement."""
+
+
+class FactSplitter(Protocol):
+    """Anything that cuts texts into statements."""
+
+    def __call__(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """Statements of each text, in order; none for an empty one."""
+
+
+def split_facts(text: str) -> tuple[str, ...]:
+    """Statements of a text, in its order, each a sentence that can stand alone.
+
+    Example:
+        "Cold water, which holds more gas, sinks and carries carbon down." gives "Cold water sinks ...": see the tests
+        for what the rules do and leave.
+    """
+    found: list[str] = []
+    subject = ""
+    for sentence in split_sentences(" ".join(text.split())):
+        statements, subject = _of_sentence(_opened(sentence, subject))
+        found += statements
+    return tuple(dict.fromkeys(found))
+
+
+def split_all(texts: Sequence[str]) -> list[tuple[str, ...]]:
+    """:func:`split_facts` of each text: the default :class:`FactSplitter`."""
+    return [split_facts(text) for text in texts]
+
+
+class ModelSplitter:
+    """Statements written by a language model; by the rules where its answer is no list of texts."""
+
+    def __init__(self, model: Generator, prompt: Prompt | None = None, *, most: int = 12) -> None:
+        """Prepare; no model is asked yet.
+
+        Args:
+            model: Writes the statements; it must follow a JSON schema.
+            prompt: Template with the value ``text``; the built-in ``facts_split`` by default.
+            most: Statements of one text at most.
+        """
+        self._model = model
+        self._prompt = prompt or load_prompt("facts_split")
+        self._schema = {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1, "maxLength": 300},
+            "minItems": 1,
+            "maxItems": most,
+        }
+
+    def __call__(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """Statements of each text; see :class:`FactSplitter`."""
+        asked = [text for text in dict.fromkeys(texts) if text.strip()]
+        rendered = [self._prompt.render(text=text) for text in asked]
+        sampling = Sampling(max_tokens=None)
+        answers = self._model.generate(
+            [GenerationRequest(one.messages, sampling, self._schema, one.assistant_prefix) for one in rendered]
+        )
+        written = {
+            text: split_facts(text) if answer.error is not None else _listed(answer.text) or split_facts(text)
+            for text, answer in zip(asked, answers, strict=True)
+        }
+        return [written.get(text, ()) for text in texts]
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError:
+        return ()
+    if not isinstance(values, list):
+        return ()
+    return tuple(dict.fromkeys(" ".join(value.split()) for value in values if isinstance(value, str) and value.strip()))
+
+
+def _opened(sentence: str, subject: str) -> str:
+    """The sentence without a word that links it to the one before, and with its subject where it has a pronoun."""
+    link = _LINK.match(sentence)
+    if link and link[0].rstrip().endswith(","):
+        sentence = sentence[link.end() :]
+    pronoun = _PRONOUN.match(sentence)
+    if pronoun and subject and _STARTS_WITH_VERB.match(sentence, pronoun.end()):
+        sentence = f"{subject} {sentence[pronoun.end() :]}"
+    return sentence
+
+
+def _of_sentence(sentence: str) -> tuple[list[str], str]:
+    """Statements of a sentence, and the subject of its first clause."""
+    clauses = _clauses(sentence.rstrip(" .!?"))
+    if not clauses:
+        return [], ""
+    subject = _subject(clauses[0])
+    statements = clauses[:1]
+    for before, clause in pairwise(clauses):
+        said = _standing_alone(clause, subject, before)
+        if said is None:
+            # It cannot stand alone: it stays with the clause before it.
+            statements[-1] = f"{statements[-1]}{'' if clause.startswith(',') else ','} {clause.lstrip(', ')}"
+        else:
+            statements.append(said)
+    kept = [one for one in statements if len(one.split()) >= _SHORTEST or len(statements) == 1]
+    plain = [one.strip(" ,;") for one in kept]
+    return [f"{one[:1].upper()}{one[1:]}." for one in plain], subject
+
+
+def _clauses(sentence: str) -> list[str]:
+    """The sentence cut where a clause with a verb of its own begins."""
+    cuts, start = [], 0
+    for match in _CLAUSE.finditer(sentence):
+        before, after = sentence[start : match.start()], sentence[match.end() :]
+        # What semicolons part stands alone, with a verb that the rules know or without.
+        parted = ";" in match[0] and min(len(before.split()), len(after.split())) >= _SHORTEST
+        if not parted and not (_FIND_VERB.search(before) and _begins_clause(before, after, "," in match[0])):
+            continue
+        cuts.append(before)
+        start = match.end()
+    return [part.strip(" ,;") for part in (*cuts, sentence[start:]) if part.strip(" ,;")]
+
+
+def _begins_clause(before: str, after: str, comma: bool) -> bool:
+    """Whether a clause of its own begins with ``after``; ``comma`` says whether one stands before it."""
+    participle = _PARTICIPLE.match(after)
+    if participle:
+        return (
+            participle["word"] not in _NOT_PARTICIPLES
+            and len(after.split()) > 2
+            and not (re.match(rf"{_CONDITION}[^,]*$", before, re.IGNORECASE) is not None)
+        )
+    link = _LINK.match(after)
+    rest = after[link.end() :] if link else after
+    if re.match(r"(?:(?:in|of|from|at|by)\s+)?which\b", rest):
+        return _FIND_VERB.search(rest) is not None
+    if _STARTS_WITH_VERB.match(rest):
+        # Two verbs of one subject; what a negation reaches cannot be told, so it is left whole.
+        return not _NEGATED.search(before)
+    if re.match(r"and\b", after) and not comma:
+        # Without a comma "and" mostly joins two things; a new clause shows by its own verb soon after.
+        verb = _FIND_VERB.search(rest)
+        if verb is None or len(rest[: verb.start()].split()) > _NEAR:
+            return False
+    verb = _FIND_VERB.search(rest)
+    # Before the verb stands a subject, and no further comma: else it is the end of a list ("a, b, and c, doing ...").
+    return verb is not None and bool(rest[: verb.start()].strip()) and "," not in rest[: verb.start()]
+
+
+def _standing_alone(clause: str, subject: str, before: str) -> str | None:
+    """A clause as a statement of its own; None where it has no subject and none can be given."""
+    participle = _PARTICIPLE.match(clause)
+    if participle:
+        return f"{subject} {_be(subject)} {clause[participle.start('word') :]}" if subject else None
+    link = _LINK.match(clause)
+    rest = clause[link.end() :] if link else clause
+    relative = re.match(r"(?:(?P<preposition>in|of|from|at|by)\s+)?which\b\s*", rest)
+    if relative:
+        named = _antecedent(before)
+        if relative["preposition"] or not named or not _STARTS_WITH_VERB.match(rest, relative.end()):
+            return None
+        return f"{named} {rest[relative.end() :]}"
+    if _STARTS_WITH_VERB.match(rest):
+        return f"{subject} {rest}" if subject else None
+    pronoun = _PRONOUN.match(rest)
+    return f"{subject} {rest[pronoun.end() :]}" if pronoun and subject else rest
+
+
+def _subject(clause: str) -> str:
+    """What stands before the first verb of a clause, without a condition before it; empty where nothing does."""
+    if not re.match(_CONDITION, clause, re.IGNORECASE):
+        return _before_verb(clause)
+    # The condition ends at the last comma before which no clause of its own has begun; if in doubt, no subject.
+    for match in re.finditer(r",\s+", clause):
+        named = _before_verb(clause[match.end() :].split(", ")[0])
+        if named and _DETERMINED.match(named):
+            return named
+    return ""
+
+
+def _before_verb(main: str) -> str:
+    verb = _FIND_VERB.search(main)
+    if verb is None:
+        return ""
+    named = main[: verb.start()].rstrip(" ,")
+    named = re.sub(r"\s+(?:also|then|thus|therefore|not|\w+ly)$", "", named).split(", ")[0]
+    return named if 0 < len(named.split()) <= 12 else ""
+
+
+def _antecedent(clause: str) -> str:
+    """The thing named last before "which": the words after the last verb or preposition (save "of")."""
+    words = clause.rstrip(" ,").split()
+    named: list[str] = []
+    for word in reversed(words):
+        bare = word.strip(",;").lower()
+        if named and (word.endswith((",", ";")) or _FIND_VERB.fullmatch(bare) or bare in _STOPS):
+            break
+        named.insert(0, word)
+    return " ".join(named) if len(named) < len(words) and len(named) <= 8 else ""
+
+
+_STOPS = _words(
+    """
+    in on at by from to into with within during through for and or as than that which between among over under after
+    before increasing decreasing causing producing affecting impacting
+    """
+)
+
+
+def _be(subject: str) -> str:
+    last = subject.split(" of ")[0].split()[-1].lower()
+    return "are" if last.endswith("s") and not last.endswith(("ss", "us", "is", "'s", "’s", "s'", "mars")) else "is"
+
 
 Standing = Literal["supported", "contradicted", "open", "irrelevant"]
 
@@ -48,7 +330,6 @@ class FactScores:
     recall: float
     """0 to 1: mean over the reference's facts of P(confirmed by the answer)."""
     f1: float
-    """Harmonic mean of the two."""
     contradicted: float
     """Mean P(contradicted) over the answer's facts."""
     irrelevant: float
@@ -115,39 +396,32 @@ class FactMetric:
         stated = self._split([item.answer for item in items])
         wanted = self._split([item.reference for item in items])
         forward = [(item.reference, said) for item, facts in zip(items, stated, strict=True) for said in facts]
-        backward = [(item.answer, said) for item, facts in zip(items, wanted, strict=True) for said in facts]
-        backward = [(premise, said) for premise, said in backward if premise.strip()]
+        answered = [(item, facts) for item, facts in zip(items, wanted, strict=True) if item.answer.strip()]
+        backward = [(item.answer, said) for item, facts in answered for said in facts]
         relations = self._relations([*forward, *backward])
-        relevance = self._relevance(items, stated)
-        found, at, behind = [], 0, len(forward)
+        own, other = iter(relations[: len(forward)]), iter(relations[len(forward) :])
+        relevance = iter(self._relevance(items, stated))
+        found: list[FactScores | None] = []
         for item, said, meant in zip(items, stated, wanted, strict=True):
-            own = relations[at : at + len(said)]
-            other: Sequence[Relations | None] = [Relations(0.0, 0.0, 1.0)] * len(meant)
-            if item.answer.strip():
-                other = relations[behind : behind + len(meant)]
-                behind += len(meant)
-            found.append(self._scores(said, meant, own, other, relevance[at : at + len(said)]))
-            at += len(said)
+            nothing = Relations(0.0, 0.0, 1.0)
+            answer = [self._fact(text, next(own), next(relevance)) for text in said]
+            spoken = bool(item.answer.strip())
+            reference = [self._fact(text, next(other) if spoken else nothing, 1.0) for text in meant]
+            found.append(_fact_scores(answer, reference))
         return found
 
     def _relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
-        """Of each pair of (text, statement): by the part of the text that says most about it, sentence or whole."""
-        asked, counts = [], []
-        for premise, said in pairs:
-            parts = dict.fromkeys([premise, *split_sentences(premise)])
-            asked += [(part, said) for part in parts]
-            counts.append(len(parts))
-        read = self._scorer.relations(asked)
+        """Relations of each pair of (text, statement) by the part of the text, sentence or whole, that says most."""
+        parts = [list(dict.fromkeys([premise, *split_sentences(premise)])) for premise, _ in pairs]
+        read = iter(
+            self._scorer.relations([(part, said) for own, (_, said) in zip(parts, pairs, strict=True) for part in own])
+        )
         found: list[Relations | None] = []
-        at = 0
-        for count in counts:
-            each = read[at : at + count]
-            at += count
-            if any(one is None for one in each):
-                found.append(None)
-            else:
-                # The part that leaves least open is the one that speaks about the statement.
-                found.append(min(cast(list[Relations], each), key=lambda one: one.leaves_open))
+        for own in parts:
+            each = [next(read) for _ in own]
+            known = [one for one in each if one is not None]
+            # The part that leaves least open is the one that speaks about the statement.
+            found.append(min(known, key=lambda one: one.leaves_open) if len(known) == len(each) else None)
         return found
 
     def _relevance(self, items: Sequence[Answered], stated: Sequence[Sequence[str]]) -> list[float]:
@@ -159,40 +433,37 @@ class FactMetric:
         owners = np.repeat(np.arange(len(items)), [len(facts) for facts in stated])
         return [float(near) for near in np.sum(vectors[owners] * vectors[len(items) :], axis=1)]
 
-    def _scores(
-        self,
-        stated: Sequence[str],
-        wanted: Sequence[str],
-        own: Sequence[Relations | None],
-        other: Sequence[Relations | None],
-        relevance: Sequence[float],
-    ) -> FactScores | None:
-        if any(one is None for one in (*own, *other)):
+    def _fact(self, text: str, found: Relations | None, relevance: float) -> Fact | None:
+        if found is None:
             return None
-        answer = tuple(
-            self._fact(text, cast(Relations, one), near) for text, one, near in zip(stated, own, relevance, strict=True)
-        )
-        reference = tuple(self._fact(text, cast(Relations, one), 1.0) for text, one in zip(wanted, other, strict=True))
-        given = [fact.confirms if fact.standing != "irrelevant" else 0.0 for fact in answer]
-        contradicted = float(np.mean([fact.contradicts for fact in answer])) if answer else 0.0
-        precision = float(np.mean(given)) * (1 - contradicted) if answer else 0.0
-        recall = float(np.mean([fact.confirms for fact in reference])) if reference else 0.0
-        total = precision + recall
-        return FactScores(
-            precision=precision,
-            recall=recall,
-            f1=2 * precision * recall / total if total > 0 else 0.0,
-            contradicted=contradicted,
-            irrelevant=float(np.mean([fact.standing == "irrelevant" for fact in answer])) if answer else 0.0,
-            answer_facts=answer,
-            reference_facts=reference,
-        )
-
-    def _fact(self, text: str, found: Relations, relevance: float) -> Fact:
         standings: tuple[Standing, ...] = ("supported", "contradicted", "open")
         likely = standings[max(range(len(standings)), key=lambda place: found[place])]
         standing: Standing = likely if relevance >= self._relevant else "irrelevant"
         return Fact(text, found.confirms, found.contradicts, relevance, standing)
+
+
+def _fact_scores(stated: Sequence[Fact | None], wanted: Sequence[Fact | None]) -> FactScores | None:
+    answer = [fact for fact in stated if fact is not None]
+    reference = [fact for fact in wanted if fact is not None]
+    if len(answer) < len(stated) or len(reference) < len(wanted):
+        return None
+
+    def mean(values: Sequence[float]) -> float:
+        return float(np.mean(values)) if values else 0.0
+
+    contradicted = mean([fact.contradicts for fact in answer])
+    supported = mean([fact.confirms if fact.standing != "irrelevant" else 0.0 for fact in answer])
+    precision, recall = supported * (1 - contradicted), mean([fact.confirms for fact in reference])
+    total = precision + recall
+    return FactScores(
+        precision=precision,
+        recall=recall,
+        f1=2 * precision * recall / total if total > 0 else 0.0,
+        contradicted=contradicted,
+        irrelevant=mean([fact.standing == "irrelevant" for fact in answer]),
+        answer_facts=tuple(answer),
+        reference_facts=tuple(reference),
+    )
 
 
 def fact_scores(
@@ -202,30 +473,21 @@ def fact_scores(
     from climassay.metrics.entailment_loading import bundled_entailment
     from climassay.models.encoders.loading import load_encoder
 
-    vectors = encoder or load_encoder()
-    return FactMetric(scorer or bundled_entailment(), vectors).score(items)
-
-
-def _scorer_name(scorer: Scorer) -> str:
-    return "" if scorer.entailment is None else scorer.entailment.name
+    return FactMetric(scorer or bundled_entailment(), encoder or load_encoder()).score(items)
 
 
 def _facts(batch: Batch) -> list[FactScores | None]:
-    metric_of_facts = batch.scorer.facts
-    assert metric_of_facts is not None
-    return cast("list[FactScores | None]", batch.once("facts", lambda: metric_of_facts.score(batch.items)))
+    comparing = batch.scorer.facts
+    assert comparing is not None
+    return cast("list[FactScores | None]", batch.once("facts", lambda: comparing.score(batch.items)))
 
 
-@metric("fact_precision", "fact precision", kinds=["freeform"], needs="facts", source=_scorer_name)
-def _precision_scores(batch: Batch) -> list[float | None]:
-    return [None if found is None else found.precision for found in _facts(batch)]
+def _add(name: str, label: str, field: str, **more: bool) -> None:
+    @metric(name, label, kinds=["freeform"], needs="facts", source=scorer_name, **more)
+    def _(batch: Batch) -> list[float | None]:
+        return [None if found is None else getattr(found, field) for found in _facts(batch)]
 
 
-@metric("fact_recall", "fact recall", kinds=["freeform"], needs="facts", source=_scorer_name)
-def _recall_scores(batch: Batch) -> list[float | None]:
-    return [None if found is None else found.recall for found in _facts(batch)]
-
-
-@metric("fact_f1", "fact F1", kinds=["freeform"], needs="facts", tested=True, source=_scorer_name)
-def _f1_scores(batch: Batch) -> list[float | None]:
-    return [None if found is None else found.f1 for found in _facts(batch)]
+_add("fact_precision", "fact precision", "precision")
+_add("fact_recall", "fact recall", "recall")
+_add("fact_f1", "fact F1", "f1", tested=True)

@@ -1,24 +1,147 @@
-"""Factual accuracy of answers (ClimaQA): how sure a judge is that an answer supports the reference answer."""
+"""Factual accuracy of answers: as ClimaQA computes it, and as a strong model judges it that sees the question.
 
-from collections.abc import Sequence
-from typing import cast, overload
+ClimaQA's score is the probability that an answer supports the reference. Its judge does not see the question, so that a
+true sentence beside the point lands near the middle. The strong judge gives its reason and then one of four verdicts,
+and an answer beside the point scores as a wrong one does.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.metrics.entailment import Entailment, Relations, nearest_parts, supports
-from climassay.metrics.registry import Batch, Scorer, metric
-from climassay.models.calibration import BLANK, option_probabilities
-from climassay.models.contract import Encoder, OptionRequest, OptionScorer
+from climassay.metrics.entailment import Entailment, Relations, prompted_shares, supports
+from climassay.metrics.registry import METRICS, Batch, Metric, Scorer, metric
+from climassay.models.contract import Completion, Encoder, GenerationRequest, Generator, OptionScorer, Sampling
+from climassay.models.profiles import profile_of
 from climassay.prompts import Prompt, load_prompt
+
+JudgedVerdict = Literal["correct", "partly correct", "wrong", "beside the point"]
+"""What an answer can be."""
+SCORES: dict[JudgedVerdict, float] = {"correct": 1.0, "partly correct": 0.5, "wrong": 0.0, "beside the point": 0.0}
+"""Score of each verdict; a mean is the share of answers that are right, with halves for those that partly are."""
+_ROOM = 400
+"""Tokens for two sentences of reason and the verdict."""
+_ATTEMPTS = 2
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string", "minLength": 1, "maxLength": 1200},
+        "verdict": {"type": "string", "enum": list(get_args(JudgedVerdict))},
+    },
+    "required": ["reason", "verdict"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a judge says about one answer."""
+
+    verdict: JudgedVerdict | None
+    """None where the judge failed."""
+    reason: str
+    """In the judge's words; empty for an answer that is empty, and where the judge failed."""
+    error: str | None = None
+
+    @property
+    def score(self) -> float | None:
+        """From 0 to 1 by :data:`SCORES`; None where the judge failed."""
+        return None if self.verdict is None else SCORES[self.verdict]
+
+
+def judge_answers(
+    items: Sequence[tuple[str, str, str]],
+    model: Generator,
+    *,
+    prompt: Prompt | None = None,
+    max_tokens: int = _ROOM,
+    on_result: Callable[[int], None] | None = None,
+) -> list[Judgement]:
+    """Judge answers to questions, one call an answer; one that breaks the schema is asked once more.
+
+    Args:
+        items: Question, reference answer, and the answer to be judged.
+        model: A strong model.
+        prompt: Template with ``question``, ``reference`` and ``answer``; the built-in ``judged_accuracy`` by default.
+        max_tokens: Room for reason and verdict.
+        on_result: Told the number of answers that were asked about, after each round.
+
+    Returns:
+        One judgement an item, in order; failures in their place. An empty answer is beside the point, and nobody is
+        asked.
+
+    Raises:
+        InputError: A question or a reference is empty, or the model is a very small one, whose reasons and verdicts say
+            nothing: factual accuracy reads the probabilities of such a judge instead.
+    """
+    if profile_of(model).scored:
+        raise InputError(
+            f"{model.name} is too small to give reasons and verdicts: take a strong model as the judge, or measure "
+            "factual accuracy with it."
+        )
+    for place, (question, reference, _) in enumerate(items, start=1):
+        if not question.strip() or not reference.strip():
+            raise InputError(f"Answer {place} cannot be judged: it needs a question and a reference answer.")
+    template = prompt or load_prompt("judged_accuracy")
+    found = [Judgement("beside the point", "") if not answer.strip() else None for *_, answer in items]
+    left = [place for place, one in enumerate(found) if one is None]
+    for attempt in range(_ATTEMPTS):
+        requests = []
+        for place in left:
+            question, reference, answer = items[place]
+            rendered = template.render(question=question, reference=reference, answer=answer)
+            sampling = Sampling(max_tokens=max_tokens, seed=attempt)
+            requests.append(
+                GenerationRequest(
+                    rendered.messages, sampling, assistant_prefix=rendered.assistant_prefix, schema=_SCHEMA
+                )
+            )
+        for place, completion in zip(left, model.generate(requests) if requests else (), strict=True):
+            found[place] = _read(completion)
+        if on_result is not None:
+            on_result(len(left))
+        left = [place for place in left if (one := found[place]) is not None and one.verdict is None]
+    return [one for one in found if one is not None]
+
+
+def _read(completion: Completion) -> Judgement:
+    if completion.error is not None:
+        return Judgement(None, "", completion.error)
+    try:
+        data = json.loads(completion.text)
+    except ValueError:
+        return Judgement(None, "", f"The judge's answer is no JSON: {completion.text[:80]!r}.")
+    verdict = data.get("verdict") if isinstance(data, dict) else None
+    reason = data.get("reason") if isinstance(data, dict) else None
+    if verdict not in SCORES or not isinstance(reason, str):
+        return Judgement(None, "", f"The judge's answer has no reason or no known verdict: {completion.text[:80]!r}.")
+    return Judgement(verdict, reason.strip())
+
+
+METRICS.add(
+    "judged_accuracy",
+    Metric(
+        "judged_accuracy",
+        "accuracy as judged",
+        ("freeform",),
+        tested=True,
+        needs="judge",
+        source=lambda scorer: "" if scorer.judge is None else scorer.judge.name,
+    ),
+    __name__,
+)
+
 
 TEMPERATURE = 5.0
 """The paper's T."""
 CLIP = 1e-15
 """Probabilities are kept between this and 1 minus this: the logit of what a float can tell from 1 stays finite."""
 ANSWERS = ("SUPPORTS", "REFUTES")
-"""What the judge may answer."""
 _PREMISE_WORDS = 400
 """Most words of an evidence put into the prompt; reference answers are far shorter."""
 
@@ -133,30 +256,13 @@ class PromptedSupport:
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Probabilities of the three relations; the third is 0, for this judge always decides."""
-        if not pairs:
-            return []
-        parts = nearest_parts(pairs, words=_PREMISE_WORDS, encoder=self._encoder)
-        requests = [self._request(part, claim) for part, (_, claim) in zip(parts, pairs, strict=True)]
-        blank = None
-        if self._calibrated:
-            blank, *scores = self._model.option_logprobs([self._request(BLANK, BLANK), *requests])
-        else:
-            scores = self._model.option_logprobs(requests)
-        found: list[Relations | None] = []
-        for one in scores:
-            if one.error is not None or (blank is not None and blank.error is not None and blank.method != "generated"):
-                found.append(None)
-                continue
-            supported, refuted = option_probabilities(one, blank)
-            found.append(Relations(supported, refuted, 0.0))
-        return found
-
-    def _request(self, evidence: str, claim: str) -> OptionRequest:
-        rendered = self._prompt.render(evidence=evidence, claim=claim)
-        return OptionRequest(rendered.messages, ANSWERS, rendered.assistant_prefix)
+        found = prompted_shares(self._model, self._prompt, ("evidence", "claim"), ANSWERS, pairs,
+                                calibrated=self._calibrated, words=_PREMISE_WORDS, encoder=self._encoder)  # fmt: skip
+        return [None if shares is None else Relations(shares[0], shares[1], 0.0) for shares in found]
 
 
-def _judge_name(scorer: Scorer) -> str:
+def scorer_name(scorer: Scorer) -> str:
+    """The entailment scorer's name, for the notes of tables."""
     return "" if scorer.entailment is None else scorer.entailment.name
 
 
@@ -176,13 +282,13 @@ def _support(batch: Batch) -> list[float | None]:
     short="FA",
     tested=True,
     needs="entailment",
-    source=_judge_name,
+    source=scorer_name,
 )
 def _factual_accuracy_scores(batch: Batch) -> list[float | None]:
     temperature = batch.scorer.temperature
     return [None if share is None else factual_accuracy(share, temperature) for share in _support(batch)]
 
 
-@metric("supported", "supported", kinds=["freeform"], binary=True, needs="entailment", source=_judge_name)
+@metric("supported", "supported", kinds=["freeform"], binary=True, needs="entailment", source=scorer_name)
 def _supported_scores(batch: Batch) -> list[float | None]:
     return [None if share is None else float(share > 0.5) for share in _support(batch)]

@@ -27,7 +27,6 @@ class ClozeAnswer(NamedTuple):
     statement: str
     """With one gap: ``<MASK>``, ``<mask>`` or ``<blank>``."""
     reference: str
-    """What stood in the gap."""
     answer: str
     """What a model put there; empty where it gave nothing."""
 

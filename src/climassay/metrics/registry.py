@@ -13,7 +13,41 @@ from climassay.registry import Registry
 if TYPE_CHECKING:
     from climassay.metrics.entailment import Entailment
     from climassay.metrics.facts import FactMetric
-    from climassay.metrics.judged_accuracy import Judgement
+    from climassay.metrics.factual_accuracy import Judgement
+
+
+References = str | Sequence[str | Sequence[str]]
+"""One reference an item, or several; a single string is the reference of a single item."""
+Candidates = str | Sequence[str]
+"""One candidate an item; a single string is a single item."""
+Pair = tuple[tuple[str, ...], str]
+
+
+def answer_pairs(references: References, candidates: Candidates) -> list[Pair]:
+    """References and candidates, item by item.
+
+    Args:
+        references: For each item a reference, or several of which the best match counts.
+        candidates: For each item a candidate; it may be empty.
+
+    Raises:
+        InputError: Their numbers differ, there are none, or an item has no reference or an empty one.
+    """
+    wanted = [references] if isinstance(references, str) else list(references)
+    given = [candidates] if isinstance(candidates, str) else list(candidates)
+    if len(wanted) != len(given):
+        raise InputError(f"{len(wanted)} references cannot be compared with {len(given)} candidates.")
+    if not wanted:
+        raise InputError("A metric needs at least one reference and candidate.")
+    pairs = [
+        ((each,) if isinstance(each, str) else tuple(each), candidate)
+        for each, candidate in zip(wanted, given, strict=True)
+    ]
+    for number, (several, _) in enumerate(pairs, start=1):
+        if not several or not all(reference.strip() for reference in several):
+            raise InputError(f"Item {number} has an empty reference: nothing can be compared with it.")
+    return pairs
+
 
 Scores = dict[str, float]
 Needed = Literal["", "entailment", "facts", "judge"]
@@ -33,7 +67,6 @@ class Metric:
     """How answers are scored, shown and compared in one respect."""
 
     name: str
-    """Key of its scores."""
     label: str
     kinds: tuple[str, ...] = ()
     """Kinds of questions whose answers it scores."""
@@ -65,16 +98,7 @@ METRICS: Registry[Metric] = Registry(
     "climassay.metrics",
     [
         f"climassay.metrics.{name}"
-        for name in (
-            "registry",
-            "bleu",
-            "bert_score",
-            "judged_accuracy",
-            "factual_accuracy",
-            "facts",
-            "exact_match",
-            "phrase_similarity",
-        )
+        for name in ("registry", "bleu", "bert_score", "factual_accuracy", "facts", "exact_match", "phrase_similarity")
     ],
 )
 """Every metric, in the order of tables; all are means over questions."""
@@ -156,7 +180,7 @@ class Scorer:
         found: list[Judgement | None] = [None] * len(items)
         places = [place for place, item in enumerate(items) if item is not None]
         if self.judge is not None and any(one.needs == "judge" for one in metrics_for(kind)):
-            from climassay.metrics.judged_accuracy import judge_answers
+            from climassay.metrics.factual_accuracy import judge_answers
 
             asked = [cast(Answered, items[place]) for place in places]
             for place, judgement in zip(places, judge_answers(asked, self.judge), strict=True):

@@ -13,7 +13,8 @@ from climassay.metrics.phrase_similarity import phrase_cosines, phrases, sentenc
 from climassay.models.contract import Encoder
 from climassay.questions import Question
 from climassay.questions.rows import Row, parse_rows, read_bytes
-from climassay.statistics import Interval
+from climassay.reporting import Axis, LinePlot, Point, Report, Section, Series, Table
+from climassay.statistics import Interval, percentile_interval
 
 WINDOWS: tuple[int | None, ...] = (*range(1, 11), None)
 """Words on each side of the gap; None is the whole statement."""
@@ -44,21 +45,17 @@ class WindowPoint:
     """How right and wrong answers score with one window; cosines before rescaling, -1 to 1."""
 
     window: int | None
-    """Words on each side; None is the whole statement."""
     right: float
-    """Mean cosine of right answers."""
     right_interval: Interval
     wrong: float
-    """Mean cosine of wrong answers."""
     wrong_interval: Interval
     gap: float
-    """``right`` - ``wrong``."""
     gap_interval: Interval
     auroc: float
     """Probability that a right answer has a higher cosine than a wrong one, equal ones counting half; 0.5 is chance."""
     auroc_interval: Interval
     within: float | None
-    """The same among the answers to one statement, :attr:`WindowCalibration.n_within` pairs; None without pairs."""
+    """AUROC among the answers to one statement, :attr:`WindowCalibration.n_within` pairs; None without pairs."""
     chosen_share: float
     """Share of the resamples in which this window would have been chosen."""
 
@@ -110,7 +107,7 @@ def calibrate_window(
         windows: Words on each side of the gap; None is the whole statement.
         floor: Least mean cosine of right answers.
         resamples: Number of bootstrap samples.
-        seed: Of the resampling.
+        seed: Seed of the resampling.
 
     Raises:
         InputError: Too few answers, an answer that equals its reference, or a statement without exactly one gap.
@@ -149,13 +146,13 @@ def calibrate_window(
         WindowPoint(
             window=window,
             right=float(point_right[k]),
-            right_interval=_interval(right[:, k]),
+            right_interval=percentile_interval(right[:, k]),
             wrong=float(point_wrong[k]),
-            wrong_interval=_interval(wrong[:, k]),
+            wrong_interval=percentile_interval(wrong[:, k]),
             gap=float(point_right[k] - point_wrong[k]),
-            gap_interval=_interval(right[:, k] - wrong[:, k]),
+            gap_interval=percentile_interval(right[:, k] - wrong[:, k]),
             auroc=float(point_aurocs[k]),
-            auroc_interval=_interval(aurocs[:, k]),
+            auroc_interval=percentile_interval(aurocs[:, k]),
             within=float(within[k].mean()) if together.any() else None,
             chosen_share=float(shares[k]),
         )
@@ -237,10 +234,10 @@ def _check(answers: Sequence[LabelledAnswer]) -> None:
         if len({one.question for one in answers if one.correct is correct}) < 2:
             raise InputError(f"A calibration needs {word} answers to at least two statements.")
     same = exact_match([one.reference for one in answers], [one.answer for one in answers])
-    equal = [one for one, match in zip(answers, same, strict=True) if match]
-    if equal:
+    equal = next((one for one, match in zip(answers, same, strict=True) if match), None)
+    if equal is not None:
         raise InputError(
-            f"The answer {equal[0].answer!r} is the reference itself ({equal[0].question}): only answers that differ "
+            f"The answer {equal.answer!r} is the reference itself ({equal.question}): only answers that differ "
             "from their reference say anything about a window."
         )
 
@@ -292,6 +289,127 @@ def _choose(right: NDArray[np.float64], wrong: NDArray[np.float64], floor: float
     return places
 
 
-def _interval(values: NDArray[np.float64]) -> Interval:
-    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(float(low), float(high))
+def window_name(window: int | None) -> str:
+    """A window in a table: a number of words, or the whole statement."""
+    return "whole" if window is None else str(window)
+
+
+def window_verdict(calibration: WindowCalibration) -> str:
+    """What the calibration says, in sentences a reader can take away."""
+    best = calibration.best
+    words = (
+        "the whole statement" if best.window is None else f"a window of {best.window} word{'s' * (best.window != 1)}"
+    )
+    among = (
+        f"among the windows whose right answers keep a mean cosine of {calibration.floor:g}"
+        if calibration.floor_kept
+        else f"of all; no window keeps a mean cosine of {calibration.floor:g} for right answers"
+    )
+    verdict = (
+        f"With {calibration.encoder}, {words} has the largest gap ({best.gap:.3f}, 95% interval "
+        f"{_span(best.gap_interval)}) {among}. Resampled, it is chosen in {100 * best.chosen_share:.0f}% of the cases."
+    )
+    if best.gap_interval.low <= 0:
+        verdict += (
+            " The interval includes 0: these answers do not show that the encoder tells right from wrong ones, "
+            "whatever the window."
+        )
+    return verdict
+
+
+def window_table(calibration: WindowCalibration) -> Table:
+    """One row a window: means, gap, AUROC."""
+    rows = [
+        (
+            window_name(point.window),
+            f"{point.right:.3f}",
+            f"{point.wrong:.3f}",
+            f"{point.gap:+.3f} ({_span(point.gap_interval, signed=True)})",
+            f"{point.auroc:.2f} ({_span(point.auroc_interval, digits=2)})",
+            "" if point.within is None else f"{100 * point.within:.0f}%",
+            f"{100 * point.chosen_share:.0f}%",
+        )
+        for point in calibration.points
+    ]
+    return Table.of(
+        f"Cosine of the phrases by window, {calibration.encoder}",
+        (
+            "words each side",
+            "right answers",
+            "wrong answers",
+            "gap",
+            "AUROC",
+            "right above wrong,\nsame statement",
+            "chosen when\nresampled",
+        ),
+        rows,
+        note=f"{calibration.n_right} right and {calibration.n_wrong} wrong answers to {calibration.n_questions} "
+        f"statements; {100 * LEVEL:.0f}% bootstrap intervals over statements ({calibration.resamples} resamples); "
+        f"cosines before rescaling to 2 (cos - 0.5). {calibration.n_within} pairs of a right and a wrong answer share "
+        "a statement. The chosen window is set off.",
+        strong=[k for k, point in enumerate(calibration.points) if point.window == calibration.chosen],
+    )
+
+
+def window_figure(calibration: WindowCalibration) -> LinePlot:
+    """Mean cosine of right and wrong answers against the window: Figure 4 of ClimaQA.
+
+    The whole statement stands one step to the right of the largest window.
+    """
+    points = calibration.points
+    end = max((point.window for point in points if point.window is not None), default=0) + 1
+    places = [end if point.window is None else point.window for point in points]
+    series, ends = [], []
+    for kind in ("right", "wrong"):
+        shown = []
+        for x, point in zip(places, points, strict=True):
+            value, interval = getattr(point, kind), getattr(point, f"{kind}_interval")
+            shown.append(Point(x, value, interval.low, interval.high, f"{window_name(point.window)}: {value:.3f}"))
+            ends += interval
+        series.append(Series(f"{kind} answers", tuple(shown)))
+    whole = any(point.window is None for point in points)
+    return LinePlot(
+        title="Right and wrong answers by window",
+        series=tuple(series),
+        x=Axis("words on each side of the gap", min(places) - 0.5, max(places) + 0.5, tuple(map(float, places))),
+        y=Axis.over("mean cosine", ends),
+        note="Bars are 95% intervals." + (f" At {end}: the whole statement." if whole else ""),
+    )
+
+
+def window_report(calibration: WindowCalibration, source: str) -> Report:
+    """Verdict, figure, table, and every answer with its cosine in the chosen window; ``source`` says where from."""
+    place = next(k for k, point in enumerate(calibration.points) if point.window == calibration.chosen)
+    ranked = sorted(
+        zip(calibration.answers, calibration.cosines[place], strict=True), key=lambda pair: pair[1], reverse=True
+    )
+    answers = Table.of(
+        f"Answers by cosine, window {window_name(calibration.chosen)}",
+        ("statement", "reference", "answer", "label", "labelled by", "cosine"),
+        [
+            (
+                one.statement,
+                one.reference,
+                one.answer,
+                "right" if one.correct else "wrong",
+                one.labelled_by,
+                f"{near:.3f}",
+            )
+            for one, near in ranked
+        ],
+        left=5,
+    )
+    return Report(
+        title="Window of phrase similarity",
+        lead=window_verdict(calibration),
+        sections=(
+            Section("Windows", (window_figure(calibration), window_table(calibration))),
+            Section("Answers", (answers,)),
+        ),
+        facts=(("encoder", calibration.encoder), ("answers", source)),
+    )
+
+
+def _span(interval: Interval, *, digits: int = 3, signed: bool = False) -> str:
+    form = f"{'+' if signed else ''}.{digits}f"
+    return f"{interval.low:{form}} to {interval.high:{form}}"

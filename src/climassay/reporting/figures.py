@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 _TURNS = 8
-"""In which clouds of specks are drawn."""
+"""Turns in which clouds of specks are drawn."""
 _CHARACTER, _LINE = 5.8, 14.0
 """Width of a character and height of a line of a label, in units of the drawing."""
 _LEAST_WIDTH = 0.4
-"""Of a part of a stacked bar, in per cent: about two pixels in a wide window."""
+"""Least width of a part of a stacked bar, in per cent: about two pixels in a wide window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ class DotPlot:
     together: bool = False
     """Dots of one label share a row; a legend names their groups."""
     order: tuple[str, ...] = ()
-    """Of the groups, which keep their colours where some of them have no dots; those that it does not name follow by
-    first appearance. Where it is given, a legend names the groups."""
+    """Order of the groups, which keep their colours where some of them have no dots; those that it does not name follow
+    by first appearance. Where it is given, a legend names the groups."""
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ class DotPlot:
 
     @property
     def height(self) -> int:
-        """Of the drawing, in its units: all rows, and the axis."""
+        """Height of the drawing, in its units: all rows, and the axis."""
         return self.row_height * len(self.rows) + 46
 
 
@@ -180,7 +180,6 @@ class LinePlot:
     y: Axis
     note: str = ""
     square: bool = False
-    """Equal lengths of both axes."""
 
     @property
     def description(self) -> str:
@@ -229,7 +228,6 @@ class ScatterPlot:
     small: bool = False
     """Thousands of points: specks without shape, some ten bytes each; colours follow the clouds' places."""
     wide: bool = False
-    """As wide as the page."""
     labels: tuple[Label, ...] = ()
     """Names of places, the most important first; one that would cover an earlier one is left out."""
 
@@ -277,10 +275,11 @@ class ScatterPlot:
     @property
     def description(self) -> str:
         """What a reader who does not see the figure is told: where each cloud has its middle."""
-        return f"{self.y.label} against {self.x.label}. " + "; ".join(
-            f"{cloud.name}: {len(cloud.points)} points" + (f" around {_middle(cloud.points)}" if cloud.points else "")
-            for cloud in self.clouds
-        )
+        told = []
+        for cloud in self.clouds:
+            middle = ", ".join(f"{sum(values) / len(values):.3g}" for values in zip(*cloud.points, strict=True))
+            told.append(f"{cloud.name}: {len(cloud.points)} points" + (f" around {middle}" if middle else ""))
+        return f"{self.y.label} against {self.x.label}. " + "; ".join(told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +292,6 @@ class HeatMap:
     counts: tuple[tuple[int, ...], ...]
     """One tuple a row, as long as ``columns``."""
     row_axis: str
-    """What the rows are."""
     column_axis: str
     note: str = ""
 
@@ -346,7 +344,7 @@ class StackedBar:
         return sum(self.counts)
 
     def share(self, category: int) -> float:
-        """Of the cases that are in a category; 0 where there are no cases."""
+        """Share of the cases that are in a category; 0 where there are no cases."""
         return self.counts[category] / self.total if self.total else 0.0
 
 
@@ -357,7 +355,7 @@ class BarPart:
     category: Category
     count: int
     share: float
-    """Of the bar's cases."""
+    """Share of the bar's cases."""
     start: float
     """Where it begins, in per cent of the bar's length."""
     width: float
@@ -401,10 +399,6 @@ class StackedBars:
             for number, category in enumerate(self.categories)
             if any(bar.counts[number] for bar in self.bars)
         )
-
-
-def _middle(points: Sequence[tuple[float, float]]) -> str:
-    return ", ".join(f"{sum(values) / len(values):.3g}" for values in zip(*points, strict=True))
 
 
 def _round_step(least: float) -> float:

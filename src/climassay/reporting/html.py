@@ -1,15 +1,102 @@
 """Self-contained HTML reports: one file, no request to anywhere, light and dark, made for reading and printing."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from climassay import __version__
+from climassay.errors import InputError
 from climassay.folder_files import write_file
-from climassay.reporting.answers import AnswerTables
 from climassay.reporting.figures import DotPlot, HeatMap, LinePlot, ScatterPlot, StackedBars
 from climassay.reporting.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a multiple-choice question."""
+
+    letter: str
+    text: str
+    correct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """One answer to a question."""
+
+    group: str
+    """Who answered, for example the model."""
+    label: str
+    """How, for example the setting."""
+    text: str
+    """The answer, or the error where there is none."""
+    scores: tuple[str, ...]
+    """Scores as shown, one for each of :attr:`AnsweredQuestion.metrics`."""
+    wrong: bool
+    failed: bool = False
+    remarks: tuple[str, ...] = ()
+    """For example constraints that were not kept, or how sure the model was."""
+    sources: tuple[int, ...] = ()
+    """Places of the texts it was given in :attr:`AnswerTables.sources`, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredQuestion:
+    """A question, its reference and its answers."""
+
+    id: str
+    kind: str
+    level: str
+    """Empty where there is none."""
+    collection: str
+    """Where the question comes from, for example the benchmark."""
+    text: str
+    reference: str
+    metrics: tuple[str, ...]
+    answers: tuple[AnswerRow, ...]
+    options: tuple[Option, ...] = ()
+    source: int | None = None
+    """Place of the text the question was made from."""
+
+    @property
+    def wrong(self) -> int:
+        """Answers that are wrong."""
+        return sum(answer.wrong for answer in self.answers)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A text that answers rest on; stored once however often it was given."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTables:
+    """Questions, each folded away under its first line, with a filter above them.
+
+    The page works without JavaScript, except for the filter.
+    """
+
+    title: str
+    questions: tuple[AnsweredQuestion, ...]
+    sources: tuple[SourceText, ...] = ()
+    note: str = ""
+    collection_word: str = "benchmark"
+    """Heading of the filter by :attr:`AnsweredQuestion.collection`."""
+    wrong_word: str = "wrong"
+    """What a row marked wrong is called in "2 of 3 wrong"."""
+    some_wrong: str = "some answer wrong"
+    """Label of the filter for questions with such a row."""
+
+    def choices(self, field: str) -> tuple[str, ...]:
+        """Values of ``kind``, ``level`` or ``collection`` that occur, in order of appearance."""
+        values = (str(getattr(question, field)) for question in self.questions)
+        return tuple(dict.fromkeys(value for value in values if value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,3 +249,111 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+Figure = DotPlot | LinePlot | ScatterPlot | HeatMap | StackedBars
+FIGURES = (DotPlot, LinePlot, ScatterPlot, HeatMap, StackedBars)
+
+
+def as_svg(figure: Figure) -> str:
+    """A figure as a whole SVG document with its title, its legend and its style."""
+    return render_page("figure.svg.j2", figure=figure, kind=type(figure).__name__, shades=_shades(figure))
+
+
+def _shades(figure: Figure) -> dict[str, str]:
+    """Fill of categories and specks by name; programs other than browsers cannot mix colours themselves."""
+    if isinstance(figure, ScatterPlot):
+        return {cloud.name: _tone(cloud.place, _DEEP) for cloud in figure.clouds} if figure.small else {}
+    used = [category for _, category in figure.used] if isinstance(figure, StackedBars) else []
+    return {one.name: "url(#hatching)" if one.hatched else _tone(one.place, _PALE) for one in used}
+
+
+_OUTSIDE = "#c3ccd4"
+_PALE = ((227, 139, 116), (240, 223, 166), (127, 186, 210))
+"""As ``--wrong``, ``--middle`` and ``--right`` of the reports' style; outside is ``--outside``."""
+_DEEP = ((178, 24, 43), (220, 168, 0), (18, 63, 158))
+"""Tones of small points, as ``--least``, ``--mid`` and ``--most``: pale ones could not be seen, and five levels
+must be told apart by readers who see no red and green, too."""
+
+
+def _tone(place: float | None, colours: tuple[tuple[int, int, int], ...]) -> str:
+    if place is None:
+        return _OUTSIDE
+    first, middle, last = colours
+    low, high, share = (first, middle, 2 * place) if place <= 0.5 else (middle, last, 2 * place - 1)
+    mixed = (round(a + (b - a) * share) for a, b in zip(low, high, strict=True))
+    return "#" + "".join(f"{value:02x}" for value in mixed)
+
+
+_KINDS = {kind.__name__: kind for kind in get_args(Block)}
+
+
+def report_data(report: Report) -> dict[str, Any]:
+    """A report as dictionaries, lists, texts and numbers; :func:`report_from_data` gives the same report back."""
+    data: dict[str, Any] = _plain(report)
+    return data
+
+
+def report_from_data(data: Any) -> Report:
+    """The report that :func:`report_data` wrote.
+
+    Raises:
+        InputError: It is none, or damaged.
+    """
+    try:
+        report: Report = _read(Report, data)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"The stored report is damaged ({type(error).__name__}: {error}).") from None
+    return report
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_plain(entry) for entry in value]
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    kind = type(value).__name__
+    own = {"strong", "marks"} if isinstance(value, Table) else set()
+    data: dict[str, Any] = {"block": kind} if kind in _KINDS else {}
+    data |= {one.name: None if one.name in own else _plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Table):
+        marks = [[row, column, sorted(found)] for (row, column), found in sorted(value.marks.items())]
+        data |= {"strong": sorted(value.strong), "marks": marks}
+    return data
+
+
+def _read(kind: Any, value: Any) -> Any:
+    """A value of the kind that a field's annotation names."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        if value is None:
+            return _fitting(value, type(None) in inner)
+        if isinstance(value, Mapping) and "block" in value:
+            return _read(_KINDS[value["block"]], value)
+        [only] = [one for one in inner if one is not type(None)]
+        return _read(only, value)
+    if origin is Literal:
+        return _fitting(value, value in inner)
+    if origin is tuple:
+        wanted = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+        return tuple(_read(one, entry) for one, entry in zip(wanted, value, strict=True))
+    if is_dataclass(kind) and isinstance(kind, type):
+        given = {name: one for name, one in _fitting(value, isinstance(value, Mapping)).items() if name != "block"}
+        marked: dict[str, Any] = {}
+        if kind is Table:
+            marks = {(row, column): frozenset(found) for row, column, found in given.pop("marks", [])}
+            marked = {"strong": frozenset(given.pop("strong", [])), "marks": marks}
+        hints = _hints(kind)
+        return kind(**{name: _read(hints[name], one) for name, one in given.items()}, **marked)
+    if kind is float:
+        return _fitting(value, isinstance(value, int | float) and not isinstance(value, bool))
+    return _fitting(value, isinstance(value, kind) and (kind is bool or not isinstance(value, bool)))
+
+
+_hints = cache(get_type_hints)
+
+
+def _fitting(value: Any, fits: bool) -> Any:
+    if not fits:
+        raise ValueError(f"{str(value)[:40]!r} does not fit")
+    return value

@@ -1,16 +1,17 @@
-"""A table that knows nothing of what it shows, and its forms for Markdown and CSV.
-
-On the screen it is shown by :mod:`climassay.reporting.terminal`, as HTML by :mod:`climassay.reporting.html`, as LaTeX
-by :mod:`climassay.reporting.latex`.
-"""
+"""A table that knows nothing of what it shows, and its forms for Markdown, CSV, LaTeX and the terminal."""
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from climassay.spreadsheets import safe_cell
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.text import Text
+
 
 Align = Literal["left", "right"]
 Mark = Literal["best", "top"]
@@ -90,20 +91,21 @@ def split_columns(table: Table, leading: int, at_most: int) -> list[Table]:
         leading: Columns that every part repeats.
         at_most: Further columns of a part, 1 or more.
     """
-    places = range(leading, len(table.columns))
-    if len(places) <= at_most:
+    further = range(leading, len(table.columns))
+    if len(further) <= at_most:
         return [table]
-    parts = [places[start : start + at_most] for start in range(0, len(places), at_most)]
-    return [_with_columns(table, [*range(leading), *part]) for part in parts]
-
-
-def _with_columns(table: Table, places: Sequence[int]) -> Table:
-    return replace(
-        table,
-        columns=tuple(table.columns[place] for place in places),
-        rows=tuple(tuple(row[place] for place in places) for row in table.rows),
-        marks={(row, places.index(column)): marks for (row, column), marks in table.marks.items() if column in places},
-    )
+    parts = []
+    for start in range(0, len(further), at_most):
+        places = [*range(leading), *further[start : start + at_most]]
+        parts.append(
+            replace(
+                table,
+                columns=tuple(table.columns[place] for place in places),
+                rows=tuple(tuple(row[place] for place in places) for row in table.rows),
+                marks={(row, places.index(at)): marks for (row, at), marks in table.marks.items() if at in places},
+            )
+        )
+    return parts
 
 
 def as_markdown(table: Table) -> str:
@@ -148,14 +150,210 @@ def headed_cells(table: Table) -> tuple[list[str], list[list[str]]]:
             number += 1
             name = f"{label} ({number})"
         labels.append(name)
-    rows = [
-        [
-            *row,
-            *(
-                "; ".join(labels[place] for place in range(len(row)) if table.is_marked(number, place, mark))
-                for mark in marks
-            ),
-        ]
-        for number, row in enumerate(table.rows)
-    ]
+    rows = [list(row) for row in table.rows]
+    for number, row in enumerate(rows):
+        places = range(len(row))
+        row += ["; ".join(labels[n] for n in places if table.is_marked(number, n, mark)) for mark in marks]
     return labels, rows
+
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "\N{PLUS-MINUS SIGN}": r"$\pm$",
+    "\N{MINUS SIGN}": r"$-$",
+    "\N{GREATER-THAN OR EQUAL TO}": r"$\geq$",
+    "\N{LESS-THAN OR EQUAL TO}": r"$\leq$",
+}
+
+
+def escape_latex(text: str) -> str:
+    """Text with every character that LaTeX would take for a command or that its fonts may lack written out."""
+    return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))
+
+
+def as_latex(table: Table) -> str:
+    r"""A ``table`` environment with ``booktabs`` rules; the preamble needs ``\usepackage{booktabs}``.
+
+    The best cell of a group is bold, the best of a column underlined. A group's name stands in its first row only, and
+    a thin rule parts groups.
+    """
+
+    def cell(row: int, column: int) -> str:
+        text = escape_latex(table.rows[row][column])
+        if table.is_marked(row, column, "top"):
+            text = rf"\underline{{{text}}}"
+        return rf"\textbf{{{text}}}" if table.is_marked(row, column, "best") or row in table.strong else text
+
+    columns = "".join("r" if column.align == "right" else "l" for column in table.columns)
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{escape_latex(table.title)}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        " & ".join(escape_latex(column.label) for column in table.columns) + r" \\",
+        r"\midrule",
+    ]
+    before: tuple[str, ...] | None = None
+    for number, row in enumerate(table.rows):
+        group = row[: table.grouped]
+        repeated = table.grouped > 0 and group == before
+        if table.grouped and before is not None and not repeated:
+            lines.append(r"\midrule")
+        cells = ["" if repeated and place < table.grouped else cell(number, place) for place in range(len(row))]
+        lines.append(" & ".join(cells) + r" \\")
+        before = group
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    note = table.explained("Bold", "Underlined")
+    if note:
+        lines += [r"\par\smallskip", rf"{{\footnotesize {escape_latex(note)}}}"]
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+_WORDS = 16
+"""Characters that a column of words has at least, where it needs so many."""
+_STYLES: dict[Mark, str] = {"best": "bold", "top": "underline"}
+
+
+def as_rich(table: Table) -> "FittedTable":
+    """A table for the terminal, to be printed by rich."""
+    return FittedTable(table)
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTable:
+    """A table in the form that fits the screen.
+
+    Where its columns find no room, headings take several lines; where that is not enough, every row stands below the
+    other with a line for each cell.
+    """
+
+    table: Table
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> Iterator["RenderableType"]:
+        """What rich prints."""
+        for folded in (False, True):
+            widths = _widths(self.table, folded, options.max_width)
+            if widths is not None:
+                from rich import box
+                from rich.table import Table as RichTable
+                from rich.text import Text
+
+                note = self.table.explained("Bold", "Underlined")
+                shown = RichTable(
+                    title=Text(self.table.title) if self.table.title else None,
+                    caption=Text(note) if note else None,
+                    title_justify="left",
+                    caption_justify="left",
+                    box=box.SIMPLE_HEAD,
+                    pad_edge=False,
+                    padding=(0, 1),
+                    collapse_padding=True,
+                )
+                for column, width in zip(self.table.columns[self.table.grouped :], widths, strict=True):
+                    shown.add_column(Text(column.heading), justify=column.align, width=width, overflow="fold")
+                for group, number, cells in _rows(self.table):
+                    if group:
+                        shown.add_row(Text(group, style="bold", justify="left"))
+                    if self.table.grouped:
+                        cells[0].pad_left(2)
+                    shown.add_row(*cells, style="bold" if number in self.table.strong else None)
+                yield shown
+                return
+        yield from _row_by_row(self.table)
+
+
+def _widths(table: Table, folded: bool, room: int) -> list[int] | None:
+    """Characters of each shown column; None where they need more than there are.
+
+    Columns get what they need, and those that could use more share what is left.
+    """
+    shown = range(table.grouped, len(table.columns))
+    # An edge on either side, and two between columns.
+    left = room - 2 * len(shown)
+    whole = [_column_width(table, place, folded, wrapped=False) for place in shown]
+    if sum(whole) <= left:
+        return whole
+    widths = [_column_width(table, place, folded, wrapped=True) for place in shown]
+    left -= sum(widths)
+    if left < 0:
+        return None
+    wanting = sorted(range(len(widths)), key=lambda place: whole[place] - widths[place])
+    for number, place in enumerate(wanting):
+        more = min(whole[place] - widths[place], left // (len(wanting) - number))
+        widths[place] += more
+        left -= more
+    return widths
+
+
+def _column_width(table: Table, place: int, folded: bool, wrapped: bool) -> int:
+    """Characters that a column needs: of its cells, of its heading, and in the first one of the names of groups."""
+    from rich.cells import cell_len
+
+    column = table.columns[place]
+    first = bool(table.grouped) and place == table.grouped
+    cells = [line for row in table.rows for line in row[place].split("\n")]
+    widest = _widest(cells, wrapped and column.align == "left") + (2 if first else 0)
+    groups = [", ".join(row[: table.grouped]) for row in table.rows] if first else []
+    heading = column.label.split() if folded else column.heading.split("\n")
+    return max([widest, _widest(groups, wrapped), *map(cell_len, heading)])
+
+
+def _widest(texts: list[str], wrapped: bool) -> int:
+    from rich.cells import cell_len
+
+    whole = max(map(cell_len, texts), default=0)
+    if not wrapped:
+        return whole
+    return min(whole, max([_WORDS, *(cell_len(word) for text in texts for word in text.split())]))
+
+
+def _row_by_row(table: Table) -> Iterator["Text"]:
+    """Each row as lines of heading and cell, below its group; empty cells are left out."""
+    from rich.text import Text
+
+    if table.title:
+        yield Text(table.title, style="table.title")
+    for group, number, cells in _rows(table):
+        if group:
+            yield Text(group, style="bold")
+        yield Text()
+        for column, cell in zip(table.columns[table.grouped :], cells, strict=True):
+            if cell.plain.strip():
+                line = Text.assemble((f"{column.label}: " if column.label else "", "dim"), cell)
+                line.stylize("bold" if number in table.strong else "")
+                yield line
+    if note := table.explained("Bold", "Underlined"):
+        yield Text()
+        yield Text(note, style="table.caption")
+    yield Text()
+
+
+def _rows(table: Table) -> Iterator[tuple[str, int, list["Text"]]]:
+    """For each row its group where that is another one than before, its number, and its cells with their marks."""
+    from rich.text import Text
+
+    last: tuple[str, ...] = ()
+    for number, row in enumerate(table.rows):
+        group = row[: table.grouped]
+        cells = [
+            # The style of a part, not of the whole, so that the room beside a number is not underlined.
+            Text.assemble(
+                (cell, " ".join(style for mark, style in _STYLES.items() if table.is_marked(number, place, mark)))
+            )
+            for place, cell in enumerate(row[table.grouped :], start=table.grouped)
+        ]
+        yield ("" if group == last else ", ".join(group)), number, cells
+        last = group

@@ -4,55 +4,41 @@ Everything here is a pure function of arrays; random procedures take a seed.
 """
 
 from climassay.statistics.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
-from climassay.statistics.classification import constant_baseline, expected_calibration_error
+from climassay.statistics.classification import (
+    CoveragePoint,
+    ReliabilityBin,
+    SelectiveCurve,
+    constant_baseline,
+    expected_calibration_error,
+    reliability_curve,
+    selective_curve,
+)
 from climassay.statistics.correlation import Correlation, kendall, spearman
 from climassay.statistics.intervals import (
     Estimate,
     Interval,
+    McNemar,
+    PairedComparison,
+    PairedDifference,
     bootstrap_interval,
+    holm,
+    mcnemar,
     mean_estimate,
+    mean_estimates,
+    paired_difference,
+    paired_differences,
+    paired_tests,
+    percentile_interval,
     proportion,
     wilson_interval,
 )
-from climassay.statistics.many import mean_estimates, paired_differences
-from climassay.statistics.paired import McNemar, PairedDifference, holm, mcnemar, paired_difference
 from climassay.statistics.power import accuracy_sample_size, mcnemar_power, mcnemar_sample_size
-from climassay.statistics.selective import (
-    CoveragePoint,
-    ReliabilityBin,
-    SelectiveCurve,
-    reliability_curve,
-    selective_curve,
-)
 
 __all__ = [
-    "Correlation",
-    "CoveragePoint",
-    "Estimate",
-    "Interval",
-    "McNemar",
-    "PairedDifference",
-    "ReliabilityBin",
-    "SelectiveCurve",
-    "accuracy_sample_size",
-    "bootstrap_interval",
-    "cohen_kappa",
-    "constant_baseline",
-    "expected_calibration_error",
-    "fleiss_kappa",
-    "holm",
-    "kendall",
-    "krippendorff_alpha",
-    "mcnemar",
-    "mcnemar_power",
-    "mcnemar_sample_size",
-    "mean_estimate",
-    "mean_estimates",
-    "paired_difference",
-    "paired_differences",
-    "proportion",
-    "reliability_curve",
-    "selective_curve",
-    "spearman",
-    "wilson_interval",
-]
+    "Correlation", "CoveragePoint", "Estimate", "Interval", "McNemar", "PairedComparison", "PairedDifference",
+    "ReliabilityBin", "SelectiveCurve", "accuracy_sample_size", "bootstrap_interval", "cohen_kappa",
+    "constant_baseline", "expected_calibration_error", "fleiss_kappa", "holm", "kendall", "krippendorff_alpha",
+    "mcnemar", "mcnemar_power", "mcnemar_sample_size", "mean_estimate", "mean_estimates", "paired_difference",
+    "paired_differences", "paired_tests", "percentile_interval", "proportion", "reliability_curve",
+    "selective_curve", "spearman", "wilson_interval",
+]  # fmt: skip

@@ -1,13 +1,16 @@
-"""The baseline that a constant answer reaches, and how far confidences are from what they promise."""
+"""What a constant answer reaches, and whether a system knows when it is right."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from climassay.errors import InputError
+from climassay.statistics.intervals import Estimate, proportion
 
 
 class Baseline(NamedTuple):
@@ -53,3 +56,108 @@ def expected_calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: 
         if (index == k).any()
     ]
     return float(sum(gaps))
+
+
+@dataclass(frozen=True, slots=True)
+class CoveragePoint:
+    """Answers at least so sure."""
+
+    coverage: float
+    """Share of all items, answered or not."""
+    accuracy: Estimate
+    """Share of these answers that is right, with Wilson's interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectiveCurve:
+    """Accuracy of the surest answers against the share of items that they cover."""
+
+    items: int
+    """All items, also those without an answer, which nothing covers."""
+    points: tuple[CoveragePoint, ...]
+    """Surest first; answers that are equally sure make one point."""
+    area: float
+    """Mean accuracy over the coverages reached, equally sure answers in random order."""
+    unordered: float
+    """What that area is when the order says nothing: the accuracy of all answers."""
+
+    @property
+    def aurc(self) -> float:
+        """Area under the risk-coverage curve, per unit of coverage: 0 best, ``1 - unordered`` for a random order."""
+        return 1.0 - self.area
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """Answers whose confidence lies in one range."""
+
+    low: float
+    high: float
+    confidence: float
+    accuracy: Estimate
+    """Share of them that is right, with Wilson's interval."""
+
+
+def selective_curve(confidence: Sequence[Any], correct: Sequence[bool], *, items: int | None = None) -> SelectiveCurve:
+    """The risk-coverage curve of answers.
+
+    Args:
+        confidence: One value an answer, higher is surer; anything that can be ordered, for example a tuple.
+        correct: Whether each answer is right.
+        items: Number of items, where not every one was answered; by default there are as many as answers.
+
+    Raises:
+        InputError: No answers, lists of different lengths, or fewer items than answers.
+
+    References:
+        El-Yaniv and Wiener (2010), On the Foundations of Noise-free Selective Classification, JMLR 11;
+        Geifman, Uziel and El-Yaniv (2019), Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers, for the
+        area.
+    """
+    if len(confidence) != len(correct) or not correct:
+        raise InputError("A risk-coverage curve needs as many confidences as outcomes, and at least one.")
+    total = len(correct) if items is None else items
+    if total < len(correct):
+        raise InputError(f"There are {len(correct)} answers to {total} items.")
+    ranked = sorted(zip(confidence, correct, strict=True), key=lambda pair: pair[0], reverse=True)
+    groups = [[bool(right) for _, right in group] for _, group in groupby(ranked, key=lambda pair: pair[0])]
+    points, area, covered, right = [], 0.0, 0, 0
+    for group in groups:
+        share = sum(group) / len(group)
+        # Within a group of equally sure answers, the expectation over its orders.
+        area += sum((right + share * place) / (covered + place) for place in range(1, len(group) + 1))
+        covered += len(group)
+        right += sum(group)
+        points.append(CoveragePoint(covered / total, proportion(right, covered)))
+    return SelectiveCurve(total, tuple(points), area / covered, right / covered)
+
+
+def reliability_curve(confidence: ArrayLike, correct: ArrayLike, bins: int = 10) -> tuple[ReliabilityBin, ...]:
+    """Accuracy against confidence over equal-width bins.
+
+    The bins are those of :func:`~climassay.statistics.classification.expected_calibration_error`.
+
+    Args:
+        confidence: Shape [n], in 0..1.
+        correct: Shape [n], 0 or 1.
+        bins: Number of bins; empty ones are left out.
+
+    Raises:
+        InputError: No answers, lists of different lengths, or a confidence outside of 0..1.
+    """
+    given, right = np.asarray(confidence, dtype=np.float64), np.asarray(correct, dtype=bool)
+    if given.shape != right.shape or given.ndim != 1 or given.size == 0:
+        raise InputError("A reliability curve needs as many confidences as outcomes, and at least one.")
+    if given.min() < 0 or given.max() > 1:
+        raise InputError("A reliability curve needs confidences between 0 and 1.")
+    index = np.minimum((given * bins).astype(int), bins - 1)
+    return tuple(
+        ReliabilityBin(
+            low=k / bins,
+            high=(k + 1) / bins,
+            confidence=float(given[index == k].mean()),
+            accuracy=proportion(int(right[index == k].sum()), int((index == k).sum())),
+        )
+        for k in range(bins)
+        if (index == k).any()
+    )

@@ -23,7 +23,7 @@ from climassay.generation.masking import (
     train_masker,
 )
 from climassay.generation.masking.trained import bundled_reader, context_features, fit
-from climassay.metrics.token_encoder import TokenVectors
+from climassay.metrics.bert_score import TokenVectors
 from climassay.primer import gold_questions
 from command_line import run_command
 from generated_drafts import draft, rejected

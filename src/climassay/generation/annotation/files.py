@@ -25,7 +25,7 @@ from climassay.generation.annotation.taking_in import GivenLabel, GivenSkip
 from climassay.generation.draft import Draft
 from climassay.given_files import parse_json
 from climassay.questions.rows import Row, parse_rows, read_bytes
-from climassay.reporting.row_files import write_rows
+from climassay.reporting.results import write_rows
 
 FORMAT = "climassay-annotations"
 VERSION = 1

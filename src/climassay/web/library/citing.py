@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from climassay.corpus.documents import Passage
-from climassay.reporting.latex import escape_latex
+from climassay.reporting.tables import escape_latex
 from climassay.web.library.names import is_web_address
 
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d{2}\b")

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from climassay.reporting import Report, Table
-from climassay.reporting.drawing import FIGURES, Figure
-from climassay.reporting.html import Block, render_block
+from climassay.reporting.html import FIGURES, Block, Figure, render_block
 
 TABLE_FORMS = ("csv", "md", "tex", "json")
 

@@ -13,7 +13,7 @@ from climassay.evaluation.comparing import (
 )
 from climassay.metrics.registry import METRICS
 from climassay.reporting import Prose, Report, Section
-from climassay.reporting.drawing import as_svg
+from climassay.reporting.html import as_svg
 from climassay.web.access import Reader
 from climassay.web.failures import Missing
 from climassay.web.pages import page

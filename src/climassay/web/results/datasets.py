@@ -57,7 +57,7 @@ def send_table(place: PlaceHere, _user: Reader, name: str, number: int, form: st
 @router.get("/results/datasets/{name}/figures/{number}.svg")
 def send_figure(place: PlaceHere, _user: Reader, name: str, number: int) -> Response:
     """One figure of a dataset's page."""
-    from climassay.reporting.drawing import as_svg
+    from climassay.reporting.html import as_svg
 
     figure = figure_at(_report(place, name), number)
     if figure is None:

@@ -12,7 +12,7 @@ from climassay.evaluation.results import COMMANDS
 from climassay.records.database import Database
 from climassay.records.queries import iterate_answers
 from climassay.reporting import Report, Table, as_csv, as_latex, as_markdown
-from climassay.reporting.drawing import as_svg
+from climassay.reporting.html import as_svg
 from climassay.web.access import Reader
 from climassay.web.failures import Missing
 from climassay.web.place import PlaceHere

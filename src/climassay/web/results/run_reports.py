@@ -95,7 +95,7 @@ def _factcheck(run: "StoredRun", _published: str) -> Report:
 
 
 def _judges(run: "StoredRun", _published: str) -> Report:
-    from climassay.judging.experiment import judge_results_of
+    from climassay.judging.benchmark import judge_results_of
     from climassay.judging.report import judge_sections
 
     details = run.details
@@ -106,7 +106,7 @@ def _judges(run: "StoredRun", _published: str) -> Report:
 
 
 def _ranking(run: "StoredRun", _published: str) -> Report:
-    from climassay.judging.report_tables import stored_ranking_table
+    from climassay.judging.report import stored_ranking_table
 
     details = run.details
     lead = f"{len(details.results['ranking'])} items, best first, as {details.config.get('model', '?')} judges them."
@@ -114,7 +114,7 @@ def _ranking(run: "StoredRun", _published: str) -> Report:
 
 
 def _labels(run: "StoredRun", _published: str) -> Report:
-    from climassay.judging.report_tables import stored_label_table
+    from climassay.judging.report import stored_label_table
 
     details = run.details
     lead = f"{len(details.results['labels'])} new items between labelled ones."
@@ -152,7 +152,7 @@ def _generation(run: "StoredRun", _published: str) -> Report:
 
 
 def _stored_report(run: "StoredRun", _published: str) -> Report:
-    from climassay.reporting.stored_reports import report_from_data
+    from climassay.reporting.html import report_from_data
 
     details = run.details
     return report_from_data(details.results["report"][0])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from climassay.metrics.perturbations import (
+from climassay.metrics.entailment_features import (
     OPPOSITES,
     change_number,
     contradict,

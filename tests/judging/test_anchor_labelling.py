@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.judging.insertion import insert_many
+from climassay.judging.anchor_labelling import insert_many
 
 
 def logit(p):

@@ -1,4 +1,4 @@
-"""Insertion into an ordered scale of labels by binary search among labelled anchors (PPAIRS_INSERT, mended).
+"""Labels of new items from labelled anchors: a binary search on an ordered scale (PPAIRS_INSERT, mended).
 
 At a label the new item is compared with anchors of that label: judged higher, the search goes on above it, judged
 lower, below it; judged equal, that is the answer. As printed (Maiya 2024, algorithm 1) equality needs a mean preference
@@ -14,14 +14,18 @@ References:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.judging.preferences import Ask
+from climassay.judging.items import Item
+from climassay.judging.preferences import Ask, Method, Preferences, Progress
+from climassay.learning.evaluation import Evaluation, evaluate
+from climassay.reporting.results import Result
+from climassay.reporting.tables import Table
 
 InsertMode = Literal["band", "three-way"]
 TIE_BAND = 0.4
@@ -48,28 +52,6 @@ class Insertion:
     comparisons: int
     path: tuple[Step, ...]
     """The labels compared with, in the order of the search."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """When an item counts as equal to a label."""
-
-    mode: InsertMode
-    band: float
-    tie_band: float
-
-    def verdict(self, log_odds: NDArray[np.float64], preference: float) -> Verdict:
-        """Judge from the log-odds against a label's anchors, shape [anchors], and their mean probability."""
-        if self.mode == "band":
-            if abs(preference - 0.5) <= self.band:
-                return "equal"
-            return "higher" if preference > 0.5 else "lower"
-        higher = int((log_odds > self.tie_band).sum())
-        lower = int((log_odds < -self.tie_band).sum())
-        equal = len(log_odds) - higher - lower
-        if higher > max(lower, equal):
-            return "higher"
-        return "lower" if lower > max(higher, equal) else "equal"
 
 
 @dataclass(slots=True)
@@ -142,7 +124,6 @@ def insert_many(
     leaked = next((item for item in items if item in held), None)
     if leaked is not None:
         raise InputError(f"Item {leaked} is one of the anchors, so its label is known; leave it out of either.")
-    rule = _Rule(mode, band, tie_band)
     if not labels or len(set(labels)) < len(labels):
         raise InputError("A scale needs at least one label and every label once.")
     for label in labels:
@@ -155,10 +136,20 @@ def insert_many(
         raise InputError("Items are indices from 0.")
     if samples < 1:
         raise InputError(f"At least 1 anchor of a label has to be drawn, got {samples}.")
-    if rule.mode not in get_args(InsertMode):
-        raise InputError(f"There is no mode {rule.mode!r}; choose one of {', '.join(get_args(InsertMode))}.")
-    if not 0 <= rule.band < 0.5 or not rule.tie_band >= 0:
-        raise InputError(f"band is from 0 to below 0.5 and tie_band at least 0, got {rule.band} and {rule.tie_band}.")
+    if mode not in get_args(InsertMode):
+        raise InputError(f"There is no mode {mode!r}; choose one of {', '.join(get_args(InsertMode))}.")
+    if not 0 <= band < 0.5 or not tie_band >= 0:
+        raise InputError(f"band is from 0 to below 0.5 and tie_band at least 0, got {band} and {tie_band}.")
+
+    def verdict(log_odds: NDArray[np.float64], preference: float) -> Verdict:
+        if mode == "band":
+            return "equal" if abs(preference - 0.5) <= band else "higher" if preference > 0.5 else "lower"
+        higher, lower = int((log_odds > tie_band).sum()), int((log_odds < -tie_band).sum())
+        equal = len(log_odds) - higher - lower
+        if higher > max(lower, equal):
+            return "higher"
+        return "lower" if lower > max(higher, equal) else "equal"
+
     searches = [_Search(int(item), 0, len(labels) - 1) for item in items]
     while pending := [search for search in searches if search.found is None]:
         drawn = []
@@ -175,8 +166,84 @@ def insert_many(
         for search, part in zip(pending, parts, strict=True):
             # The logistic function by way of tanh, which does not overflow.
             preference = float(np.mean(0.5 + 0.5 * np.tanh(part / 2)))
-            search.take(Step(labels[search.middle], preference, rule.verdict(part, preference), len(part)))
+            search.take(Step(labels[search.middle], preference, verdict(part, preference), len(part)))
     return tuple(
         Insertion(labels[one.found or 0], sum(step.comparisons for step in one.steps.values()), (*one.steps.values(),))
         for one in searches
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted(Result):
+    """New items with the labels given to them."""
+
+    items: tuple[Item, ...]
+    insertions: tuple[Insertion, ...]
+    comparisons: int
+    failed: int
+    scores: Evaluation | None
+    """Against the items' own labels, of those that have one; None where none has."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row an item, with its label and the way there."""
+        pairs = zip(self.items, self.insertions, strict=True)
+        return [{"item": item.id, "text": item.text, **asdict(insertion)} for item, insertion in pairs]
+
+    def tables(self) -> tuple[Table, ...]:
+        """The items with their labels."""
+        from climassay.judging.report import insertion_table
+
+        return (insertion_table(self.rows()),)
+
+
+def insert_items(
+    items: Sequence[Item],
+    anchors: Sequence[Item],
+    levels: Sequence[str],
+    method: Method,
+    *,
+    samples: int = 10,
+    mode: InsertMode = "band",
+    tie_band: float = TIE_BAND,
+    seed: int = 0,
+    on_progress: Progress | None = None,
+) -> Inserted:
+    """Give each new item a label by comparing it with labelled anchors (PPAIRS_INSERT, mended).
+
+    Args:
+        items: New items; their own labels, if they have any, only score the result.
+        anchors: Labelled items; a label is an index into ``levels``. They are compared across groups.
+        levels: Names of the labels, lowest first.
+        method: How two items are compared.
+        samples: Anchors drawn of a label for each item.
+        mode: What counts as equal; see :func:`climassay.judging.anchor_labelling.insert_many`.
+        tie_band: For ``three-way``: log-odds up to which one comparison is even; a probe brings its own.
+        seed: Seed of the draws.
+        on_progress: Called with the number of requests answered since the last call.
+
+    Raises:
+        InputError: A label has no anchors, an item's text is among the anchors, or there are no items.
+    """
+    if not items:
+        raise InputError("There is nothing to insert: the table has no items.")
+    known = {item.text for item in anchors}
+    leaked = next((item.id for item in items if item.text in known), None)
+    if leaked is not None:
+        raise InputError(f"The item {leaked!r} is one of the anchors, so its label is known: leave it out of either.")
+    by_label: dict[str, list[int]] = {level: [] for level in levels}
+    for place, anchor in enumerate(anchors, start=len(items)):
+        if anchor.label is None:
+            raise InputError(f"The anchor {anchor.id!r} has no label: name the column with --label.")
+        by_label[levels[int(anchor.label)]].append(place)
+    everything = (*items, *anchors)
+    preferences = Preferences(method, everything, on_progress=on_progress)
+    found = insert_many(
+        preferences.ask, range(len(items)), levels, by_label, samples=samples, mode=mode, tie_band=tie_band, seed=seed
+    )
+    labelled = [(int(item.label), one.label) for item, one in zip(items, found, strict=True) if item.label is not None]
+    scores = None
+    if labelled:
+        answers = [list(levels).index(label) for _, label in labelled]
+        truth = [label for label, _ in labelled]
+        scores = evaluate(truth, np.eye(len(levels))[answers], tuple(levels), seed=seed)
+    return Inserted(tuple(items), found, preferences.asked, preferences.failed, scores)

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError, ModelError
-from climassay.evaluation.examples import ExamplePool
 from climassay.evaluation.experiment_file import BenchmarkSpec, parse_plan
 from climassay.evaluation.report import experiment_report
 from climassay.evaluation.results import load_experiment
 from climassay.evaluation.runner import Adapter, EvaluationResources, answers_wanted, read_benchmark, run_experiment
 from climassay.evaluation.scores import score_experiment
-from climassay.evaluation.settings import Sources
+from climassay.evaluation.settings import ExamplePool, Sources
 from climassay.metrics import Scorer
 from climassay.questions import Question, QuestionSet
 from climassay.records import Records
