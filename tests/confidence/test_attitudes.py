@@ -2,9 +2,8 @@
 
 import pytest
 
-from climassay.confidence.attitudes import is_opinion
 from climassay.confidence.extraction import extract
-from climassay.confidence.marks import find_tags
+from climassay.confidence.marks import find_tags, is_opinion
 from climassay.corpus.documents import Block, Document
 
 OF_PEOPLE = [

@@ -96,8 +96,8 @@ def extract(
     """Extract statements with their level of confidence, likelihood, evidence and agreement, and their context."""
     from climassay.cli.corpus import table_columns
     from climassay.confidence.extraction import ExtractOptions, extract_terms
-    from climassay.confidence.extraction.review_page import review_page
-    from climassay.confidence.statement_files import write_statements
+    from climassay.confidence.extraction.review import review_page
+    from climassay.confidence.statement import write_statements
     from climassay.reporting.row_files import write_rows
 
     options = ExtractOptions(
@@ -174,8 +174,7 @@ def _show(
     skipped: "Sequence[Skipped]",
     written: dict[str, Path | None],
 ) -> None:
-    from climassay.confidence.extraction.summary import summary_table
-    from climassay.confidence.extraction.terms import term_table
+    from climassay.confidence.extraction.review import summary_table, term_table
     from climassay.reporting.terminal import as_rich
 
     stdout_console().print(as_rich(summary_table(statements)))

@@ -20,8 +20,7 @@ from climassay.confidence.extraction import ExtractOptions, extract
 from climassay.confidence.extraction.cleaning import clean_sentence
 from climassay.confidence.extraction.extracting import normalised
 from climassay.confidence.marks import find_tags
-from climassay.confidence.statement import Statement
-from climassay.confidence.statement_files import read_statements
+from climassay.confidence.statement import Statement, read_statements
 from climassay.confidence.vocabulary import score
 from climassay.errors import InputError
 from climassay.models.contract import Encoder

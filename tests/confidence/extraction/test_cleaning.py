@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.confidence.extraction.cleaning import clean_sentence
-from climassay.confidence.extraction.clutter import clutter_spans, is_reference
+from climassay.confidence.extraction.cleaning import clean_sentence, clutter_spans, is_reference
 
 
 @pytest.mark.parametrize(

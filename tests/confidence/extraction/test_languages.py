@@ -3,7 +3,7 @@
 import pytest
 
 from climassay.confidence.extraction import ExtractOptions, extract
-from climassay.confidence.extraction.languages import language_of
+from climassay.confidence.extraction.documents import language_of
 from climassay.confidence.marks import find_likelihoods, find_tags
 from climassay.corpus.documents import Block, Document
 from climassay.errors import InputError

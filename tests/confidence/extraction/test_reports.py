@@ -2,7 +2,7 @@
 
 import pytest
 
-from climassay.confidence.extraction.reports import identify
+from climassay.confidence.extraction.documents import identify
 from climassay.corpus.documents import Block, Document
 
 CITED = "IPCC, 2021: Summary. In: Climate Change 2021: The Physical Science Basis."

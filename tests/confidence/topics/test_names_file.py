@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.confidence.topics import NamedTopic, match_names, read_names, write_names
-from climassay.confidence.topics.names_file import SKETCH, sketch_of, statement_hash, topic_overlaps
+from climassay.confidence.topics.naming import SKETCH, sketch_of, statement_hash, topic_overlaps
 from climassay.errors import InputError
 
 

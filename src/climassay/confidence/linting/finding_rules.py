@@ -3,12 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from climassay.confidence.attitudes import speaks_of_trust
-from climassay.confidence.linting.draft import Draft, Sentence
-from climassay.confidence.linting.finding import Example, Remark, Rule
+from climassay.confidence.linting.draft import Draft, Example, Remark, Rule, Sentence
 from climassay.confidence.linting.probability_rules import gives_probability
-from climassay.confidence.linting.spelling_rule import slips
-from climassay.confidence.linting.vocabulary_rules import off_scale
+from climassay.confidence.linting.vocabulary_rules import off_scale, slips
+from climassay.confidence.marks import speaks_of_trust
 
 FEWEST_WORDS = 7
 """Of a sentence that may state a finding."""

@@ -4,10 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from climassay.confidence.attitudes import is_opinion
-from climassay.confidence.linting.draft import Draft, Sentence
-from climassay.confidence.linting.finding import Example, Remark, Rule
-from climassay.confidence.marks import TagMark
+from climassay.confidence.linting.draft import Draft, Example, Remark, Rule, Sentence
+from climassay.confidence.marks import TagMark, is_opinion
 from climassay.confidence.vocabulary import LIKELIHOOD_RANGES, Likelihood, Tag
 
 _BOX = "AR6 WG1, Box 1.1"

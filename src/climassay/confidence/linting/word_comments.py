@@ -16,7 +16,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from climassay.confidence.linting.checking import Checked
-from climassay.confidence.linting.finding import Finding
+from climassay.confidence.linting.draft import Finding
 from climassay.corpus.cleaning import clean
 from climassay.corpus.options import ReadOptions
 from climassay.errors import InputError

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from climassay.confidence.extraction.cleaning import clean_sentence
-from climassay.confidence.statement import Statement
-from climassay.confidence.statement_files import read_statements
+from climassay.confidence.statement import Statement, read_statements
 from climassay.confidence.vocabulary import TAGS, Tag
 from climassay.errors import InputError
 from climassay.given_files import parse_json

@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 
 from climassay.confidence.statement import Statement
 from climassay.confidence.topics.clustering import Grouping, group_statements, map_of, nearest
-from climassay.confidence.topics.names_file import NamedTopic, match_names, sketch_of
-from climassay.confidence.topics.naming import NameProposal, judge_names, propose_names
+from climassay.confidence.topics.naming import (
+    NamedTopic,
+    NameProposal,
+    judge_names,
+    match_names,
+    propose_names,
+    sketch_of,
+)
 from climassay.confidence.topics.phrases import joined_name, phrases, written
 from climassay.confidence.topics.topic import OUTSIDE, PlacedStatement, Topic, TopicModel, TopicSettings
 from climassay.errors import InputError

@@ -154,7 +154,7 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
 
 def report_heat(analysis: TrendAnalysis) -> HeatMap:
     """Tagged statements by topic and report."""
-    from climassay.confidence.topics.tables import counts_by_report
+    from climassay.confidence.topics.topic import counts_by_report
 
     reports, counts = counts_by_report(analysis.model, analysis.statements)
     topics = analysis.model.topics

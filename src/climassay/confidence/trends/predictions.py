@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.confidence.tagging.quantification import Shares, estimate_shares
-from climassay.confidence.trends.cases import Case, Cases
+from climassay.confidence.trends.scores import Case, Cases
 from climassay.confidence.vocabulary import TAGS, Tag, score
 from climassay.errors import InputError
 from climassay.given_files import parse_json, read_text

@@ -10,10 +10,9 @@ from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import Response
 
 from climassay.confidence.linting import RULES, Checked, Draft, check, draft_of
-from climassay.confidence.linting.opened_tagger import OpenedTagger, open_tagger
-from climassay.confidence.linting.page import pieces, shown_findings
-from climassay.confidence.linting.plain_draft import paged_draft
-from climassay.confidence.linting.tagger_rule import MeasuredAccuracy, levels_of
+from climassay.confidence.linting.presentation import pieces, shown_findings
+from climassay.confidence.linting.reading import paged_draft
+from climassay.confidence.linting.tagger_rule import MeasuredAccuracy, OpenedTagger, levels_of, open_tagger
 from climassay.confidence.vocabulary import Tag
 from climassay.corpus.apart import read_apart
 from climassay.corpus.options import MEBIBYTE, ReadOptions

@@ -1,17 +1,20 @@
-"""Terms of likelihood, evidence and agreement as rows of their own, each with its sentence and counts by report."""
+"""What a reader checks of an extraction: other calibrated terms, counts by report, a page beside the report."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal, get_args
 
-from climassay.confidence.extraction.clutter import paragraph_label
+from climassay.confidence.extraction.cleaning import paragraph_label
+from climassay.confidence.extraction.documents import identify
 from climassay.confidence.extraction.extracting import explains_terms, split_report_sentences
-from climassay.confidence.extraction.reports import identify
 from climassay.confidence.marks import find_likelihoods, find_tags
-from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LIKELIHOODS
+from climassay.confidence.statement import Statement
+from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LIKELIHOODS, TAGS
 from climassay.corpus.documents import Block, Document
+from climassay.reporting import render_page
 from climassay.reporting.tables import Table
 
 TermKind = Literal["likelihood", "evidence", "agreement"]
@@ -107,4 +110,54 @@ def _row(
         block.headings,
         paragraph_label(block.text),
         block.paragraph_id,
+    )
+
+
+_TOTAL = "all"
+
+
+def summary_table(statements: Sequence[Statement]) -> Table:
+    """Statements by report and level, duplicates counted apart."""
+    counts = Counter((one.report, one.tag) for one in statements if one.duplicate_of is None)
+    repeated = Counter(one.report for one in statements if one.duplicate_of is not None)
+    reports = list(dict.fromkeys(one.report for one in statements))
+    untagged = any(one.tag is None for one in statements)
+    levels = [*TAGS, *([None] if untagged else [])]
+    rows = [[report, *(str(counts[report, level]) for level in levels), str(repeated[report])] for report in reports]
+    if len(reports) > 1:
+        sums = [sum(counts[report, level] for report in reports) for level in levels]
+        rows.append([_TOTAL, *map(str, sums), str(sum(repeated.values()))])
+    headings = ["report", *(level or "no level" for level in levels), "repeated"]
+    return Table.of(
+        f"{len(statements)} statements",
+        headings,
+        rows,
+        note=(
+            "Repeated: statements of the same words and level as an earlier one, and further levels of sentences whose "
+            "division is not sure; they are in no other column."
+        ),
+    )
+
+
+def review_page(statements: Sequence[Statement], terms: Sequence[CertaintyTerm] = ()) -> str:
+    """Every statement with its level, page, the report's own words, and the sentences before and after.
+
+    Returns:
+        A whole HTML page: one file that asks nothing of any server; it can be read without its script, which only
+        filters. All text is escaped.
+    """
+    counts = Counter(statement.tag for statement in statements)
+    groups = [
+        (place, list(group))
+        for place, group in groupby(statements, key=lambda one: (one.report, one.document, one.headings))
+    ]
+    return render_page(
+        "confidence_review.html.j2",
+        groups=groups,
+        total=len(statements),
+        levels=[(tag, counts[tag]) for tag in (*TAGS, None) if counts[tag]],
+        terms=Counter(
+            f"{one.term} {one.kind}" if one.kind != "likelihood" else one.term for one in terms
+        ).most_common(),
+        shares={tag: place / (len(TAGS) - 1) for place, tag in enumerate(TAGS)},
     )
