@@ -8,11 +8,11 @@ from functools import cached_property
 
 from climassay.confidence.extraction.documents import language_of
 from climassay.confidence.linting.draft import Draft, Finding, Remark, Rule, Severity, one_line
-from climassay.confidence.linting.finding_rules import UNTAGGED_FINDING, states_finding
+from climassay.confidence.linting.finding_rules import FINDING_RULES, states_finding
 from climassay.confidence.linting.probability_rules import PROBABILITY_RULES
 from climassay.confidence.linting.tagger_rule import TAGGER_DIFFERS
-from climassay.confidence.linting.term_rules import LEVEL_RULES, LIKELIHOOD_RULES
-from climassay.confidence.linting.vocabulary_rules import MISSPELT_TERM, VOCABULARY_RULES
+from climassay.confidence.linting.term_rules import TERM_RULES
+from climassay.confidence.linting.vocabulary_rules import VOCABULARY_RULES
 from climassay.errors import InputError
 from climassay.registry import Registry
 
@@ -59,35 +59,20 @@ def silences(draft: Draft, known: Collection[str]) -> tuple[list[Silence], list[
         if match["what"] == "ignore-file":
             found.append(Silence(0, len(draft.text), rules))
             continue
-        around = _block_of(draft, *match.span())
-        if around is not None:
-            found.append(Silence(*around, rules))
+        start, end = match.span()
+        for block in draft.blocks:
+            # A block in which a comment is all there is has no prose.
+            has_prose = draft.mask[block.start : block.end].strip("\x00 \t\r\n")
+            if has_prose and (block.start >= end or (block.start <= start and end <= block.end)):
+                found.append(Silence(block.start, block.end, rules))
+                break
     return found, remarks
-
-
-def _block_of(draft: Draft, start: int, end: int) -> tuple[int, int] | None:
-    for block in draft.blocks:
-        holds = block.start <= start and end <= block.end
-        # A block in which a comment is all there is has no prose.
-        if holds and draft.mask[block.start : block.end].strip("\x00 \t\r\n"):
-            return block.start, block.end
-        if block.start >= end and draft.mask[block.start : block.end].strip("\x00 \t\r\n"):
-            return block.start, block.end
-    return None
 
 
 RULES: Registry[Rule] = Registry("rule", "climassay.lint_rules")
 """All that need nothing but the text; a package adds another by ``RULES.add(rule.name, rule)``."""
-for _rule in (
-    UNTAGGED_FINDING,
-    *VOCABULARY_RULES,
-    MISSPELT_TERM,
-    *LEVEL_RULES,
-    *LIKELIHOOD_RULES,
-    *PROBABILITY_RULES,
-):
+for _rule in (*FINDING_RULES, *VOCABULARY_RULES, *TERM_RULES, *PROBABILITY_RULES):
     RULES.add(_rule.name, _rule)
-ALL = "all"
 
 
 def chosen_rules(wanted: str = "") -> tuple[Rule, ...]:
@@ -103,13 +88,13 @@ def chosen_rules(wanted: str = "") -> tuple[Rule, ...]:
     names = [name.strip() for name in wanted.split(",") if name.strip()]
     without = {name[1:] for name in names if name.startswith("-")}
     only = [name for name in names if not name.startswith("-")]
-    unknown = sorted({*without, *only} - {*RULES, ALL})
+    unknown = sorted({*without, *only} - {*RULES, "all"})
     if unknown:
         raise InputError(f"There is no rule {unknown[0]!r}: the rules are {', '.join(RULES)}.")
     if not only:
         taken = {rule.name for rule in RULES.values() if rule.default}
     else:
-        taken = set(RULES) if ALL in only else set(only)
+        taken = set(RULES) if "all" in only else set(only)
     found = tuple(rule for rule in RULES.values() if rule.name in taken - without)
     if not found:
         raise InputError("No rule is left to check: name at least one.")

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal
 
 from climassay.confidence.marks import LikelihoodTerm, TagMark, find_likelihoods, find_tags
 from climassay.corpus.sentences import Span, sentence_spans
@@ -167,7 +167,6 @@ def masked(text: str, dropped: Sequence[tuple[int, int]], spaced: Sequence[tuple
 
 Severity = Literal["error", "warning", "note"]
 """An error contradicts the vocabulary's own definition; a warning departs from the guidance; a note is worth a look."""
-SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +203,21 @@ class Rule:
     check: Callable[[Draft], Iterable[Remark]]
     default: bool = True
     """Whether it is on where nobody chooses."""
+
+
+def rule(
+    name: str, severity: Severity, summary: str, reason: str, *examples: Example, default: bool = True
+) -> Callable[[Callable[[Sentence], Iterable[Remark]]], Rule]:
+    """Make a :class:`Rule`, with these fields, of a function that looks at one sentence."""
+
+    def made(check: Callable[[Sentence], Iterable[Remark]]) -> Rule:
+        def check_draft(draft: Draft) -> Iterator[Remark]:
+            for sentence in draft.sentences:
+                yield from check(sentence)
+
+        return Rule(name, severity, summary, reason, examples, check_draft, default)
+
+    return made
 
 
 @dataclass(frozen=True, slots=True)
