@@ -219,7 +219,7 @@ def _sentences(statements: Sequence[Statement]) -> list[_Sentence]:
     groups: dict[str, list[Statement]] = defaultdict(list)
     for one in statements:
         elsewhere = one.whole_paragraph and not find_tags(one.sentence)
-        groups[one.id.rsplit(".", 1)[0]].append(replace(one, tag=None) if elsewhere else one)
+        groups[one.sentence_id].append(replace(one, tag=None) if elsewhere else one)
     found = [
         _Sentence(clean_sentence(group[0].sentence), tuple(group), _sections(group[0])) for group in groups.values()
     ]

@@ -82,6 +82,11 @@ class Statement:
         return self.sentence[self.start : self.end]
 
     @property
+    def sentence_id(self) -> str:
+        """What the ids of all statements of one sentence begin with."""
+        return self.id.rsplit(".", 1)[0]
+
+    @property
     def context(self) -> str:
         """The sentences around the statement, and itself."""
         return " ".join((*self.before, self.text, *self.after))

@@ -1,7 +1,7 @@
 """The plain words of a sentence: no marks of certainty, references, section marks or numbers of footnotes."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from climassay.confidence.marks import find_tags
 from climassay.corpus.sentences import Span
@@ -65,25 +65,26 @@ _NUMBER_OF_PARAGRAPH = re.compile(
 )
 
 
-def clutter_spans(text: str) -> list[Span]:
+def clutter_spans(text: str) -> tuple[Span, ...]:
     """Spans of references, section marks, footnote numbers and the paragraph's own number, in order, apart.
 
     Of brackets that hold more than references, only these go: ``(NAO; Hurrell, 1995)`` leaves ``(NAO)``.
     """
-    spans = [*_whole_brackets(text)]
-    number = _NUMBER_OF_PARAGRAPH.match(text)
-    if number:
-        spans.append(Span(*number.span()))
-    spans += _notes(text)
-    spans += [Span(*match.span()) for match in _LINKS.finditer(text)]
-    spans += [Span(*match.span()) for match in _NARRATIVE_YEAR.finditer(text)]
-    return _apart(spans)
+    spans: list[tuple[int, int]] = [*_whole_brackets(text)]
+    for pattern in (_NUMBER_OF_PARAGRAPH, _RETURN_ARROW, _LINKS, _NARRATIVE_YEAR):
+        spans += [match.span() for match in pattern.finditer(text)]
+    for pattern, behind in _NOTES:
+        for match in pattern.finditer(text):
+            before = text[max(0, match.start() - 6) : match.start()]
+            if behind.search(before) and not before.endswith(_NOT_BEFORE_NOTE):
+                spans.append(match.span())
+    return joined_spans(spans)
 
 
-def bracketed_spans(text: str) -> list[Span]:
+def bracketed_spans(text: str) -> tuple[Span, ...]:
     """Spans of the brackets that hold nothing but references and section marks; a sentence does not end in them."""
-    links = [Span(*match.span()) for match in _LINKS.finditer(text)]
-    return _apart([*links, *(span for span in _whole_brackets(text) if text[span.start] in "([{")])
+    links = [match.span() for match in _LINKS.finditer(text)]
+    return joined_spans([*links, *(span for span in _whole_brackets(text) if text[span[0]] in "([{")])
 
 
 def references_in(text: str) -> tuple[str, ...]:
@@ -106,44 +107,25 @@ def is_reference(words: str) -> bool:
     return all(not part or _is_reference(part) for part in parts)
 
 
-def _whole_brackets(text: str) -> Iterator[Span]:
+def _whole_brackets(text: str) -> Iterator[tuple[int, int]]:
+    """Spans of brackets, or of those parts of them, that are references."""
     for match in _BRACES.finditer(text):
-        yield Span(*match.span())
+        yield match.span()
     for match in _BRACKETS.finditer(text):
         inside = match[1] if match[1] is not None else match[2]
         if match[2] is not None and not re.search(r"[A-Z][a-z]", inside):
             continue  # ranges of numbers
-        parts = _parts(inside)
-        which = [_is_reference(part.strip(" ,.")) for part, _ in parts]
+        parts = inside.split(";")
+        which = [_is_reference(part.strip(" ,.")) for part in parts]
         if all(which):
-            yield Span(*match.span())
-        elif any(which):
-            begin = match.start() + 1
-            for number, ((part, start), gone) in enumerate(zip(parts, which, strict=True)):
-                if gone:
-                    # With the semicolon that divides it from its neighbour.
-                    left = start - 1 if number else start
-                    right = start + len(part) + (1 if not number and len(parts) > 1 else 0)
-                    yield Span(begin + left, begin + right)
-
-
-def _notes(text: str) -> Iterator[Span]:
-    """Numbers of footnotes that are glued to words, and the arrows that lead back from notes."""
-    for pattern, behind in _NOTES:
-        for match in pattern.finditer(text):
-            before = text[max(0, match.start() - 6) : match.start()]
-            if behind.search(before) and not before.endswith(_NOT_BEFORE_NOTE):
-                yield Span(*match.span())
-    for match in _RETURN_ARROW.finditer(text):
-        yield Span(*match.span())
-
-
-def _parts(inside: str) -> list[tuple[str, int]]:
-    parts, start = [], 0
-    for part in inside.split(";"):
-        parts.append((part, start))
-        start += len(part) + 1
-    return parts
+            yield match.span()
+            continue
+        start = match.start() + 1
+        for number, (part, gone) in enumerate(zip(parts, which, strict=True)):
+            if gone:
+                # With the semicolon that divides it from its neighbour.
+                yield start - (number > 0), start + len(part) + (number == 0)
+            start += len(part) + 1
 
 
 def _is_reference(part: str) -> bool:
@@ -162,15 +144,15 @@ def _is_reference(part: str) -> bool:
     return True
 
 
-def _apart(spans: list[Span]) -> list[Span]:
-    """Spans in order, those that touch or overlap joined."""
-    joined: list[Span] = []
-    for span in sorted(spans):
-        if joined and span.start <= joined[-1].end:
-            joined[-1] = Span(joined[-1].start, max(joined[-1].end, span.end))
+def joined_spans(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
+    """Spans in order, those that touch or overlap made one."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1].end:
+            found[-1] = Span(found[-1].start, max(end, found[-1].end))
         else:
-            joined.append(span)
-    return joined
+            found.append(Span(start, end))
+    return tuple(found)
 
 
 _MARK = "\ue000"
@@ -228,11 +210,16 @@ def clean_sentence(text: str) -> str:
         One line; empty where no word is left.
     """
     for _ in range(_ROUNDS):
-        cleaned = _once(text)
+        cleaned = finished(_ITALICS.sub("", without_marks(_without(text, clutter_spans(text)))))
         if cleaned == text:
             return text
         text = cleaned
-    return text if not find_tags(text) else _bare(text)
+    if not find_tags(text):
+        return text
+    # The last resort for text that keeps making new marks: their words go, nothing is mended.
+    while marks := find_tags(text):
+        text = _without(text, [mark.whole for mark in marks])
+    return " ".join(text.split())
 
 
 def plain_words(text: str) -> str:
@@ -248,33 +235,14 @@ def plain_words(text: str) -> str:
     return (opening.group().strip() + " " if opening else "") + cleaned.removesuffix(".")
 
 
-def _once(text: str) -> str:
-    text = without_marks(_without(text, clutter_spans(text)))
-    return finished(_ITALICS.sub("", text))
-
-
-def _bare(text: str) -> str:
-    """The last resort for text that keeps making new marks: their words go, nothing is mended."""
-    while marks := find_tags(text):
-        text = _without(text, [mark.whole for mark in marks])
-    return " ".join(text.split())
-
-
 def without_marks(text: str) -> str:
     """A text without marks of confidence, evidence and agreement, the sentence around each mended."""
     marks = find_tags(text)
     if not marks:
         return text
-    whole = sorted({mark.whole for mark in marks if mark.in_brackets})
+    whole = {mark.whole for mark in marks if mark.in_brackets}
     running = [(mark.start, mark.end) for mark in marks if not mark.in_brackets]
-    pieces, last = [], 0
-    for start, end in sorted([*whole, *running]):
-        if start < last:
-            continue
-        pieces.append(text[last:start])
-        pieces.append(_MARK if (start, end) in running else " ")
-        last = end
-    text = "".join([*pieces, text[last:]])
+    text = _without(text, [*whole, *running], lambda span: _MARK if span in running else " ")
     if not running:
         return text
     for pattern, words in _MENDING_RULES:
@@ -296,11 +264,12 @@ def finished(text: str) -> str:
     return text if text[-1] in ".!?…" or text[-2:] in (".”", ".’", '."') else f"{text}."
 
 
-def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
+def _without(
+    text: str, spans: Iterable[tuple[int, int]], instead: Callable[[tuple[int, int]], str] = lambda _: ""
+) -> str:
     pieces, last = [], 0
     for start, end in sorted(spans):
-        if start < last:
-            continue
-        pieces.append(text[last:start])
-        last = end
+        if start >= last:
+            pieces += [text[last:start], instead((start, end))]
+            last = end
     return "".join([*pieces, text[last:]])

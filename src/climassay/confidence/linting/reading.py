@@ -4,18 +4,18 @@ import html
 import re
 from pathlib import Path
 
+from climassay.confidence.extraction.cleaning import joined_spans
 from climassay.confidence.linting.draft import DROPPED, BlockKind, Draft, DraftBlock, masked
 from climassay.corpus.documents import Document
-from climassay.corpus.sentences import Span
 from climassay.errors import DocumentError, InputError
 
-COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _PARAGRAPH = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
 
 
 def plain_draft(text: str, name: str) -> Draft:
     """Plain text: paragraphs end at empty lines; comments are passed over as in Markdown."""
-    comments = [match.span() for match in COMMENT.finditer(text)]
+    comments = [match.span() for match in _COMMENT.finditer(text)]
     mask = masked(text, (), comments)
     blocks = tuple(DraftBlock("paragraph", *match.span()) for match in _PARAGRAPH.finditer(mask))
     return Draft(name, text, mask, blocks)
@@ -32,17 +32,6 @@ def paged_draft(document: Document, name: str) -> Draft:
         place += len(block.text) + 2
     text = "\n\n".join(parts)
     return Draft(name, text, text, tuple(blocks), paged=True)
-
-
-def joined(spans: list[tuple[int, int]]) -> tuple[Span, ...]:
-    """Spans in order, those that touch or overlap made one."""
-    found: list[Span] = []
-    for start, end in sorted(spans):
-        if found and start <= found[-1].end:
-            found[-1] = Span(found[-1].start, max(end, found[-1].end))
-        else:
-            found.append(Span(start, end))
-    return tuple(found)
 
 
 _HIDDEN = ("script", "style", "noscript", "template", "nav", "footer", "pre", "code", "svg", "math", "textarea", "head")
@@ -75,7 +64,7 @@ def html_draft(text: str, name: str) -> Draft:
         reader.feed(match)
     reader.end_block(len(text))
     mask = _with_entities(masked(text, reader.dropped, reader.spaced))
-    return Draft(name, text, mask, tuple(reader.blocks), italics=joined(reader.italics))
+    return Draft(name, text, mask, tuple(reader.blocks), italics=joined_spans(reader.italics))
 
 
 class _HtmlReader:
@@ -107,8 +96,11 @@ class _HtmlReader:
             self._block_tag(name, closing, match)
         else:
             self.dropped.append(match.span())
-            if name in _ITALIC:
-                self._italic_tag(closing, match)
+            if name in _ITALIC and not closing:
+                self._italic = match.end()
+            elif name in _ITALIC and self._italic is not None:
+                self.italics.append((self._italic, match.start()))
+                self._italic = None
 
     def _block_tag(self, name: str, closing: bool, match: re.Match[str]) -> None:
         self.end_block(match.start())
@@ -122,18 +114,8 @@ class _HtmlReader:
         if not closing:
             # A paragraph inside an item or a quotation takes their kind.
             self._kinds.append((name, _KINDS[name]))
-        else:
-            for place in range(len(self._kinds) - 1, -1, -1):
-                if self._kinds[place][0] == name:
-                    del self._kinds[place:]
-                    break
-
-    def _italic_tag(self, closing: bool, match: re.Match[str]) -> None:
-        if not closing:
-            self._italic = match.end()
-        elif self._italic is not None:
-            self.italics.append((self._italic, match.start()))
-            self._italic = None
+        elif opened := [place for place, (other, _) in enumerate(self._kinds) if other == name]:
+            del self._kinds[opened[-1] :]
 
     def end_block(self, end: int) -> None:
         """What stands between two tags of blocks is a block, where it has words."""
@@ -203,15 +185,22 @@ def markdown_draft(text: str, name: str) -> Draft:
     are passed over. Indented code counts as code only where no list is open, as in CommonMark.
     """
     reader = _MarkdownReader()
-    comments = [match.span() for match in COMMENT.finditer(text)]
+    comments = [match.span() for match in _COMMENT.finditer(text)]
     visible = masked(text, (), [*comments, *(match.span() for match in _FRONT_MATTER.finditer(text))])
     for match in _LINE.finditer(visible):
         reader.feed(match.group(), match.start())
     reader.end_block()
-    inline = _Inline(masked(visible, (), reader.hidden))
+    structured = masked(visible, (), reader.hidden)
+    italics: list[tuple[int, int]] = []
+    pieces, done = [], 0
     for block in reader.blocks:
-        inline.read(block.start, block.end)
-    return Draft(name, text, inline.finished(), tuple(reader.blocks), italics=joined(inline.italics))
+        pieces += [
+            structured[done : block.start],
+            _without_markup(structured[block.start : block.end], block.start, italics),
+        ]
+        done = block.end
+    mask = "".join([*pieces, structured[done:]])
+    return Draft(name, text, mask, tuple(reader.blocks), italics=joined_spans(italics))
 
 
 class _MarkdownReader:
@@ -230,8 +219,14 @@ class _MarkdownReader:
 
     def feed(self, line: str, start: int) -> None:
         """Take one line."""
-        if self._fence is not None or _FENCE.match(line):
-            self._feed_fence(line)
+        fence = _FENCE.match(line)
+        if self._fence is not None or fence:
+            if fence and self._fence is None:
+                self.end_block()
+                self._fence = fence[1]
+            elif fence and self._fence is not None and fence[1].startswith(self._fence):
+                self._fence = None
+            self._blank = True
             return
         if not line.strip():
             self.end_block()
@@ -244,16 +239,6 @@ class _MarkdownReader:
         if not self._structure(line[place:], start + place):
             self._prose(line[place:], start + place, quoted=quote is not None)
         self._blank = False
-
-    def _feed_fence(self, line: str) -> None:
-        fence = _FENCE.match(line)
-        if self._fence is None:
-            assert fence is not None
-            self.end_block()
-            self._fence = fence[1]
-        elif fence and fence[1].startswith(self._fence):
-            self._fence = None
-        self._blank = True
 
     def _structure(self, line: str, start: int) -> bool:
         """Handle a line that is no running text; say whether it was one."""
@@ -270,7 +255,12 @@ class _MarkdownReader:
         elif _BREAK.match(line) or _DIRECTIVE.match(line) or _DEFINITION.match(line) or _TABLE_RULE.match(line):
             self.end_block()
         elif line.lstrip().startswith("|"):
-            self._row(line, start)
+            self.end_block()
+            begin = 0
+            for end in (*(match.start() for match in _CELL_END.finditer(line)), len(line)):
+                if line[begin:end].strip(" \t\n|"):
+                    self.blocks.append(DraftBlock("row", start + begin, start + end))
+                begin = end + 1
         elif self._blank and not self._in_list and line.startswith(("    ", "\t")):
             self.end_block()
             self.hidden.append((start, start + len(line)))
@@ -279,15 +269,6 @@ class _MarkdownReader:
         else:
             return False
         return True
-
-    def _row(self, line: str, start: int) -> None:
-        """Every cell is a block of its own."""
-        self.end_block()
-        begin = 0
-        for end in (*(match.start() for match in _CELL_END.finditer(line)), len(line)):
-            if line[begin:end].strip(" \t\n|"):
-                self.blocks.append(DraftBlock("row", start + begin, start + end))
-            begin = end + 1
 
     def _prose(self, line: str, start: int, *, quoted: bool) -> None:
         note, item = _NOTE.match(line), _ITEM.match(line)
@@ -314,47 +295,23 @@ class _MarkdownReader:
         self._start = None
 
 
-class _Inline:
-    """Passes over the markup inside blocks, from the first to the last."""
-
-    def __init__(self, mask: str) -> None:
-        self.italics: list[tuple[int, int]] = []
-        self._mask = mask
-        self._done = 0
-        self._pieces: list[str] = []
-
-    def read(self, start: int, end: int) -> None:
-        """Take one block."""
-        self._pieces += (self._mask[self._done : start], self._without_markup(self._mask[start:end], start))
-        self._done = end
-
-    def finished(self) -> str:
-        """The mask of the whole."""
-        return "".join((*self._pieces, self._mask[self._done :]))
-
-    def _without_markup(self, part: str, start: int) -> str:
-        for pattern in (_CODE_OR_MATHS, _IMAGE, _CITATION, _FOOTNOTE, _STRUCK):
-            part = masked(part, [match.span() for match in pattern.finditer(part)])
-        for match in _LINK.finditer(part):
-            part = masked(part, [match.span("open"), match.span("target")])
-        self.italics += [_moved(match.span("words"), start) for match in _HTML_ITALICS.finditer(part)]
-        part = masked(part, [match.span() for match in _TAG.finditer(part)])
-        for _ in range(_NESTED_EMPHASIS):
-            for pattern in (_STARS, _BARS):
-                part = self._without_emphasis(pattern, part, start)
-        return masked(part, [match.span() for match in _ESCAPED.finditer(part)])
-
-    def _without_emphasis(self, pattern: re.Pattern[str], part: str, start: int) -> str:
-        dropped = []
-        for match in pattern.finditer(part):
-            if len(match["marks"]) != len("**"):
-                self.italics.append(_moved(match.span("words"), start))
-            dropped += [match.span("marks"), (match.end("words"), match.end())]
-        return masked(part, dropped) if dropped else part
-
-
-def _moved(span: tuple[int, int], by: int) -> tuple[int, int]:
-    return span[0] + by, span[1] + by
+def _without_markup(part: str, start: int, italics: list[tuple[int, int]]) -> str:
+    """A block without its inline markup, as long as before; where it begins is told for the places of italics."""
+    for pattern in (_CODE_OR_MATHS, _IMAGE, _CITATION, _FOOTNOTE, _STRUCK):
+        part = masked(part, [match.span() for match in pattern.finditer(part)])
+    for match in _LINK.finditer(part):
+        part = masked(part, [match.span("open"), match.span("target")])
+    italics += [(start + match.start("words"), start + match.end("words")) for match in _HTML_ITALICS.finditer(part)]
+    part = masked(part, [match.span() for match in _TAG.finditer(part)])
+    for _ in range(_NESTED_EMPHASIS):
+        for pattern in (_STARS, _BARS):
+            found = list(pattern.finditer(part))
+            for match in found:
+                if match["marks"] not in ("**", "__"):
+                    italics.append((start + match.start("words"), start + match.end("words")))
+            marks = [span for match in found for span in (match.span("marks"), (match.end("words"), match.end()))]
+            part = masked(part, marks) if marks else part
+    return masked(part, [match.span() for match in _ESCAPED.finditer(part)])
 
 
 MAKERS = {"markdown": markdown_draft, "text": plain_draft, "html": html_draft}
@@ -386,6 +343,7 @@ def read_draft(path: Path) -> Draft:
     """
     from climassay.corpus.opening import kind_of, open_file
     from climassay.corpus.options import ReadOptions
+    from climassay.corpus.reading import read
     from climassay.corpus.text import decode
 
     if path.suffix.lower() in _NOT_READ:
@@ -400,19 +358,13 @@ def read_draft(path: Path) -> Draft:
     try:
         source, kind, data = open_file(path, ReadOptions().max_bytes, None)
         if kind in ("pdf", "docx"):
-            return _paged(path)
+            result = read(path)
+            if not result.documents:
+                raise InputError(result.skipped[0].reason if result.skipped else f"{path} has no text to check.")
+            return paged_draft(result.documents[0], str(path))
         draft = draft_of(decode(data, source), kind, str(path))
     except DocumentError as error:
         raise InputError(str(error)) from None
     if not draft.sentences:
         raise InputError(f"{path} has no text to check.")
     return draft
-
-
-def _paged(path: Path) -> Draft:
-    from climassay.corpus.reading import read
-
-    result = read(path)
-    if not result.documents:
-        raise InputError(result.skipped[0].reason if result.skipped else f"{path} has no text to check.")
-    return paged_draft(result.documents[0], str(path))
