@@ -146,7 +146,6 @@ _DEFINITION = re.compile(r"\(([A-Z](?:[A-Za-z&/-]{0,8}[A-Z]))(s?)(?:[;,][^()]{0,
 _WORDS_BEFORE = 160
 _MOST_WORDS = 10
 _SHORTEST = 2
-_WORD = re.compile(r"[^\s()\[\]{},;:.]+")
 _SMALL_WORDS = {"a", "an", "the", "of", "for", "and", "in", "on", "by", "to", "with", "or", "from", "at", "as"}
 _PLURALS = (
     ("gases", "gas"), ("biases", "bias"), ("analyses", "analysis"), ("indices", "index"), ("sses", "ss"),
@@ -253,11 +252,8 @@ class AcronymList:
         seen: set[str] = set()
         pieces, last = [], 0
         for match in self._pattern.finditer(text):
-            if bool(match["open"]) != bool(match["close"]) and match["open"]:
-                start, end, whole = match.start("name"), match.end("plural"), False
-            else:
-                start, end = match.start("name"), match.end("plural")
-                whole = bool(match["open"]) and bool(match["close"])
+            start, end = match.start("name"), match.end("plural")
+            whole = bool(match["open"]) and bool(match["close"])
             name = match["name"]
             words = _plural(self.words[name]) if match["plural"] else self.words[name]
             pieces.append(text[last:start])

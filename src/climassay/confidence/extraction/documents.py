@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -91,7 +92,7 @@ _GROUPS = (
     ("WG3", r"\bwg\s?(?:3|iii)\b|working\s+group\s+(?:3|iii)\b|climate\s+change\s+\d{4}\W+mitigation"),
 )
 _CYCLE = re.compile(r"\bar\s?([3-6])\b|\b(tar)\b", re.IGNORECASE)
-_CYCLE_WORDS = (("third", "AR3"), ("fourth", "AR4"), ("fifth", "AR5"), ("sixth", "AR6"))
+_CYCLE_OF_WORD = {"third": "AR3", "fourth": "AR4", "fifth": "AR5", "sixth": "AR6"}
 _CYCLE_OF_YEAR = {2001: "AR3", 2007: "AR4", 2013: "AR5", 2014: "AR5", 2021: "AR6", 2022: "AR6", 2023: "AR6"}
 _YEAR = re.compile(r"climate\s+change\s+(20\d\d)|\bipcc,?\s+(20\d\d)", re.IGNORECASE)
 _OWN_CITATION = re.compile(r"\bIn:\s+(.{0,400})", re.DOTALL)
@@ -116,10 +117,7 @@ def identify(document: Document, report: str | None = None, cycle: str | None = 
 
 def _group(name: str) -> str | None:
     plain = name.replace("_", " ")
-    for group, pattern in (*_SPECIAL, *_GROUPS):
-        if re.search(pattern, plain, re.IGNORECASE):
-            return group
-    return None
+    return next((group for group, words in (*_SPECIAL, *_GROUPS) if re.search(words, plain, re.IGNORECASE)), None)
 
 
 def _cycle(name: str) -> str | None:
@@ -127,7 +125,7 @@ def _cycle(name: str) -> str | None:
     if match := _CYCLE.search(plain):
         return f"AR{match[1]}" if match[1] else "AR3"
     if match := re.search(r"\b(third|fourth|fifth|sixth)\s+assessment", plain, re.IGNORECASE):
-        return dict(_CYCLE_WORDS)[match[1].lower()]
+        return _CYCLE_OF_WORD[match[1].lower()]
     if match := _YEAR.search(plain):
         return _CYCLE_OF_YEAR.get(int(match[1] or match[2]))
     return None
@@ -158,28 +156,19 @@ def documents_of_collection(collection: "Collection") -> Iterator[Document]:
 def _blocks(passages: list[Passage]) -> Iterator[Block]:
     """Paragraphs of passages; one that two passages divide is put together where they share their section."""
     for _, run in groupby(passages, key=lambda passage: (passage.chapter, passage.headings)):
-        before, open_block = "", None
+        before = ""
+        open_block: Block | None = None
         for passage in run:
             shared = shared_start(before, passage.text) if before else 0
             for number, text in enumerate(passage.text[shared:].split("\n")):
-                goes_on = shared and number == 0 and open_block is not None
-                if goes_on and open_block is not None:
-                    open_block = _longer(open_block, text)
+                if shared and number == 0 and open_block is not None:
+                    open_block = replace(open_block, text=open_block.text + text)
                     continue
                 if open_block is not None and open_block.text.strip():
                     yield open_block
-                open_block = _block(passage, text)
+                one = passage.paragraph_ids[0] if len(passage.paragraph_ids) == 1 else None
+                pages = passage.first_page, passage.last_page
+                open_block = Block(text, *pages, passage.headings, one, passage.chapter, passage.url)
             before = passage.text
         if open_block is not None and open_block.text.strip():
             yield open_block
-
-
-def _block(passage: Passage, text: str) -> Block:
-    one = passage.paragraph_ids[0] if len(passage.paragraph_ids) == 1 else None
-    return Block(text, passage.first_page, passage.last_page, passage.headings, one, passage.chapter, passage.url)
-
-
-def _longer(block: Block, text: str) -> Block:
-    from dataclasses import replace
-
-    return replace(block, text=block.text + text)

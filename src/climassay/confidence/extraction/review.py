@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, get_args
@@ -13,7 +13,7 @@ from climassay.confidence.extraction.extracting import explains_terms, split_rep
 from climassay.confidence.marks import find_likelihoods, find_tags
 from climassay.confidence.statement import Statement
 from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LIKELIHOODS, TAGS
-from climassay.corpus.documents import Block, Document
+from climassay.corpus.documents import Document
 from climassay.reporting import render_page
 from climassay.reporting.tables import Table
 
@@ -58,10 +58,32 @@ def extract_terms(documents: Iterable[Document], report: str | None = None) -> l
         name = identify(document, report).name or document.report or document.title
         for place, block in enumerate(document.blocks):
             for number, sentence in enumerate(split_report_sentences(block.text)):
-                terms = [] if explains_terms(sentence) else sorted(_terms_of(sentence))
+                if explains_terms(sentence):
+                    continue
+                terms: list[tuple[int, int, TermKind, str]] = [
+                    (one.start, one.end, "likelihood", one.term) for one in find_likelihoods(sentence)
+                ]
+                for mark in find_tags(sentence):
+                    start, end = mark.whole if mark.levels else (mark.start, mark.end)
+                    terms += [(start, end, "evidence", mark.evidence)] if mark.evidence else []
+                    terms += [(start, end, "agreement", mark.agreement)] if mark.agreement else []
                 found += [
-                    _row(f"{document.id}-{place}.{number}.{which}", term, name, document, block, sentence)
-                    for which, term in enumerate(terms)
+                    CertaintyTerm(
+                        id=f"{document.id}-{place}.{number}.{which}",
+                        kind=kind,
+                        term=term,
+                        names_range=kind == "likelihood" and _RANGE.match(sentence, end) is not None,
+                        report=name,
+                        document=document.title,
+                        sentence=sentence,
+                        start=start,
+                        end=end,
+                        page=block.page,
+                        headings=block.headings,
+                        label=paragraph_label(block.text),
+                        paragraph_id=block.paragraph_id,
+                    )
+                    for which, (start, end, kind, term) in enumerate(sorted(terms))
                 ]
     return found
 
@@ -81,41 +103,6 @@ def term_table(terms: Sequence[CertaintyTerm]) -> Table:
     return Table.of(f"{len(terms)} other terms", ["kind", "term", *reports, "all reports"], rows, note=note, left=2)
 
 
-def _terms_of(sentence: str) -> Iterator[tuple[int, int, TermKind, str]]:
-    for one in find_likelihoods(sentence):
-        yield one.start, one.end, "likelihood", one.term
-    for mark in find_tags(sentence):
-        start, end = mark.whole if mark.levels else (mark.start, mark.end)
-        if mark.evidence:
-            yield start, end, "evidence", mark.evidence
-        if mark.agreement:
-            yield start, end, "agreement", mark.agreement
-
-
-def _row(
-    id: str, term: tuple[int, int, TermKind, str], report: str, document: Document, block: Block, sentence: str
-) -> CertaintyTerm:
-    start, end, kind, words = term
-    return CertaintyTerm(
-        id,
-        kind,
-        words,
-        kind == "likelihood" and _RANGE.match(sentence, end) is not None,
-        report,
-        document.title,
-        sentence,
-        start,
-        end,
-        block.page,
-        block.headings,
-        paragraph_label(block.text),
-        block.paragraph_id,
-    )
-
-
-_TOTAL = "all"
-
-
 def summary_table(statements: Sequence[Statement]) -> Table:
     """Statements by report and level, duplicates counted apart."""
     counts = Counter((one.report, one.tag) for one in statements if one.duplicate_of is None)
@@ -126,7 +113,7 @@ def summary_table(statements: Sequence[Statement]) -> Table:
     rows = [[report, *(str(counts[report, level]) for level in levels), str(repeated[report])] for report in reports]
     if len(reports) > 1:
         sums = [sum(counts[report, level] for report in reports) for level in levels]
-        rows.append([_TOTAL, *map(str, sums), str(sum(repeated.values()))])
+        rows.append(["all", *map(str, sums), str(sum(repeated.values()))])
     headings = ["report", *(level or "no level" for level in levels), "repeated"]
     return Table.of(
         f"{len(statements)} statements",

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import erfc, sqrt
 from typing import Literal
 
 import numpy as np
@@ -43,7 +44,6 @@ class Case:
     section: tuple[str, str]
     """Document and section: statements of one section are not independent of each other."""
     tag: Tag | None
-    report: str
 
     @property
     def score(self) -> int:
@@ -77,40 +77,34 @@ def cases_of(statements: Sequence[Statement], model: TopicModel, by: ColumnKind 
         InputError: No tagged statement has a topic: the files do not belong together.
     """
     counted = [one for one in statements if one.duplicate_of is None]
-    kind = by or _kind(counted)
-    known = [(one, topic) for one in counted if (topic := model.topic_of(one.id)) is not None]
+    several = len({one.cycle for one in counted if one.cycle}) > 1
+    grouped = any(one.working_group for one in counted)
+    kind: ColumnKind = by or ("cycle" if several else "working group" if grouped else "report")
     cases = [
-        Case(one.id, topic, _column(one, kind), _section(one), one.tag, one.report)
-        for one, topic in known
-        if topic != OUTSIDE or one.tag is not None
+        Case(
+            id=one.id,
+            topic=topic,
+            column={"cycle": one.cycle, "working group": one.working_group, "report": one.report}[kind] or "other",
+            # A numbered section or one with headings; where there is neither, the paragraph, else the statement.
+            section=(one.document_id, one.group or one.paragraph_id or one.id),
+            tag=one.tag,
+        )
+        for one in counted
+        if (topic := model.topic_of(one.id)) is not None and (topic != OUTSIDE or one.tag is not None)
     ]
     tagged = tuple(case for case in cases if case.tag is not None)
     if not tagged:
         raise InputError("No tagged statement has a topic: make the topics from this file of statements.")
-    columns = tuple(sorted({case.column for case in cases}, key=_order))
+
+    def order(column: str) -> tuple[int, str]:
+        """Working groups first, then the synthesis and special reports."""
+        if column.startswith(("WG", "AR")):
+            return 0, column
+        return {"SYR": 1, "other": 3}.get(column, 2), column
+
+    columns = tuple(sorted({case.column for case in cases}, key=order))
     untagged = tuple(case for case in cases if case.tag is None)
     return Cases(kind, columns, tagged, untagged, sum(one.tag is not None for one in counted) - len(tagged))
-
-
-def _kind(statements: Sequence[Statement]) -> ColumnKind:
-    if len({one.cycle for one in statements if one.cycle}) > 1:
-        return "cycle"
-    return "working group" if any(one.working_group for one in statements) else "report"
-
-
-def _column(statement: Statement, kind: ColumnKind) -> str:
-    named = {"cycle": statement.cycle, "working group": statement.working_group, "report": statement.report}
-    return named[kind] or "other"
-
-
-def _section(statement: Statement) -> tuple[str, str]:
-    """A numbered section or one with headings; where there is neither, the paragraph, else the statement by itself."""
-    return statement.document_id, statement.group or statement.paragraph_id or statement.id
-
-
-def _order(column: str) -> tuple[int, str]:
-    """Working groups first, then the synthesis and special reports."""
-    return (0 if column.startswith(("WG", "AR")) else 1 if column == "SYR" else 3 if column == "other" else 2, column)
 
 
 FEWEST_SECTIONS = 5
@@ -180,110 +174,78 @@ def trend_scores(cases: Cases, topics: int, *, resamples: int = RESAMPLES, seed:
         resamples: Of sections.
         seed: Of the resampling.
     """
-    tables = _Tables.of(cases, topics)
-    weights = _resamples(len(tables.sums), resamples, seed)
-    score = _Scorer(cases.tagged, tables, weights)
-    by_topic = tuple(score.of(topic, None) for topic in range(topics))
-    by_column = tuple(score.of(None, column) for column in cases.columns)
+    sections = _SectionSums(cases, topics, resamples, seed)
+    by_topic = tuple(sections.score(topic, None) for topic in range(topics))
+    by_column = tuple(sections.score(None, column) for column in cases.columns)
     cells = {
         (topic, column): found
         for topic in range(topics)
         for column in cases.columns
-        if (found := score.of(topic, column)).n
+        if (found := sections.score(topic, column)).n
     }
-    return TrendScores(by_topic, by_column, cells, score.of(None, None), _deviations(tables, weights, by_topic))
+    return TrendScores(by_topic, by_column, cells, sections.score(None, None), sections.deviations(by_topic))
 
 
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    """Sums by section; topic number ``topics`` stands for none."""
+class _SectionSums:
+    """Scores and numbers of statements by section, topic and column, and how often each resample draws a section."""
 
-    sums: FloatArray
-    """Of scores, shape [sections, topics + 1, columns]."""
-    counts: FloatArray
-    """Of statements, the same shape."""
-    columns: tuple[str, ...]
-
-    @classmethod
-    def of(cls, cases: Cases, topics: int) -> "_Tables":
+    def __init__(self, cases: Cases, topics: int, resamples: int, seed: int) -> None:
         sections = {name: place for place, name in enumerate(sorted({case.section for case in cases.tagged}))}
-        columns = {name: place for place, name in enumerate(cases.columns)}
-        shape = (len(sections), topics + 1, len(columns))
+        self.columns = list(cases.columns)
         at = (
             np.array([sections[case.section] for case in cases.tagged]),
             np.array([topics if case.topic == OUTSIDE else case.topic for case in cases.tagged]),
-            np.array([columns[case.column] for case in cases.tagged]),
+            np.array([self.columns.index(case.column) for case in cases.tagged]),
         )
-        sums, counts = np.zeros(shape), np.zeros(shape)
-        np.add.at(sums, at, [float(case.score) for case in cases.tagged])
-        np.add.at(counts, at, 1.0)
-        return cls(sums, counts, cases.columns)
+        shape = (len(sections), topics + 1, len(self.columns))
+        self.sums, self.counts = np.zeros(shape), np.zeros(shape)
+        """Shape [sections, topics + 1, columns]; the last topic stands for none."""
+        np.add.at(self.sums, at, [float(case.score) for case in cases.tagged])
+        np.add.at(self.counts, at, 1.0)
+        self.tags = Counter((case.topic, case.column, case.tag) for case in cases.tagged)
+        generator, size = np.random.default_rng(seed), len(sections)
+        self.weights = generator.multinomial(size, np.full(size, 1 / size), size=resamples).astype(np.float64)
+        """Shape [resamples, sections]."""
 
-
-class _Scorer:
-    """Makes scores from tables and resamples that they share."""
-
-    def __init__(self, tagged: Sequence[Case], tables: _Tables, weights: FloatArray) -> None:
-        self._tables = tables
-        self._weights = weights
-        self._tags = Counter((case.topic, case.column, case.tag) for case in tagged)
-
-    def of(self, topic: int | None, column: str | None) -> TopicScore:
-        """Score of a topic in a column; None for all of them."""
-        places = [n for n, name in enumerate(self._tables.columns) if column in (None, name)]
+    def score(self, topic: int | None, column: str | None) -> TopicScore:
+        """Score of a topic in a column, with the percentile interval of resampled sections; None for all of them."""
+        places = [place for place, name in enumerate(self.columns) if column in (None, name)]
         topics = slice(None) if topic is None else slice(topic, topic + 1)
-        sums = self._tables.sums[:, topics][:, :, places].sum(axis=(1, 2))
-        counts = self._tables.counts[:, topics][:, :, places].sum(axis=(1, 2))
+        sums, counts = (table[:, topics][:, :, places].sum(axis=(1, 2)) for table in (self.sums, self.counts))
         tags = tuple(
-            sum(n for (t, c, tag), n in self._tags.items() if topic in (None, t) and column in (None, c) and tag == one)
+            sum(n for (t, c, tag), n in self.tags.items() if topic in (None, t) and column in (None, c) and tag == one)
             for one in TAGS
         )
-        sections, total = int((counts > 0).sum()), counts.sum()
-        value = float(sums.sum() / total) if total else 0.0
-        return TopicScore(topic, column, value, _interval(self._weights, sums, counts), sections, tags)
+        used, total, interval = counts > 0, counts.sum(), None
+        if used.sum() >= FEWEST_SECTIONS:
+            drawn, size = self.weights[:, used] @ sums[used], self.weights[:, used] @ counts[used]
+            low, high = np.quantile(drawn[size > 0] / size[size > 0], [0.025, 0.975])
+            interval = Interval(float(low), float(high))
+        return TopicScore(topic, column, float(sums.sum() / total) if total else 0.0, interval, int(used.sum()), tags)
 
-
-def _interval(weights: FloatArray, sums: FloatArray, counts: FloatArray) -> Interval | None:
-    """Percentile interval of a ratio of sums over resampled sections; weights of shape [resamples, sections]."""
-    used = counts > 0
-    if used.sum() < FEWEST_SECTIONS:
-        return None
-    drawn, size = weights[:, used] @ sums[used], weights[:, used] @ counts[used]
-    means = drawn[size > 0] / size[size > 0]
-    low, high = np.quantile(means, [0.025, 0.975])
-    return Interval(float(low), float(high))
-
-
-def _resamples(sections: int, resamples: int, seed: int) -> FloatArray:
-    """How often each section is drawn, shape [resamples, sections]."""
-    generator = np.random.default_rng(seed)
-    return generator.multinomial(sections, np.full(sections, 1 / sections), size=resamples).astype(np.float64)
-
-
-def _deviations(tables: _Tables, weights: FloatArray, by_topic: Sequence[TopicScore]) -> tuple[TopicDeviation, ...]:
-    """Differences of topics to what their mix of columns would make expect, shrunken, most confident first."""
-    sums, counts = tables.sums, tables.counts
-    looked = [score.topic for score in by_topic if score.topic is not None and score.sections >= FEWEST_SECTIONS]
-    if len(looked) < 2:
-        return ()
-    values = _differences(sums.sum(axis=0)[None], counts.sum(axis=0)[None])[0, looked]
-    flat = (len(weights), *sums.shape[1:])
-    drawn = _differences(
-        (weights @ sums.reshape(len(sums), -1)).reshape(flat), (weights @ counts.reshape(len(sums), -1)).reshape(flat)
-    )[:, looked]
-    errors = np.nanstd(drawn, axis=0, ddof=1)
-    ends = np.nanquantile(drawn, [0.025, 0.975], axis=0)
-    kept, middle = shrink(values, errors)
-    sections = [by_topic[topic].sections for topic in looked]
-    p_values = [_p_value(value / error) if error else 1.0 for value, error in zip(values, errors, strict=True)]
-    found = []
-    for place, (topic, corrected) in enumerate(zip(looked, holm(p_values), strict=True)):
-        half = _Z95 * float(np.sqrt(kept[place])) * float(errors[place])
-        centre = float(middle[place])
-        raw = Estimate(float(values[place]), Interval(float(ends[0, place]), float(ends[1, place])), sections[place])
-        shrunken = Estimate(centre, Interval(centre - half, centre + half), sections[place])
-        found.append(TopicDeviation(topic, raw, shrunken, p_values[place], corrected))
-    return tuple(sorted(found, key=lambda one: -one.shrunken.value))
+    def deviations(self, by_topic: Sequence[TopicScore]) -> tuple[TopicDeviation, ...]:
+        """Differences of topics to what their mix of columns would make expect, shrunken, most confident first."""
+        looked = [one.topic for one in by_topic if one.topic is not None and one.sections >= FEWEST_SECTIONS]
+        if len(looked) < 2:
+            return ()
+        values = _differences(self.sums.sum(axis=0)[None], self.counts.sum(axis=0)[None])[0, looked]
+        drawn = _differences(*(np.tensordot(self.weights, table, axes=1) for table in (self.sums, self.counts)))
+        drawn = drawn[:, looked]
+        errors = np.nanstd(drawn, axis=0, ddof=1)
+        ends = np.nanquantile(drawn, [0.025, 0.975], axis=0)
+        kept, middle = shrink(values, errors)
+        p_values = [
+            erfc(abs(value / error) / sqrt(2)) if error else 1.0 for value, error in zip(values, errors, strict=True)
+        ]
+        found = []
+        for place, (topic, corrected) in enumerate(zip(looked, holm(p_values), strict=True)):
+            sections = by_topic[topic].sections
+            half = _Z95 * float(np.sqrt(kept[place])) * float(errors[place])
+            centre = float(middle[place])
+            raw = Estimate(float(values[place]), Interval(float(ends[0, place]), float(ends[1, place])), sections)
+            shrunken = Estimate(centre, Interval(centre - half, centre + half), sections)
+            found.append(TopicDeviation(topic, raw, shrunken, p_values[place], corrected))
+        return tuple(sorted(found, key=lambda one: -one.shrunken.value))
 
 
 def shrink(values: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -318,12 +280,6 @@ def _differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
         means = sums.sum(axis=1, keepdims=True) / counts.sum(axis=1, keepdims=True)
         expected = np.nansum(counts * means, axis=2)
         return np.asarray(((sums.sum(axis=2) - expected) / counts.sum(axis=2))[:, :-1])
-
-
-def _p_value(z: float) -> float:
-    from math import erfc, sqrt
-
-    return erfc(abs(z) / sqrt(2))
 
 
 PERMUTATIONS = 9_999
