@@ -80,7 +80,10 @@ def document_coverage(statements: Sequence[Statement]) -> list[DocumentCoverage]
     tagged: Counter[tuple[str, str]] = Counter()
     untagged: Counter[tuple[str, str]] = Counter()
     for one in statements:
-        (untagged if one.tag is None else tagged)[one.report, _title(one)] += 1
+        title, chapter = one.document, one.chapter
+        # Of a document that is stored chapter by chapter, the chapter.
+        title = f"{chapter}: {title}" if chapter and chapter.casefold() not in title.casefold() else title
+        (untagged if one.tag is None else tagged)[one.report, title] += 1
     found = []
     for report, document in sorted({*tagged, *untagged}):
         n, rest = tagged[report, document], untagged[report, document]
@@ -124,13 +127,6 @@ def gap_reason(cycle: str, groups: Mapping[str, int], silent: Sequence[SilentRep
     return tuple(one for one in silent if one.cycle == cycle and groups.get(one.working_group))
 
 
-def _title(statement: Statement) -> str:
-    """A document; of one that is stored chapter by chapter, the chapter."""
-    title = statement.document
-    chapter = statement.chapter
-    return title if not chapter or chapter.casefold() in title.casefold() else f"{chapter}: {title}"
-
-
 @dataclass(frozen=True)
 class TrendAnalysis:
     """Confidence by topic and by cycle, working group or report."""
@@ -148,6 +144,10 @@ class TrendAnalysis:
     changes: tuple[TopicChange, ...] = ()
     """Between cycles that follow each other; empty where there is one."""
     seed: int = 0
+
+    def name(self, topic: int | None, whole: str = "all topics") -> str:
+        """A topic's name; ``whole`` for all of them."""
+        return whole if topic is None else self.model.name(topic)
 
 
 def analyse_trends(

@@ -33,7 +33,17 @@ def score_table(analysis: TrendAnalysis) -> Table:
     columns, scores = analysis.cases.columns, analysis.scores
     rows = []
     for topic in analysis.model.topics:
-        cells = [_cell(analysis, topic.number, column) for column in columns]
+        groups = Counter(
+            one.working_group
+            for one in analysis.statements
+            if one.tag is not None and one.working_group and analysis.model.topic_of(one.id) == topic.number
+        )
+        cells = []
+        for column in columns:
+            score = scores.cells.get((topic.number, column))
+            silent = gap_reason(column, groups, analysis.silent) if analysis.cases.kind == "cycle" else ()
+            gap = f"not tagged ({', '.join(one.working_group for one in silent)})" if silent else "-"
+            cells.append(gap if score is None else score_words(score))
         rows.append((topic.name, *cells, score_words(scores.by_topic[topic.number])))
     rows.append(("all topics", *map(score_words, scores.by_column), score_words(scores.overall)))
     note = (
@@ -51,7 +61,7 @@ def score_rows(analysis: TrendAnalysis) -> Table:
     found = (*analysis.scores.cells.values(), *analysis.scores.by_topic, *analysis.scores.by_column)
     rows = [
         (
-            "" if one.topic is None else analysis.model.name(one.topic),
+            analysis.name(one.topic, ""),
             one.column or "",
             f"{one.value:.4f}" if one.n else "",
             f"{one.interval.low:.4f}" if one.interval else "",
@@ -111,7 +121,7 @@ def change_table(analysis: TrendAnalysis) -> Table:
     rows = [
         (
             f"{one.before} to {one.after}",
-            "all topics" if one.topic is None else analysis.model.name(one.topic),
+            analysis.name(one.topic),
             f"{number(one.means[0])}, {one.statements[0]}",
             f"{number(one.means[1])}, {one.statements[1]}",
             signed(one.value),
@@ -169,7 +179,7 @@ def accuracy_table(analysis: TrendAnalysis) -> Table:
     """How often the tagger is right, by topic."""
     rows = [
         (
-            "all" if one.topic is None else analysis.model.name(one.topic),
+            analysis.name(one.topic, "all"),
             f"{100 * one.accuracy.value:.1f}%",
             f"{100 * one.accuracy.interval.low:.1f} to {100 * one.accuracy.interval.high:.1f}",
             f"{100 * one.constant:.1f}%",
@@ -195,7 +205,7 @@ def untagged_table(analysis: TrendAnalysis) -> Table:
         known = by_column[one.column] if one.topic is None else scores.cells.get((one.topic, one.column))
         rows.append(
             (
-                "all topics" if one.topic is None else analysis.model.name(one.topic),
+                analysis.name(one.topic),
                 one.column,
                 score_words(known) if known else "-",
                 f"{number(one.shares.score)} ({number(one.shares.score_low)} to {number(one.shares.score_high)})",
@@ -252,29 +262,10 @@ def telling(found: Sequence[TopicDeviation]) -> tuple[list[TopicDeviation], list
     return above, [one for one in reversed(clear) if one.shrunken.value < 0]
 
 
-def _cell(analysis: TrendAnalysis, topic: int, column: str) -> str:
-    score = analysis.scores.cells.get((topic, column))
-    if score is not None:
-        return score_words(score)
-    if analysis.cases.kind != "cycle":
-        return "-"
-    silent = gap_reason(column, _groups(analysis, topic), analysis.silent)
-    return f"not tagged ({', '.join(one.working_group for one in silent)})" if silent else "-"
-
-
-def _groups(analysis: TrendAnalysis, topic: int) -> Counter[str]:
-    """Tagged statements of a topic by working group."""
-    return Counter(
-        one.working_group
-        for one in analysis.statements
-        if one.tag is not None and one.working_group and analysis.model.topic_of(one.id) == topic
-    )
-
-
 _COLUMNS = 3
-"""Of scores with intervals that fit on a page side by side."""
+"""Columns of scores with intervals that fit on a page side by side."""
 _MAPS = 4
-"""Columns that have a map of their own at most."""
+"""Most columns that have a map of their own."""
 
 
 def trend_tables(analysis: TrendAnalysis) -> dict[str, Table]:
@@ -304,13 +295,21 @@ def trend_report(analysis: TrendAnalysis, *, source: str, facts: Sequence[tuple[
     """
     tables = trend_tables(analysis)
     kind = analysis.cases.kind
+    plots = [score_plot(analysis), *([column_plot(analysis)] if len(analysis.cases.columns) > 1 else [])]
+    plots = [plot for plot in plots if plot.dots]
+    deviations: tuple[Any, ...] = (Prose("Too few topics have statements in enough sections for a comparison."),)
+    if "deviations" in tables:
+        deviations = (deviation_plot(analysis), tables["deviations"])
+    columns = [one.column for one in sorted(analysis.scores.by_column, key=lambda one: -one.n) if one.n]
+    mapped = sorted(columns[:_MAPS], key=analysis.cases.columns.index) if len(columns) > 1 else []
+    settings = analysis.model.settings
     sections = [
         Section("In short", tuple(map(Prose, summary(analysis)))),
         Section("Tags", (tag_bars(analysis), topic_bars(analysis), tables["shares"])),
-        Section(f"Scores by topic and {kind}", _scores(analysis, tables)),
-        Section("Most and least confident topics", _deviations(analysis, tables)),
+        Section(f"Scores by topic and {kind}", (*plots, *split_columns(tables["scores"], 1, _COLUMNS))),
+        Section("Most and least confident topics", deviations),
         *([Section("Changes", (*change_plots(analysis), tables["changes"]))] if "changes" in tables else []),
-        Section("Map of the statements", _maps(analysis)),
+        Section("Map of the statements", tuple(statement_map(analysis, column) for column in (None, *mapped))),
         Section("Topics", (tables["topics"], report_heat(analysis))),
         Section("Where a gap is no silence", tuple(tables[n] for n in ("silent_reports", "coverage") if n in tables)),
     ]
@@ -322,7 +321,12 @@ def trend_report(analysis: TrendAnalysis, *, source: str, facts: Sequence[tuple[
         f"Confidence by topic and {kind}",
         f"{analysis.scores.overall.n} tagged statements of {source} in {len(analysis.model.topics)} topics.",
         tuple(sections),
-        (*facts, *_facts(analysis)),
+        (
+            *facts,
+            ("topics", f"seed {settings.seed}, {analysis.model.clusters} clusters joined by {settings.reduction}"),
+            ("encoder", analysis.model.encoder[:16]),
+            ("intervals", f"95 %, sections resampled, seed {analysis.seed}"),
+        ),
     )
 
 
@@ -338,8 +342,27 @@ def summary(analysis: TrendAnalysis) -> list[str]:
         by_column = "; ".join(f"{one.column} {_with_interval(one)}" for one in scores.by_column if one.n)
         said.append(f"By {kind}: {by_column}.")
     above, below = telling(scores.deviations)
-    said.append(_telling_words(analysis, above, below))
-    said += _change_words(analysis)
+    looked = len(scores.deviations)
+    if above or below:
+        what = f"others of the same {kind}s (Holm, 0.05, {looked} topics)"
+        said.append(
+            " ".join(
+                f"{word} confident than {what}: " + "; ".join(analysis.model.name(one.topic) for one in found) + "."
+                for word, found in (("More", above), ("Less", below))
+                if found
+            )
+        )
+    else:
+        said.append(f"No topic of {looked} differs clearly from others of its {kind}s (Holm, 0.05).")
+    for whole in (one for one in analysis.changes if one.topic is None):
+        pair = [one for one in analysis.changes if (one.before, one.after) == (whole.before, whole.after)]
+        clear = [one for one in pair if one.topic is not None and one.p_holm < 0.05]
+        named = "; ".join(f"{analysis.name(one.topic)} ({signed(one.value)})" for one in clear)
+        change = f"{signed(whole.value)} ({interval_words(whole.interval, signs=True)}, p {p_words(whole.p)})"
+        said.append(
+            f"From {whole.before} to {whole.after} the mean score changed by {change}. Clearly changed topics "
+            f"(Holm, 0.05, of {len(pair) - 1}): {named or 'none'}."
+        )
     if analysis.silent and kind == "cycle":
         named = ", ".join(f"{one.cycle} {one.working_group}" for one in analysis.silent)
         said.append(f"These reports did not tag their statements, so that their gaps are no silence: {named}.")
@@ -381,65 +404,8 @@ def trend_data(analysis: TrendAnalysis) -> dict[str, Any]:
     }
 
 
-def _scores(analysis: TrendAnalysis, tables: dict[str, Table]) -> tuple[Any, ...]:
-    plots = [score_plot(analysis)]
-    if len(analysis.cases.columns) > 1:
-        plots.append(column_plot(analysis))
-    shown = split_columns(tables["scores"], 1, _COLUMNS)
-    return (*(plot for plot in plots if plot.dots), *shown)
-
-
-def _deviations(analysis: TrendAnalysis, tables: dict[str, Table]) -> tuple[Any, ...]:
-    if "deviations" not in tables:
-        return (Prose("Too few topics have statements in enough sections for a comparison."),)
-    return deviation_plot(analysis), tables["deviations"]
-
-
-def _maps(analysis: TrendAnalysis) -> tuple[Any, ...]:
-    columns = [one.column for one in sorted(analysis.scores.by_column, key=lambda one: -one.n) if one.n]
-    own = sorted(columns[:_MAPS], key=analysis.cases.columns.index) if len(columns) > 1 else []
-    return statement_map(analysis), *(statement_map(analysis, column) for column in own)
-
-
-def _telling_words(analysis: TrendAnalysis, above: Sequence[Any], below: Sequence[Any]) -> str:
-    looked = len(analysis.scores.deviations)
-    if not above and not below:
-        return f"No topic of {looked} differs clearly from others of its {analysis.cases.kind}s (Holm, 0.05)."
-    what = f"others of the same {analysis.cases.kind}s (Holm, 0.05, {looked} topics)"
-    parts = [
-        f"{word} confident than {what}: " + "; ".join(analysis.model.name(one.topic) for one in found) + "."
-        for word, found in (("More", above), ("Less", below))
-        if found
-    ]
-    return " ".join(parts)
-
-
-def _change_words(analysis: TrendAnalysis) -> list[str]:
-    """A sentence for each two columns compared."""
-    found = []
-    for whole in (one for one in analysis.changes if one.topic is None):
-        pair = [one for one in analysis.changes if (one.before, one.after) == (whole.before, whole.after)]
-        clear = [one for one in pair if one.topic is not None and one.p_holm < 0.05]
-        named = "; ".join(f"{analysis.model.name(one.topic or 0)} ({signed(one.value)})" for one in clear)
-        overall = f"{signed(whole.value)} ({interval_words(whole.interval, signs=True)}, p {p_words(whole.p)})"
-        found.append(
-            f"From {whole.before} to {whole.after} the mean score changed by {overall}. Clearly changed topics "
-            f"(Holm, 0.05, of {len(pair) - 1}): {named or 'none'}."
-        )
-    return found
-
-
 def _with_interval(score: TopicScore) -> str:
     return number(score.value) + (f" ({interval_words(score.interval)})" if score.interval else "")
-
-
-def _facts(analysis: TrendAnalysis) -> tuple[tuple[str, str], ...]:
-    settings = analysis.model.settings
-    return (
-        ("topics", f"seed {settings.seed}, {analysis.model.clusters} clusters joined by {settings.reduction}"),
-        ("encoder", analysis.model.encoder[:16]),
-        ("intervals", f"95 %, sections resampled, seed {analysis.seed}"),
-    )
 
 
 def _score_data(analysis: TrendAnalysis, score: TopicScore) -> dict[str, Any]:
