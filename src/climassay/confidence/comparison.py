@@ -83,26 +83,11 @@ class Comparison:
         return {status: counts[status] for status in STATUSES}
 
 
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    """A sentence, or in summaries a statement, with what it is matched by."""
-
+class _Sentence(NamedTuple):
     text: str
     statements: tuple[Statement, ...]
     sections: frozenset[str]
     """Numbers of the sections that it stands in."""
-
-    @property
-    def label(self) -> str | None:
-        return self.statements[0].label
-
-    @property
-    def references(self) -> tuple[str, ...]:
-        return self.statements[0].references
-
-    @property
-    def is_assessed(self) -> bool:
-        return any(map(has_terms, self.statements))
 
 
 class _Match(NamedTuple):
@@ -157,7 +142,7 @@ def compare(
     cosines = np.asarray(vectors[: len(ours)] @ vectors[len(ours) :].T)
     scores = cosines + _bonus(ours, theirs, placed=kind == "drafts")
     if kind == "summary":
-        scores += _ASSESSED * np.array([one.is_assessed for one in theirs], np.float32)
+        scores += _ASSESSED * np.array([any(map(has_terms, one.statements)) for one in theirs], np.float32)
         return Comparison(tuple(_summary_changes(ours, theirs, cosines, scores, least_similar)), kind)
     matches = _one_to_one(ours, theirs, cosines, scores, least_similar)
     matches += _parts(ours, theirs, cosines, matches)
@@ -241,17 +226,18 @@ def _bonus(ours: Sequence[_Sentence], theirs: Sequence[_Sentence], *, placed: bo
     added = np.zeros((len(ours), len(theirs)), np.float32)
     labels, references, sections = defaultdict(list), defaultdict(list), defaultdict(list)
     for place, one in enumerate(theirs):
-        if one.label:
-            labels[one.label].append(place)
-        for reference in one.references:
+        if label := one.statements[0].label:
+            labels[label].append(place)
+        for reference in one.statements[0].references:
             references[reference].append(place)
         for section in one.sections:
             sections[section].append(place)
     for row, one in enumerate(ours):
-        if one.label:
-            added[row, labels[one.label]] += _SAME_LABEL
-        near = {place for reference in one.references for place in references[reference]}
-        for reference in one.references:
+        first = one.statements[0]
+        if first.label:
+            added[row, labels[first.label]] += _SAME_LABEL
+        near = {place for reference in first.references for place in references[reference]}
+        for reference in first.references:
             # {3.2.1} means section 3.2.1, and what stands in section 3.2 is near it.
             parts = reference.split(".")
             near |= {place for end in range(2, len(parts) + 1) for place in sections[".".join(parts[:end])]}

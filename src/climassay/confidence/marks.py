@@ -251,12 +251,13 @@ def find_tags(text: str) -> list[TagMark]:
     Returns:
         Marks whose words do not overlap. One bracket may hold several: ``(NES: high confidence; WAF: low confidence)``.
     """
-    if not _worth_reading(text):
+    # Few sentences have a calibrated word, and this is quicker than to look for it.
+    squeezed = "".join(text.split()).translate(_LEFT_OUT).lower()
+    if not any(word in squeezed for word in _WORDS_OF_MARKS):
         return []
     brackets = _brackets(text)
     phrases = [phrase for pattern in (_TAGGED, *_IN_TRANSLATION) for phrase in pattern.finditer(text)]
     marks: list[TagMark] = []
-    taken: list[tuple[int, int]] = []
     by_bracket: dict[tuple[int, int], list[re.Match[str]]] = {}
     for phrase in phrases:
         bracket = _around(brackets, phrase.start(), phrase.end())
@@ -267,8 +268,7 @@ def find_tags(text: str) -> list[TagMark]:
             by_bracket.setdefault(bracket, []).append(phrase)
     for bracket, inside in by_bracket.items():
         marks += _in_brackets(text, bracket, inside)
-        taken.append(bracket)
-    held = {*taken, *(mark.whole for mark in marks)}
+    held = {*by_bracket, *(mark.whole for mark in marks)}
     marks += _without_level(text, brackets, sorted(held))
     return sorted(marks, key=lambda mark: (mark.start, mark.end))
 
@@ -287,12 +287,6 @@ def find_likelihoods(text: str) -> list[LikelihoodTerm]:
             LikelihoodTerm(match.start(), match.end(), _LIKELIHOOD_OF_GROUP.get(group, cast("Likelihood", words)))
         )
     return sorted(found)
-
-
-def _worth_reading(text: str) -> bool:
-    """Whether a calibrated word may be in the text: few sentences have one, and this is quicker than to look for it."""
-    squeezed = "".join(text.split()).translate(_LEFT_OUT).lower()
-    return any(word in squeezed for word in _WORDS_OF_MARKS)
 
 
 def _brackets(text: str) -> list[tuple[int, int]]:
@@ -323,36 +317,28 @@ def _is_sentence(text: str, bracket: tuple[int, int]) -> bool:
     return long and _SENTENCE_IN_BRACKETS.search(rest) is not None
 
 
-def _level(match: re.Match[str], prefix: str) -> Tag | None:
-    for name in ("low", "medium", "high"):
-        if match[prefix + name] is not None:
-            level = f"very {name}" if match[f"{prefix}very"] is not None and name != "medium" else name
-            return cast("Tag", level)
-    return None
-
-
 def _levels(match: re.Match[str]) -> tuple[Tag, ...]:
-    found = {level for level in (_level(match, "a"), _level(match, "b")) if level}
-    return tuple(sorted(found, key=TAGS.index))
+    found = set()
+    for prefix in ("a", "b"):
+        for name in ("low", "medium", "high"):
+            if match[prefix + name] is not None:
+                found.add(f"very {name}" if match[f"{prefix}very"] is not None and name != "medium" else name)
+                break
+    return tuple(tag for tag in TAGS if tag in found)
 
 
 def _running(text: str, phrase: re.Match[str]) -> TagMark:
-    pair = _pair_beside(text, phrase.end())
-    hyphenated = "-" in phrase["gap"] or "\u2010" in phrase["gap"] or "\u2011" in phrase["gap"]
-    return TagMark(
-        phrase.start(),
-        phrase.end(),
-        _levels(phrase),
-        attributive=hyphenated and re.match(r"\s+[^\W\d_]", text[phrase.end() :]) is not None,
-        evidence=pair[0],
-        agreement=pair[1],
-    )
-
-
-def _pair_beside(text: str, end: int) -> tuple[Evidence | None, Agreement | None]:
-    """Evidence and agreement in the brackets directly behind a mark: "very high confidence (robust evidence)"."""
+    start, end = phrase.span()
+    # Evidence and agreement in the brackets directly behind: "very high confidence (robust evidence)".
     behind = re.match(r"\s*\(([^()]{0,80})\)", text[end : end + 90])
-    return (_evidence(behind[1]), _agreement(behind[1])) if behind else (None, None)
+    return TagMark(
+        start,
+        end,
+        _levels(phrase),
+        attributive=bool(re.search("[-\u2010\u2011]", phrase["gap"]) and re.match(r"\s+[^\W\d_]", text[end:])),
+        evidence=_evidence(behind[1]) if behind else None,
+        agreement=_agreement(behind[1]) if behind else None,
+    )
 
 
 def _in_brackets(text: str, bracket: tuple[int, int], phrases: list[re.Match[str]]) -> Iterator[TagMark]:
@@ -360,7 +346,7 @@ def _in_brackets(text: str, bracket: tuple[int, int], phrases: list[re.Match[str
     cuts = [bracket[0] + 1]
     for one, other in pairwise(phrases):
         between = text[one.end() : other.start()]
-        cut = max(between.rfind(";"), -1)
+        cut = between.rfind(";")
         if cut < 0:
             found = re.search(r",|\b(?:but|and|while|whereas)\b", between)
             cut = found.start() if found else 0
@@ -412,13 +398,9 @@ def _without_level(text: str, brackets: list[tuple[int, int]], held: list[tuple[
     def is_free(start: int, end: int) -> bool:
         return not any(one < end and start < other for one, other in held)
 
-    pieces = sorted(
-        [(match.start(), match.end(), match) for match in (*_EVIDENCE.finditer(text), *_AGREEMENT.finditer(text))],
-        key=lambda piece: piece[:2],
-    )
     groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
     loose: list[tuple[int, int]] = []
-    for start, end, _ in pieces:
+    for start, end in sorted(match.span() for match in (*_EVIDENCE.finditer(text), *_AGREEMENT.finditer(text))):
         bracket = _around(brackets, start, end)
         if not is_free(start, end):
             continue
@@ -432,24 +414,17 @@ def _without_level(text: str, brackets: list[tuple[int, int]], held: list[tuple[
         yield TagMark(
             spans[0][0], spans[-1][1], (), terms, _evidence(part), _agreement(part), bracket, scope=_scope(part)
         )
-    yield from _loose_pairs(text, loose)
+    # Evidence and agreement side by side in running words.
+    skip = False
+    for (start, end), (other, last) in pairwise(loose):
+        words = text[start:last]
+        evidence, agreement = _evidence(words), _agreement(words)
+        skip = not skip and bool(evidence and agreement and _BETWEEN_PAIR.fullmatch(text[end:other]))
+        if skip:
+            yield TagMark(start, last, (), (), evidence, agreement)
     for start, end in brackets:
         inside = text[start + 1 : end - 1]
         terms = tuple(term.term for term in find_likelihoods(inside))
         fills = terms and not re.sub(r"\brange\b|[\s,;*_]", "", _LIKELIHOOD.sub("", inside))
         if fills and is_free(start, end):
             yield TagMark(start + 1, end - 1, (), terms, bracket=(start, end))
-
-
-def _loose_pairs(text: str, loose: list[tuple[int, int]]) -> Iterator[TagMark]:
-    """Evidence and agreement side by side in running words."""
-    skip = False
-    for (start, end), (other, last) in pairwise(loose):
-        if skip:
-            skip = False
-            continue
-        words = text[start:last]
-        evidence, agreement = _evidence(words), _agreement(words)
-        if evidence and agreement and _BETWEEN_PAIR.fullmatch(text[end:other]):
-            skip = True
-            yield TagMark(start, last, (), (), evidence, agreement)

@@ -73,12 +73,9 @@ class Draft:
 
     def location(self, offset: int) -> Location:
         """Line and column of a character of the text."""
-        if self.paged:
-            return self._on_page(offset)
-        line = bisect_right(self._lines, offset)
-        return Location(line, offset - self._lines[line - 1] + 1)
-
-    def _on_page(self, offset: int) -> Location:
+        if not self.paged:
+            line = bisect_right(self._lines, offset)
+            return Location(line, offset - self._lines[line - 1] + 1)
         number = max(bisect_right([block.start for block in self.blocks], offset) - 1, 0)
         block = self.blocks[number]
         first = next(place for place, one in enumerate(self.blocks) if one.page == block.page)
@@ -87,36 +84,27 @@ class Draft:
     @cached_property
     def _lines(self) -> list[int]:
         """Where each line begins; only line feeds end a line, as in editors and in git."""
-        starts = [0]
-        starts += [place + 1 for place, char in enumerate(self.text) if char == "\n"]
-        return starts
+        return [0, *(place + 1 for place, char in enumerate(self.text) if char == "\n")]
 
     @cached_property
     def sentences(self) -> tuple[Sentence, ...]:
         """All sentences, in order; a heading and a cell of a table count as one each."""
-        return tuple(sentence for block in self.blocks for sentence in self._sentences_of(block))
+        found = []
+        for block in self.blocks:
+            text, places = one_line(self.mask, block.start, block.end)
+            whole = block.kind in ("heading", "row")
+            for start, end in [Span(0, len(text))] if whole and text else sentence_spans(text):
+                part = text[start:end].strip()
+                if part:
+                    begin = start + len(text[start:end]) - len(text[start:end].lstrip())
+                    place = places[begin : begin + len(part)]
+                    found.append(Sentence(part, place, block, tuple(find_tags(part)), tuple(find_likelihoods(part))))
+        return tuple(found)
 
     @cached_property
     def words(self) -> int:
         """Words of prose."""
         return sum(len(sentence.text.split()) for sentence in self.sentences)
-
-    def _sentences_of(self, block: DraftBlock) -> Iterator[Sentence]:
-        text, places = one_line(self.mask, block.start, block.end)
-        whole = block.kind in ("heading", "row")
-        for start, end in [Span(0, len(text))] if whole and text else sentence_spans(text):
-            part = text[start:end].rstrip()
-            lead = len(part) - len(part.lstrip())
-            part = part.lstrip()
-            if part:
-                begin = start + lead
-                yield Sentence(
-                    part,
-                    places[begin : begin + len(part)],
-                    block,
-                    tuple(find_tags(part)),
-                    tuple(find_likelihoods(part)),
-                )
 
     def is_italic(self, start: int, end: int) -> bool:
         """Whether a part of the text stands in italics as a whole."""

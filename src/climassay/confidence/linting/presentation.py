@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from climassay import __version__
 from climassay.confidence.linting.checking import UNKNOWN_IGNORE, Checked
-from climassay.confidence.linting.draft import Finding, Rule, Severity
+from climassay.confidence.linting.draft import Finding, Severity
 from climassay.reporting.html import render_page, write_page
 
 _GITHUB: dict[Severity, str] = {"error": "error", "warning": "warning", "note": "notice"}
@@ -26,7 +26,8 @@ def place_of(finding: Finding) -> str:
 def text_lines(checked: Checked) -> list[str]:
     """One line a finding: file, place, severity, rule, message, and what could stand there instead."""
     return [
-        f"{checked.draft.name}:{place_of(one)}: {one.severity} [{one.rule}] {one.message} {_quoted(one.words)}"
+        f"{checked.draft.name}:{place_of(one)}: {one.severity} [{one.rule}] {one.message} | "
+        + (one.words if len(one.words) <= _LONGEST_WORDS else f"{one.words[: _LONGEST_WORDS - 1].rstrip()}…")
         for one in checked.findings
     ]
 
@@ -51,7 +52,15 @@ def github_lines(checked: Checked) -> list[str]:
 def sarif(results: Sequence[Checked]) -> dict[str, Any]:
     """One SARIF 2.1.0 log of one run over all files; places in files with pages are told in words."""
     rules = {rule.name: rule for checked in results for rule in checked.rules}
-    descriptors = [_descriptor(rule) for rule in rules.values()]
+    descriptors: list[dict[str, Any]] = [
+        {
+            "id": rule.name,
+            "shortDescription": {"text": rule.summary},
+            "fullDescription": {"text": rule.reason},
+            "defaultConfiguration": {"level": rule.severity},
+        }
+        for rule in rules.values()
+    ]
     if any(UNKNOWN_IGNORE in checked.by_rule for checked in results):
         descriptors.append({"id": UNKNOWN_IGNORE, "shortDescription": {"text": "comment names an unknown rule"}})
     index = {descriptor["id"]: number for number, descriptor in enumerate(descriptors)}
@@ -97,24 +106,10 @@ def data(checked: Checked) -> dict[str, Any]:
     }
 
 
-def _quoted(words: str) -> str:
-    shown = words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 1].rstrip()}…"
-    return f"| {shown}"
-
-
 def _escaped(text: str, more: str = "") -> str:
     for char in f"%\r\n{more}":
         text = text.replace(char, f"%{ord(char):02X}")
     return text
-
-
-def _descriptor(rule: Rule) -> dict[str, Any]:
-    return {
-        "id": rule.name,
-        "shortDescription": {"text": rule.summary},
-        "fullDescription": {"text": rule.reason},
-        "defaultConfiguration": {"level": rule.severity},
-    }
 
 
 def _result(checked: Checked, one: Finding, index: dict[str, int]) -> dict[str, Any]:
@@ -169,7 +164,7 @@ def pieces(checked: Checked) -> tuple[Piece, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownFinding:
+class FindingView:
     """A finding with its number on a page and the words for its place."""
 
     number: int
@@ -177,9 +172,9 @@ class ShownFinding:
     place: str
 
 
-def shown_findings(checked: Checked) -> tuple[ShownFinding, ...]:
+def finding_views(checked: Checked) -> tuple[FindingView, ...]:
     """The findings of a text, numbered from 0, as pieces name them."""
-    return tuple(ShownFinding(number, one, place_of(one)) for number, one in enumerate(checked.findings))
+    return tuple(FindingView(number, one, place_of(one)) for number, one in enumerate(checked.findings))
 
 
 def lint_page(results: Sequence[Checked], accuracy: str = "") -> str:
@@ -192,7 +187,7 @@ def lint_page(results: Sequence[Checked], accuracy: str = "") -> str:
     names = list(dict.fromkeys(name for checked in results for name in checked.by_rule))
     rules = {rule.name: rule for checked in results for rule in checked.rules}
     counts = {name: sum(checked.by_rule.get(name, 0) for checked in results) for name in names}
-    files = [(checked, pieces(checked), shown_findings(checked)) for checked in results]
+    files = [(checked, pieces(checked), finding_views(checked)) for checked in results]
     return render_page("lint.html.j2", files=files, rules=rules, counts=counts, accuracy=accuracy)
 
 
