@@ -4,7 +4,6 @@ The record keeps the sentence as the report has it. What a level speaks about is
 divided statement is a view of the span: where the division is not sure, the view is the whole sentence.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 from climassay.confidence.vocabulary import Agreement, Evidence, Likelihood, Tag
 from climassay.configuration import check_types
 from climassay.errors import InputError
-from climassay.folder_files import cannot_write
 from climassay.given_files import parse_json, read_text
 from climassay.reporting.row_files import write_rows
 
@@ -129,10 +127,10 @@ def statement_from_row(row: Mapping[str, Any]) -> Statement:
 
 
 def write_statements(statements: Iterable[Statement], path: Path) -> int:
-    """Write statements, through a temporary file so that a reader never sees half of it.
+    """Write statements; a reader never sees half of the file.
 
     Args:
-        statements: Written one by one.
+        statements: Any number.
         path: ``.csv`` and ``.xlsx`` make a table and a workbook, which are not read back; all else is JSON lines.
 
     Returns:
@@ -141,23 +139,9 @@ def write_statements(statements: Iterable[Statement], path: Path) -> int:
     Raises:
         InputError: The file cannot be written.
     """
-    if path.suffix.lower() in (".csv", ".xlsx"):
-        rows = [statement_row(one) for one in statements]
-        write_rows(path, rows)
-        return len(rows)
-    part = path.with_name(path.name + ".part")
-    count = 0
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("w", encoding="utf-8") as file:
-            for statement in statements:
-                file.write(json.dumps(statement_row(statement), ensure_ascii=False) + "\n")
-                count += 1
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise cannot_write(path, error) from None
-    return count
+    rows = [statement_row(one) for one in statements]
+    write_rows(path, rows)
+    return len(rows)
 
 
 def read_statements(path: Path) -> list[Statement]:

@@ -152,12 +152,22 @@ def name_topics(
         generator: Proposes names; None leaves it at the words.
         prompts: Folder of the user's own prompts.
     """
-    topics = fitted.model.topics
-    texts = _texts_by_topic(fitted.model, statements)
+    model, topics = fitted.model, fitted.model.topics
+    texts: list[list[str]] = [[] for _ in topics]
+    for one in statements:
+        number = model.topic_of(one.id)
+        if one.tag is not None and number is not None and number != OUTSIDE:
+            texts[number].append(one.text)
     kept = match_names(earlier, texts)
-    proposals = _proposals(
-        fitted, statements, encoder, [earlier[place].name for place in kept.values()], generator, prompts
-    )
+    proposals: dict[int, NameProposal] = {}
+    if generator is not None:
+        # All are asked for, so that answers do not depend on what was named before.
+        said = {one.id: one.text for one in statements}
+        examples = [[said[id] for id in topic.examples] for topic in topics]
+        own, words = [topic.name for topic in topics], [topic.words for topic in topics]
+        names = propose_names(own, words, examples, generator, seed=model.settings.seed, prompts=prompts)
+        taken = [earlier[place].name for place in kept.values()]
+        proposals = dict(enumerate(judge_names(names, fitted.centres, encoder, taken, members=fitted.members)))
     done, named = [], []
     for topic in topics:
         proposal = proposals.get(topic.number) if topic.number not in kept else None
@@ -168,41 +178,12 @@ def name_topics(
         elif proposal is not None and not proposal.fault:
             name, source = proposal.name, "model"
         done.append(replace(topic, name=name, named_by=source))
-        own = texts[topic.number]
-        named.append(NamedTopic(name, known.proposed if known else name, len(set(own)), sketch_of(own)))
+        mine = texts[topic.number]
+        named.append(NamedTopic(name, known.proposed if known else name, len(set(mine)), sketch_of(mine)))
     used = set(kept.values())
     unused = tuple(one for place, one in enumerate(earlier) if one.by_hand and place not in used)
     asked = tuple(proposals.get(topic.number) for topic in topics)
-    return NamedTopics(replace(fitted.model, topics=tuple(done)), tuple(named), unused, asked)
-
-
-def _proposals(
-    fitted: FittedTopics,
-    statements: Sequence[Statement],
-    encoder: Encoder,
-    taken: Sequence[str],
-    generator: Generator | None,
-    prompts: Path | None,
-) -> dict[int, NameProposal]:
-    """What a model calls every topic; all are asked for, so that answers do not depend on what was named before."""
-    if generator is None:
-        return {}
-    said = {one.id: one.text for one in statements}
-    topics = fitted.model.topics
-    examples = [[said[id] for id in topic.examples] for topic in topics]
-    own, words = [topic.name for topic in topics], [topic.words for topic in topics]
-    names = propose_names(own, words, examples, generator, seed=fitted.model.settings.seed, prompts=prompts)
-    return dict(enumerate(judge_names(names, fitted.centres, encoder, taken, members=fitted.members)))
-
-
-def _texts_by_topic(model: TopicModel, statements: Sequence[Statement]) -> list[list[str]]:
-    """Tagged statements of each topic."""
-    texts: list[list[str]] = [[] for _ in model.topics]
-    for one in statements:
-        number = model.topic_of(one.id)
-        if one.tag is not None and number is not None and number != OUTSIDE:
-            texts[number].append(one.text)
-    return texts
+    return NamedTopics(replace(model, topics=tuple(done)), tuple(named), unused, asked)
 
 
 def _counted(statements: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:

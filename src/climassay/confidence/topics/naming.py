@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from climassay.configuration import load_toml
 from climassay.errors import InputError
-from climassay.folder_files import cannot_write
+from climassay.folder_files import write_file
 from climassay.models.contract import Encoder, GenerationRequest, Generator, Sampling
 from climassay.prompts import load_prompt
 
@@ -130,19 +130,17 @@ def judge_names(
         fault = _fault(name) or ("another topic has this name" if name.casefold() in given else "")
         if not fault and place >= NEAREST:
             fault = f"it fits {place} other topics better"
-        support = _support(encoded[number], number, members) if name and len(members) > 1 else None
+        support = None
+        if name and len(members) > 1:
+            # A statement bears a name to which it is more similar than most statements of other topics are.
+            others = np.concatenate([vectors @ encoded[number] for at, vectors in enumerate(members) if at != number])
+            support = float((members[number] @ encoded[number] > np.quantile(others, _BORNE)).mean())
         if not fault and support is not None and support < LEAST_SUPPORT:
             fault = f"only {support:.0%} of the topic's statements bear it"
         if not fault:
             given.add(name.casefold())
         found.append(NameProposal(name, fault, support))
     return found
-
-
-def _support(name: NDArray[np.float32], number: int, members: Sequence[NDArray[np.float32]]) -> float:
-    """Share of a topic's statements that are more similar to a name than most statements of other topics are."""
-    others = np.concatenate([vectors @ name for place, vectors in enumerate(members) if place != number])
-    return float((members[number] @ name > np.quantile(others, _BORNE)).mean())
 
 
 def _fault(name: str) -> str:
@@ -269,14 +267,7 @@ def write_names(path: Path, named: Sequence[NamedTopic], unused: Sequence[NamedT
         parts.append("# Named by hand, and found in an earlier run only.\n")
         parts.append(_table("unused.names", {n: _quoted(one.name) for n, one in enumerate(unused)}))
         parts += _remembered("unused.", unused)
-    part = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text("".join(parts), encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise cannot_write(path, error) from None
+    write_file(path, "".join(parts).encode())
 
 
 def _remembered(at: str, named: Sequence[NamedTopic]) -> list[str]:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from climassay.confidence.statement import Statement
 from climassay.errors import InputError
-from climassay.folder_files import cannot_write
+from climassay.folder_files import write_file
 from climassay.given_files import parse_json, read_text
 from climassay.reporting import Table
 
@@ -119,21 +119,14 @@ class TopicModel:
 
 
 def write_topics(model: TopicModel, path: Path) -> None:
-    """Write topics as JSON, through a temporary file.
+    """Write topics as JSON; a reader never sees half of the file.
 
     Raises:
         InputError: The file cannot be written.
     """
     data = {"format": _FORMAT, **asdict(model)}
     data["statements"] = [[one.id, one.topic, int(one.outlier), one.x, one.y] for one in model.statements]
-    part = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise cannot_write(path, error) from None
+    write_file(path, (json.dumps(data, ensure_ascii=False, indent=1) + "\n").encode())
 
 
 def read_topics(path: Path) -> TopicModel:
@@ -151,24 +144,22 @@ def read_topics(path: Path) -> TopicModel:
     if not isinstance(data, dict) or data.get("format") != _FORMAT:
         raise InputError(f"{path} is no file of topics: make one with climassay confidence topics.")
     try:
-        model = _model(data)
+        lists = ("words", "examples")
+        model = TopicModel(
+            topics=tuple(Topic(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in data["topics"]),
+            statements=tuple(
+                PlacedStatement(str(id), topic, bool(outlier), x, y) for id, topic, outlier, x, y in data["statements"]
+            ),
+            clusters=data["clusters"],
+            outliers=data["outliers"],
+            encoder=data["encoder"],
+            settings=TopicSettings(**data["settings"]),
+        )
         if any(not OUTSIDE <= one.topic < len(model.topics) for one in model.statements):
             raise ValueError("a statement has a topic that does not exist")
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path} is damaged ({error}): make it anew with climassay confidence topics.") from None
     return model
-
-
-def _model(data: Mapping[str, Any]) -> TopicModel:
-    lists = ("words", "examples")
-    return TopicModel(
-        tuple(Topic(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in data["topics"]),
-        tuple(PlacedStatement(str(id), topic, bool(outlier), x, y) for id, topic, outlier, x, y in data["statements"]),
-        data["clusters"],
-        data["outliers"],
-        data["encoder"],
-        TopicSettings(**data["settings"]),
-    )
 
 
 _SOURCES = {"hand": "by hand", "model": "model", "words": "its words", "earlier": "earlier run"}
