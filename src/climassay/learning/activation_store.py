@@ -33,7 +33,7 @@ class Setting:
     """All that decides what the activations of a request are, apart from the request."""
 
     fingerprint: str
-    """Of the model."""
+    """Fingerprint of the model."""
     dtype: str
     """In which the model computes."""
     layers: tuple[int, ...]
@@ -227,7 +227,7 @@ class _Part(NamedTuple):
     places: NDArray[np.int64]
     """In the result."""
     rows: NDArray[np.int64]
-    """Of the shard, ascending."""
+    """Rows of the shard, ascending."""
 
 
 def _open_shard(path: Path) -> tuple[_Shard, bytes]:

@@ -167,8 +167,8 @@ def evaluate(
         folds: Shape [items]: who was predicted by the same fit. The AUROC compares items of one fold only, since across
             folds a fit that has seen one negative more gives less to all it predicts. None: one fit for all.
         resamples: Bootstrap samples.
-        seed: Of the resampling.
-        level: Of the intervals.
+        seed: Seed of the resampling.
+        level: Level of the intervals.
 
     Raises:
         InputError: Shapes that do not fit, no items, or a class of the mix without items.
@@ -275,7 +275,7 @@ def auroc_estimate(
         groups: Shape [items]; None: each item by itself.
         folds: Shape [items]: only items of one fold are compared; None: all.
         resamples: Bootstrap samples.
-        seed: Of the resampling.
+        seed: Seed of the resampling.
     """
     labels, given = np.asarray(positive, dtype=np.int64), np.asarray(scores, dtype=np.float64)
     units = np.arange(len(labels)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -336,7 +336,7 @@ def calibration(probabilities: ArrayLike, outcomes: ArrayLike, bins: int = 10) -
     Args:
         probabilities: Shape [items].
         outcomes: Shape [items].
-        bins: Of the curve, of equal width.
+        bins: Number of bins of equal width of the curve.
 
     Raises:
         InputError: As :func:`brier_score`.
@@ -358,7 +358,7 @@ def reliability_plot(title: str, curves: Sequence[tuple[str, Calibration]]) -> L
     """Observed against predicted shares, with the diagonal on which honest probabilities lie.
 
     Args:
-        title: Of the figure.
+        title: Title of the figure.
         curves: Calibrations by name; intervals are drawn where there is one.
     """
     axis_x, axis_y = (

@@ -7,14 +7,13 @@ loses one piece, and the same call again computes only what is missing.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError, ModelError
-from climassay.learning.activation_store import ActivationStore, Rows, Setting, request_key
-from climassay.models.contract import Activations, OpenWeights, OptionRequest, Spread, Work
+from climassay.learning.activation_store import ActivationStore, Rows, Section, Setting, request_key
+from climassay.models.contract import OpenWeights, OptionRequest, Spread
 
 DEFAULT_SHARD = 256
 Progress = Callable[[int], None]
@@ -97,25 +96,63 @@ def harvest(
         raise InputError(f"The requests have {sorted(options)} options: harvest those with equal numbers together.")
     budget = model.token_budget if token_budget is None else token_budget
     setting = Setting(model.fingerprint, model.dtype, tuple(layers), budget)
-    shelf: _Shelf = _Memory() if store is None else store.section(setting)
-    work = _Work(model, requests, tuple(layers), token_budget)
+    kept: Section | _Memory = _Memory() if store is None else store.section(setting)
     before = model.work
-    served = [index for index, key in work.keys.items() if key in shelf]
-    shard = max(shard, model.wave) if isinstance(model, Spread) else shard
-    work.run(shelf, shard, on_progress or (lambda _: None), done=len(served) + len(work.failed))
-    return _harvest(shelf, work, len(served), max(options, default=0), model.work - before)
+    prompts: dict[int, str] = {}
+    keys: dict[int, bytes] = {}
+    same: dict[bytes, list[int]] = {}
+    failed: dict[int, str] = {}
+    failed_tokens = 0
+    for index, request in enumerate(requests):
+        try:
+            prompts[index] = model.render(request.messages, request.assistant_prefix)
+        except ModelError as error:
+            failed[index] = str(error)
+            continue
+        keys[index] = request_key(prompts[index], request.options)
+        same.setdefault(keys[index], []).append(index)
+    progress = on_progress or (lambda _: None)
+    served = sum(key in kept for key in keys.values())
+    progress(served + len(failed))
+    missing = sorted((indices[0] for key, indices in same.items() if key not in kept), key=prompts.__getitem__)
+    for piece in _pieces(missing, prompts, max(shard, model.wave) if isinstance(model, Spread) else shard):
+        counts = [len(same[keys[index]]) for index in piece]
+        found = model.harvest(
+            [requests[index] for index in piece],
+            layers=tuple(layers),
+            token_budget=token_budget,
+            on_result=lambda place, _, counts=counts: progress(counts[place]),  # type: ignore[misc]
+        )
+        good = [(keys[index], one) for index, one in zip(piece, found, strict=True) if one.error is None]
+        for index, one in zip(piece, found, strict=True):
+            if one.error is not None:
+                failed |= dict.fromkeys(same[keys[index]], one.error)
+                failed_tokens += one.tokens * len(same[keys[index]])
+        if good:
+            rows = Rows(
+                np.stack([one.states for _, one in good]),
+                np.array([one.logprobs for _, one in good], dtype=np.float64),
+                np.array([one.tokens for _, one in good], dtype=np.int64),
+            )
+            kept.write([key for key, _ in good], rows)
 
+    logprobs, two_pass = np.zeros((len(requests), max(options, default=0))), failed_tokens
+    shape: tuple[int, ...] = (max(options, default=0), len(layers), 0)
+    succeeded = [index for index in range(len(requests)) if index not in failed]
+    if succeeded:
+        logprobs[succeeded], tokens = kept.scores([keys[index] for index in succeeded])
+        two_pass += int(tokens.sum())
+        shape = kept.states([keys[succeeded[0]]]).shape[1:]
 
-class _Shelf(Protocol):
-    """Where activations are kept: in memory, or a section of a store."""
+    def read(indices: NDArray[np.int64]) -> NDArray[np.float32]:
+        states = np.zeros((len(indices), *shape), dtype=np.float32)
+        places = [place for place, index in enumerate(indices) if int(index) not in failed]
+        if places:
+            states[places] = kept.states([keys[int(indices[place])] for place in places])
+        return states
 
-    def __contains__(self, key: bytes) -> bool: ...
-
-    def write(self, keys: Sequence[bytes], rows: Rows) -> None: ...
-
-    def states(self, keys: Sequence[bytes]) -> NDArray[np.float32]: ...
-
-    def scores(self, keys: Sequence[bytes]) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
+    cost = model.work - before
+    return Harvest(logprobs, failed, served, len(succeeded) - served, cost.passes, cost.tokens, two_pass, read)
 
 
 class _Memory:
@@ -137,85 +174,6 @@ class _Memory:
     def scores(self, keys: Sequence[bytes]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         kept = [self._kept[key] for key in keys]
         return np.stack([logprobs for _, logprobs, _ in kept]), np.array([tokens for _, _, tokens in kept])
-
-
-class _Work:
-    """The requests of one harvest under their keys, and what became of them."""
-
-    def __init__(
-        self, model: OpenWeights, requests: Sequence[OptionRequest], layers: tuple[int, ...], token_budget: int | None
-    ) -> None:
-        self._model, self._requests, self._layers, self._token_budget = model, requests, layers, token_budget
-        self.layers = len(layers)
-        self.keys: dict[int, bytes] = {}
-        """Of every request whose prompt can be rendered."""
-        self.failed: dict[int, str] = {}
-        self.failed_tokens = 0
-        self._prompts: dict[int, str] = {}
-        self._same: dict[bytes, list[int]] = {}
-        for index, request in enumerate(requests):
-            self._name(index, request)
-
-    def run(self, shelf: _Shelf, shard: int, on_progress: Progress, *, done: int) -> None:
-        """Compute what the shelf does not hold, piece by piece; ``done`` requests need no computing."""
-        missing = [indices[0] for key, indices in self._same.items() if key not in shelf]
-        missing.sort(key=self._prompts.__getitem__)
-        on_progress(done)
-        for piece in _pieces(missing, self._prompts, shard):
-            self._compute(piece, shelf, on_progress)
-
-    def _name(self, index: int, request: OptionRequest) -> None:
-        try:
-            prompt = self._model.render(request.messages, request.assistant_prefix)
-        except ModelError as error:
-            self.failed[index] = str(error)
-            return
-        self._prompts[index] = prompt
-        self.keys[index] = request_key(prompt, request.options)
-        self._same.setdefault(self.keys[index], []).append(index)
-
-    def _compute(self, piece: Sequence[int], shelf: _Shelf, on_progress: Progress) -> None:
-        found = self._model.harvest(
-            [self._requests[index] for index in piece],
-            layers=self._layers,
-            token_budget=self._token_budget,
-            on_result=lambda place, _: on_progress(len(self._same[self.keys[piece[place]]])),
-        )
-        good: list[tuple[bytes, Activations]] = []
-        for index, activations in zip(piece, found, strict=True):
-            if activations.error is None:
-                good.append((self.keys[index], activations))
-                continue
-            for same in self._same[self.keys[index]]:
-                self.failed[same] = activations.error
-                self.failed_tokens += activations.tokens
-        if good:
-            rows = Rows(
-                np.stack([one.states for _, one in good]),
-                np.array([one.logprobs for _, one in good], dtype=np.float64),
-                np.array([one.tokens for _, one in good], dtype=np.int64),
-            )
-            shelf.write([key for key, _ in good], rows)
-
-
-def _harvest(shelf: _Shelf, work: _Work, served: int, options: int, cost: Work) -> Harvest:
-    count = len(work.keys.keys() | work.failed.keys())
-    good = [index for index in range(count) if index not in work.failed]
-    logprobs, two_pass = np.zeros((count, options)), work.failed_tokens
-    shape: tuple[int, ...] = (options, work.layers, 0)
-    if good:
-        logprobs[good], tokens = shelf.scores([work.keys[index] for index in good])
-        two_pass += int(tokens.sum())
-        shape = shelf.states([work.keys[good[0]]]).shape[1:]
-
-    def read(indices: NDArray[np.int64]) -> NDArray[np.float32]:
-        states = np.zeros((len(indices), *shape), dtype=np.float32)
-        kept = [place for place, index in enumerate(indices) if int(index) not in work.failed]
-        if kept:
-            states[kept] = shelf.states([work.keys[int(indices[place])] for place in kept])
-        return states
-
-    return Harvest(logprobs, work.failed, served, len(good) - served, cost.passes, cost.tokens, two_pass, read)
 
 
 def _pieces(order: Sequence[int], prompts: dict[int, str], size: int) -> list[list[int]]:

@@ -183,7 +183,7 @@ class TextClassifier(SavedModel):
             texts: As for :meth:`predict_proba`.
             labels: One of :attr:`classes` each.
             groups: What the intervals resample; None: each text by itself.
-            seed: Of the resampling.
+            seed: Seed of the resampling.
 
         Raises:
             InputError: A label is none of the classes.
@@ -413,7 +413,7 @@ def compare_classifiers(
         training: Labelled texts; the intervals resample their groups.
         apart: What folds do not share, shape [texts], where that is more than a group; None: their groups.
         folds: Wanted number.
-        seed: Of folds and bootstrap.
+        seed: Seed of folds and bootstrap.
         resamples: Bootstrap samples of the intervals.
         on_fit: Called after each.
     """
@@ -458,8 +458,8 @@ def train_text_classifier(
     Args:
         training: Labelled texts, with the models that are read.
         specs: What is tried.
-        folds: Of the cross-validation.
-        seed: Of folds and bootstrap.
+        folds: Number of cross-validation folds.
+        seed: Seed of folds and bootstrap.
         resamples: Bootstrap samples of the intervals.
         provenance: What is known of the data; its figures stand beside those measured here.
         kind: Class of the classifier.

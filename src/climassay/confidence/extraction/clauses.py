@@ -68,7 +68,7 @@ def divide(sentence: str, marks: Sequence[TagMark]) -> DividedSentence:
 
     Args:
         sentence: With its marks in it.
-        marks: Of this sentence, from :func:`climassay.confidence.marks.find_tags`.
+        marks: Marks of this sentence, from :func:`climassay.confidence.marks.find_tags`.
 
     Returns:
         One clause for each mark, or for each bracket of several marks; one clause of the whole sentence, without marks,

@@ -102,7 +102,7 @@ def chosen_rules(wanted: str = "") -> tuple[Rule, ...]:
 
 
 _PASSED_OVER = {"heading": "headings", "row": "cells of tables", "note": "footnotes and captions"}
-"""Of all rules that a comment may silence."""
+"""Kinds of blocks in which findings without a term are not looked for."""
 
 
 @dataclass(frozen=True, slots=True)

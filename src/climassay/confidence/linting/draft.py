@@ -24,7 +24,7 @@ class Location:
     """A place in a file; lines, columns and pages count from 1."""
 
     line: int
-    """Of a file without pages its line; of one with pages the number of the paragraph on the page."""
+    """Line of a file without pages; number of the paragraph on the page in one with pages."""
     column: int
     """Characters (code points) from the beginning of the line."""
     page: int | None = None
@@ -216,7 +216,7 @@ class Finding:
     severity: Severity
     location: Location
     end: Location
-    """Of the last character."""
+    """Place of the last character."""
     start_offset: int
     end_offset: int
     words: str

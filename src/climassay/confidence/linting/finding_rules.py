@@ -9,7 +9,7 @@ from climassay.confidence.linting.vocabulary_rules import off_scale, slips
 from climassay.confidence.marks import speaks_of_trust
 
 FEWEST_WORDS = 7
-"""Of a sentence that may state a finding."""
+"""Words of the shortest sentence that may state a finding."""
 
 _STEMS = (
     "increas|decreas|declin|intensif|accelerat|slow|strengthen|weaken|warm(?!er)|cool|melt|retreat|shrink|shrunk|expand|"

@@ -182,7 +182,7 @@ def lint_page(results: Sequence[Checked], accuracy: str = "") -> str:
 
     Args:
         results: One for each file.
-        accuracy: Of the tagger that took part, in words; empty where none did.
+        accuracy: Accuracy of the tagger that took part, in words; empty where none did.
     """
     names = list(dict.fromkeys(name for checked in results for name in checked.by_rule))
     rules = {rule.name: rule for checked in results for rule in checked.rules}

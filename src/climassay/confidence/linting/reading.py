@@ -325,7 +325,7 @@ def draft_of(text: str, kind: str = "markdown", name: str = "text") -> Draft:
     Args:
         text: At most as much as fits into memory a few times.
         kind: ``markdown``, ``text`` or ``html``.
-        name: Of the file that it stands for.
+        name: Name of the file that it stands for.
 
     Raises:
         InputError: There is no such kind.

@@ -358,7 +358,7 @@ def _two_likelihoods(sentence: Sentence) -> Iterator[Remark]:
 
 
 def _unmarked(draft: Draft) -> Iterator[Remark]:
-    """Of terms of likelihood and levels of confidence, those not in italics where most others are."""
+    """Terms of likelihood and levels of confidence that are not in italics where most others are."""
     places: list[tuple[str, int, int]] = []
     for sentence in draft.sentences if draft.italics is not None else ():
         if sentence.block.kind == "heading":

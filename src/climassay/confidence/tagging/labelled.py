@@ -110,7 +110,7 @@ class LabelledItem:
     recovered: bool = False
     """Whether its place in the report, and so its context, was found."""
     id: str = ""
-    """Of the extracted statement; empty where the data has none."""
+    """Id of the extracted statement; empty where the data has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
 
     Args:
         path: ``.tsv``: ClimateX's table; else JSON lines of ``climassay confidence extract``.
-        paragraphs: Of the reports, for ClimateX's contexts.
+        paragraphs: Paragraphs of the reports, for ClimateX's contexts.
 
     Raises:
         InputError: It cannot be read, or has no statement with a tag.

@@ -186,9 +186,9 @@ def on_mixes(
         truth: Places of the true levels, shape [statements].
         probabilities: Held out, shape [statements, levels], for levels as frequent as they were in training.
         groups: What the intervals resample, shape [statements].
-        shares: Of the levels in training; None: as in ``truth``, of which the training parts of folds are made.
+        shares: Shares of the levels in training; None: as in ``truth``, of which the training parts of folds are made.
         resamples: Bootstrap samples.
-        seed: Of the resampling.
+        seed: Seed of the resampling.
     """
     counts = np.bincount(truth, minlength=len(LEVELS))
     learned = class_shares(counts) if shares is None else shares
@@ -223,9 +223,9 @@ def train_tagger(
         items: Labelled statements.
         training: The same with the models that are read (:func:`tagging_texts`); None: without models.
         specs: What is tried.
-        folds: Of the cross-validation.
-        document_folds: Of the one over documents; None: as many.
-        seed: Of folds and bootstrap.
+        folds: Number of cross-validation folds.
+        document_folds: Number of folds over documents; None: as many.
+        seed: Seed of folds and bootstrap.
         resamples: Bootstrap samples of the intervals.
         provenance: What is known of the data.
         on_fit: Called after each tagger tried.

@@ -50,7 +50,7 @@ class Grouping:
     outliers: NDArray[np.bool_]
     """Shape [n]: lay outside every cluster."""
     words: tuple[tuple[str, ...], ...]
-    """Of each group."""
+    """Words of each group."""
     joined: tuple[int, ...]
     """Clusters that each group was made of."""
     centres: FloatArray

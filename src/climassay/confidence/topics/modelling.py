@@ -201,7 +201,7 @@ def _topic(
     """A topic under the name that its statements' own phrases give.
 
     Args:
-        number: Of the group.
+        number: Number of the group.
         tagged: All tagged statements.
         vectors: Theirs, shape [tagged, width].
         found: The groups.

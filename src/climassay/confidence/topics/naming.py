@@ -78,10 +78,10 @@ def propose_names(
 
     Args:
         own: Name of each topic by its statements' phrases; those of other topics are shown.
-        words: Of each topic.
+        words: Words of each topic.
         examples: Typical statements of each topic.
         model: Asked once for each topic, under a schema; wrap it so that answers are recorded.
-        seed: Of the sampling, which is greedy.
+        seed: Seed of the sampling, which is greedy.
         prompts: Folder of the user's own prompts.
 
     Returns:
@@ -195,7 +195,7 @@ class NamedTopic:
 
 
 def statement_hash(text: str) -> str:
-    """Of a statement's words, whatever their case and spacing: ten hexadecimal digits."""
+    """Hash of a statement's words, whatever their case and spacing: ten hexadecimal digits."""
     return hashlib.sha256(" ".join(text.casefold().split()).encode()).hexdigest()[:10]
 
 

@@ -29,7 +29,7 @@ class TopicSettings:
     topics: int = 30
     """Topics wanted; fewer where the statements have fewer clusters."""
     seed: int = 0
-    """Of UMAP, which all chance lies in."""
+    """Seed of UMAP, which all chance lies in."""
     least: int = 10
     """Statements of the smallest cluster before clusters are joined."""
     outliers: OutlierRule = "assign"
@@ -37,13 +37,13 @@ class TopicSettings:
     reduction: Reduction = "embeddings"
     """What clusters are joined by: their mean vectors, or their words (c-TF-IDF)."""
     neighbours: int = 15
-    """Of a point in UMAP's graph."""
+    """Neighbours of a point in UMAP's graph."""
     components: int = 5
     """Dimensions that clusters are looked for in."""
     words: int = 10
     """Words of a topic, unigrams and bigrams."""
     diversity: float = 0.2
-    """Of maximal marginal relevance: 0 takes the most typical words, 1 the most different ones."""
+    """Diversity of maximal marginal relevance: 0 takes the most typical words, 1 the most different ones."""
 
 
 @dataclass(frozen=True, slots=True)

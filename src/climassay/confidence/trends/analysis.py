@@ -59,7 +59,7 @@ class DocumentCoverage:
 
     @property
     def share(self) -> float | None:
-        """Of its statements that are tagged; None where only tagged ones are at hand."""
+        """Share of its statements that are tagged; None where only tagged ones are at hand."""
         return self.tagged / (self.tagged + self.untagged) if self.untagged else None
 
 
@@ -138,7 +138,7 @@ class TrendAnalysis:
     coverage: tuple[DocumentCoverage, ...]
     silent: tuple[SilentReport, ...]
     accuracies: tuple[TopicAccuracy, ...] = ()
-    """Of a tagger; empty without its predictions for tagged statements."""
+    """How right a tagger is by topic; empty without its predictions for tagged statements."""
     untagged: tuple[UntaggedScore, ...] = ()
     """Estimates for untagged statements; empty without predictions for them."""
     changes: tuple[TopicChange, ...] = ()
@@ -161,11 +161,11 @@ def analyse_trends(
     """Analyse confidence by topic.
 
     Args:
-        statements: Of reports; untagged ones too where they are at hand.
+        statements: Statements of reports; untagged ones too where they are at hand.
         model: Topics of the same statements.
         by: What to compare; see :func:`~climassay.confidence.trends.scores.cases_of`.
-        predictions: Of a tagger, held out for tagged statements.
-        seed: Of every resampling.
+        predictions: A tagger's predictions, held out for tagged statements.
+        seed: Seed of every resampling.
 
     Raises:
         InputError: The topics are of other statements, or predictions lack tagged statements.

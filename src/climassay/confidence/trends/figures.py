@@ -121,7 +121,7 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
     """All tagged statements on a plane, coloured by tag.
 
     Args:
-        analysis: Of the statements.
+        analysis: Analysis of the statements.
         column: Only those of a column; None for all.
     """
     shown = {case.id: case.tag for case in analysis.cases.tagged if column in (None, case.column)}

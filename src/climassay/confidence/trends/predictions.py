@@ -71,7 +71,7 @@ class UntaggedScore:
     topic: int | None
     column: str
     shares: Shares
-    """Of the untagged statements; intervals carry sampling and the tagger's error."""
+    """Shares of levels among the untagged statements; intervals carry sampling and the tagger's error."""
     untagged: int
     """Untagged statements; ``shares.n`` of them, drawn at random, have predictions."""
     tagged: int

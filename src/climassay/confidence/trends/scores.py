@@ -124,7 +124,7 @@ class TopicScore:
     """None: of all columns."""
     value: float
     interval: Interval | None
-    """Of 95 %; None with fewer than five sections."""
+    """95% interval; None with fewer than five sections."""
     sections: int
     counts: tuple[int, ...]
     """Statements with each tag, lowest first."""
@@ -145,7 +145,7 @@ class TopicDeviation:
     shrunken: Estimate
     """Drawn towards no difference, the more so the less the topic's statements tell."""
     p: float
-    """Of no difference, two-sided."""
+    """Two-sided p-value of no difference."""
     p_holm: float
     """Corrected for all topics looked at (Holm)."""
 
@@ -155,11 +155,11 @@ class TrendScores:
     """All scores of one report."""
 
     by_topic: tuple[TopicScore, ...]
-    """Of each topic over all columns."""
+    """Each topic over all columns."""
     by_column: tuple[TopicScore, ...]
-    """Of each column over all topics."""
+    """Each column over all topics."""
     cells: dict[tuple[int, str], TopicScore]
-    """Of each topic in each column that it has statements in."""
+    """Each topic in each column that it has statements in."""
     overall: TopicScore
     deviations: tuple[TopicDeviation, ...]
     """Most confident first; of topics with enough sections."""
@@ -171,8 +171,8 @@ def trend_scores(cases: Cases, topics: int, *, resamples: int = RESAMPLES, seed:
     Args:
         cases: The statements; those of no topic count for their column only.
         topics: Number of topics.
-        resamples: Of sections.
-        seed: Of the resampling.
+        resamples: Number of resamples of sections.
+        seed: Seed of the resampling.
     """
     sections = _SectionSums(cases, topics, resamples, seed)
     by_topic = tuple(sections.score(topic, None) for topic in range(topics))
@@ -270,8 +270,8 @@ def _differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
     """Mean score of each topic minus the one that its mix of columns makes expect.
 
     Args:
-        sums: Of scores, shape [samples, topics + 1, columns]; the last topic stands for none.
-        counts: Of statements, the same shape.
+        sums: Sums of scores, shape [samples, topics + 1, columns]; the last topic stands for none.
+        counts: Numbers of statements, the same shape.
 
     Returns:
         Shape [samples, topics]; NaN where a topic has no statements in a sample.
@@ -304,9 +304,9 @@ class TopicChange:
     statements: tuple[int, int]
     sections: tuple[int, int]
     interval: Interval
-    """Of 95 %, of the difference, from the standard errors over sections."""
+    """95% interval of the difference, from the standard errors over sections."""
     p: float
-    """Of no difference, two-sided, by permutation."""
+    """Two-sided p-value of no difference, by permutation."""
     p_holm: float
     """Corrected for all topics looked at between the two columns; of all topics together it is ``p``."""
 
@@ -322,7 +322,7 @@ def topic_changes(cases: Cases, topics: int, *, seed: int = 0) -> tuple[TopicCha
     Args:
         cases: The statements.
         topics: Number of topics.
-        seed: Of the permutations.
+        seed: Seed of the permutations.
 
     Returns:
         Per pair of columns all topics together, then each topic with at least five sections in both, by size of change.
