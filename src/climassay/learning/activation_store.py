@@ -25,7 +25,7 @@ StorageType = Literal["float32", "float16"]
 
 KEY_BYTES = 16
 _FORMAT = 1
-_DTYPES = {"U8": np.uint8, "F16": np.float16, "F32": np.float32, "F64": np.float64, "I64": np.int64}
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Section:
         if not about.exists():
             _write_whole(about, json.dumps(self._described, indent=2).encode())
         path = self._folder / f"{uuid.uuid4().hex}.safetensors"
-        _write_whole(path, _safetensors(tensors))
+        _write_whole(path, _safetensors().numpy.save(tensors))
         self._take_in(path)
 
     def states(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
@@ -159,120 +159,71 @@ class Section:
         """
         shape = self._shape(keys)
         states = np.empty((len(keys), *shape), dtype=np.float32)
-        for contents, data, places, rows in self._parts(keys):
-            states[places] = contents.states.of(data)[rows]
+        for file, places, rows in self._parts(keys):
+            stored = file.get_slice("states")
+            for place, row in zip(places.tolist(), rows.tolist(), strict=True):
+                states[place] = stored[row : row + 1][0]
         return states
 
     def scores(self, keys: Sequence[bytes]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Log-probabilities [keys, options] and tokens of a plain computation [keys]; raises as :meth:`states`."""
         logprobs = np.empty((len(keys), self._shape(keys)[0]), dtype=np.float64)
         tokens = np.empty(len(keys), dtype=np.int64)
-        for contents, data, places, rows in self._parts(keys):
-            logprobs[places] = contents.logprobs.of(data)[rows]
-            tokens[places] = contents.tokens.of(data)[rows]
+        for file, places, rows in self._parts(keys):
+            logprobs[places] = file.get_tensor("logprobs")[rows]
+            tokens[places] = file.get_tensor("tokens")[rows]
         return logprobs, tokens
 
     def _shape(self, keys: Sequence[bytes]) -> tuple[int, ...]:
-        shapes = {self._shards[shard].states.shape[1:] for shard in {self._index[key][0] for key in keys}}
+        shapes = {self._shards[shard].shape for shard in {self._index[key][0] for key in keys}}
         if len(shapes) != 1:
             raise InputError("Activations of requests with different numbers of options do not form one array.")
         return shapes.pop()
 
-    def _parts(self, keys: Sequence[bytes]) -> Iterator["_Part"]:
-        """What each shard contributes, the shard's file mapped while it is used and no longer."""
+    def _parts(self, keys: Sequence[bytes]) -> Iterator[tuple[Any, IntArray, IntArray]]:
+        """Each shard's file, mapped while it is used and no longer, with places in the result and ascending rows."""
         shards, rows = np.array([self._index[key] for key in keys], dtype=np.int64).T
         for shard in np.unique(shards):
             places = np.flatnonzero(shards == shard)
             places = places[np.argsort(rows[places], kind="stable")]
-            contents = self._shards[int(shard)]
-            yield _Part(contents, np.memmap(contents.path, dtype=np.uint8, mode="r"), places, rows[places])
+            with _safetensors().safe_open(self._shards[int(shard)].path, framework="numpy") as file:
+                yield file, places, rows[places]
 
     def _take_in(self, path: Path) -> None:
         self._seen.add(path.name)
+        library = _safetensors()
         try:
-            shard, keys = _open_shard(path)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            with library.safe_open(path, framework="numpy") as file:
+                keys = file.get_tensor("keys")
+                names = ("states", "logprobs", "tokens")
+                states, logprobs, tokens = (tuple(file.get_slice(name).get_shape()) for name in names)
+            rows = len(keys)
+            if keys.shape != (rows, KEY_BYTES) or states[:1] != (rows,) or tokens != (rows,) or logprobs != states[:2]:
+                raise ValueError("its tensors do not belong together")
+        except (OSError, ValueError, TypeError, library.SafetensorError) as error:
             warnings.warn(f"The activations in {path} are not used, the file is damaged: {error}.", stacklevel=4)
             return
         number = len(self._shards)
-        self._shards.append(shard)
-        for row in range(len(keys) // KEY_BYTES):
-            self._index[keys[row * KEY_BYTES : (row + 1) * KEY_BYTES]] = (number, row)
-
-
-class _Tensor(NamedTuple):
-    """Where a tensor stands in a file."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    start: int
-    end: int
-
-    def of(self, data: NDArray[np.uint8]) -> NDArray[Any]:
-        """View it in the file's bytes."""
-        return data[self.start : self.end].view(_DTYPES[self.dtype]).reshape(self.shape)
+        self._shards.append(_Shard(path, states[1:]))
+        for row, key in enumerate(keys):
+            self._index[key.tobytes()] = (number, row)
 
 
 class _Shard(NamedTuple):
     path: Path
-    states: _Tensor
-    logprobs: _Tensor
-    tokens: _Tensor
+    shape: tuple[int, ...]
+    """Options, layers and width of a row's states."""
 
 
-class _Part(NamedTuple):
-    shard: _Shard
-    data: NDArray[np.uint8]
-    """The file's bytes, not in memory until they are touched."""
-    places: NDArray[np.int64]
-    """In the result."""
-    rows: NDArray[np.int64]
-    """Rows of the shard, ascending."""
-
-
-def _open_shard(path: Path) -> tuple[_Shard, bytes]:
-    """Read a shard's header and keys, and nothing else of it.
-
-    Raises:
-        ValueError, KeyError, TypeError: The file is not what :meth:`Section.write` writes.
-    """
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        size = os.fstat(file.fileno()).st_size
-        if length > size - 8:
-            raise ValueError("it ends within its header")
-        header = json.loads(file.read(length))
-        if not isinstance(header, dict):
-            raise ValueError("its header is not that of a safetensors file")
-        tensors = {
-            name: _Tensor(
-                entry["dtype"], tuple(entry["shape"]), *(8 + length + place for place in entry["data_offsets"])
-            )
-            for name, entry in header.items()
-            if name != "__metadata__"
-        }
-        if max(tensor.end for tensor in tensors.values()) != size:
-            raise ValueError("it is shorter or longer than its header says")
-        keys, states, logprobs, count = (tensors[name] for name in ("keys", "states", "logprobs", "tokens"))
-        rows = keys.shape[0]
-        if keys.shape != (rows, KEY_BYTES) or logprobs.shape != states.shape[:2] or count.shape != (rows,):
-            raise ValueError("its tensors do not belong together")
-        sizes = (np.prod(one.shape) * np.dtype(_DTYPES[one.dtype]).itemsize for one in tensors.values())
-        given = (one.end - one.start for one in tensors.values())
-        if any(map(int.__ne__, given, map(int, sizes))) or states.shape[0] != rows:
-            raise ValueError("its tensors do not have the size of their shape")
-        file.seek(keys.start)
-        return _Shard(path, states, logprobs, count), file.read(keys.end - keys.start)
-
-
-def _safetensors(tensors: dict[str, NDArray[Any]]) -> bytes:
+def _safetensors() -> Any:
     try:
-        from safetensors.numpy import save
+        import safetensors
+        import safetensors.numpy
     except ImportError as error:
         raise MissingExtraError(
             "Storing activations needs the package safetensors: install it with `pip install 'climassay[local]'`."
         ) from error
-    return save(tensors)
+    return safetensors
 
 
 def _write_whole(path: Path, content: bytes) -> None:
