@@ -99,7 +99,7 @@ class Tagger(TextClassifier):
         With ``for_mix((1, 1, 1, 1))`` they serve
         :func:`~climassay.confidence.tagging.quantification.estimate_shares`.
         """
-        return self._setting("confusion")
+        return _table(self.provenance.settings.get("confusion"))
 
     @property
     def residuals(self) -> FloatArray | None:
@@ -107,7 +107,7 @@ class Tagger(TextClassifier):
 
         For :func:`~climassay.confidence.tagging.quantification.estimate_shares`, with probabilities of the natural mix.
         """
-        return self._setting("residuals")
+        return _table(self.provenance.settings.get("residuals"))
 
     def predict_proba(self, texts: Sequence[Taggable], *, on_progress: Progress | None = None) -> FloatArray:
         """Probabilities of the levels, shape [statements, levels], rows sum to 1; tags in statements are not read.
@@ -134,9 +134,9 @@ class Tagger(TextClassifier):
             raise ValueError("its levels are others")
         return made
 
-    def _setting(self, name: str) -> FloatArray | None:
-        rows = self.provenance.settings.get(name)
-        return np.array(rows, dtype=np.float64) if rows else None
+
+def _table(rows: Any) -> FloatArray | None:
+    return np.array(rows, dtype=np.float64) if rows else None
 
 
 load_tagger = Tagger.load
