@@ -33,7 +33,7 @@ from climassay.judging.judges import Harvester, StateTable
 from climassay.judging.prompts import Questions
 from climassay.judging.quality import quality
 from climassay.judging.scores import Units
-from climassay.learning.activation_store import ActivationStore
+from climassay.learning.harvest import ActivationStore
 from climassay.models.contract import GenerationRequest, Message, Sampling
 from climassay.models.local.model import LocalModel
 from climassay.statistics.intervals import proportion

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.learning.activation_store import ActivationStore, Rows, Section, Setting, request_key
+from climassay.learning.harvest import ActivationStore, Rows, Section, Setting, request_key
 
 SETTING = Setting("a" * 64, "float32", (-1,), 384)
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.learning.activation_store import ActivationStore
-from climassay.learning.harvest import Harvest, _pieces, harvest
+from climassay.learning.harvest import ActivationStore, Harvest, _pieces, harvest
 from climassay.models.contract import Message, OptionRequest
 from counting_model import CountingModel, ask, expected_states, texts_of
 from tiny_models import save_tiny

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from climassay.judging.prompts import Questions
     from climassay.judging.quality import Quality
     from climassay.judging.sorting import SortMethod
-    from climassay.learning.activation_store import ActivationStore
+    from climassay.learning.harvest import ActivationStore
     from climassay.models.contract import Generator
     from climassay.records import RecordedModel, Records, Run
 
@@ -204,7 +204,7 @@ def opened(setup: ModelSetup, *, quiet: bool, dtype: str | None = None) -> Itera
     """
     from tempfile import TemporaryDirectory
 
-    from climassay.learning.activation_store import ActivationStore
+    from climassay.learning.harvest import ActivationStore
     from climassay.records import Records
     from climassay.workspace import Workspace
 

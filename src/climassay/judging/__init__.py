@@ -33,7 +33,7 @@ from climassay.judging.quality import Quality, aspect_names, quality
 from climassay.judging.ranking import Inserted, ItemRanking, insert_items, rank_items
 from climassay.judging.sorting import Ranking, sort_items
 from climassay.judging.training import TrainedProbe, train_probe
-from climassay.learning.activation_store import ActivationStore
+from climassay.learning.harvest import ActivationStore
 
 __all__ = [
     "METHODS",

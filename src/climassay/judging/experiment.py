@@ -23,7 +23,7 @@ from climassay.judging.preferences import Progress
 from climassay.judging.prompts import Questions, both_ways
 from climassay.judging.quality import Quality
 from climassay.judging.sorting import SortMethod
-from climassay.learning.activation_store import ActivationStore
+from climassay.learning.harvest import ActivationStore
 from climassay.models.contract import (
     Generator,
     OpenWeights,
