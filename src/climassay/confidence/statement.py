@@ -61,7 +61,6 @@ class Statement:
     before: tuple[str, ...] = ()
     """Up to five sentences before it in the same section, in order, cleaned like the text: no tags either."""
     after: tuple[str, ...] = ()
-    """Up to five sentences after it in the same section."""
     part: int = 0
     """Number of the statement among those of its sentence, from 0."""
     parts: int = 1

@@ -35,7 +35,6 @@ class ClassScores:
 
     label: str
     n: int
-    """Items of the class."""
     precision: Estimate
     """Share of the answers naming the class that are right, 0 where none names it."""
     recall: Estimate

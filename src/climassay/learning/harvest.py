@@ -217,7 +217,6 @@ class Section:
 class _Shard(NamedTuple):
     path: Path
     shape: tuple[int, ...]
-    """Options, layers and width of a row's states."""
 
 
 def _safetensors() -> Any:
@@ -270,9 +269,7 @@ class Harvest:
     computed: int
     """Requests computed now (one that was asked for twice is computed once and counts twice)."""
     passes: int
-    """Forward passes made now."""
     tokens_computed: int
-    """Tokens computed now."""
     tokens_two_pass: int
     """Tokens that a plain pass for each option of each request would compute, those served from disk included."""
     read: Callable[[NDArray[np.int64]], NDArray[np.float32]]

@@ -211,7 +211,6 @@ class Minimum(NamedTuple):
     weights: FloatArray
     """Shape [features], for the rows as they were given."""
     own: FloatArray
-    """The loss's own parameters."""
     converged: bool
 
 

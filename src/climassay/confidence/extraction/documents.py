@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 READ_LANGUAGES = ("English", "French", "Spanish")
-"""Languages whose calibrated words are read."""
 _COMMON = {
     "English": "the of and to is that with for are by",
     "French": "les des et du est dans une pour sont au",

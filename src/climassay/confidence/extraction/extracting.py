@@ -84,7 +84,6 @@ _NORMAL = re.compile(r"[^a-z0-9]+")
 
 class _Sentence(NamedTuple):
     words: str
-    """As they stand in the document."""
     block: int
     number: int
     """In its block, from 0."""

@@ -35,7 +35,6 @@ class CertaintyTerm:
     report: str
     document: str
     sentence: str
-    """As it stands in the report."""
     start: int
     end: int
     """``sentence[start:end]`` are the words of the term, of evidence and agreement with what stands between them."""

@@ -117,7 +117,6 @@ class Examined:
     language: str | None
     """An English name; None where there is too little text to tell."""
     rules_off: tuple[str, ...]
-    """Rules that were not asked."""
     kinds_passed_over: tuple[str, ...]
     """Kinds of blocks, for example headings, in which findings without a term are not looked for."""
 
@@ -160,7 +159,6 @@ class Checked:
     findings: tuple[Finding, ...]
     """In the order of the text."""
     silenced: int = 0
-    """Findings that comments in the text silenced."""
 
     @cached_property
     def by_rule(self) -> dict[str, int]:

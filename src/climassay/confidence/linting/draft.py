@@ -164,7 +164,6 @@ class Remark:
     start: int
     end: int
     message: str
-    """One sentence."""
     suggestion: str = ""
     """What could stand there instead; empty where only an author can say."""
 
@@ -186,7 +185,6 @@ class Rule:
     summary: str
     """What is wrong, in a few words."""
     reason: str
-    """Why, and where the guidance says so."""
     examples: tuple[Example, ...]
     check: Callable[[Draft], Iterable[Remark]]
     default: bool = True
@@ -216,7 +214,6 @@ class Finding:
     severity: Severity
     location: Location
     end: Location
-    """Place of the last character."""
     start_offset: int
     end_offset: int
     words: str

@@ -315,7 +315,6 @@ def _without_markup(part: str, start: int, italics: list[tuple[int, int]]) -> st
 
 
 MAKERS = {"markdown": markdown_draft, "text": plain_draft, "html": html_draft}
-"""What makes a draft of a text, by the kind of text."""
 _NOT_READ = (".doc", ".odt", ".rtf")
 
 

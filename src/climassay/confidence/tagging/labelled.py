@@ -174,7 +174,6 @@ class ClimateX:
 
     items: tuple[LabelledItem, ...]
     rows: int
-    """Read."""
     same: int
     """Left out because the same words with the same tag came before."""
     contradicting: int
@@ -182,7 +181,6 @@ class ClimateX:
     too_short: int
     """Left out because hardly a word was left."""
     recovered: int
-    """Items whose place in the report was found."""
 
     @property
     def match_rate(self) -> float:

@@ -51,7 +51,6 @@ BUNDLED_TAGGER = Path(__file__).with_name("tagger.safetensors")
 """The tagger that comes with climassay; see docs/results/confidence.md."""
 
 EQUAL = (1.0,) * len(LEVELS)
-"""A mix in which no level is more frequent than another."""
 CLIMATEX_MIX = (50.0, 100.0, 100.0, 50.0)
 """Statements of low, medium, high and very high confidence in ClimateX's test set."""
 MIXES: Mapping[str, tuple[float, ...] | None] = MappingProxyType({

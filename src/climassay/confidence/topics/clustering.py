@@ -38,7 +38,6 @@ _CANDIDATE_WORDS = 30
 _MANY = 1000
 """Statements from which a word must occur three times to describe a topic."""
 _BLOCK = 1024
-"""Vectors that are compared with all others at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,6 @@ class Grouping:
     outliers: NDArray[np.bool_]
     """Shape [n]: lay outside every cluster."""
     words: tuple[tuple[str, ...], ...]
-    """Words of each group."""
     joined: tuple[int, ...]
     """Clusters that each group was made of."""
     centres: FloatArray

@@ -26,7 +26,6 @@ from climassay.models.contract import Encoder, Generator
 from climassay.models.kept_vectors import kept_vectors
 
 EXAMPLES = 8
-"""Statements kept to show what a topic is about."""
 _OWN = 2
 """Weight of the statement itself among the sentences around it."""
 ONE_REPORT = 0.9
@@ -50,7 +49,6 @@ class NamedTopics:
 
     model: TopicModel
     named: tuple[NamedTopic, ...]
-    """One a topic."""
     unused: tuple[NamedTopic, ...]
     """Named by hand in an earlier run, and not found again."""
     proposals: tuple[NameProposal | None, ...]

@@ -62,7 +62,6 @@ class NameProposal:
     fault: str = ""
     """Why it is not used; empty if it is."""
     support: float | None = None
-    """Share of the topic's statements that bear it."""
 
 
 def propose_names(
@@ -166,7 +165,6 @@ def _read(text: str) -> str:
 
 
 SKETCH = 200
-"""Statements of a topic that are remembered."""
 LEAST_OVERLAP = 0.5
 """Twice the shared statements over those of both (Dice), from which a topic counts as the same."""
 _HEAD = """\
@@ -184,7 +182,6 @@ class NamedTopic:
     proposed: str
     """What the program called it."""
     size: int
-    """Statements that it had."""
     sketch: tuple[str, ...]
     """Smallest hashes of its statements, ascending, at most :data:`SKETCH`."""
 

@@ -37,7 +37,6 @@ class TopicSettings:
     reduction: Reduction = "embeddings"
     """What clusters are joined by: their mean vectors, or their words (c-TF-IDF)."""
     neighbours: int = 15
-    """Neighbours of a point in UMAP's graph."""
     components: int = 5
     """Dimensions that clusters are looked for in."""
     words: int = 10
@@ -60,7 +59,6 @@ class Topic:
     outliers: int
     """Those of them that lay outside every cluster and were given to the nearest."""
     clusters: int
-    """Clusters that were joined to it."""
     examples: tuple[str, ...]
     """Ids of the statements nearest its middle."""
     named_by: NameSource = "words"
@@ -78,7 +76,6 @@ class PlacedStatement:
     topic: int
     """Number of its topic, or :data:`OUTSIDE`."""
     outlier: bool = False
-    """It lay outside every cluster."""
     x: float | None = None
     """On the map of all tagged statements; None for those that were placed afterwards."""
     y: float | None = None
@@ -92,7 +89,6 @@ class TopicModel:
     statements: tuple[PlacedStatement, ...]
     """Tagged ones that are no duplicates, and untagged ones, each with its topic."""
     clusters: int
-    """Found before any were joined."""
     outliers: int
     """Tagged statements outside every cluster, whether or not they were assigned."""
     encoder: str

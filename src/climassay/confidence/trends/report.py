@@ -25,7 +25,6 @@ from climassay.statistics import Interval
 
 _MINUS = "\N{MINUS SIGN}"
 _SHOWN_DEVIATIONS = 8
-"""Topics at either end."""
 
 
 def score_table(analysis: TrendAnalysis) -> Table:

@@ -155,11 +155,8 @@ class TrendScores:
     """All scores of one report."""
 
     by_topic: tuple[TopicScore, ...]
-    """Each topic over all columns."""
     by_column: tuple[TopicScore, ...]
-    """Each column over all topics."""
     cells: dict[tuple[int, str], TopicScore]
-    """Each topic in each column that it has statements in."""
     overall: TopicScore
     deviations: tuple[TopicDeviation, ...]
     """Most confident first; of topics with enough sections."""
