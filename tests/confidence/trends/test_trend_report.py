@@ -40,7 +40,7 @@ def test_every_part_is_shown(analysis):
         "Most and least confident topics",
         "Map of the statements",
         "Topics",
-        "Where a gap is no silence",
+        "Gaps: reports that did not tag their statements",
         "With untagged statements tagged",
         "Accuracy of the tagger by topic",
     ]
@@ -77,7 +77,7 @@ def test_a_gap_of_a_report_without_tags_is_not_shown_as_silence():
     assert rows["Topic 0"][1] == "not tagged (WG1)"
     assert rows["Topic 1"][2] == "-"
     assert [row[:2] for row in tables["silent_reports"].rows] == [("AR4", "WG1"), ("AR4", "WG3")]
-    assert "gaps are no silence: AR4 WG1, AR4 WG3" in trend_report(two_cycles(), source="f").to_html()
+    assert "does not mean silence: AR4 WG1, AR4 WG3" in trend_report(two_cycles(), source="f").to_html()
 
 
 def test_documents_that_hardly_tag_are_named():

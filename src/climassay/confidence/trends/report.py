@@ -310,7 +310,10 @@ def trend_report(analysis: TrendAnalysis, *, source: str, facts: Sequence[tuple[
         *([Section("Changes", (*change_plots(analysis), tables["changes"]))] if "changes" in tables else []),
         Section("Map of the statements", tuple(statement_map(analysis, column) for column in (None, *mapped))),
         Section("Topics", (tables["topics"], report_heat(analysis))),
-        Section("Where a gap is no silence", tuple(tables[n] for n in ("silent_reports", "coverage") if n in tables)),
+        Section(
+            "Gaps: reports that did not tag their statements",
+            tuple(tables[n] for n in ("silent_reports", "coverage") if n in tables),
+        ),
     ]
     if "untagged" in tables:
         sections.append(Section("With untagged statements tagged", (tables["untagged"],)))
@@ -364,7 +367,9 @@ def summary(analysis: TrendAnalysis) -> list[str]:
         )
     if analysis.silent and kind == "cycle":
         named = ", ".join(f"{one.cycle} {one.working_group}" for one in analysis.silent)
-        said.append(f"These reports did not tag their statements, so that their gaps are no silence: {named}.")
+        said.append(
+            f"These reports did not tag their statements, so a gap in their columns does not mean silence: {named}."
+        )
     hardly = [f"{one.report}, {one.document}" for one in analysis.coverage if one.tagging == "hardly"]
     if hardly:
         said.append(f"Hardly a sentence has a level of confidence in: {'; '.join(hardly)}.")
