@@ -359,18 +359,6 @@ def fit_classifier(spec: ClassifierSpec, training: TrainingTexts, places: IntArr
     return TextClassifier(training.classes, tuple(parts), tuple(class_shares(counts).tolist()), vocabularies)
 
 
-def held_out_probabilities(spec: ClassifierSpec, training: TrainingTexts, splits: Sequence[Split]) -> FloatArray:
-    """Probabilities by fits on the other folds, shape [texts, classes]; NaN for texts that no fold tests."""
-    found = np.full((len(training.texts), len(training.classes)), np.nan)
-    for split in splits:
-        fitted = fit_classifier(spec, training, split.train)
-        found[split.test] = fitted.pooled(
-            len(split.test),
-            lambda source, words: training.block(source, split.test, words),  # noqa: B023
-        )
-    return found
-
-
 C = TypeVar("C", bound=TextClassifier)
 
 
@@ -420,7 +408,13 @@ def compare_classifiers(
     splits = training.splits(folds, seed=seed, groups=apart)
     tried = []
     for spec in specs:
-        found = held_out_probabilities(spec, training, splits)
+        # NaN for texts that no fold tests.
+        found = np.full((len(training.texts), len(training.classes)), np.nan)
+        for split in splits:
+            found[split.test] = fit_classifier(spec, training, split.train).pooled(
+                len(split.test),
+                lambda source, words: training.block(source, split.test, words),  # noqa: B023
+            )
         scores = evaluate(
             training.truth, found, training.classes, groups=training.groups, resamples=resamples, seed=seed
         )  # fmt: skip

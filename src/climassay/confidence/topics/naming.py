@@ -258,25 +258,23 @@ def write_names(path: Path, named: Sequence[NamedTopic], unused: Sequence[NamedT
     Raises:
         InputError: The file cannot be written.
     """
-    parts = [_HEAD, _table("names", {n: _quoted(one.name) for n, one in enumerate(named)})]
-    parts += _remembered("", named)
+    parts = [_HEAD, _tables("", named)]
     if unused:
-        parts.append("# Named by hand, and found in an earlier run only.\n")
-        parts.append(_table("unused.names", {n: _quoted(one.name) for n, one in enumerate(unused)}))
-        parts += _remembered("unused.", unused)
+        parts += ["# Named by hand, and found in an earlier run only.\n", _tables("unused.", unused)]
     write_file(path, "".join(parts).encode())
 
 
-def _remembered(at: str, named: Sequence[NamedTopic]) -> list[str]:
-    return [
-        _table(f"{at}proposed", {n: _quoted(one.proposed) for n, one in enumerate(named)}),
-        _table(f"{at}sizes", {n: str(one.size) for n, one in enumerate(named)}),
-        _table(f"{at}statements", {n: _quoted(" ".join(one.sketch)) for n, one in enumerate(named)}),
-    ]
-
-
-def _table(heading: str, entries: Mapping[int, str]) -> str:
-    return f"[{heading}]\n" + "".join(f"{number} = {value}\n" for number, value in entries.items()) + "\n"
+def _tables(at: str, named: Sequence[NamedTopic]) -> str:
+    columns = {
+        "names": [_quoted(one.name) for one in named],
+        "proposed": [_quoted(one.proposed) for one in named],
+        "sizes": [str(one.size) for one in named],
+        "statements": [_quoted(" ".join(one.sketch)) for one in named],
+    }
+    return "".join(
+        f"[{at}{heading}]\n" + "".join(f"{number} = {value}\n" for number, value in enumerate(values)) + "\n"
+        for heading, values in columns.items()
+    )
 
 
 def _quoted(text: str) -> str:
