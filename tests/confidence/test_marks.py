@@ -36,7 +36,7 @@ ONE_MARK = [
 ]
 
 
-@pytest.mark.parametrize(("text", "words", "levels"), ONE_MARK, ids=[str(n) for n in range(len(ONE_MARK))])
+@pytest.mark.parametrize(("text", "words", "levels"), ONE_MARK)
 def test_a_mark_is_found_where_it_stands(text, words, levels):
     (mark,) = find_tags(text)
     assert text[mark.start : mark.end] == words

@@ -105,39 +105,21 @@ def test_a_state_too_large_for_half_precision_is_refused(tmp_path: Path) -> None
     assert list(tmp_path.rglob("*.safetensors")) == []
 
 
-def damage_cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-10])
+DAMAGES = {
+    "cut": lambda data: data[:-10],
+    "header": lambda data: data[:20],
+    "empty": lambda _: b"",
+    "other": lambda _: b"not at all a file of tensors" * 4,
+    "list": lambda _: (4).to_bytes(8, "little") + b"[12]",
+    "shape": lambda data: data.replace(b'"shape":[5,16]', b'"shape":[9,16]'),
+}
 
 
-def damage_header(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:20])
-
-
-def damage_empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def damage_other(path: Path) -> None:
-    path.write_bytes(b"not at all a file of tensors" * 4)
-
-
-def damage_list(path: Path) -> None:
-    path.write_bytes((4).to_bytes(8, "little") + b"[12]")
-
-
-def damage_shape(path: Path) -> None:
-    path.write_bytes(path.read_bytes().replace(b'"shape":[5,16]', b'"shape":[9,16]'))
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [damage_cut, damage_header, damage_empty, damage_other, damage_list, damage_shape],
-    ids=lambda f: f.__name__,
-)
-def test_a_damaged_shard_is_named_and_the_others_serve(tmp_path: Path, damage) -> None:
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_shard_is_named_and_the_others_serve(tmp_path: Path, damage: str) -> None:
     filled(tmp_path)
     shards = sorted(tmp_path.rglob("*.safetensors"))
-    damage(shards[1])
+    shards[1].write_bytes(DAMAGES[damage](shards[1].read_bytes()))
     with pytest.warns(UserWarning, match=f"{shards[1].name} are not used"):
         section = ActivationStore(tmp_path).section(SETTING)
     assert len(section) == 10

@@ -82,7 +82,6 @@ def named(title="", source="", report=None, first=""):
         (named("Summary for Policymakers", "spm.pdf", first=CITED), ("AR6", "WG1")),
         (named("A letter"), (None, None)),
     ],
-    ids=[str(number) for number in range(11)],
 )  # fmt: skip
 def test_identity(document, identity):
     assert tuple(identify(document)) == identity
