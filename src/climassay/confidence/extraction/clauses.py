@@ -356,7 +356,8 @@ def stand_alone(clauses: Sequence[str], tail: str = "", opened: Sequence[bool] =
         elif own_tail and number == len(clauses) - 1:
             one = CompletedClause(f"{one.text.rstrip(_END)} {own_tail}", one.sure)
         found.append(one)
-        if _is_sentence(words, number) or not base:
+        hangs = _SUBORDINATE.match(plain) or _BEGINS_WITH_VERB.match(plain)
+        if number == 0 or not base or (has_verb(plain) and not hangs):
             base, base_sure = one
     if len(clauses) == 1:
         return [CompletedClause(one.text, not _is_left_open(one.text)) for one in found]
@@ -391,15 +392,6 @@ def _tail_words(tail: str) -> tuple[str, str]:
     return "", words
 
 
-def _is_sentence(words: str, number: int) -> bool:
-    plain = _CONJUNCTION.sub("", words)
-    return number == 0 or (has_verb(plain) and not _hangs(plain))
-
-
-def _hangs(words: str) -> bool:
-    return bool(_SUBORDINATE.match(words) or _BEGINS_WITH_VERB.match(words))
-
-
 def has_verb(words: str, *, surely: bool = False) -> bool:
     """Whether the main clause has a finite verb, that is, one before "if", "that" and their like.
 
@@ -415,12 +407,8 @@ def has_verb(words: str, *, surely: bool = False) -> bool:
 def _completed(words: str, base: CompletedClause, before: str, last: CompletedClause, shared: str) -> CompletedClause:
     """A later clause made to stand alone.
 
-    Args:
-        words: With the conjunction that opens it.
-        base: The last clause that has a verb, completed.
-        before: The clause before in its own words.
-        last: The clause before, completed.
-        shared: A predicate that all clauses share, if there is one.
+    ``base`` is the last clause that has a verb, completed; ``before`` the clause before in its own words, ``last`` the
+    same completed; ``shared`` a predicate that all clauses share, if there is one.
     """
     plain = _CONJUNCTION.sub("", words).strip()
     if not plain:

@@ -78,7 +78,15 @@ def fit_topics(
         MissingExtraError: The extra ``topics`` is not installed.
     """
     asked = settings or TopicSettings()
-    tagged, untagged = _counted([one for one in statements if place_untagged or one.tag is not None])
+    # By id, so that the order of a file changes nothing.
+    ordered = sorted(
+        (one for one in statements if one.duplicate_of is None and (place_untagged or one.tag is not None)),
+        key=lambda one: one.id,
+    )
+    twice = next((a.id for a, b in pairwise(ordered) if a.id == b.id), None)
+    if twice is not None:
+        raise InputError(f"Two statements have the id {twice!r}: extract the reports together, or rename one.")
+    tagged, untagged = ([one for one in ordered if (one.tag is not None) is wanted] for wanted in (True, False))
     vectors = context_vectors([*tagged, *untagged], encoder, on_progress=on_progress)
     own = vectors[: len(tagged)]
     found = group_statements([one.text for one in tagged], own, encoder, asked)
@@ -184,27 +192,10 @@ def name_topics(
     return NamedTopics(replace(model, topics=tuple(done)), tuple(named), unused, asked)
 
 
-def _counted(statements: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:
-    """Tagged and untagged statements that are no duplicates, by id: the order of a file changes nothing."""
-    ordered = sorted((one for one in statements if one.duplicate_of is None), key=lambda one: one.id)
-    twice = next((a.id for a, b in pairwise(ordered) if a.id == b.id), None)
-    if twice is not None:
-        raise InputError(f"Two statements have the id {twice!r}: extract the reports together, or rename one.")
-    return [one for one in ordered if one.tag is not None], [one for one in ordered if one.tag is None]
-
-
 def _topic(
     number: int, tagged: Sequence[Statement], vectors: NDArray[np.float32], found: Grouping, several: bool
 ) -> Topic:
-    """A topic under the name that its statements' own phrases give.
-
-    Args:
-        number: Number of the group.
-        tagged: All tagged statements.
-        vectors: Theirs, shape [tagged, width].
-        found: The groups.
-        several: Whether the statements are of several reports.
-    """
+    """A topic under the name that its statements' own phrases give; vectors of shape [tagged, width]."""
     members = np.flatnonzero(found.groups == number)
     inside = members[~found.outliers[members]]
     order = np.argsort(-(vectors[inside] @ found.centres[number]), kind="stable")

@@ -266,12 +266,7 @@ def shrink(values: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArr
 def _differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
     """Mean score of each topic minus the one that its mix of columns makes expect.
 
-    Args:
-        sums: Sums of scores, shape [samples, topics + 1, columns]; the last topic stands for none.
-        counts: Numbers of statements, the same shape.
-
-    Returns:
-        Shape [samples, topics]; NaN where a topic has no statements in a sample.
+    From shapes [samples, topics + 1, columns] to [samples, topics]; NaN where a topic has no statements in a sample.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         means = sums.sum(axis=1, keepdims=True) / counts.sum(axis=1, keepdims=True)
@@ -392,13 +387,8 @@ def _permutation_p(
 def _mean_differences(later: NDArray[np.bool_], sums: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Difference of the means of statements and its standard error over sections, by linearisation of the ratio.
 
-    Args:
-        later: Which sections are taken for the later column's, shape [permutations, sections].
-        sums: Scores of each section's statements, shape [sections].
-        counts: Statements of each section, shape [sections].
-
-    Returns:
-        Both of shape [permutations].
+    ``later`` [permutations, sections] says which sections are taken for the later column's; sums and counts have shape
+    [sections], the results [permutations].
     """
     means, variances = [], []
     moments = np.stack([sums, counts, sums * sums, sums * counts, counts * counts], axis=1)
