@@ -32,7 +32,7 @@ from climassay.judging.items import Item, ItemColumns, read_items
 from climassay.judging.judges import Harvester, StateTable
 from climassay.judging.prompts import Questions, quality
 from climassay.judging.scores import Units
-from climassay.learning.activation_store import ActivationStore
+from climassay.learning.harvest import ActivationStore
 from climassay.models.contract import GenerationRequest, Message, Sampling
 from climassay.models.local.model import LocalModel
 from climassay.statistics.intervals import paired_difference, proportion

@@ -9,8 +9,7 @@ import sys
 import numpy as np
 
 from climassay.errors import ModelError
-from climassay.learning.activation_store import ActivationStore
-from climassay.learning.harvest import harvest
+from climassay.learning.harvest import ActivationStore, harvest
 from climassay.models.contract import Activations, Message, OptionRequest, Work
 
 WIDTH = 6

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from climassay.confidence.statement_files import read_statements
+from climassay.confidence.statement import read_statements
 from command_line import run_command
 
 REPORT = """# Seas

@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from climassay.confidence.statement import Statement
-from climassay.confidence.statement_files import write_statements
+from climassay.confidence.statement import Statement, write_statements
 from climassay.confidence.tagging import LEVELS, train_tagger
 from climassay.confidence.trends import read_predictions
 from climassay.learning import ClassifierSpec, PartSpec, Provenance

@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from climassay.confidence.statement import Statement
-from climassay.confidence.statement_files import write_statements
+from climassay.confidence.statement import Statement, write_statements
 from command_line import run_command
 from confidence.tagging.test_insertion import labelled
 from planted_model import PlantedModel

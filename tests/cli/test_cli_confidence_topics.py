@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from climassay.confidence.statement_files import write_statements
+from climassay.confidence.statement import write_statements
 from climassay.confidence.topics.clustering import Grouping, cluster_centres
 from climassay.records import Records
 from climassay.records.queries import run_details

@@ -22,8 +22,7 @@ from climassay.corpus.documents import Block, Document
 from climassay.distributed import ClusterOptions, DistributedModel, Windows, open_pool
 from climassay.distributed.jobs import ModelInfoJob
 from climassay.errors import ModelError
-from climassay.learning.activation_store import ActivationStore
-from climassay.learning.harvest import harvest
+from climassay.learning.harvest import ActivationStore, harvest
 from climassay.models import load_model
 from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling, option_array
 from climassay.models.encoders.loading import load_encoder

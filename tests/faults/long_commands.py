@@ -262,8 +262,7 @@ def write_inputs(given: Path, url: str) -> None:
 
 def write_statements_of(texts: list[str], file: Path) -> None:
     """Statements as ``confidence extract`` writes them, one a section, each level as often as every other."""
-    from climassay.confidence.statement import Statement
-    from climassay.confidence.statement_files import write_statements
+    from climassay.confidence.statement import Statement, write_statements
 
     levels = ("low", "medium", "high", "very high")
     statements = [
@@ -279,7 +278,7 @@ def write_statements_of(texts: list[str], file: Path) -> None:
 def write_observations(file: Path) -> None:
     """Statements about six topics, most of them tagged."""
     import planted_statements
-    from climassay.confidence.statement_files import write_statements
+    from climassay.confidence.statement import write_statements
 
     untagged = [
         planted_statements.statement(number, topic, tag=None)

@@ -182,11 +182,11 @@ def _configurations() -> list[Reader]:
 def _confidence() -> list[Reader]:
     predictions = _called("confidence.trends.predictions:read_predictions")
     sections, draft = _called("confidence.tagging.labelled:read_sections"), "confidence.linting.reading:read_draft"
-    statements, climatex = "confidence.statement_files:read_statements", "confidence.tagging.labelled:read_labelled"
+    statements, climatex = "confidence.statement:read_statements", "confidence.tagging.labelled:read_labelled"
     return [
         Reader("statements", "s.jsonl", "jsonl", samples.statements, _called(statements)),
         Reader("topics", "t.json", "json", samples.topics, _called("confidence.topics.topic:read_topics")),
-        Reader("topic names", "n.toml", "toml", samples.names, _called("confidence.topics.names_file:read_names")),
+        Reader("topic names", "n.toml", "toml", samples.names, _called("confidence.topics.naming:read_names")),
         Reader("predictions", "p.jsonl", "jsonl", lambda: samples.jsonl(PREDICTIONS), predictions),
         Reader("predictions csv", "p.csv", "bytes", lambda: samples.csv_table(PREDICTIONS), predictions),
         Reader("climatex", "c.tsv", "bytes", samples.climatex, _called(climatex)),

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import counting_model
-from climassay.learning.activation_store import ActivationStore, Setting
-from climassay.learning.harvest import harvest
+from climassay.learning.harvest import ActivationStore, Setting, harvest
 from counting_model import CountingModel, ask, expected_states, texts_of
 
 pytestmark = pytest.mark.process

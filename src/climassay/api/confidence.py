@@ -36,8 +36,7 @@ class ExtractedStatements(Result):
 
     def tables(self) -> list[Table]:
         """Levels by report, and other terms."""
-        from climassay.confidence.extraction.summary import summary_table
-        from climassay.confidence.extraction.terms import term_table
+        from climassay.confidence.extraction.review import summary_table, term_table
 
         return [summary_table(self.statements), *([term_table(self.terms)] if self.terms else [])]
 
@@ -48,7 +47,7 @@ class ExtractedStatements(Result):
 
     def page(self) -> str:
         """The statements in their context, to be reviewed."""
-        from climassay.confidence.extraction.review_page import review_page
+        from climassay.confidence.extraction.review import review_page
 
         return review_page(self.statements, self.terms)
 
@@ -80,7 +79,7 @@ class LintedDrafts(Result):
 
     def page(self) -> str:
         """The drafts with their findings in the text."""
-        from climassay.confidence.linting.page import lint_page
+        from climassay.confidence.linting.presentation import lint_page
 
         return lint_page(self.drafts)
 

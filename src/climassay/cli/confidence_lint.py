@@ -72,7 +72,7 @@ def lint(
     # All files are opened before any is checked, so that a wrong name is told at once.
     results = [check(draft, chosen) for draft in [read_draft(file) for file in files]]
     if html is not None:
-        from climassay.confidence.linting.page import write_lint_page
+        from climassay.confidence.linting.presentation import write_lint_page
 
         write_lint_page(results, html, accuracy)
     if output is not None:
@@ -85,8 +85,7 @@ def lint(
 
 
 def _with_tagger(name: str, certainty: float) -> "tuple[Rule, str]":
-    from climassay.confidence.linting.opened_tagger import open_tagger
-    from climassay.confidence.linting.tagger_rule import tagger_rule
+    from climassay.confidence.linting.tagger_rule import open_tagger, tagger_rule
 
     opened = open_tagger(None if name == "default" else Path(name))
     return tagger_rule(opened.tagger, opened.accuracy, certainty), str(opened.accuracy or "not measured")

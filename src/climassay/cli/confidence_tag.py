@@ -379,7 +379,7 @@ def _taggable(
     Raises:
         InputError: There is none, or a file cannot be read.
     """
-    from climassay.confidence.statement_files import read_statements
+    from climassay.confidence.statement import read_statements
 
     file = Path(text)
     if column is None and context_column is None:

@@ -85,7 +85,7 @@ def topics(
     as_json: JsonOption = False,
 ) -> None:
     """Group statements into named topics: BERTopic over statements with their context, joined to as many as wanted."""
-    from climassay.confidence.statement_files import read_statements
+    from climassay.confidence.statement import read_statements
     from climassay.confidence.topics import (
         TopicSettings,
         context_sentences,
@@ -169,7 +169,7 @@ def _named(
 
 def _show_topics(named: "NamedTopics", statements: "list[Statement]", output: Path, as_json: bool) -> None:
     from climassay.confidence.topics import report_table, topic_table
-    from climassay.confidence.topics.tables import counts_by_report
+    from climassay.confidence.topics.topic import counts_by_report
     from climassay.reporting import as_rich
 
     if as_json:
@@ -221,7 +221,7 @@ def report(
     as_json: JsonOption = False,
 ) -> None:
     """Score topics by cycle or working group, with intervals, tags, a map, and gaps that are no silence."""
-    from climassay.confidence.statement_files import read_statements
+    from climassay.confidence.statement import read_statements
     from climassay.confidence.topics import read_topics
     from climassay.confidence.trends import analyse_trends, read_predictions, trend_report
     from climassay.records import Records
@@ -288,8 +288,7 @@ def _show_report(
     analysis: "TrendAnalysis", page: "Report", run: str, html: Path | None, tables: Path | None, as_json: bool
 ) -> None:
     from climassay.confidence.trends import trend_data, trend_tables
-    from climassay.confidence.trends.report import summary
-    from climassay.confidence.trends.tables import score_rows
+    from climassay.confidence.trends.report import score_rows, summary
     from climassay.reporting import as_csv, as_rich
 
     found = trend_tables(analysis)

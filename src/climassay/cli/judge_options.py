@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from climassay.judging.probe import PairProbe, PointProbe
     from climassay.judging.prompts import Quality, Questions
     from climassay.judging.sorting import SortMethod
-    from climassay.learning.activation_store import ActivationStore
+    from climassay.learning.harvest import ActivationStore
     from climassay.models.contract import Generator
     from climassay.records import RecordedModel, Records, Run
 
@@ -203,7 +203,7 @@ def opened(setup: ModelSetup, *, quiet: bool, dtype: str | None = None) -> Itera
     """
     from tempfile import TemporaryDirectory
 
-    from climassay.learning.activation_store import ActivationStore
+    from climassay.learning.harvest import ActivationStore
     from climassay.records import Records
     from climassay.workspace import Workspace
 

@@ -20,8 +20,7 @@ from climassay.confidence.extraction import ExtractOptions, extract
 from climassay.confidence.extraction.cleaning import clean_sentence
 from climassay.confidence.extraction.extracting import normalised
 from climassay.confidence.marks import find_tags
-from climassay.confidence.statement import Statement
-from climassay.confidence.statement_files import read_statements
+from climassay.confidence.statement import Statement, read_statements
 from climassay.confidence.vocabulary import score
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
@@ -84,26 +83,11 @@ class Comparison:
         return {status: counts[status] for status in STATUSES}
 
 
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    """A sentence, or in summaries a statement, with what it is matched by."""
-
+class _Sentence(NamedTuple):
     text: str
     statements: tuple[Statement, ...]
     sections: frozenset[str]
     """Numbers of the sections that it stands in."""
-
-    @property
-    def label(self) -> str | None:
-        return self.statements[0].label
-
-    @property
-    def references(self) -> tuple[str, ...]:
-        return self.statements[0].references
-
-    @property
-    def is_assessed(self) -> bool:
-        return any(map(has_terms, self.statements))
 
 
 class _Match(NamedTuple):
@@ -149,7 +133,11 @@ def compare(
     if kind == "drafts":
         ours, theirs = _sentences(old), _sentences(new)
     else:
-        ours, theirs = _by_itself([one for one in old if has_terms(one)]), _by_itself(new)
+        # Each statement by itself; a sentence whose division is not sure once.
+        ours, theirs = (
+            [_Sentence(one.text, (one,), _sections(one)) for one in side if not one.duplicate_of]
+            for side in ([one for one in old if has_terms(one)], new)
+        )
         if not ours:
             raise InputError("The first text has no statement with a calibrated term: there is nothing to look for.")
     vectors = cached_vectors(
@@ -158,8 +146,16 @@ def compare(
     cosines = np.asarray(vectors[: len(ours)] @ vectors[len(ours) :].T)
     scores = cosines + _bonus(ours, theirs, placed=kind == "drafts")
     if kind == "summary":
-        scores += _ASSESSED * np.array([one.is_assessed for one in theirs], np.float32)
-        return Comparison(tuple(_summary_changes(ours, theirs, cosines, scores, least_similar)), kind)
+        scores += _ASSESSED * np.array([any(map(has_terms, one.statements)) for one in theirs], np.float32)
+        changes = []
+        for row, sentence in enumerate(ours):
+            one, best = sentence.statements[0], int(scores[row].argmax())
+            if scores[row, best] < least_similar:
+                changes.append(Change("dropped", one, None))
+            else:
+                other = theirs[best].statements[0]
+                changes.append(Change(_status(one, other), one, other, float(cosines[row, best])))
+        return Comparison(tuple(changes), kind)
     matches = _one_to_one(ours, theirs, cosines, scores, least_similar)
     matches += _parts(ours, theirs, cosines, matches)
     return Comparison(tuple(_draft_changes(ours, theirs, matches)), kind)
@@ -220,16 +216,11 @@ def _sentences(statements: Sequence[Statement]) -> list[_Sentence]:
     groups: dict[str, list[Statement]] = defaultdict(list)
     for one in statements:
         elsewhere = one.whole_paragraph and not find_tags(one.sentence)
-        groups[one.id.rsplit(".", 1)[0]].append(replace(one, tag=None) if elsewhere else one)
+        groups[one.sentence_id].append(replace(one, tag=None) if elsewhere else one)
     found = [
         _Sentence(clean_sentence(group[0].sentence), tuple(group), _sections(group[0])) for group in groups.values()
     ]
     return [one for one in found if _WORD.search(one.text)]
-
-
-def _by_itself(statements: Sequence[Statement]) -> list[_Sentence]:
-    """Each statement by itself; a sentence whose division is not sure once."""
-    return [_Sentence(one.text, (one,), _sections(one)) for one in statements if not one.duplicate_of]
 
 
 def _sections(statement: Statement) -> frozenset[str]:
@@ -242,17 +233,18 @@ def _bonus(ours: Sequence[_Sentence], theirs: Sequence[_Sentence], *, placed: bo
     added = np.zeros((len(ours), len(theirs)), np.float32)
     labels, references, sections = defaultdict(list), defaultdict(list), defaultdict(list)
     for place, one in enumerate(theirs):
-        if one.label:
-            labels[one.label].append(place)
-        for reference in one.references:
+        if label := one.statements[0].label:
+            labels[label].append(place)
+        for reference in one.statements[0].references:
             references[reference].append(place)
         for section in one.sections:
             sections[section].append(place)
     for row, one in enumerate(ours):
-        if one.label:
-            added[row, labels[one.label]] += _SAME_LABEL
-        near = {place for reference in one.references for place in references[reference]}
-        for reference in one.references:
+        first = one.statements[0]
+        if first.label:
+            added[row, labels[first.label]] += _SAME_LABEL
+        near = {place for reference in first.references for place in references[reference]}
+        for reference in first.references:
             # {3.2.1} means section 3.2.1, and what stands in section 3.2 is near it.
             parts = reference.split(".")
             near |= {place for end in range(2, len(parts) + 1) for place in sections[".".join(parts[:end])]}
@@ -300,8 +292,6 @@ def _parts(
     matches: Sequence[_Match],
 ) -> list[_Match]:
     """Sentences without a match of their own whose words are a part of one on the other side."""
-    found = []
-    taken_old, taken_new = {one.old for one in matches}, {one.new for one in matches}
     words = [[Counter(_WORD.findall(one.text.lower())) for one in side] for side in (ours, theirs)]
 
     def whole_of(part: Counter[str], wholes: Sequence[Counter[str]], similar: NDArray[np.float32]) -> int | None:
@@ -314,14 +304,16 @@ def _parts(
                 return int(place)
         return None
 
-    for row in set(range(len(ours))) - taken_old:
-        whole = whole_of(words[0][row], words[1], cosines[row])
-        if whole is not None:
-            found.append(_Match(row, whole, float(cosines[row, whole])))
-    for place in set(range(len(theirs))) - taken_new:
-        whole = whole_of(words[1][place], words[0], cosines[:, place])
-        if whole is not None:
-            found.append(_Match(whole, place, float(cosines[whole, place])))
+    found = [
+        _Match(row, whole, float(cosines[row, whole]))
+        for row in set(range(len(ours))) - {one.old for one in matches}
+        if (whole := whole_of(words[0][row], words[1], cosines[row])) is not None
+    ]
+    found += [
+        _Match(whole, place, float(cosines[whole, place]))
+        for place in set(range(len(theirs))) - {one.new for one in matches}
+        if (whole := whole_of(words[1][place], words[0], cosines[:, place])) is not None
+    ]
     return found
 
 
@@ -399,23 +391,6 @@ def _status(old: Statement, new: Statement) -> Status:
     if (old.likelihood, old.evidence, old.agreement) != (new.likelihood, new.evidence, new.agreement):
         return "terms changed"
     return "unchanged" if normalised(old.text) == normalised(new.text) else "reworded"
-
-
-def _summary_changes(
-    ours: Sequence[_Sentence],
-    theirs: Sequence[_Sentence],
-    cosines: NDArray[np.float32],
-    scores: NDArray[np.float32],
-    least: float,
-) -> Iterator[Change]:
-    for row, sentence in enumerate(ours):
-        one = sentence.statements[0]
-        best = int(scores[row].argmax())
-        if scores[row, best] < least:
-            yield Change("dropped", one, None)
-        else:
-            other = theirs[best].statements[0]
-            yield Change(_status(one, other), one, other, float(cosines[row, best]))
 
 
 def write_comparison(comparison: Comparison, path: Path, names: Iterable[str] = ("old", "new")) -> None:

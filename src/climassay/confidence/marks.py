@@ -2,8 +2,11 @@
 
 Reports write them in brackets after what they qualify, ``(high confidence)``, ``(robust evidence, high agreement)``,
 and in running words, ``there is medium confidence that``. Extraction leaves breaks in them, ``(hi gh confidence)``, and
-glues numbers of footnotes to them, ``(high confidence12)``. Every form is found here; which words a mark speaks about
-is decided by :mod:`climassay.confidence.extraction`.
+glues numbers of footnotes to them, ``(high confidence12)``. Which words a mark speaks about is decided by
+:mod:`climassay.confidence.extraction`.
+
+Words that say how sure other people are ("farmers report high confidence in seasonal forecasts", "respondents thought
+it likely") are no calibrated terms: what decides is who holds the attitude, or what it is held in.
 """
 
 import re
@@ -12,8 +15,78 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, cast
 
-from climassay.confidence.attitudes import is_held_by_people
 from climassay.confidence.vocabulary import TAGS, Agreement, Evidence, Likelihood, Tag
+
+_PEOPLE = (
+    r"(?:farmer|smallholder|grower|herder|pastoralist|fisher|forester|producer|worker|employee|household|famil(?:y|ie)|"
+    r"resident|villager|citizen|voter|taxpayer|consumer|customer|buyer|investor|lender|insurer|trader|bank|compan(?:y|ie)|"
+    r"firm|business(?:e)?|employer|manager|planner|practitioner|engineer|architect|teacher|student|pupil|patient|"
+    r"nurse|doctor|tourist|user|operator|pilot|captain|official|officer|politician|minister|mayor|delegate|respondent|"
+    r"interviewee|participant|informant|volunteer|stakeholder|decision-?\s?maker|policy-?\s?maker|leader|elder|adult|"
+    r"parent|child|youth|individual|person|communit(?:y|ie)|government|municipalit(?:y|ie)|market)s?|"
+    r"fishermen|children|people|women|men|public|population|who|(?:two|three)\s+(?:thirds|quarters)|half"
+)
+_ATTITUDE = (
+    r"(?:report|express|voic|stat|profess|declar|show|display|ha(?:s|ve|d)|having|feel|felt|place|placing|put|enjoy|"
+    r"los[et]|losing|gain|regain|retain|maintain|develop|acquire|build|built)(?:s|es|ed|d|ing)?"
+)
+_OPINION = (
+    r"(?:think|thought|believ|consider|regard|rat|judg|perceiv|expect|find|found|deem|call|view|see|saw|said|say|answer|"
+    r"report|fear|feel|felt|guess)(?:s|e|es|ed|d|ing|en)?"
+)
+_CLAUSE = r"[^.;:()]{0,60}?"
+_TRUST = re.compile(r"(?:very\s+)?\w+\s+confidence\b", re.IGNORECASE)
+_HOLDS = re.compile(
+    rf"\b(?:{_PEOPLE})\b(?:{_CLAUSE}\b{_ATTITUDE}\b(?:\s+(?:an?|the|only|still|more|with|that|very))*|\s+with)\s+$",
+    re.IGNORECASE,
+)
+_COMPOUND = re.compile(
+    r"\b(?:public|consumer|investor|business|market|customer|voter|user|farmer|donor|self)[\s-]+confidence\b"
+    r"|\bconfidence\s+of\s+(?:the\s+)?(?:public|consumers?|investors?|markets?|citizens|voters|farmers)\b|"
+    r"\bvote\s+of\s+(?:no\s+)?confidence\b|\bno[\s-]confidence\s+(?:vote|motion)\b",
+    re.IGNORECASE,
+)
+_HELD_IN_SOCIETY = re.compile(
+    r"\s+(?:in|about|towards?)\s+(?:(?:their|its|his|her|our|one[’']s)\s+own\b|(?:(?:the|their|its|our|local|national|federal|"
+    r"state|public|political|democratic|elected|financial|scientific)\s+)*(?:institutions|governments?|authorities|parliaments?|"
+    r"politic(?:s|ians?)|leaders(?:hip)?|police|media|banks?|currenc(?:y|ies)|science|scientists|themselves|themself|"
+    r"officials|neighbou?rs)\b)",
+    re.IGNORECASE,
+)
+_ASKED = re.compile(rf"\b(?:{_PEOPLE})\b[^.;]{{0,80}}?\b{_OPINION}\b[^.;]{{0,60}}$", re.IGNORECASE)
+_SURVEY = re.compile(
+    r"\b(?:surveys?|questionnaires?|polls?|interviews?|respondents?|interviewees?|participants?)\b", re.IGNORECASE
+)
+_ASSESSMENT = re.compile(
+    r"\b(?:we|authors?|experts?|assess\w*|(?:this|the|earlier|previous|assessment)\s+reports?|chapters?|IPCC|AR\d|"
+    r"there\s+(?:is|was|remains))\b[^.;]{0,40}$",
+    re.IGNORECASE,
+)
+
+
+def is_held_by_people(text: str, start: int, end: int) -> bool:
+    """Whether ``text[start:end]``, words such as "high confidence", name trust that people have."""
+    before = text[max(0, start - 140) : start]
+    if _HELD_IN_SOCIETY.match(text, end):
+        return True
+    if _ASSESSMENT.search(before):
+        return False
+    return _HOLDS.search(before) is not None or (
+        _COMPOUND.search(text, max(0, start - 300), end + 100) is not None and text[end : end + 5] != " that"
+    )
+
+
+def speaks_of_trust(text: str) -> bool:
+    """Whether a sentence is about the confidence that people have."""
+    return any(is_held_by_people(text, *match.span()) for match in _TRUST.finditer(text))
+
+
+def is_opinion(text: str, start: int) -> bool:
+    """Whether a term of likelihood at ``start`` is what people answered or thought."""
+    before = text[:start]
+    return _ASKED.search(before[-200:]) is not None and (
+        _SURVEY.search(before) is not None or not _ASSESSMENT.search(before[-140:])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +251,13 @@ def find_tags(text: str) -> list[TagMark]:
     Returns:
         Marks whose words do not overlap. One bracket may hold several: ``(NES: high confidence; WAF: low confidence)``.
     """
-    if not _worth_reading(text):
+    # Few sentences have a calibrated word, and this is quicker than to look for it.
+    squeezed = "".join(text.split()).translate(_LEFT_OUT).lower()
+    if not any(word in squeezed for word in _WORDS_OF_MARKS):
         return []
     brackets = _brackets(text)
     phrases = [phrase for pattern in (_TAGGED, *_IN_TRANSLATION) for phrase in pattern.finditer(text)]
     marks: list[TagMark] = []
-    taken: list[tuple[int, int]] = []
     by_bracket: dict[tuple[int, int], list[re.Match[str]]] = {}
     for phrase in phrases:
         bracket = _around(brackets, phrase.start(), phrase.end())
@@ -194,8 +268,7 @@ def find_tags(text: str) -> list[TagMark]:
             by_bracket.setdefault(bracket, []).append(phrase)
     for bracket, inside in by_bracket.items():
         marks += _in_brackets(text, bracket, inside)
-        taken.append(bracket)
-    held = {*taken, *(mark.whole for mark in marks)}
+    held = {*by_bracket, *(mark.whole for mark in marks)}
     marks += _without_level(text, brackets, sorted(held))
     return sorted(marks, key=lambda mark: (mark.start, mark.end))
 
@@ -214,12 +287,6 @@ def find_likelihoods(text: str) -> list[LikelihoodTerm]:
             LikelihoodTerm(match.start(), match.end(), _LIKELIHOOD_OF_GROUP.get(group, cast("Likelihood", words)))
         )
     return sorted(found)
-
-
-def _worth_reading(text: str) -> bool:
-    """Whether a calibrated word may be in the text: few sentences have one, and this is quicker than to look for it."""
-    squeezed = "".join(text.split()).translate(_LEFT_OUT).lower()
-    return any(word in squeezed for word in _WORDS_OF_MARKS)
 
 
 def _brackets(text: str) -> list[tuple[int, int]]:
@@ -250,36 +317,28 @@ def _is_sentence(text: str, bracket: tuple[int, int]) -> bool:
     return long and _SENTENCE_IN_BRACKETS.search(rest) is not None
 
 
-def _level(match: re.Match[str], prefix: str) -> Tag | None:
-    for name in ("low", "medium", "high"):
-        if match[prefix + name] is not None:
-            level = f"very {name}" if match[f"{prefix}very"] is not None and name != "medium" else name
-            return cast("Tag", level)
-    return None
-
-
 def _levels(match: re.Match[str]) -> tuple[Tag, ...]:
-    found = {level for level in (_level(match, "a"), _level(match, "b")) if level}
-    return tuple(sorted(found, key=TAGS.index))
+    found = set()
+    for prefix in ("a", "b"):
+        for name in ("low", "medium", "high"):
+            if match[prefix + name] is not None:
+                found.add(f"very {name}" if match[f"{prefix}very"] is not None and name != "medium" else name)
+                break
+    return tuple(tag for tag in TAGS if tag in found)
 
 
 def _running(text: str, phrase: re.Match[str]) -> TagMark:
-    pair = _pair_beside(text, phrase.end())
-    hyphenated = "-" in phrase["gap"] or "\u2010" in phrase["gap"] or "\u2011" in phrase["gap"]
-    return TagMark(
-        phrase.start(),
-        phrase.end(),
-        _levels(phrase),
-        attributive=hyphenated and re.match(r"\s+[^\W\d_]", text[phrase.end() :]) is not None,
-        evidence=pair[0],
-        agreement=pair[1],
-    )
-
-
-def _pair_beside(text: str, end: int) -> tuple[Evidence | None, Agreement | None]:
-    """Evidence and agreement in the brackets directly behind a mark: "very high confidence (robust evidence)"."""
+    start, end = phrase.span()
+    # Evidence and agreement in the brackets directly behind: "very high confidence (robust evidence)".
     behind = re.match(r"\s*\(([^()]{0,80})\)", text[end : end + 90])
-    return (_evidence(behind[1]), _agreement(behind[1])) if behind else (None, None)
+    return TagMark(
+        start,
+        end,
+        _levels(phrase),
+        attributive=bool(re.search("[-\u2010\u2011]", phrase["gap"]) and re.match(r"\s+[^\W\d_]", text[end:])),
+        evidence=_evidence(behind[1]) if behind else None,
+        agreement=_agreement(behind[1]) if behind else None,
+    )
 
 
 def _in_brackets(text: str, bracket: tuple[int, int], phrases: list[re.Match[str]]) -> Iterator[TagMark]:
@@ -287,7 +346,7 @@ def _in_brackets(text: str, bracket: tuple[int, int], phrases: list[re.Match[str
     cuts = [bracket[0] + 1]
     for one, other in pairwise(phrases):
         between = text[one.end() : other.start()]
-        cut = max(between.rfind(";"), -1)
+        cut = between.rfind(";")
         if cut < 0:
             found = re.search(r",|\b(?:but|and|while|whereas)\b", between)
             cut = found.start() if found else 0
@@ -339,13 +398,9 @@ def _without_level(text: str, brackets: list[tuple[int, int]], held: list[tuple[
     def is_free(start: int, end: int) -> bool:
         return not any(one < end and start < other for one, other in held)
 
-    pieces = sorted(
-        [(match.start(), match.end(), match) for match in (*_EVIDENCE.finditer(text), *_AGREEMENT.finditer(text))],
-        key=lambda piece: piece[:2],
-    )
     groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
     loose: list[tuple[int, int]] = []
-    for start, end, _ in pieces:
+    for start, end in sorted(match.span() for match in (*_EVIDENCE.finditer(text), *_AGREEMENT.finditer(text))):
         bracket = _around(brackets, start, end)
         if not is_free(start, end):
             continue
@@ -359,24 +414,17 @@ def _without_level(text: str, brackets: list[tuple[int, int]], held: list[tuple[
         yield TagMark(
             spans[0][0], spans[-1][1], (), terms, _evidence(part), _agreement(part), bracket, scope=_scope(part)
         )
-    yield from _loose_pairs(text, loose)
+    # Evidence and agreement side by side in running words.
+    skip = False
+    for (start, end), (other, last) in pairwise(loose):
+        words = text[start:last]
+        evidence, agreement = _evidence(words), _agreement(words)
+        skip = not skip and bool(evidence and agreement and _BETWEEN_PAIR.fullmatch(text[end:other]))
+        if skip:
+            yield TagMark(start, last, (), (), evidence, agreement)
     for start, end in brackets:
         inside = text[start + 1 : end - 1]
         terms = tuple(term.term for term in find_likelihoods(inside))
         fills = terms and not re.sub(r"\brange\b|[\s,;*_]", "", _LIKELIHOOD.sub("", inside))
         if fills and is_free(start, end):
             yield TagMark(start + 1, end - 1, (), terms, bracket=(start, end))
-
-
-def _loose_pairs(text: str, loose: list[tuple[int, int]]) -> Iterator[TagMark]:
-    """Evidence and agreement side by side in running words."""
-    skip = False
-    for (start, end), (other, last) in pairwise(loose):
-        if skip:
-            skip = False
-            continue
-        words = text[start:last]
-        evidence, agreement = _evidence(words), _agreement(words)
-        if evidence and agreement and _BETWEEN_PAIR.fullmatch(text[end:other]):
-            skip = True
-            yield TagMark(start, last, (), (), evidence, agreement)

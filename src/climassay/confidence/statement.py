@@ -1,16 +1,19 @@
-"""A statement of an assessment report, with the certainty that its authors gave it.
+"""A statement of an assessment report with the certainty that its authors gave it, and files of statements.
 
 The record keeps the sentence as the report has it. What a level speaks about is a span of that sentence, and the
 divided statement is a view of the span: where the division is not sure, the view is the whole sentence.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from climassay.confidence.vocabulary import Agreement, Evidence, Likelihood, Tag
 from climassay.configuration import check_types
 from climassay.errors import InputError
+from climassay.given_files import parse_json, read_text
+from climassay.reporting.row_files import write_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,6 @@ class Statement:
     before: tuple[str, ...] = ()
     """Up to five sentences before it in the same section, in order, cleaned like the text: no tags either."""
     after: tuple[str, ...] = ()
-    """Up to five sentences after it in the same section."""
     part: int = 0
     """Number of the statement among those of its sentence, from 0."""
     parts: int = 1
@@ -75,6 +77,11 @@ class Statement:
     def original(self) -> str:
         """The words that the tag was found to speak about, as they stand in the report."""
         return self.sentence[self.start : self.end]
+
+    @property
+    def sentence_id(self) -> str:
+        """What the ids of all statements of one sentence begin with."""
+        return self.id.rsplit(".", 1)[0]
 
     @property
     def context(self) -> str:
@@ -116,3 +123,43 @@ def statement_from_row(row: Mapping[str, Any]) -> Statement:
     except TypeError as error:
         raise InputError(f"This is not a statement of climassay: {error}.") from None
     return statement
+
+
+def write_statements(statements: Iterable[Statement], path: Path) -> int:
+    """Write statements; a reader never sees half of the file.
+
+    Args:
+        statements: Any number.
+        path: ``.csv`` and ``.xlsx`` make a table and a workbook, which are not read back; all else is JSON lines.
+
+    Returns:
+        How many.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    rows = [statement_row(one) for one in statements]
+    write_rows(path, rows)
+    return len(rows)
+
+
+def read_statements(path: Path) -> list[Statement]:
+    """The statements of a file.
+
+    Raises:
+        InputError: The file is missing, or a line is no statement.
+    """
+    try:
+        lines = read_text(path).split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"{path} cannot be read: {reason}.") from None
+    found = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            found.append(statement_from_row(parse_json(line)))
+        except (ValueError, TypeError, AttributeError, InputError) as error:
+            raise InputError(f"{path}, line {number}: {error}") from None
+    return found

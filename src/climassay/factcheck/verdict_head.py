@@ -28,10 +28,10 @@ from climassay.factcheck.verdict_reading import (
     StateUse,
     read_pairs,
 )
-from climassay.learning.activation_store import ActivationStore
 from climassay.learning.calibration import class_shares, reweighted
 from climassay.learning.evaluation import Evaluation, evaluate, log_loss
 from climassay.learning.features import FeatureModels, Progress
+from climassay.learning.harvest import ActivationStore
 from climassay.learning.linear import LinearModel, fit_linear
 from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
 from climassay.learning.splits import FOLDS, IntArray, group_folds, near_duplicate_groups, splits_of

@@ -43,7 +43,7 @@ from climassay.judging.prompts import Quality, Questions, aspect_names, quality
 from climassay.judging.ranking import ItemRanking, rank_items
 from climassay.judging.sorting import Ranking, sort_items
 from climassay.judging.training import TrainedProbe, train_probe
-from climassay.learning.activation_store import ActivationStore
+from climassay.learning.harvest import ActivationStore
 
 __all__ = [
     "METHODS", "Ablation", "ActivationStore", "Agreement", "BenchmarkSettings", "Contrast", "ContrastProbe",

@@ -16,8 +16,7 @@ from climassay.judging.items import Item, word_counts
 from climassay.judging.preferences import CERTAIN, FloatArray, IntArray, Judgements, Method, Progress
 from climassay.judging.probe import Contrast, PairProbe, PointProbe, check_compatible, log_length_differences
 from climassay.judging.prompts import Questions, both_ways
-from climassay.learning.activation_store import ActivationStore
-from climassay.learning.harvest import Harvest, harvest
+from climassay.learning.harvest import ActivationStore, Harvest, harvest
 from climassay.learning.pairwise import both_orders
 from climassay.models.contract import OpenWeights, OptionRequest, OptionScorer, OptionScores
 from climassay.registry import Registry

@@ -4,7 +4,6 @@ A learned thing follows scikit-learn (``fit``, ``predict``, ``predict_proba``, `
 and measured on groups it was not fitted on, and is kept in one small file that says where it comes from.
 """
 
-from climassay.learning.activation_store import ActivationStore
 from climassay.learning.calibration import Calibrator, Threshold, fit_calibrator, reweighted, threshold_for
 from climassay.learning.evaluation import (
     Calibration,
@@ -15,7 +14,7 @@ from climassay.learning.evaluation import (
     evaluate,
     log_loss,
 )
-from climassay.learning.harvest import Harvest, harvest
+from climassay.learning.harvest import ActivationStore, Harvest, harvest
 from climassay.learning.linear import LinearModel, fit_linear, fit_path, softmax
 from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
 from climassay.learning.splits import (

@@ -223,7 +223,7 @@ def prior_shift(logits: FloatArray, shares: ArrayLike) -> FloatArray:
     ones.
 
     Args:
-        logits: Of real items, shape [items, classes].
+        logits: Logits of real items, shape [items, classes].
         shares: Wanted shares of the classes.
     """
     wanted = np.maximum(np.asarray(shares, dtype=np.float64), 1e-6)

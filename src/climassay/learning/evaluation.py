@@ -35,7 +35,6 @@ class ClassScores:
 
     label: str
     n: int
-    """Items of the class."""
     precision: Estimate
     """Share of the answers naming the class that are right, 0 where none names it."""
     recall: Estimate
@@ -167,8 +166,8 @@ def evaluate(
         folds: Shape [items]: who was predicted by the same fit. The AUROC compares items of one fold only, since across
             folds a fit that has seen one negative more gives less to all it predicts. None: one fit for all.
         resamples: Bootstrap samples.
-        seed: Of the resampling.
-        level: Of the intervals.
+        seed: Seed of the resampling.
+        level: Level of the intervals.
 
     Raises:
         InputError: Shapes that do not fit, no items, or a class of the mix without items.
@@ -192,8 +191,8 @@ def evaluate(
     size = len(sums)
     draws = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=resamples).astype(np.float64)
     ends = [(1 - level) / 2, (1 + level) / 2]
-    point = _measures(sums.sum(axis=0, keepdims=True), k, weights)
-    drawn = _measures(draws @ sums, k, weights)
+    point = _measures(sums.sum(axis=0, keepdims=True), weights)
+    drawn = _measures(np.tensordot(draws, sums, axes=1), weights)
 
     def estimate(name: str, place: int | None = None) -> Estimate:
         value, sampled = (found[name] if place is None else found[name][:, place] for found in (point, drawn))
@@ -212,7 +211,6 @@ def evaluate(
         auroc = auroc_estimate(
             labels[known], given[known, 1], groups=units[known], folds=fold[known], resamples=resamples, seed=seed
         )
-    table = sums.sum(axis=0)[: k * (k + 1)].reshape(k, k + 1)
     return Evaluation(
         classes=tuple(classes),
         n=len(labels),
@@ -237,7 +235,7 @@ def evaluate(
             )
             for place, label in enumerate(classes)
         ),
-        confusion=tuple(tuple(int(count) for count in row[:k]) for row in table),
+        confusion=tuple(tuple(int(count) for count in row[:k]) for row in sums.sum(axis=0)),
         mix=None if mix is None else tuple(mix),
     )
 
@@ -275,7 +273,7 @@ def auroc_estimate(
         groups: Shape [items]; None: each item by itself.
         folds: Shape [items]: only items of one fold are compared; None: all.
         resamples: Bootstrap samples.
-        seed: Of the resampling.
+        seed: Seed of the resampling.
     """
     labels, given = np.asarray(positive, dtype=np.int64), np.asarray(scores, dtype=np.float64)
     units = np.arange(len(labels)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -336,7 +334,7 @@ def calibration(probabilities: ArrayLike, outcomes: ArrayLike, bins: int = 10) -
     Args:
         probabilities: Shape [items].
         outcomes: Shape [items].
-        bins: Of the curve, of equal width.
+        bins: Number of bins of equal width of the curve.
 
     Raises:
         InputError: As :func:`brier_score`.
@@ -358,30 +356,22 @@ def reliability_plot(title: str, curves: Sequence[tuple[str, Calibration]]) -> L
     """Observed against predicted shares, with the diagonal on which honest probabilities lie.
 
     Args:
-        title: Of the figure.
+        title: Title of the figure.
         curves: Calibrations by name; intervals are drawn where there is one.
     """
     axis_x, axis_y = (
         Axis(label, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=True)
         for label in ("predicted probability", "observed share")
     )
-    series = [
-        Series(
-            name,
-            tuple(
-                Point(
-                    bin_.confidence,
-                    bin_.accuracy.value,
-                    # Intervals of several curves would hide each other.
-                    bin_.accuracy.interval.low if len(curves) == 1 else None,
-                    bin_.accuracy.interval.high if len(curves) == 1 else None,
-                    f"{bin_.accuracy.n} predictions",
-                )
-                for bin_ in known.curve
-            ),
-        )
-        for name, known in curves
-    ]
+    series = []
+    for name, known in curves:
+        points = []
+        for one in known.curve:
+            # Intervals of several curves would hide each other.
+            ends, share = one.accuracy.interval if len(curves) == 1 else None, one.accuracy.value
+            low, high = (ends.low if ends else None), (ends.high if ends else None)
+            points.append(Point(one.confidence, share, low, high, f"{one.accuracy.n} predictions"))
+        series.append(Series(name, tuple(points)))
     briers = "; ".join(
         f"{name}: Brier score {known.brier:.3f} (constant {known.brier_constant:.3f}), calibration error "
         f"{known.expected_calibration_error:.3f}"
@@ -403,51 +393,47 @@ def _checked(probabilities: ArrayLike, outcomes: ArrayLike) -> tuple[FloatArray,
 def _sums_by_group(
     labels: IntArray, given: FloatArray, said: IntArray, known: NDArray[np.bool_], units: IntArray, k: int
 ) -> FloatArray:
-    """Additive parts of all measures by group, shape [groups, k (k + 4)].
+    """Additive parts of all measures by group, shape [groups, k, k + 4].
 
     Counts by truth and answer (failures in a column of their own), then by truth the log losses, squared distances and
     numbers of the items that have probabilities.
     """
-    table = np.zeros((int(units.max()) + 1, k, k + 4))
-    np.add.at(table, (units, labels, np.where(said < 0, k, said)), 1.0)
+    sums = np.zeros((int(units.max()) + 1, k, k + 4))
+    np.add.at(sums, (units, labels, np.where(said < 0, k, said)), 1.0)
     rows = np.flatnonzero(known)
     own = given[rows, labels[rows]]
     distance = ((given[rows] - np.eye(k)[labels[rows]]) ** 2).sum(axis=1) / 2
     for column, values in enumerate((-np.log(np.maximum(own, _FLOOR)), distance, np.ones(len(rows))), start=k + 1):
-        np.add.at(table[:, :, column], (units[rows], labels[rows]), values)
-    return np.concatenate(
-        [table[:, :, : k + 1].reshape(len(table), -1), table[:, :, k + 1 :].reshape(len(table), -1)], 1
-    )
+        np.add.at(sums[:, :, column], (units[rows], labels[rows]), values)
+    return sums
 
 
-def _measures(sums: FloatArray, k: int, mix: FloatArray | None) -> dict[str, FloatArray]:
-    """Measures of each row of sums, shape [samples] or [samples, classes]."""
-    table = sums[:, : k * (k + 1)].reshape(-1, k, k + 1)
-    losses = sums[:, k * (k + 1) :].reshape(-1, k, 3)
+def _measures(sums: FloatArray, mix: FloatArray | None) -> dict[str, FloatArray]:
+    """Measures of each sample of sums, shape [samples] or [samples, classes]."""
+    k = sums.shape[1]
+    table, losses = sums[:, :, : k + 1], sums[:, :, k + 1 :]
     counts = table.sum(axis=2)
-    present = counts > 0
-    weights = np.ones_like(counts) if mix is None else np.divide(mix, counts, out=np.zeros_like(counts), where=present)
+    weights = (
+        np.ones_like(counts) if mix is None else np.divide(mix, counts, out=np.zeros_like(counts), where=counts > 0)
+    )
     weighted = table * weights[:, :, None]
     right = np.einsum("rii->ri", weighted[:, :, :k])
     true, answered = weighted.sum(axis=2), weighted[:, :, :k].sum(axis=1)
-    recall = np.divide(right, true, out=np.full_like(right, np.nan), where=true > 0)
-    f1 = np.divide(2 * right, true + answered, out=np.full_like(right, np.nan), where=true + answered > 0)
-    places = np.arange(k)
-    distance = np.abs(places[:, None] - places[None, :])
-    answers = weighted[:, :, :k].sum(axis=(1, 2))
     scored = (losses[:, :, 2] * weights).sum(axis=1)
 
-    def share(values: FloatArray, total: FloatArray) -> FloatArray:
-        return np.divide(values, total, out=np.full_like(values, np.nan), where=total > 0)
+    def share(values: FloatArray, total: FloatArray, otherwise: float = np.nan) -> FloatArray:
+        return np.divide(values, total, out=np.full_like(values, otherwise), where=total > 0)
 
+    recall, f1 = share(right, true), share(2 * right, true + answered)
+    distance = np.abs(np.arange(k)[:, None] - np.arange(k)[None, :])
     return {
         "accuracy": share(right.sum(axis=1), weighted.sum(axis=(1, 2))),
         "balanced_accuracy": _mean_of_known(recall),
         "macro_f1": _mean_of_known(f1),
-        "ordinal_error": share((weighted[:, :, :k] * distance).sum(axis=(1, 2)), answers),
+        "ordinal_error": share((weighted[:, :, :k] * distance).sum(axis=(1, 2)), weighted[:, :, :k].sum(axis=(1, 2))),
         "log_loss": share((losses[:, :, 0] * weights).sum(axis=1), scored),
         "brier": share((losses[:, :, 1] * weights).sum(axis=1), scored),
-        "precision": np.divide(right, answered, out=np.zeros_like(right), where=answered > 0),
+        "precision": share(right, answered, 0.0),
         "recall": recall,
         "f1": f1,
     }

@@ -3,18 +3,250 @@
 Requests are put into the order of their prompts, so that those with a common beginning come together, and are computed
 in contiguous pieces of that order. Each piece is stored as soon as it is complete: a process killed at any moment
 loses one piece, and the same call again computes only what is missing.
+
+A store is a folder with one section for each way of computing activations (:class:`Setting`), and a section holds
+shards: safetensors files that appear whole, by renaming, or not at all. Two processes may write the same activations at
+the same time; the shards then say the same thing twice, which does no harm. Rows are read through a memory map, so that
+a few of them cost little however large the shards are.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import hashlib
+import json
+import os
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.errors import InputError, ModelError
-from climassay.learning.activation_store import ActivationStore, Rows, Setting, request_key
-from climassay.models.contract import Activations, OpenWeights, OptionRequest, Spread, Work
+from climassay.errors import InputError, MissingExtraError, ModelError
+from climassay.models.contract import OpenWeights, OptionRequest, Spread
+
+StorageType = Literal["float32", "float16"]
+
+KEY_BYTES = 16
+_FORMAT = 1
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """All that decides what the activations of a request are, apart from the request."""
+
+    fingerprint: str
+    """Fingerprint of the model."""
+    dtype: str
+    """In which the model computes."""
+    layers: tuple[int, ...]
+    """As they were asked for, in this order."""
+    token_budget: int
+    """Tokens of one forward pass. Part of the key only where ``dtype`` has 16 bits: float32 results do not depend on
+    it by more than rounding, 16-bit results do."""
+
+    def key(self, storage: StorageType) -> str:
+        """Name of the section: 32 hexadecimal digits."""
+        return _digest(self.described(storage)).hex()
+
+    def described(self, storage: StorageType) -> dict[str, Any]:
+        """The key's content, as it is written beside the shards."""
+        batching = None if self.dtype == "float32" else self.token_budget
+        return {"format": _FORMAT, "storage": storage, **asdict(self), "token_budget": batching}
+
+
+class Rows(NamedTuple):
+    """Activations of some requests, all with the same number of options."""
+
+    states: NDArray[Any]
+    """float32 or float16 [requests, options, layers, width]."""
+    logprobs: NDArray[np.float64]
+    """[requests, options]; of the options as texts, natural logarithm."""
+    tokens: NDArray[np.int64]
+    """[requests]: tokens that a plain pass for each option would compute."""
+
+
+def request_key(prompt: str, options: Sequence[str]) -> bytes:
+    """Name of a request within a section: 16 bytes of a hash over the rendered prompt and the options."""
+    return _digest([prompt, list(options)])
+
+
+class ActivationStore:
+    """A folder of activations, for any number of models, settings and processes."""
+
+    def __init__(self, folder: Path | str, *, storage: StorageType = "float32") -> None:
+        """Open a store; the folder is made when something is written.
+
+        Args:
+            folder: Where the shards are.
+            storage: How states are kept; float16 takes half the space and keeps three decimal digits.
+
+        Raises:
+            InputError: ``storage`` is neither of the two, or the folder is a file.
+        """
+        if storage not in ("float32", "float16"):
+            raise InputError(f"Activations cannot be stored as {storage!r}: use float32 or float16.")
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"The activations cannot be stored in {self.folder}: it is a file; name a folder.")
+        self.storage: StorageType = storage
+        self._sections: dict[str, Section] = {}
+
+    def section(self, setting: Setting) -> "Section":
+        """The activations computed in one way, with what other processes have written by now."""
+        key = setting.key(self.storage)
+        if key in self._sections:
+            self._sections[key].refresh()
+        else:
+            self._sections[key] = Section(self.folder / key, setting.described(self.storage), self.storage)
+        return self._sections[key]
+
+
+class Section:
+    """Activations computed in one way: an index of request keys in memory, everything else on disk."""
+
+    def __init__(self, folder: Path, described: dict[str, Any], storage: StorageType) -> None:
+        self._folder, self._described, self._storage = folder, described, storage
+        self._shards: list[_Shard] = []
+        self._seen: set[str] = set()
+        self._index: dict[bytes, tuple[int, int]] = {}
+        self.refresh()
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._index
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def refresh(self) -> None:
+        """Take in what other processes have written since. Shards that cannot be read are named in a warning."""
+        for path in sorted(self._folder.glob("*.safetensors")):
+            if path.name not in self._seen and not path.name.startswith("."):
+                self._take_in(path)
+
+    def write(self, keys: Sequence[bytes], rows: Rows) -> None:
+        """Add activations as one shard, which other processes see whole or not at all.
+
+        Args:
+            keys: One :func:`request_key` for each row.
+            rows: What to keep.
+
+        Raises:
+            InputError: A state is too large for float16.
+            MissingExtraError: safetensors is not installed.
+        """
+        with np.errstate(over="ignore"):
+            states = np.ascontiguousarray(rows.states, dtype=self._storage)
+        if not np.isfinite(states).all():
+            raise InputError("A hidden state is too large to be stored as float16: use a store of float32.")
+        tensors = {
+            "keys": np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(len(keys), KEY_BYTES),
+            "states": states,
+            "logprobs": np.ascontiguousarray(rows.logprobs, dtype=np.float64),
+            "tokens": np.ascontiguousarray(rows.tokens, dtype=np.int64),
+        }
+        self._folder.mkdir(parents=True, exist_ok=True)
+        about = self._folder / "setting.json"
+        if not about.exists():
+            _write_whole(about, json.dumps(self._described, indent=2).encode())
+        path = self._folder / f"{uuid.uuid4().hex}.safetensors"
+        _write_whole(path, _safetensors().numpy.save(tensors))
+        self._take_in(path)
+
+    def states(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
+        """States of requests that the section holds, float32 [keys, options, layers, width]; a key may come twice.
+
+        Raises:
+            KeyError: The section does not hold one of them.
+            InputError: The requests do not all have the same number of options.
+        """
+        shape = self._shape(keys)
+        states = np.empty((len(keys), *shape), dtype=np.float32)
+        for file, places, rows in self._parts(keys):
+            stored = file.get_slice("states")
+            for place, row in zip(places.tolist(), rows.tolist(), strict=True):
+                states[place] = stored[row : row + 1][0]
+        return states
+
+    def scores(self, keys: Sequence[bytes]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Log-probabilities [keys, options] and tokens of a plain computation [keys]; raises as :meth:`states`."""
+        logprobs = np.empty((len(keys), self._shape(keys)[0]), dtype=np.float64)
+        tokens = np.empty(len(keys), dtype=np.int64)
+        for file, places, rows in self._parts(keys):
+            logprobs[places] = file.get_tensor("logprobs")[rows]
+            tokens[places] = file.get_tensor("tokens")[rows]
+        return logprobs, tokens
+
+    def _shape(self, keys: Sequence[bytes]) -> tuple[int, ...]:
+        shapes = {self._shards[shard].shape for shard in {self._index[key][0] for key in keys}}
+        if len(shapes) != 1:
+            raise InputError("Activations of requests with different numbers of options do not form one array.")
+        return shapes.pop()
+
+    def _parts(self, keys: Sequence[bytes]) -> Iterator[tuple[Any, IntArray, IntArray]]:
+        """Each shard's file, mapped while it is used and no longer, with places in the result and ascending rows."""
+        shards, rows = np.array([self._index[key] for key in keys], dtype=np.int64).T
+        for shard in np.unique(shards):
+            places = np.flatnonzero(shards == shard)
+            places = places[np.argsort(rows[places], kind="stable")]
+            with _safetensors().safe_open(self._shards[int(shard)].path, framework="numpy") as file:
+                yield file, places, rows[places]
+
+    def _take_in(self, path: Path) -> None:
+        self._seen.add(path.name)
+        library = _safetensors()
+        try:
+            with library.safe_open(path, framework="numpy") as file:
+                keys = file.get_tensor("keys")
+                names = ("states", "logprobs", "tokens")
+                states, logprobs, tokens = (tuple(file.get_slice(name).get_shape()) for name in names)
+            rows = len(keys)
+            if keys.shape != (rows, KEY_BYTES) or states[:1] != (rows,) or tokens != (rows,) or logprobs != states[:2]:
+                raise ValueError("its tensors do not belong together")
+        except (OSError, ValueError, TypeError, library.SafetensorError) as error:
+            warnings.warn(f"The activations in {path} are not used, the file is damaged: {error}.", stacklevel=4)
+            return
+        number = len(self._shards)
+        self._shards.append(_Shard(path, states[1:]))
+        for row, key in enumerate(keys):
+            self._index[key.tobytes()] = (number, row)
+
+
+class _Shard(NamedTuple):
+    path: Path
+    shape: tuple[int, ...]
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors
+        import safetensors.numpy
+    except ImportError as error:
+        raise MissingExtraError(
+            "Storing activations needs the package safetensors: install it with `pip install 'climassay[local]'`."
+        ) from error
+    return safetensors
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write a file that is never seen half written, not even after a power cut."""
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _digest(content: object) -> bytes:
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).digest()[:KEY_BYTES]
+
 
 DEFAULT_SHARD = 256
 Progress = Callable[[int], None]
@@ -37,9 +269,7 @@ class Harvest:
     computed: int
     """Requests computed now (one that was asked for twice is computed once and counts twice)."""
     passes: int
-    """Forward passes made now."""
     tokens_computed: int
-    """Tokens computed now."""
     tokens_two_pass: int
     """Tokens that a plain pass for each option of each request would compute, those served from disk included."""
     read: Callable[[NDArray[np.int64]], NDArray[np.float32]]
@@ -97,25 +327,63 @@ def harvest(
         raise InputError(f"The requests have {sorted(options)} options: harvest those with equal numbers together.")
     budget = model.token_budget if token_budget is None else token_budget
     setting = Setting(model.fingerprint, model.dtype, tuple(layers), budget)
-    shelf: _Shelf = _Memory() if store is None else store.section(setting)
-    work = _Work(model, requests, tuple(layers), token_budget)
+    kept: Section | _Memory = _Memory() if store is None else store.section(setting)
     before = model.work
-    served = [index for index, key in work.keys.items() if key in shelf]
-    shard = max(shard, model.wave) if isinstance(model, Spread) else shard
-    work.run(shelf, shard, on_progress or (lambda _: None), done=len(served) + len(work.failed))
-    return _harvest(shelf, work, len(served), max(options, default=0), model.work - before)
+    prompts: dict[int, str] = {}
+    keys: dict[int, bytes] = {}
+    same: dict[bytes, list[int]] = {}
+    failed: dict[int, str] = {}
+    failed_tokens = 0
+    for index, request in enumerate(requests):
+        try:
+            prompts[index] = model.render(request.messages, request.assistant_prefix)
+        except ModelError as error:
+            failed[index] = str(error)
+            continue
+        keys[index] = request_key(prompts[index], request.options)
+        same.setdefault(keys[index], []).append(index)
+    progress = on_progress or (lambda _: None)
+    served = sum(key in kept for key in keys.values())
+    progress(served + len(failed))
+    missing = sorted((indices[0] for key, indices in same.items() if key not in kept), key=prompts.__getitem__)
+    for piece in _pieces(missing, prompts, max(shard, model.wave) if isinstance(model, Spread) else shard):
+        counts = [len(same[keys[index]]) for index in piece]
+        found = model.harvest(
+            [requests[index] for index in piece],
+            layers=tuple(layers),
+            token_budget=token_budget,
+            on_result=lambda place, _, counts=counts: progress(counts[place]),  # type: ignore[misc]
+        )
+        good = [(keys[index], one) for index, one in zip(piece, found, strict=True) if one.error is None]
+        for index, one in zip(piece, found, strict=True):
+            if one.error is not None:
+                failed |= dict.fromkeys(same[keys[index]], one.error)
+                failed_tokens += one.tokens * len(same[keys[index]])
+        if good:
+            rows = Rows(
+                np.stack([one.states for _, one in good]),
+                np.array([one.logprobs for _, one in good], dtype=np.float64),
+                np.array([one.tokens for _, one in good], dtype=np.int64),
+            )
+            kept.write([key for key, _ in good], rows)
 
+    logprobs, two_pass = np.zeros((len(requests), max(options, default=0))), failed_tokens
+    shape: tuple[int, ...] = (max(options, default=0), len(layers), 0)
+    succeeded = [index for index in range(len(requests)) if index not in failed]
+    if succeeded:
+        logprobs[succeeded], tokens = kept.scores([keys[index] for index in succeeded])
+        two_pass += int(tokens.sum())
+        shape = kept.states([keys[succeeded[0]]]).shape[1:]
 
-class _Shelf(Protocol):
-    """Where activations are kept: in memory, or a section of a store."""
+    def read(indices: NDArray[np.int64]) -> NDArray[np.float32]:
+        states = np.zeros((len(indices), *shape), dtype=np.float32)
+        places = [place for place, index in enumerate(indices) if int(index) not in failed]
+        if places:
+            states[places] = kept.states([keys[int(indices[place])] for place in places])
+        return states
 
-    def __contains__(self, key: bytes) -> bool: ...
-
-    def write(self, keys: Sequence[bytes], rows: Rows) -> None: ...
-
-    def states(self, keys: Sequence[bytes]) -> NDArray[np.float32]: ...
-
-    def scores(self, keys: Sequence[bytes]) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
+    cost = model.work - before
+    return Harvest(logprobs, failed, served, len(succeeded) - served, cost.passes, cost.tokens, two_pass, read)
 
 
 class _Memory:
@@ -137,85 +405,6 @@ class _Memory:
     def scores(self, keys: Sequence[bytes]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         kept = [self._kept[key] for key in keys]
         return np.stack([logprobs for _, logprobs, _ in kept]), np.array([tokens for _, _, tokens in kept])
-
-
-class _Work:
-    """The requests of one harvest under their keys, and what became of them."""
-
-    def __init__(
-        self, model: OpenWeights, requests: Sequence[OptionRequest], layers: tuple[int, ...], token_budget: int | None
-    ) -> None:
-        self._model, self._requests, self._layers, self._token_budget = model, requests, layers, token_budget
-        self.layers = len(layers)
-        self.keys: dict[int, bytes] = {}
-        """Of every request whose prompt can be rendered."""
-        self.failed: dict[int, str] = {}
-        self.failed_tokens = 0
-        self._prompts: dict[int, str] = {}
-        self._same: dict[bytes, list[int]] = {}
-        for index, request in enumerate(requests):
-            self._name(index, request)
-
-    def run(self, shelf: _Shelf, shard: int, on_progress: Progress, *, done: int) -> None:
-        """Compute what the shelf does not hold, piece by piece; ``done`` requests need no computing."""
-        missing = [indices[0] for key, indices in self._same.items() if key not in shelf]
-        missing.sort(key=self._prompts.__getitem__)
-        on_progress(done)
-        for piece in _pieces(missing, self._prompts, shard):
-            self._compute(piece, shelf, on_progress)
-
-    def _name(self, index: int, request: OptionRequest) -> None:
-        try:
-            prompt = self._model.render(request.messages, request.assistant_prefix)
-        except ModelError as error:
-            self.failed[index] = str(error)
-            return
-        self._prompts[index] = prompt
-        self.keys[index] = request_key(prompt, request.options)
-        self._same.setdefault(self.keys[index], []).append(index)
-
-    def _compute(self, piece: Sequence[int], shelf: _Shelf, on_progress: Progress) -> None:
-        found = self._model.harvest(
-            [self._requests[index] for index in piece],
-            layers=self._layers,
-            token_budget=self._token_budget,
-            on_result=lambda place, _: on_progress(len(self._same[self.keys[piece[place]]])),
-        )
-        good: list[tuple[bytes, Activations]] = []
-        for index, activations in zip(piece, found, strict=True):
-            if activations.error is None:
-                good.append((self.keys[index], activations))
-                continue
-            for same in self._same[self.keys[index]]:
-                self.failed[same] = activations.error
-                self.failed_tokens += activations.tokens
-        if good:
-            rows = Rows(
-                np.stack([one.states for _, one in good]),
-                np.array([one.logprobs for _, one in good], dtype=np.float64),
-                np.array([one.tokens for _, one in good], dtype=np.int64),
-            )
-            shelf.write([key for key, _ in good], rows)
-
-
-def _harvest(shelf: _Shelf, work: _Work, served: int, options: int, cost: Work) -> Harvest:
-    count = len(work.keys.keys() | work.failed.keys())
-    good = [index for index in range(count) if index not in work.failed]
-    logprobs, two_pass = np.zeros((count, options)), work.failed_tokens
-    shape: tuple[int, ...] = (options, work.layers, 0)
-    if good:
-        logprobs[good], tokens = shelf.scores([work.keys[index] for index in good])
-        two_pass += int(tokens.sum())
-        shape = shelf.states([work.keys[good[0]]]).shape[1:]
-
-    def read(indices: NDArray[np.int64]) -> NDArray[np.float32]:
-        states = np.zeros((len(indices), *shape), dtype=np.float32)
-        kept = [place for place, index in enumerate(indices) if int(index) not in work.failed]
-        if kept:
-            states[kept] = shelf.states([work.keys[int(indices[place])] for place in kept])
-        return states
-
-    return Harvest(logprobs, work.failed, served, len(good) - served, cost.passes, cost.tokens, two_pass, read)
 
 
 def _pieces(order: Sequence[int], prompts: dict[int, str], size: int) -> list[list[int]]:

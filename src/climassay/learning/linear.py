@@ -162,7 +162,7 @@ def fit_path(
         link: Nominal or ordinal.
         standardise: See :meth:`Scaling.of`.
         balanced: Give all classes the same total weight (nominal models only).
-        scaling: Of the features, where it is known from more items than these; None: learned from these.
+        scaling: Scaling of the features, where it is known from more items than these; None: learned from these.
 
     Raises:
         InputError: The link does not exist, or an ordinal model is fitted to items of one class.
@@ -211,7 +211,6 @@ class Minimum(NamedTuple):
     weights: FloatArray
     """Shape [features], for the rows as they were given."""
     own: FloatArray
-    """The loss's own parameters."""
     converged: bool
 
 

@@ -28,12 +28,10 @@ class Provenance:
     """What a trained model was learned from, whose output it reads, and how good it is."""
 
     data: str = ""
-    """Name of the training data."""
     data_sha256: str = ""
     licence: str = ""
     """Licence of the training data and of what was learned from it, in words."""
     items: int = 0
-    """Items trained on."""
     groups: int = 0
     """What was never split between folds: claims, passages, sections."""
     encoder: str = ""
@@ -44,7 +42,6 @@ class Provenance:
     fingerprint: str = ""
     """Fingerprint of that model."""
     dtype: str = ""
-    """Number format in which the model computed."""
     layers: tuple[int, ...] = ()
     """Layers whose states are read, as :meth:`~climassay.models.contract.OpenWeights.harvest` numbers them."""
     template: str = ""

@@ -23,7 +23,6 @@ IntArray = NDArray[np.int64]
 Ties = Literal["drop", "keep", "three-way"]
 
 REGULARISATIONS = tuple(float(10.0 ** (step / 2)) for step in range(-4, 8))
-"""Values of C tried by cross-validation."""
 
 _SMALLEST = 1e-12
 """Directions with a smaller share of the largest direction's variance are rounding error."""

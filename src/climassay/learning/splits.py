@@ -146,7 +146,7 @@ def splits_of(folds: IntArray, duplicates: NearDuplicates | None = None) -> Iter
 
     Args:
         folds: Shape [items]; items of a negative fold are in no split.
-        duplicates: Of the same items.
+        duplicates: Near copies among the same items.
     """
     for fold in np.unique(folds[folds >= 0]):
         yield _split(folds == fold, (folds >= 0) & (folds != fold), duplicates)

@@ -183,7 +183,7 @@ class TextClassifier(SavedModel):
             texts: As for :meth:`predict_proba`.
             labels: One of :attr:`classes` each.
             groups: What the intervals resample; None: each text by itself.
-            seed: Of the resampling.
+            seed: Seed of the resampling.
 
         Raises:
             InputError: A label is none of the classes.
@@ -359,18 +359,6 @@ def fit_classifier(spec: ClassifierSpec, training: TrainingTexts, places: IntArr
     return TextClassifier(training.classes, tuple(parts), tuple(class_shares(counts).tolist()), vocabularies)
 
 
-def held_out_probabilities(spec: ClassifierSpec, training: TrainingTexts, splits: Sequence[Split]) -> FloatArray:
-    """Probabilities by fits on the other folds, shape [texts, classes]; NaN for texts that no fold tests."""
-    found = np.full((len(training.texts), len(training.classes)), np.nan)
-    for split in splits:
-        fitted = fit_classifier(spec, training, split.train)
-        found[split.test] = fitted.pooled(
-            len(split.test),
-            lambda source, words: training.block(source, split.test, words),  # noqa: B023
-        )
-    return found
-
-
 C = TypeVar("C", bound=TextClassifier)
 
 
@@ -413,14 +401,20 @@ def compare_classifiers(
         training: Labelled texts; the intervals resample their groups.
         apart: What folds do not share, shape [texts], where that is more than a group; None: their groups.
         folds: Wanted number.
-        seed: Of folds and bootstrap.
+        seed: Seed of folds and bootstrap.
         resamples: Bootstrap samples of the intervals.
         on_fit: Called after each.
     """
     splits = training.splits(folds, seed=seed, groups=apart)
     tried = []
     for spec in specs:
-        found = held_out_probabilities(spec, training, splits)
+        # NaN for texts that no fold tests.
+        found = np.full((len(training.texts), len(training.classes)), np.nan)
+        for split in splits:
+            found[split.test] = fit_classifier(spec, training, split.train).pooled(
+                len(split.test),
+                lambda source, words: training.block(source, split.test, words),  # noqa: B023
+            )
         scores = evaluate(
             training.truth, found, training.classes, groups=training.groups, resamples=resamples, seed=seed
         )  # fmt: skip
@@ -458,8 +452,8 @@ def train_text_classifier(
     Args:
         training: Labelled texts, with the models that are read.
         specs: What is tried.
-        folds: Of the cross-validation.
-        seed: Of folds and bootstrap.
+        folds: Number of cross-validation folds.
+        seed: Seed of folds and bootstrap.
         resamples: Bootstrap samples of the intervals.
         provenance: What is known of the data; its figures stand beside those measured here.
         kind: Class of the classifier.

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.confidence.extraction.acronyms import AcronymList, definitions_in
-from climassay.confidence.extraction.known_acronyms import KNOWN_ACRONYMS
+from climassay.confidence.extraction.acronyms import KNOWN_ACRONYMS, AcronymList, definitions_in
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.confidence.extraction.cleaning import clean_sentence
-from climassay.confidence.extraction.clutter import clutter_spans, is_reference
+from climassay.confidence.extraction.cleaning import clean_sentence, clutter_spans, is_reference
 
 
 @pytest.mark.parametrize(
@@ -20,7 +19,6 @@ from climassay.confidence.extraction.clutter import clutter_spans, is_reference
         "Concentrations reached 410 ppm2 in some places (e.g., ecosystem restoration).",
         "They chose the Box of Section leaders (those who lead).",
     ],
-    ids=[str(number) for number in range(6)],
 )
 def test_what_is_no_clutter_stays(kept):
     assert clean_sentence(kept) == kept
@@ -42,7 +40,6 @@ def test_what_is_no_clutter_stays(kept):
         ("", ""),
         ("(high confidence)", ""),
     ],
-    ids=[str(number) for number in range(12)],
 )
 def test_clutter_goes(text, clean):
     assert clean_sentence(text) == clean

@@ -1,8 +1,7 @@
 """The page that statements are reviewed on."""
 
 from climassay.confidence.extraction import ExtractOptions, extract
-from climassay.confidence.extraction.review_page import review_page
-from climassay.confidence.extraction.summary import summary_table
+from climassay.confidence.extraction.review import review_page, summary_table
 from climassay.corpus.documents import Block, Document
 
 

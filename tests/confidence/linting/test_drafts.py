@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from climassay.confidence.linting import check, chosen_rules, draft_of, read_draft
 from climassay.confidence.linting.draft import one_line
-from climassay.confidence.linting.page import lint_page, pieces
+from climassay.confidence.linting.presentation import lint_page, pieces
 from climassay.corpus.documents import Block, Document
 from climassay.errors import InputError
 
@@ -102,7 +102,7 @@ def test_web_pages_are_checked_on_their_source():
 
 
 def test_pages_are_told_by_paragraph():
-    from climassay.confidence.linting.plain_draft import paged_draft
+    from climassay.confidence.linting.reading import paged_draft
 
     blocks = tuple(Block(text, page=page) for text, page in [("One.", 1), (f"Two {ODD}.", 1), (f"Three {ODD}.", 2)])
     draft = paged_draft(Document("id", "title", "a.pdf", blocks), "a.pdf")

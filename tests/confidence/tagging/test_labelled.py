@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.confidence.statement import Statement
-from climassay.confidence.statement_files import write_statements
+from climassay.confidence.statement import Statement, write_statements
 from climassay.confidence.tagging.labelled import Section, SectionIndex, read_climatex, read_labelled
 from climassay.errors import InputError
 

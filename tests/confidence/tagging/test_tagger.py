@@ -36,7 +36,7 @@ ALL = ClassifierSpec(
 SOURCE = Provenance(data="planted", data_sha256="0" * 64, licence="CC0")
 
 
-def lesson(models=None, **options):
+def training_data(models=None, **options):
     """Planted statements, of which none is another's copy but by its words: the encoder does not see the signs."""
     items = planted(**options)
     training = tagging_texts(items, models or FeatureModels(encoder()))
@@ -47,7 +47,7 @@ def lesson(models=None, **options):
 @pytest.fixture(scope="module")
 def trained():
     specs = (CONSTANT, VECTORS, WORDS)
-    return train_tagger(*lesson(), specs=specs, folds=4, resamples=50, provenance=SOURCE)
+    return train_tagger(*training_data(), specs=specs, folds=4, resamples=50, provenance=SOURCE)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_the_one_that_reads_the_signs_is_chosen(trained) -> None:
 
 
 def test_random_labels_are_not_learned() -> None:
-    items, training = lesson(FeatureModels(), noise=1.0)
+    items, training = training_data(FeatureModels(), noise=1.0)
     found = train_tagger(items, training, specs=(WORDS,), folds=4, resamples=20).classifier.provenance
     assert found.measured["equal_accuracy"] < 0.42
 
@@ -81,7 +81,7 @@ def test_tags_what_it_has_not_seen(tagger) -> None:
 
 @pytest.mark.parametrize("spec", [WORDS, ALL], ids=["words", "all sources"])
 def test_a_saved_tagger_says_the_same(spec, tmp_path) -> None:
-    made = train_tagger(*lesson(), specs=(spec,), folds=4, resamples=20, provenance=SOURCE).classifier
+    made = train_tagger(*training_data(), specs=(spec,), folds=4, resamples=20, provenance=SOURCE).classifier
     path = tmp_path / "t.safetensors"
     made.for_mix((1, 2, 3, 4)).save(path)
     again = load_tagger(path).with_models(encoder() if spec is ALL else None)
@@ -129,7 +129,7 @@ def test_a_file_of_version_1_gives_the_same(tagger, tmp_path) -> None:
 
 
 def test_another_encoder_is_refused() -> None:
-    made = train_tagger(*lesson(), specs=(VECTORS,), folds=4, resamples=10).classifier
+    made = train_tagger(*training_data(), specs=(VECTORS,), folds=4, resamples=10).classifier
     other = encoder()
     other.fingerprint = "another"
     with pytest.raises(InputError, match="was trained on the encoder"):
@@ -239,7 +239,7 @@ def test_a_tagger_of_states_is_saved_and_asks_for_its_model(tmp_path) -> None:
     model = LocalModel(f"local:{save_tiny(tmp_path / 'tiny')}")
     spec = ClassifierSpec("states", (PartSpec(("mean states", "last states")),))
     made = train_tagger(
-        *lesson(FeatureModels(None, model, 2), count=48), specs=(spec,), folds=3, resamples=10
+        *training_data(FeatureModels(None, model, 2), count=48), specs=(spec,), folds=3, resamples=10
     ).classifier
     made.save(tmp_path / "t.safetensors")
     items = [one.item for one in planted(8, seed=2)]

@@ -8,8 +8,8 @@ import pytest
 from climassay.confidence.trends import analyse_trends, trend_data, trend_report, trend_tables
 from climassay.confidence.trends.figures import statement_map
 from climassay.confidence.trends.predictions import Predictions
-from climassay.confidence.trends.tables import number, p_words, score_rows, signed
-from climassay.reporting.html import report_data, report_from_data
+from climassay.confidence.trends.report import number, p_words, score_rows, signed
+from climassay.reporting.stored_reports import report_data, report_from_data
 from planted_statements import planted, statement, topics_of
 
 
@@ -40,7 +40,7 @@ def test_every_part_is_shown(analysis):
         "Most and least confident topics",
         "Map of the statements",
         "Topics",
-        "Where a gap is no silence",
+        "Gaps: reports that did not tag their statements",
         "With untagged statements tagged",
         "Accuracy of the tagger by topic",
     ]
@@ -77,7 +77,7 @@ def test_a_gap_of_a_report_without_tags_is_not_shown_as_silence():
     assert rows["Topic 0"][1] == "not tagged (WG1)"
     assert rows["Topic 1"][2] == "-"
     assert [row[:2] for row in tables["silent_reports"].rows] == [("AR4", "WG1"), ("AR4", "WG3")]
-    assert "gaps are no silence: AR4 WG1, AR4 WG3" in trend_report(two_cycles(), source="f").to_html()
+    assert "does not mean silence: AR4 WG1, AR4 WG3" in trend_report(two_cycles(), source="f").to_html()
 
 
 def test_documents_that_hardly_tag_are_named():

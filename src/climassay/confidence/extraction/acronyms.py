@@ -5,15 +5,26 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import Literal
 
-from climassay.confidence.extraction.known_acronyms import KNOWN_ACRONYMS
-from climassay.confidence.extraction.options import Acronyms
+Acronyms = Literal["every", "first", "none"]
+
+KNOWN_ACRONYMS = dict(
+    line.split("\t") for line in Path(__file__).with_suffix(".tsv").read_text(encoding="utf-8").splitlines()
+)
+"""Acronyms of climate science and of the IPCC, for reports that do not spell them out themselves.
+
+Left out are those that are also words or codes of regions in AR6 (SAM, CAN, MED), or that mean two things in the
+reports (AR: autoregressive, assessment report; MAR: a model, managed aquifer recharge): a report's own definitions
+serve there.
+"""
+
 
 _DEFINITION = re.compile(r"\(([A-Z](?:[A-Za-z&/-]{0,8}[A-Z]))(s?)(?:[;,][^()]{0,80})?\)")
 _WORDS_BEFORE = 160
 _MOST_WORDS = 10
 _SHORTEST = 2
-_WORD = re.compile(r"[^\s()\[\]{},;:.]+")
 _SMALL_WORDS = {"a", "an", "the", "of", "for", "and", "in", "on", "by", "to", "with", "or", "from", "at", "as"}
 _PLURALS = (
     ("gases", "gas"), ("biases", "bias"), ("analyses", "analysis"), ("indices", "index"), ("sses", "ss"),
@@ -120,11 +131,8 @@ class AcronymList:
         seen: set[str] = set()
         pieces, last = [], 0
         for match in self._pattern.finditer(text):
-            if bool(match["open"]) != bool(match["close"]) and match["open"]:
-                start, end, whole = match.start("name"), match.end("plural"), False
-            else:
-                start, end = match.start("name"), match.end("plural")
-                whole = bool(match["open"]) and bool(match["close"])
+            start, end = match.start("name"), match.end("plural")
+            whole = bool(match["open"]) and bool(match["close"])
             name = match["name"]
             words = _plural(self.words[name]) if match["plural"] else self.words[name]
             pieces.append(text[last:start])

@@ -1,10 +1,159 @@
-"""The plain words of a sentence: no marks of certainty, no references, no section marks, no numbers of footnotes."""
+"""The plain words of a sentence: no marks of certainty, references, section marks or numbers of footnotes."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator
 
-from climassay.confidence.extraction.clutter import clutter_spans
 from climassay.confidence.marks import find_tags
+from climassay.corpus.sentences import Span
+
+_LABEL = (
+    r"(?:(?:Extended\s+Data\s+|Supplementary\s+)?(?:Figures?|Figs?\.?|Tables?|Tab\.|Materials?)|Box(?:es)?|Sections?"
+    r"|Sect\.|Chapters?|Ch\.|Cross[-\s](?:Chapter|Section|Working\s+Group)\s+(?:Box(?:es)?|Papers?)|CCPs?|CCBs?|CWGBs?"
+    r"|Annex(?:es)?|Appendix|Appendices|FAQs?|Frequently\s+Asked\s+Questions?|TS|SPM|SM|ES|(?:AR6\s+|AR5\s+)?WG\s?I{1,3}"
+    r"|Working\s+Groups?|(?:Interactive\s+)?Atlas|Glossary|Executive\s+Summary|Technical\s+Summary|Supplementary|Equations?"
+    r"|Eqs?\.|SROCC|SRCCL|SR1\.?5|SREX|IPCC|AR[3-6]|Panels?|CROSS-CHAPTER\s+(?:BOX|PAPER)|Burning\s+Embers?)(?![a-z])"
+)
+_SECTION_NUMBER = r"(?:[A-Z]{1,3}\.)?\d{1,2}(?:\.\d{1,3}){2,}"
+_PLACE = re.compile(
+    rf"(?:see|also|see\s+also|cf\.?|e\.?g\.?,?|i\.?e\.?,?|in|and|refer\s+to|as\s+in|discussed\s+in|from)?\s*"
+    rf"(?:(?:see|also|the|this)\s+)*(?:{_LABEL}|{_SECTION_NUMBER}|‘[^’]*’|SM\d)",
+)
+_CLAUSE = re.compile(r"\s(?:is|are|was|were|has|have|had|will|can|may|shows?|that|which|because|by|of|for|to)\s")
+_MORE_PLACES = re.compile(r"(?:[A-Z]{0,3}\.?\d[\d.]*[a-z]?(?:\s*[–-]\s*\d[\d.]*)?|[a-z]|and|\s|,|&)+")
+_MONTH = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|Since|After|Before|By|In)"
+)
+_YEAR = r"(?:1[89]\d\d|20[0-4]\d)[a-z]?"
+_YEARS = rf"{_YEAR}(?:\s*[,&–-]\s*(?:{_YEAR}|[a-z]\b))*"
+_PARTICLE = r"(?:van|von|de|der|den|di|da|del|la|le|el|al|ter|ten|dos|du|Le|La|De|Van|Von)"
+_NAME = rf"(?:{_PARTICLE}[\s-]+)*[^\W\d_a-z][^\W\d_]*(?:[-’'][^\W\d_]+)*"
+_REFERENCE = re.compile(
+    r"(?:see|also|see\s+also|cf\.?|e\.?g\.?,?|i\.?e\.?,?|in|by|and|after|from|based\s+on|updated\s+from|following"
+    r"|according\s+to)?\s*"
+    rf"(?:e\.?g\.?,?\s*)?(?!{_MONTH}\s+{_YEAR}){_NAME}(?:\s+(?:et\s+al\.?|(?:and|&)\s+(?:{_NAME}|others)|{_NAME})){{0,5}}"
+    rf"(?:\s+et\s+al\.?)?\s*\.?,?\s*\(?{_YEARS}\)?(?:\s*\[[^\]]*\])?"
+)
+_YEARS_ONLY = re.compile(_YEARS)
+_IN_PRESS = re.compile(rf"{_NAME}(?:\s+et\s+al\.?)?,?\s+(?:in\s+press|submitted|under\s+review)")
+_BRACES = re.compile(r"\{[^{}]{0,900}\}")
+_BRACKETS = re.compile(r"\(([^()]{0,900}(?:\([^()]{0,60}\)[^()]{0,300}){0,4})\)|\[([^\[\]]{0,400})\]")
+_NARRATIVE_YEAR = re.compile(rf"(?<=et al\.)\s+\(({_YEARS})\)|(?<=et al)\s+\(({_YEARS})\)")
+# A number behind letters ("ago13 [0.2°C"; units end in fewer letters or in signs: km2, m–2), behind a full stop ("in
+# 2019.6 Land") or behind a bracket. The digits stand first in the patterns so that most places are passed over quickly.
+_NOTE_AFTER_WORD = re.compile(r"\d{1,2}(?=[\s,;:.)]|$)")
+_NOTE_AFTER_STOP = re.compile(r"\d{1,2}(?=\s+[A-Z]|\s*$)")
+_BEFORE_NOTE = re.compile(r"(?:[a-z]{3}|\))$")
+_BEFORE_NOTE_AFTER_STOP = re.compile(r"(?:\b(?:19|20)\d\d|[a-z]{3}|\))\.$")
+_NOT_BEFORE_NOTE = ("ppm", "ppb", "ppt")
+_NOTE_AFTER_SEMICOLON = re.compile(r"\d{1,2}(?=\s+[a-z])")
+_BEFORE_NOTE_AFTER_SEMICOLON = re.compile(r"(?:^|\S)[;,]$")
+_NOTES = (
+    (_NOTE_AFTER_WORD, _BEFORE_NOTE),
+    (_NOTE_AFTER_STOP, _BEFORE_NOTE_AFTER_STOP),
+    (_NOTE_AFTER_SEMICOLON, _BEFORE_NOTE_AFTER_SEMICOLON),
+)
+_RETURN_ARROW = re.compile(r"\s?↩")
+_LABEL_OF_PARAGRAPH = re.compile(r"\s*([A-F](?:\.\d{1,2}){1,3})\.?\s+(?=[A-Z])")
+_LINKS = re.compile(
+    r"(?:\bExpand\s+)?(?:\b(?:Figure|Table|Box|Cross-[\w-]+\s+Box)\s+[\w.]+,?\s+)*"
+    r"\bLinks\s+to\s+(?:longer\s+report|chapters?|sections?)\b.*$"
+)
+"""What web pages of reports put behind a paragraph in place of its references."""
+_NUMBER_OF_PARAGRAPH = re.compile(
+    r"^\s*(?:[A-F](?:\.\d{1,2}){1,4}\.?|(?:TS|ES|SPM)[.-][A-Z]?[\d.]+|\d{1,2}(?:\.\d{1,2}){2,4}|\d{1,3}(?=\s+[A-Z][a-z]*\s)|[•▪◦–—*-]|\(?(?:[ivx]{1,4}|[a-h]|\d{1,2})\))\s+"
+)
+
+
+def clutter_spans(text: str) -> tuple[Span, ...]:
+    """Spans of references, section marks, footnote numbers and the paragraph's own number, in order, apart.
+
+    Of brackets that hold more than references, only these go: ``(NAO; Hurrell, 1995)`` leaves ``(NAO)``.
+    """
+    spans: list[tuple[int, int]] = [*_whole_brackets(text)]
+    for pattern in (_NUMBER_OF_PARAGRAPH, _RETURN_ARROW, _LINKS, _NARRATIVE_YEAR):
+        spans += [match.span() for match in pattern.finditer(text)]
+    for pattern, behind in _NOTES:
+        for match in pattern.finditer(text):
+            before = text[max(0, match.start() - 6) : match.start()]
+            if behind.search(before) and not before.endswith(_NOT_BEFORE_NOTE):
+                spans.append(match.span())
+    return joined_spans(spans)
+
+
+def bracketed_spans(text: str) -> tuple[Span, ...]:
+    """Spans of the brackets that hold nothing but references and section marks; a sentence does not end in them."""
+    links = [match.span() for match in _LINKS.finditer(text)]
+    return joined_spans([*links, *(span for span in _whole_brackets(text) if text[span[0]] in "([{")])
+
+
+def references_in(text: str) -> tuple[str, ...]:
+    """What a paragraph refers to: the parts of its curly brackets, else of a web page's links in their place."""
+    parts = [match.group().strip("{} ") for match in _BRACES.finditer(text)]
+    parts = parts or [match.group().split("Links to", 1)[1].split(None, 2)[-1] for match in _LINKS.finditer(text)]
+    found = (part.strip(" .") for words in parts for part in re.split(r"[;,]", words))
+    return tuple(dict.fromkeys(part for part in found if part))
+
+
+def paragraph_label(text: str) -> str | None:
+    """The number that a paragraph of a summary begins with, for example ``A.1.3``."""
+    match = _LABEL_OF_PARAGRAPH.match(text)
+    return match[1] if match else None
+
+
+def is_reference(words: str) -> bool:
+    """Whether words, as from a bracket, are only references or places in reports."""
+    parts = [part.strip(" ,.;:") for part in re.split(r"[;]", words)]
+    return all(not part or _is_reference(part) for part in parts)
+
+
+def _whole_brackets(text: str) -> Iterator[tuple[int, int]]:
+    """Spans of brackets, or of those parts of them, that are references."""
+    for match in _BRACES.finditer(text):
+        yield match.span()
+    for match in _BRACKETS.finditer(text):
+        inside = match[1] if match[1] is not None else match[2]
+        if match[2] is not None and not re.search(r"[A-Z][a-z]", inside):
+            continue  # ranges of numbers
+        parts = inside.split(";")
+        which = [_is_reference(part.strip(" ,.")) for part in parts]
+        if all(which):
+            yield match.span()
+            continue
+        start = match.start() + 1
+        for number, (part, gone) in enumerate(zip(parts, which, strict=True)):
+            if gone:
+                # With the semicolon that divides it from its neighbour.
+                yield start - (number > 0), start + len(part) + (number == 0)
+            start += len(part) + 1
+
+
+def _is_reference(part: str) -> bool:
+    if not part:
+        return True
+    place = _PLACE.match(part)
+    if place and not _CLAUSE.search(part):
+        return True
+    rest = part
+    while rest:
+        match = _REFERENCE.match(rest) or _YEARS_ONLY.match(rest) or _IN_PRESS.match(rest)
+        if match is None or (rest is part and _YEARS_ONLY.match(rest)):
+            return rest is not part and _MORE_PLACES.fullmatch(rest) is not None
+        rest = rest[match.end() :].lstrip(" ,;&.")
+        rest = re.sub(r"^and\s+", "", rest)
+    return True
+
+
+def joined_spans(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
+    """Spans in order, those that touch or overlap made one."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1].end:
+            found[-1] = Span(found[-1].start, max(end, found[-1].end))
+        else:
+            found.append(Span(start, end))
+    return tuple(found)
+
 
 _MARK = "\ue000"
 """Stands for a mark in running words while the words around it are mended."""
@@ -61,11 +210,16 @@ def clean_sentence(text: str) -> str:
         One line; empty where no word is left.
     """
     for _ in range(_ROUNDS):
-        cleaned = _once(text)
+        cleaned = finished(_ITALICS.sub("", without_marks(_without(text, clutter_spans(text)))))
         if cleaned == text:
             return text
         text = cleaned
-    return text if not find_tags(text) else _bare(text)
+    if not find_tags(text):
+        return text
+    # The last resort for text that keeps making new marks: their words go, nothing is mended.
+    while marks := find_tags(text):
+        text = _without(text, [mark.whole for mark in marks])
+    return " ".join(text.split())
 
 
 def plain_words(text: str) -> str:
@@ -81,33 +235,14 @@ def plain_words(text: str) -> str:
     return (opening.group().strip() + " " if opening else "") + cleaned.removesuffix(".")
 
 
-def _once(text: str) -> str:
-    text = without_marks(_without(text, clutter_spans(text)))
-    return finished(_ITALICS.sub("", text))
-
-
-def _bare(text: str) -> str:
-    """The last resort for text that keeps making new marks: their words go, nothing is mended."""
-    while marks := find_tags(text):
-        text = _without(text, [mark.whole for mark in marks])
-    return " ".join(text.split())
-
-
 def without_marks(text: str) -> str:
     """A text without marks of confidence, evidence and agreement, the sentence around each mended."""
     marks = find_tags(text)
     if not marks:
         return text
-    whole = sorted({mark.whole for mark in marks if mark.in_brackets})
+    whole = {mark.whole for mark in marks if mark.in_brackets}
     running = [(mark.start, mark.end) for mark in marks if not mark.in_brackets]
-    pieces, last = [], 0
-    for start, end in sorted([*whole, *running]):
-        if start < last:
-            continue
-        pieces.append(text[last:start])
-        pieces.append(_MARK if (start, end) in running else " ")
-        last = end
-    text = "".join([*pieces, text[last:]])
+    text = _without(text, [*whole, *running], lambda span: _MARK if span in running else " ")
     if not running:
         return text
     for pattern, words in _MENDING_RULES:
@@ -129,11 +264,12 @@ def finished(text: str) -> str:
     return text if text[-1] in ".!?…" or text[-2:] in (".”", ".’", '."') else f"{text}."
 
 
-def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
+def _without(
+    text: str, spans: Iterable[tuple[int, int]], instead: Callable[[tuple[int, int]], str] = lambda _: ""
+) -> str:
     pieces, last = [], 0
     for start, end in sorted(spans):
-        if start < last:
-            continue
-        pieces.append(text[last:start])
-        last = end
+        if start >= last:
+            pieces += [text[last:start], instead((start, end))]
+            last = end
     return "".join([*pieces, text[last:]])

@@ -1,23 +1,66 @@
 """Take the statements of reports out of their documents, each with its level of confidence and its context."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from functools import cache
+from itertools import groupby, islice
+from typing import Literal, NamedTuple, get_args
 
-from climassay.confidence.extraction.acronyms import AcronymList
-from climassay.confidence.extraction.clause_completion import goes_on, stand_alone
-from climassay.confidence.extraction.clauses import Clause, divide
-from climassay.confidence.extraction.cleaning import clean_sentence, plain_words
-from climassay.confidence.extraction.clutter import bracketed_spans, is_reference, paragraph_label, references_in
-from climassay.confidence.extraction.languages import check_language
-from climassay.confidence.extraction.options import ExtractOptions
-from climassay.confidence.extraction.reports import ReportIdentity, identify
+from climassay.confidence.extraction.acronyms import AcronymList, Acronyms
+from climassay.confidence.extraction.clauses import Clause, divide, goes_on, stand_alone
+from climassay.confidence.extraction.cleaning import (
+    bracketed_spans,
+    clean_sentence,
+    is_reference,
+    paragraph_label,
+    plain_words,
+    references_in,
+)
+from climassay.confidence.extraction.documents import check_language, identify
 from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
 from climassay.confidence.statement import Statement
 from climassay.confidence.vocabulary import Tag, score
-from climassay.corpus.documents import Block, Document
+from climassay.corpus.documents import Document
 from climassay.corpus.sentences import sentence_spans
+from climassay.errors import InputError
+
+RangeEnd = Literal["upper", "lower"]
+ParagraphTags = Literal["found", "always", "never"]
+MOST_CONTEXT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractOptions:
+    """How statements are taken out of reports.
+
+    Raises:
+        InputError: A setting that is not possible.
+    """
+
+    acronyms: Acronyms = "every"
+    """Expand acronyms at every occurrence (Maiya 2024, C.1), on first use in each sentence, or not at all."""
+    context: int = 5
+    """Most sentences kept before and after a statement, within its section."""
+    untagged: bool = False
+    """Give the sentences without a level of confidence too."""
+    ranges: RangeEnd = "upper"
+    """Which end of "medium to high confidence" is the tag."""
+    paragraph_tags: ParagraphTags = "found"
+    """Whether a tag that stands alone behind a paragraph's last full stop holds for all its sentences: where the
+    document uses it so (it hardly has such tags within paragraphs), always, or never."""
+    report: str | None = None
+    """Name of the report, in place of what the documents say."""
+    cycle: str | None = None
+    """Assessment cycle, in place of what the documents say: ``AR3`` to ``AR6``."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.context <= MOST_CONTEXT:
+            raise InputError(f"A context of {self.context} sentences is not possible: take 0 to {MOST_CONTEXT}.")
+        for name, kind in (("acronyms", Acronyms), ("ranges", RangeEnd), ("paragraph_tags", ParagraphTags)):
+            if getattr(self, name) not in get_args(kind):
+                raise InputError(f"{name} cannot be {getattr(self, name)}: it is {' or '.join(get_args(kind))}.")
+
 
 SHORTEST_UNTAGGED = 4
 """Words of a sentence that is given without a level; shorter ones are mostly labels."""
@@ -39,27 +82,11 @@ _WORD = re.compile(r"[^\W\d_]+")
 _NORMAL = re.compile(r"[^a-z0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    """A sentence as it stands in a document."""
-
+class _Sentence(NamedTuple):
     words: str
     block: int
     number: int
     """In its block, from 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Report:
-    """What all statements of a document share."""
-
-    document: Document
-    identity: ReportIdentity
-    acronyms: AcronymList
-    labels: tuple[str | None, ...]
-    """The number of each block, or of the last numbered one above it in its chapter."""
-    paragraph_tags: bool
-    """Whether tags behind a paragraph's last full stop hold for the paragraph."""
 
 
 def extract(documents: Iterable[Document], options: ExtractOptions | None = None) -> list[Statement]:
@@ -84,7 +111,7 @@ def extract(documents: Iterable[Document], options: ExtractOptions | None = None
     settings = options or ExtractOptions()
     statements: list[Statement] = []
     for document in documents:
-        statements += _statements_of(document, settings)
+        statements += _DocumentStatements(document, settings)
     return mark_duplicates(statements)
 
 
@@ -97,14 +124,14 @@ def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
     lowest: dict[str, Statement] = {}
     for one in statements:
         if one.parts > 1 and not one.sure and one.tag is not None:
-            other = lowest.setdefault(_sentence_id(one), one)
+            other = lowest.setdefault(one.sentence_id, one)
             if other.tag is not None and score(one.tag) < score(other.tag):
-                lowest[_sentence_id(one)] = one
+                lowest[one.sentence_id] = one
     first: dict[tuple[str, Tag | None], str] = {}
     first_of_report: dict[tuple[str, Tag | None, str], str] = {}
     marked = []
     for statement in statements:
-        counted = lowest.get(_sentence_id(statement), statement)
+        counted = lowest.get(statement.sentence_id, statement)
         if not statement.sure and counted.id != statement.id:
             marked.append(replace(statement, duplicate_of=counted.id))
             continue
@@ -114,10 +141,6 @@ def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
         known = near if near != statement.id else far if far != statement.id else None
         marked.append(replace(statement, duplicate_of=known))
     return marked
-
-
-def _sentence_id(statement: Statement) -> str:
-    return statement.id.rsplit(".", 1)[0]
 
 
 def normalised(text: str) -> str:
@@ -145,34 +168,140 @@ def split_report_sentences(text: str) -> list[str]:
     return [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
 
 
-def _statements_of(document: Document, options: ExtractOptions) -> Iterator[Statement]:
-    check_language(document.title, (block.text for block in document.blocks))
-    identity = identify(document, options.report, options.cycle)
-    acronyms = AcronymList.of(block.text for block in document.blocks) if options.acronyms != "none" else AcronymList()
-    report = _Report(document, identity, acronyms, tuple(_labels(document)), _tags_paragraphs(document, options))
-    numbered = enumerate(document.blocks)
-    for _, section in groupby(numbered, key=lambda entry: (entry[1].chapter, entry[1].headings)):
-        yield from _statements_of_section(list(section), report, options)
+class _DocumentStatements:
+    """The statements of one document, and what they share."""
 
+    def __init__(self, document: Document, options: ExtractOptions) -> None:
+        texts = [block.text for block in document.blocks]
+        check_language(document.title, texts)
+        self.document, self.options = document, options
+        self.identity = identify(document, options.report, options.cycle)
+        self.acronyms = AcronymList.of(texts) if options.acronyms != "none" else AcronymList()
+        self.labels: list[str | None] = []
+        """The number of each block, or of the last numbered one above it in its chapter."""
+        for _, blocks in groupby(document.blocks, key=lambda block: block.chapter):
+            label = None
+            for block in blocks:
+                label = paragraph_label(block.text) or label
+                self.labels.append(label)
+        self.paragraph_tags = options.paragraph_tags == "always"
+        """Whether tags behind a paragraph's last full stop hold for the paragraph: within it such tags are rare."""
+        if options.paragraph_tags == "found":
+            ends = within = 0
+            for text in texts:
+                *before, last = split_report_sentences(text) or [""]
+                within += sum(_tag_behind(words) is not None for words in before)
+                ends += bool(before) and _tag_behind(last) is not None
+            self.paragraph_tags = ends > 0 and within * _RARE <= ends
 
-def _labels(document: Document) -> Iterator[str | None]:
-    for _, blocks in groupby(document.blocks, key=lambda block: block.chapter):
-        label = None
-        for block in blocks:
-            label = paragraph_label(block.text) or label
-            yield label
+    def __iter__(self) -> Iterator[Statement]:
+        numbered = enumerate(self.document.blocks)
+        for _, section in groupby(numbered, key=lambda entry: (entry[1].chapter, entry[1].headings)):
+            yield from self._of_section([
+                _Sentence(words, place, number)
+                for place, block in section
+                for number, words in enumerate(split_report_sentences(block.text))
+            ])  # fmt: skip
 
+    def _of_section(self, sentences: Sequence[_Sentence]) -> Iterator[Statement]:
+        of_paragraph = _tags_of_paragraphs(sentences) if self.paragraph_tags else {}
+        clean = cache(lambda place: self._clean(sentences[place].words))
+        for place, sentence in enumerate(sentences):
+            found = list(self._of_sentence(sentence, of_paragraph.get(place)))
+            # Parts are numbered with those that are not wanted, so that a statement has one id with and without them.
+            wanted = [part for part, one in enumerate(found) if one.tag is not None or self.options.untagged]
+            if not wanted:
+                continue
+            most = self.options.context
+            before = tuple(islice(filter(None, map(clean, range(place - 1, -1, -1))), most))[::-1]
+            after = tuple(islice(filter(None, map(clean, range(place + 1, len(sentences)))), most))
+            for part in wanted:
+                name = f"{self.document.id}-{sentence.block}.{sentence.number}.{part}"
+                yield replace(found[part], id=name, part=part, parts=len(found), before=before, after=after)
 
-def _tags_paragraphs(document: Document, options: ExtractOptions) -> bool:
-    """Whether the document means paragraphs by tags behind their last full stop: within them such tags are rare."""
-    if options.paragraph_tags != "found":
-        return options.paragraph_tags == "always"
-    ends = within = 0
-    for block in document.blocks:
-        *before, last = split_report_sentences(block.text) or [""]
-        within += sum(_tag_behind(words) is not None for words in before)
-        ends += bool(before) and _tag_behind(last) is not None
-    return ends > 0 and within * _RARE <= ends
+    def _of_sentence(self, sentence: _Sentence, of_paragraph: TagMark | None) -> Iterator[Statement]:
+        """Statements of one sentence, without context and with all its parts; none where no part is wanted."""
+        words = sentence.words
+        marks = [] if explains_terms(words) else find_tags(words)
+        levelled = any(mark.levels and not mark.attributive for mark in marks)
+        if not levelled and not self.options.untagged and of_paragraph is None:
+            return
+        if of_paragraph is not None:
+            found = self._clean(words)
+            if _is_long_enough(found):
+                whole = self._statement(found, True, of_paragraph, Clause(0, len(words), ()), marks, sentence)
+                yield replace(whole, whole_paragraph=True)
+            return
+        divided = divide(words, marks)
+        plain = [plain_words(_NOTE_BEHIND.sub("", words[clause.start : clause.end])) for clause in divided.clauses]
+        plain_tail = plain_words(words[divided.tail :])
+        has_rest = levelled and bool(plain_tail) and not goes_on(plain_tail)
+        completed = [
+            one._replace(sure=one.sure and (len(plain) == 1 or _is_clear(clause, words)))
+            for clause, one in zip(
+                divided.clauses,
+                stand_alone(plain, plain_tail, [clause.opened for clause in divided.clauses]),
+                strict=True,
+            )
+        ]
+        clauses = list(divided.clauses)
+        if has_rest and _is_long_enough(plain_tail):
+            clauses.append(Clause(divided.tail, len(words), ()))
+            completed.append(stand_alone([*plain, plain_tail])[-1])
+        elif not has_rest:
+            clauses[-1] = replace(clauses[-1], end=len(words))
+        for clause, (text, complete) in zip(clauses, completed, strict=True):
+            for mark in clause.marks or (None,):
+                # "(high confidence in the sign; low confidence in the numbers)" is about parts of what the words say.
+                partial = len(clause.marks) > 1 and mark is not None and _PART_OF_IT.match(mark.scope)
+                sure = complete and not partial
+                has_level = mark is not None and bool(mark.levels)
+                if not sure and not has_level and levelled:
+                    continue  # the sentence stands there once, with its level
+                found = self._clean(_with_scope(text, mark) if sure or len(clauses) == 1 else words)
+                if found and (has_level or _is_long_enough(found)):
+                    yield self._statement(found, sure, mark, clause, marks, sentence)
+
+    def _clean(self, text: str) -> str:
+        return clean_sentence(self.acronyms.expand(clean_sentence(text), self.options.acronyms))
+
+    def _statement(
+        self,
+        text: str,
+        sure: bool,
+        mark: TagMark | None,
+        clause: Clause,
+        marks: Sequence[TagMark],
+        sentence: _Sentence,
+    ) -> Statement:
+        """A statement without id and context; likelihood, evidence and agreement are those that its clause states."""
+        inside = [one for one in marks if clause.start <= one.start and one.end <= clause.end and not one.levels]
+        span = sentence.words[clause.start : clause.end]
+        start = clause.start + len(span) - len(span.lstrip())
+        document, block = self.document, self.document.blocks[sentence.block]
+        return Statement(
+            id="",
+            text=text,
+            tag=mark.levels[0 if self.options.ranges == "lower" else -1] if mark is not None and mark.levels else None,
+            report=self.identity.name or document.report or document.title,
+            document_id=document.id,
+            document=document.title,
+            likelihood=tuple(term.term for term in find_likelihoods(span)),
+            evidence=next((one.evidence for one in (mark, *inside) if one and one.evidence), None),
+            agreement=next((one.agreement for one in (mark, *inside) if one and one.agreement), None),
+            sentence=sentence.words,
+            start=start,
+            end=start + len(span.strip()),
+            sure=sure,
+            label=self.labels[sentence.block],
+            references=references_in(block.text),
+            page=block.page,
+            headings=block.headings,
+            paragraph_id=block.paragraph_id,
+            chapter=block.chapter,
+            cycle=self.identity.cycle,
+            working_group=self.identity.working_group,
+        )
 
 
 def _tag_behind(words: str) -> TagMark | None:
@@ -203,102 +332,6 @@ def _tags_of_paragraphs(sentences: Sequence[_Sentence]) -> dict[int, TagMark]:
     return found
 
 
-def _statements_of_section(
-    blocks: Sequence[tuple[int, Block]], report: _Report, options: ExtractOptions
-) -> Iterator[Statement]:
-    sentences = [
-        _Sentence(words, place, number)
-        for place, block in blocks
-        for number, words in enumerate(split_report_sentences(block.text))
-    ]
-    of_paragraph = _tags_of_paragraphs(sentences) if report.paragraph_tags else {}
-    cleaned: dict[int, str] = {}
-
-    def clean(place: int) -> str:
-        if place not in cleaned:
-            cleaned[place] = clean_sentence(
-                report.acronyms.expand(clean_sentence(sentences[place].words), options.acronyms)
-            )
-        return cleaned[place]
-
-    for place, sentence in enumerate(sentences):
-        found = list(_statements_of_sentence(sentence, report, options, of_paragraph.get(place)))
-        # Parts are numbered with those that are not wanted, so that a statement has one id with and without them.
-        wanted = [part for part, one in enumerate(found) if one.tag is not None or options.untagged]
-        if not wanted:
-            continue
-        before = _context(range(place - 1, -1, -1), clean, options.context)[::-1]
-        after = _context(range(place + 1, len(sentences)), clean, options.context)
-        for part in wanted:
-            yield replace(
-                found[part],
-                id=f"{report.document.id}-{sentence.block}.{sentence.number}.{part}",
-                part=part,
-                parts=len(found),
-                before=before,
-                after=after,
-            )
-
-
-def _context(places: range, clean: Callable[[int], str], most: int) -> tuple[str, ...]:
-    """Up to ``most`` sentences that have words left, in the order of ``places``."""
-    found: list[str] = []
-    for place in places:
-        if len(found) == most:
-            break
-        if words := clean(place):
-            found.append(words)
-    return tuple(found)
-
-
-def _statements_of_sentence(
-    sentence: _Sentence, report: _Report, options: ExtractOptions, of_paragraph: TagMark | None
-) -> Iterator[Statement]:
-    """Statements of one sentence, without context and with all its parts; none where no part is wanted."""
-    words = sentence.words
-    marks = [] if explains_terms(words) else find_tags(words)
-    levelled = any(mark.levels and not mark.attributive for mark in marks)
-    if not levelled and not options.untagged and of_paragraph is None:
-        return
-
-    def cleaned(text: str) -> str:
-        return clean_sentence(report.acronyms.expand(clean_sentence(text), options.acronyms))
-
-    if of_paragraph is not None:
-        found = cleaned(words)
-        if _is_long_enough(found):
-            whole = Clause(0, len(words), ())
-            certainty = _certainty(of_paragraph, whole, marks, words, options)
-            yield replace(_statement(found, True, certainty, whole, sentence, report), whole_paragraph=True)
-        return
-    divided = divide(words, marks)
-    plain = [plain_words(_NOTE_BEHIND.sub("", words[clause.start : clause.end])) for clause in divided.clauses]
-    plain_tail = plain_words(words[divided.tail :])
-    has_rest = levelled and bool(plain_tail) and not goes_on(plain_tail)
-    completed = stand_alone(plain, plain_tail, [clause.opened for clause in divided.clauses])
-    completed = [
-        one._replace(sure=one.sure and (len(plain) == 1 or _is_clear(clause, words)))
-        for clause, one in zip(divided.clauses, completed, strict=True)
-    ]
-    clauses = list(divided.clauses)
-    if has_rest and _is_long_enough(plain_tail):
-        clauses.append(Clause(divided.tail, len(words), ()))
-        completed.append(stand_alone([*plain, plain_tail])[-1])
-    elif not has_rest:
-        clauses[-1] = replace(clauses[-1], end=len(words))
-    for clause, (text, complete) in zip(clauses, completed, strict=True):
-        for mark in clause.marks or (None,):
-            # "(high confidence in the sign; low confidence in the numbers)" is about parts of what the words say.
-            partial = len(clause.marks) > 1 and mark is not None and _PART_OF_IT.match(mark.scope)
-            sure = complete and not partial
-            if not sure and not _has_level(mark) and levelled:
-                continue  # the sentence stands there once, with its level
-            found = cleaned(_with_scope(text, mark) if sure or len(clauses) == 1 else words)
-            if found and (_has_level(mark) or _is_long_enough(found)):
-                certainty = _certainty(mark, clause, marks, words, options)
-                yield _statement(found, sure, certainty, clause, sentence, report)
-
-
 def _is_clear(clause: Clause, words: str) -> bool:
     """Whether a mark tells what it is about: it stands before "that" or a colon, or behind all words of its clause.
 
@@ -310,10 +343,6 @@ def _is_clear(clause: Clause, words: str) -> bool:
         return False
     after = words[clause.marks[-1].whole[1] : clause.end]
     return bool(_SAYS_THAT.match(after)) if clause.opened else not _WORD.search(after)
-
-
-def _has_level(mark: TagMark | None) -> bool:
-    return mark is not None and bool(mark.levels)
 
 
 def _is_long_enough(text: str) -> bool:
@@ -328,44 +357,3 @@ def _with_scope(text: str, mark: TagMark | None) -> str:
     if not scope or len(scope.split()) > LONGEST_SCOPE:
         return text
     return f"{text.rstrip(' .,;:')} ({scope})"
-
-
-def _certainty(
-    mark: TagMark | None, clause: Clause, marks: Sequence[TagMark], words: str, options: ExtractOptions
-) -> Statement:
-    """The fields of a statement that say how certain it is; all others are empty."""
-    inside = [other for other in marks if clause.start <= other.start and other.end <= clause.end and not other.levels]
-    evidence = next((one.evidence for one in (mark, *inside) if one and one.evidence), None)
-    agreement = next((one.agreement for one in (mark, *inside) if one and one.agreement), None)
-    tag = None
-    if mark is not None and mark.levels:
-        tag = mark.levels[0 if options.ranges == "lower" else -1]
-    terms = tuple(term.term for term in find_likelihoods(words[clause.start : clause.end]))
-    return Statement("", "", tag, "", "", "", likelihood=terms, evidence=evidence, agreement=agreement)
-
-
-def _statement(
-    text: str, sure: bool, certainty: Statement, clause: Clause, sentence: _Sentence, report: _Report
-) -> Statement:
-    span = sentence.words[clause.start : clause.end]
-    start = clause.start + len(span) - len(span.lstrip())
-    document, block = report.document, report.document.blocks[sentence.block]
-    return replace(
-        certainty,
-        text=text,
-        sentence=sentence.words,
-        start=start,
-        end=start + len(span.strip()),
-        sure=sure,
-        report=report.identity.name or document.report or document.title,
-        document_id=document.id,
-        document=document.title,
-        page=block.page,
-        headings=block.headings,
-        label=report.labels[sentence.block],
-        references=references_in(block.text),
-        paragraph_id=block.paragraph_id,
-        chapter=block.chapter,
-        cycle=report.identity.cycle,
-        working_group=report.identity.working_group,
-    )

@@ -4,10 +4,8 @@
 confidence that do not go together, and tags that contradict themselves, each at its line and column.
 """
 
-from climassay.confidence.linting.catalogue import RULES, chosen_rules
-from climassay.confidence.linting.checking import Checked, Examined, check
-from climassay.confidence.linting.draft import Draft, Location
-from climassay.confidence.linting.finding import Finding, Rule, Severity
+from climassay.confidence.linting.checking import RULES, Checked, Examined, check, chosen_rules
+from climassay.confidence.linting.draft import Draft, Finding, Location, Rule, Severity
 from climassay.confidence.linting.reading import draft_of, read_draft
 from climassay.confidence.linting.tagger_rule import MeasuredAccuracy, tagger_rule
 

@@ -1,20 +1,108 @@
-"""Check a text against rules."""
+"""Check a text against the rules that are wanted, but for those that its comments silence."""
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from climassay.confidence.extraction.languages import language_of
-from climassay.confidence.linting.catalogue import RULES, chosen_rules
-from climassay.confidence.linting.draft import Draft, one_line
-from climassay.confidence.linting.finding import Finding, Remark, Rule, Severity
-from climassay.confidence.linting.finding_rules import states_finding
-from climassay.confidence.linting.ignoring import UNKNOWN_IGNORE, silences
+from climassay.confidence.extraction.documents import language_of
+from climassay.confidence.linting.draft import Draft, Finding, Remark, Rule, Severity, one_line
+from climassay.confidence.linting.finding_rules import FINDING_RULES, states_finding
+from climassay.confidence.linting.probability_rules import PROBABILITY_RULES
 from climassay.confidence.linting.tagger_rule import TAGGER_DIFFERS
+from climassay.confidence.linting.term_rules import TERM_RULES
+from climassay.confidence.linting.vocabulary_rules import VOCABULARY_RULES
+from climassay.errors import InputError
+from climassay.registry import Registry
+
+_COMMENT = re.compile(r"<!--\s*climassay:\s*(?P<what>ignore-file|ignore)\b(?P<rules>[^<>]{0,500}?)\s*-->")
+UNKNOWN_IGNORE = "unknown-ignore"
+"""Rule of a comment that names a rule which does not exist: it would silence nothing, without a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A part of a text where rules are silent."""
+
+    start: int
+    end: int
+    rules: frozenset[str]
+    """Empty for all of them."""
+
+    def covers(self, rule: str, offset: int) -> bool:
+        """Whether a finding of a rule at a place is not wanted."""
+        return self.start <= offset < self.end and (not self.rules or rule in self.rules)
+
+
+def silences(draft: Draft, known: Collection[str]) -> tuple[list[Silence], list[Remark]]:
+    """What the comments of a text silence.
+
+    A comment speaks about the paragraph, item or cell that it stands in; one on a line of its own about the next.
+    ``ignore-file`` speaks about the whole file.
+
+    Returns:
+        The silent parts, and a remark on each comment that names an unknown rule.
+    """
+    found: list[Silence] = []
+    remarks: list[Remark] = []
+    for match in _COMMENT.finditer(draft.text) if not draft.paged else ():
+        names = [name for name in re.split(r"[\s,]+", match["rules"]) if name]
+        wrong = [name for name in names if name not in known]
+        if wrong:
+            remarks.append(
+                Remark(*match.span(), f"There is no rule {wrong[0]!r}, so that this comment does not silence it.")
+            )
+        rules = frozenset(name for name in names if name in known)
+        if names and not rules:
+            continue
+        if match["what"] == "ignore-file":
+            found.append(Silence(0, len(draft.text), rules))
+            continue
+        start, end = match.span()
+        for block in draft.blocks:
+            # A block in which a comment is all there is has no prose.
+            has_prose = draft.mask[block.start : block.end].strip("\x00 \t\r\n")
+            if has_prose and (block.start >= end or (block.start <= start and end <= block.end)):
+                found.append(Silence(block.start, block.end, rules))
+                break
+    return found, remarks
+
+
+RULES: Registry[Rule] = Registry("rule", "climassay.lint_rules")
+"""All that need nothing but the text; a package adds another by ``RULES.add(rule.name, rule)``."""
+for _rule in (*FINDING_RULES, *VOCABULARY_RULES, *TERM_RULES, *PROBABILITY_RULES):
+    RULES.add(_rule.name, _rule)
+
+
+def chosen_rules(wanted: str = "") -> tuple[Rule, ...]:
+    """The rules of a list such as ``wide-range,repeated-tag`` or ``-untagged-finding``.
+
+    Args:
+        wanted: Names divided by commas. Those alone; with only names that begin with ``-``, the default ones without
+            them; ``all`` stands for every rule. Empty: the default ones.
+
+    Raises:
+        InputError: There is no such rule, or none is left.
+    """
+    names = [name.strip() for name in wanted.split(",") if name.strip()]
+    without = {name[1:] for name in names if name.startswith("-")}
+    only = [name for name in names if not name.startswith("-")]
+    unknown = sorted({*without, *only} - {*RULES, "all"})
+    if unknown:
+        raise InputError(f"There is no rule {unknown[0]!r}: the rules are {', '.join(RULES)}.")
+    if not only:
+        taken = {rule.name for rule in RULES.values() if rule.default}
+    else:
+        taken = set(RULES) if "all" in only else set(only)
+    found = tuple(rule for rule in RULES.values() if rule.name in taken - without)
+    if not found:
+        raise InputError("No rule is left to check: name at least one.")
+    return found
+
 
 _PASSED_OVER = {"heading": "headings", "row": "cells of tables", "note": "footnotes and captions"}
-"""Of all rules that a comment may silence."""
+"""Kinds of blocks in which findings without a term are not looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +117,6 @@ class Examined:
     language: str | None
     """An English name; None where there is too little text to tell."""
     rules_off: tuple[str, ...]
-    """Rules that were not asked."""
     kinds_passed_over: tuple[str, ...]
     """Kinds of blocks, for example headings, in which findings without a term are not looked for."""
 
@@ -72,7 +159,6 @@ class Checked:
     findings: tuple[Finding, ...]
     """In the order of the text."""
     silenced: int = 0
-    """Findings that comments in the text silenced."""
 
     @cached_property
     def by_rule(self) -> dict[str, int]:

@@ -1,11 +1,11 @@
-"""A text as it is checked: its blocks and sentences, every character at its place in the file.
+"""A text as it is checked, and what rules find in it.
 
 Nothing is cleaned away: what is no prose (code, links, comments, marks of emphasis) is only passed over, so that a
 finding names the line and column that an editor shows.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -24,7 +24,7 @@ class Location:
     """A place in a file; lines, columns and pages count from 1."""
 
     line: int
-    """Of a file without pages its line; of one with pages the number of the paragraph on the page."""
+    """Line of a file without pages; number of the paragraph on the page in one with pages."""
     column: int
     """Characters (code points) from the beginning of the line."""
     page: int | None = None
@@ -73,12 +73,9 @@ class Draft:
 
     def location(self, offset: int) -> Location:
         """Line and column of a character of the text."""
-        if self.paged:
-            return self._on_page(offset)
-        line = bisect_right(self._lines, offset)
-        return Location(line, offset - self._lines[line - 1] + 1)
-
-    def _on_page(self, offset: int) -> Location:
+        if not self.paged:
+            line = bisect_right(self._lines, offset)
+            return Location(line, offset - self._lines[line - 1] + 1)
         number = max(bisect_right([block.start for block in self.blocks], offset) - 1, 0)
         block = self.blocks[number]
         first = next(place for place, one in enumerate(self.blocks) if one.page == block.page)
@@ -87,36 +84,27 @@ class Draft:
     @cached_property
     def _lines(self) -> list[int]:
         """Where each line begins; only line feeds end a line, as in editors and in git."""
-        starts = [0]
-        starts += [place + 1 for place, char in enumerate(self.text) if char == "\n"]
-        return starts
+        return [0, *(place + 1 for place, char in enumerate(self.text) if char == "\n")]
 
     @cached_property
     def sentences(self) -> tuple[Sentence, ...]:
         """All sentences, in order; a heading and a cell of a table count as one each."""
-        return tuple(sentence for block in self.blocks for sentence in self._sentences_of(block))
+        found = []
+        for block in self.blocks:
+            text, places = one_line(self.mask, block.start, block.end)
+            whole = block.kind in ("heading", "row")
+            for start, end in [Span(0, len(text))] if whole and text else sentence_spans(text):
+                part = text[start:end].strip()
+                if part:
+                    begin = start + len(text[start:end]) - len(text[start:end].lstrip())
+                    place = places[begin : begin + len(part)]
+                    found.append(Sentence(part, place, block, tuple(find_tags(part)), tuple(find_likelihoods(part))))
+        return tuple(found)
 
     @cached_property
     def words(self) -> int:
         """Words of prose."""
         return sum(len(sentence.text.split()) for sentence in self.sentences)
-
-    def _sentences_of(self, block: DraftBlock) -> Iterator[Sentence]:
-        text, places = one_line(self.mask, block.start, block.end)
-        whole = block.kind in ("heading", "row")
-        for start, end in [Span(0, len(text))] if whole and text else sentence_spans(text):
-            part = text[start:end].rstrip()
-            lead = len(part) - len(part.lstrip())
-            part = part.lstrip()
-            if part:
-                begin = start + lead
-                yield Sentence(
-                    part,
-                    places[begin : begin + len(part)],
-                    block,
-                    tuple(find_tags(part)),
-                    tuple(find_likelihoods(part)),
-                )
 
     def is_italic(self, start: int, end: int) -> bool:
         """Whether a part of the text stands in italics as a whole."""
@@ -163,3 +151,72 @@ def masked(text: str, dropped: Sequence[tuple[int, int]], spaced: Sequence[tuple
     for start, end in dropped:
         characters[start:end] = DROPPED * (end - start)
     return "".join(characters)
+
+
+Severity = Literal["error", "warning", "note"]
+"""An error contradicts the vocabulary's own definition; a warning departs from the guidance; a note is worth a look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What a rule has to say about a place: ``draft.text[start:end]``."""
+
+    start: int
+    end: int
+    message: str
+    suggestion: str = ""
+    """What could stand there instead; empty where only an author can say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A text that a rule complains of, and one that it lets pass."""
+
+    bad: str
+    good: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing that is looked for."""
+
+    name: str
+    severity: Severity
+    summary: str
+    """What is wrong, in a few words."""
+    reason: str
+    examples: tuple[Example, ...]
+    check: Callable[[Draft], Iterable[Remark]]
+    default: bool = True
+    """Whether it is on where nobody chooses."""
+
+
+def rule(
+    name: str, severity: Severity, summary: str, reason: str, *examples: Example, default: bool = True
+) -> Callable[[Callable[[Sentence], Iterable[Remark]]], Rule]:
+    """Make a :class:`Rule`, with these fields, of a function that looks at one sentence."""
+
+    def made(check: Callable[[Sentence], Iterable[Remark]]) -> Rule:
+        def check_draft(draft: Draft) -> Iterator[Remark]:
+            for sentence in draft.sentences:
+                yield from check(sentence)
+
+        return Rule(name, severity, summary, reason, examples, check_draft, default)
+
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A remark at its place in a file."""
+
+    rule: str
+    severity: Severity
+    location: Location
+    end: Location
+    start_offset: int
+    end_offset: int
+    words: str
+    """What stands there, on one line and without markup."""
+    message: str
+    suggestion: str = ""

@@ -3,15 +3,13 @@
 import re
 from collections.abc import Iterator
 
-from climassay.confidence.attitudes import speaks_of_trust
-from climassay.confidence.linting.draft import Draft, Sentence
-from climassay.confidence.linting.finding import Example, Remark, Rule
+from climassay.confidence.linting.draft import Example, Remark, Sentence, rule
 from climassay.confidence.linting.probability_rules import gives_probability
-from climassay.confidence.linting.spelling_rule import slips
-from climassay.confidence.linting.vocabulary_rules import off_scale
+from climassay.confidence.linting.vocabulary_rules import off_scale, slips
+from climassay.confidence.marks import speaks_of_trust
 
 FEWEST_WORDS = 7
-"""Of a sentence that may state a finding."""
+"""Words of the shortest sentence that may state a finding."""
 
 _STEMS = (
     "increas|decreas|declin|intensif|accelerat|slow|strengthen|weaken|warm(?!er)|cool|melt|retreat|shrink|shrunk|expand|"
@@ -119,33 +117,30 @@ def cues(text: str) -> int:
     return min(changes, 2) + outlook + compared + (1 if _QUANTITY.search(text) else 0)
 
 
-def _untagged(draft: Draft) -> Iterator[Remark]:
-    for sentence in draft.sentences:
-        tagged = any(not mark.attributive for mark in sentence.marks) or sentence.likelihoods
-        # A term that is misspelt or off the scale is one that other rules name.
-        if not tagged and states_finding(sentence) and not off_scale(sentence) and not any(slips(sentence)):
-            yield Remark(
-                *sentence.at(0, len(sentence.text)),
-                "This sentence states a finding without a term of confidence or likelihood: add one, or leave it where "
-                "it is a fact.",
-            )
-
-
-UNTAGGED_FINDING = Rule(
+@rule(
     "untagged-finding",
     "note",
     "finding without a term",
     "Each finding is grounded in evidence and agreement and carries a term of confidence or likelihood; facts "
     "may go without (AR6 WG1, Box 1.1). A program cannot tell a fact from a finding: this is a list to go through.",
-    (
-        Example(
-            "Glaciers will lose more mass than in the last century.",
-            "Glaciers will lose more mass than in the last century (high confidence).",
-        ),
-        Example(
-            "Heavy rain has increased over most land and causes more floods.",
-            "This chapter assesses how heavy rain has increased and causes more floods.",
-        ),
+    Example(
+        "Glaciers will lose more mass than in the last century.",
+        "Glaciers will lose more mass than in the last century (high confidence).",
     ),
-    _untagged,
+    Example(
+        "Heavy rain has increased over most land and causes more floods.",
+        "This chapter assesses how heavy rain has increased and causes more floods.",
+    ),
 )
+def _untagged_finding(sentence: Sentence) -> Iterator[Remark]:
+    tagged = any(not mark.attributive for mark in sentence.marks) or sentence.likelihoods
+    # A term that is misspelt or off the scale is one that other rules name.
+    if not tagged and states_finding(sentence) and not off_scale(sentence) and not any(slips(sentence)):
+        yield Remark(
+            *sentence.at(0, len(sentence.text)),
+            "This sentence states a finding without a term of confidence or likelihood: add one, or leave it where "
+            "it is a fact.",
+        )
+
+
+FINDING_RULES = (_untagged_finding,)

@@ -3,22 +3,18 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
-from climassay.confidence.attitudes import is_opinion
-from climassay.confidence.linting.draft import Draft, Sentence
-from climassay.confidence.linting.finding import Example, Remark, Rule
-from climassay.confidence.marks import TagMark
-from climassay.confidence.vocabulary import LIKELIHOOD_RANGES, Likelihood, Tag
+from climassay.confidence.linting.draft import Example, Remark, Sentence, rule
+from climassay.confidence.marks import TagMark, is_opinion
+from climassay.confidence.vocabulary import LIKELIHOOD_RANGES, Tag
 
 _BOX = "AR6 WG1, Box 1.1"
 _TOLERANCE = 0.015
 _NEAR = 80
 """Characters around a term in which its probability is looked for."""
 _DIGITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_COUNTS = {
-    **{word: place for place, word in enumerate(_DIGITS, start=1)},
-    "hundred": 100,
-}
+_COUNTS = {**{word: place for place, word in enumerate(_DIGITS, start=1)}, "hundred": 100}
 _N = rf"(?:\d{{1,3}}|(?:an?\s+)?(?:{'|'.join(_COUNTS)}))"
 _NUMBER = r"\d{1,3}(?:\.\d+)?"
 _NOUN = r"(?:probabilit(?:y|ies)|chances?|likelihood|odds)"
@@ -67,8 +63,8 @@ class StatedProbability:
     end: int
     low: float
     high: float
-    kind: str
-    """``point``, ``bound`` (one end is open) or ``range``."""
+    kind: Literal["point", "bound", "range"]
+    """A bound has one open end."""
     named: bool
     """Whether it is called a probability, chance, likelihood or odds: "20–30%" alone may be any quantity."""
 
@@ -79,12 +75,22 @@ def probability_at(text: str, place: int) -> StatedProbability | None:
     if found is None:
         return None
     named = bool(found["named"] or found["after"])
+    kind: Literal["point", "bound", "range"] = "point"
     if found["low"] is not None:
         low, high = (float(found[end].lstrip("<>≤≥")) / 100 for end in ("low", "high"))
         kind = "range"
     else:
-        low = high = _value(found)
-        kind = "point"
+        if found["value"] is not None:
+            low = float(found["value"]) / 100
+        elif found["decimal"] is not None:
+            low = float(found["decimal"])
+        elif found["half"] is not None:
+            low = 0.5
+        else:
+            words = (found[name].lower().split()[-1] for name in ("of", "all"))
+            of, every = (int(word) if word.isdecimal() else _COUNTS[word] for word in words)
+            low = of / every if every else 2.0
+        high = low
         if found["above"] or found["more"]:
             kind, high = "bound", 1.0
         elif found["below"] or found["less"]:
@@ -101,48 +107,47 @@ def gives_probability(text: str) -> bool:
     return any(found["named"] or found["after"] for found in _PROBABILITY.finditer(text))
 
 
-def _value(found: re.Match[str]) -> float:
-    if found["value"] is not None:
-        return float(found["value"]) / 100
-    if found["decimal"] is not None:
-        return float(found["decimal"])
-    if found["half"] is not None:
-        return 0.5
-    of, every = (_count(found[name]) for name in ("of", "all"))
-    return of / every if every else 2.0
+@rule(
+    "likelihood-range",
+    "error",
+    "numbers contradict the term of likelihood",
+    f"Every term of likelihood stands for one range of probability ({_BOX}, and the first footnotes of the summaries).",
+    Example(
+        "It is very likely (66–100%) that rain will increase.", "It is very likely (90–100%) that rain will increase."
+    ),
+    Example(
+        "It is very likely (80%) that rain will increase.", "It is likely (80% probability) that rain will increase."
+    ),
+)
+def _likelihood_range(sentence: Sentence) -> Iterator[Remark]:
+    text = sentence.text
+    for term in sentence.likelihoods:
+        named_range = _RANGE_HERE.match(text, term.end)
+        stated = _behind(text, named_range.end() if named_range else term.end, ranged=bool(named_range))
+        start, end = term.start, stated.end if stated else 0
+        if stated is None:
+            stated = _before(text, term.start)
+            start, end = (stated.start, term.end) if stated else (0, 0)
+        if stated is None or is_opinion(text, term.start):
+            continue
+        bracket = re.match(r"\s*[)\]]", text[end:])
+        end += bracket.end() if bracket else 0
+        # The word "range" may stand before the numbers or behind them.
+        ranged = bool(named_range) or _RANGE_BEHIND.match(text, end) is not None
+        low, high = LIKELIHOOD_RANGES[term.term]
+        fits = _fits(stated, low, high)
+        if ranged:
+            # A "very likely range (5-95%)" is named by its quantiles: it holds nine tenths of the probability.
+            fits = fits or stated.kind == "point" or abs(stated.high - stated.low - low) <= _TOLERANCE + 0.005
+            meaning = f'A "{term.term}" range holds {round(100 * low)}% of the probability'
+        else:
+            share = f"{round(100 * low)} to {round(100 * high)}%"
+            meaning = f'"{term.term.capitalize()}" stands for a probability of {share}'
+        if not fits:
+            yield Remark(*sentence.at(start, end), f"{meaning}; the numbers beside it say something else.")
 
 
-def _count(words: str) -> int:
-    word = words.lower().split()[-1]
-    return int(word) if word.isdecimal() else _COUNTS[word]
-
-
-def _stated_range(draft: Draft) -> Iterator[Remark]:
-    for sentence in draft.sentences:
-        for term in sentence.likelihoods:
-            named_range = _RANGE_HERE.match(sentence.text, term.end)
-            stated = _beside(sentence.text, named_range.end() if named_range else term.end, ranged=bool(named_range))
-            start, end = term.start, stated.end if stated else 0
-            if stated is None:
-                stated = _before(sentence.text, term.start)
-                start, end = (stated.start, term.end) if stated else (0, 0)
-            if stated is None or is_opinion(sentence.text, term.start):
-                continue
-            # The word may stand before the numbers or behind them.
-            said = bool(named_range) or _RANGE_BEHIND.match(sentence.text, _closed(sentence.text, end)) is not None
-            if said and stated.kind == "point":
-                continue
-            if not (_fits_interval(term.term, stated) if said else _fits(term.term, stated)):
-                yield Remark(*sentence.at(start, _closed(sentence.text, end)), _meaning(term.term, interval=said))
-
-
-def _closed(text: str, end: int) -> int:
-    """Behind the bracket that closes at a place."""
-    found = re.match(r"\s*[)\]]", text[end:])
-    return end + found.end() if found else end
-
-
-def _beside(text: str, place: int, *, ranged: bool = False) -> StatedProbability | None:
+def _behind(text: str, place: int, *, ranged: bool = False) -> StatedProbability | None:
     """The probability that stands directly behind a term, and not a quantity: "likely 20-30% lower" speaks of one."""
     lead = _BEFORE_FIGURE.match(text, place)
     stated = probability_at(text, lead.end()) if lead else None
@@ -173,9 +178,8 @@ def _before(text: str, place: int) -> StatedProbability | None:
     return None
 
 
-def _fits(term: Likelihood, stated: StatedProbability) -> bool:
-    """A range is that of the term and of no other; a single probability lies within it."""
-    low, high = LIKELIHOOD_RANGES[term]
+def _fits(stated: StatedProbability, low: float, high: float) -> bool:
+    """Whether a range is that of a term and of no other, or a single probability lies within it."""
     if stated.kind == "point":
         return low - _TOLERANCE <= stated.low <= high + _TOLERANCE
     if stated.kind == "range":
@@ -185,38 +189,32 @@ def _fits(term: Likelihood, stated: StatedProbability) -> bool:
     return low == 0.0 and abs(stated.high - high) <= _TOLERANCE
 
 
-def _fits_interval(term: Likelihood, stated: StatedProbability) -> bool:
-    """A "very likely range (5-95%)" is named by its quantiles: it holds nine tenths of the probability."""
-    width = stated.high - stated.low
-    return abs(width - LIKELIHOOD_RANGES[term][0]) <= _TOLERANCE + 0.005 or _fits(term, stated)
+@rule(
+    "level-as-probability",
+    "warning",
+    "level of confidence explained as a probability",
+    "Confidence is qualitative and is not to be read as a probability (Mastrandrea et al. 2010, paragraph 9; "
+    f"{_BOX}); the chances that the third and fourth assessment gave the levels were dropped.",
+    Example(
+        "Ice melts (high confidence, about an 8 in 10 chance).",
+        "Ice melts (high confidence), and yields fall by 20% (medium confidence).",
+    ),
+)
+def _level_as_probability(sentence: Sentence) -> Iterator[Remark]:
+    for mark in sentence.marks:
+        if not mark.levels or mark.attributive or mark.likelihood:
+            continue
+        stated = _explaining(sentence.text, mark)
+        if stated is not None:
+            yield Remark(
+                *sentence.at(mark.start, stated.end),
+                f"{mark.levels[-1].capitalize()} confidence stands for no probability: it sums up evidence and "
+                "agreement. Give the probability as a term of likelihood, or leave it out.",
+            )
 
 
-def _meaning(term: Likelihood, *, interval: bool) -> str:
-    low, high = (round(100 * bound) for bound in LIKELIHOOD_RANGES[term])
-    if interval:
-        return f'A "{term}" range holds {low}% of the probability; the numbers beside it say something else.'
-    return (
-        f'"{term.capitalize()}" stands for a probability of {low} to {high}%; the numbers beside it say something else.'
-    )
-
-
-def _level_as_probability(draft: Draft) -> Iterator[Remark]:
-    for sentence in draft.sentences:
-        for mark in sentence.marks:
-            if not mark.levels or mark.attributive or mark.likelihood:
-                continue
-            stated = _explaining(sentence, mark)
-            if stated is not None:
-                yield Remark(
-                    *sentence.at(mark.start, stated.end),
-                    f"{mark.levels[-1].capitalize()} confidence stands for no probability: it sums up evidence and "
-                    "agreement. Give the probability as a term of likelihood, or leave it out.",
-                )
-
-
-def _explaining(sentence: Sentence, mark: TagMark) -> StatedProbability | None:
+def _explaining(text: str, mark: TagMark) -> StatedProbability | None:
     """The probability by which a text explains a level."""
-    text = sentence.text
     low, high = _OLD_SCALE[mark.levels[-1]]
     for place in dict.fromkeys((mark.end, mark.whole[1])):
         lead = _BEFORE_FIGURE.match(text, place)
@@ -235,35 +233,4 @@ def _explaining(sentence: Sentence, mark: TagMark) -> StatedProbability | None:
     return None
 
 
-LIKELIHOOD_RANGE = Rule(
-    "likelihood-range",
-    "error",
-    "numbers contradict the term of likelihood",
-    f"Every term of likelihood stands for one range of probability ({_BOX}, and the first footnotes of the summaries).",
-    (
-        Example(
-            "It is very likely (66–100%) that rain will increase.",
-            "It is very likely (90–100%) that rain will increase.",
-        ),
-        Example(
-            "It is very likely (80%) that rain will increase.",
-            "It is likely (80% probability) that rain will increase.",
-        ),
-    ),
-    _stated_range,
-)
-LEVEL_AS_PROBABILITY = Rule(
-    "level-as-probability",
-    "warning",
-    "level of confidence explained as a probability",
-    "Confidence is qualitative and is not to be read as a probability (Mastrandrea et al. 2010, paragraph 9; "
-    f"{_BOX}); the chances that the third and fourth assessment gave the levels were dropped.",
-    (
-        Example(
-            "Ice melts (high confidence, about an 8 in 10 chance).",
-            "Ice melts (high confidence), and yields fall by 20% (medium confidence).",
-        ),
-    ),
-    _level_as_probability,
-)
-PROBABILITY_RULES = (LIKELIHOOD_RANGE, LEVEL_AS_PROBABILITY)
+PROBABILITY_RULES = (_likelihood_range, _level_as_probability)

@@ -1,31 +1,26 @@
-"""The rule on tags that a trained tagger would not have given."""
+"""The rule on tags that a trained tagger would not have given, and the tagger with its measured accuracy."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from climassay.confidence.extraction.cleaning import clean_sentence
-from climassay.confidence.linting.draft import Draft, Sentence
-from climassay.confidence.linting.finding import Remark, Rule
+from climassay.confidence.linting.draft import Draft, Remark, Rule, Sentence
 from climassay.confidence.vocabulary import TAGS, Tag
 from climassay.errors import InputError
+
+if TYPE_CHECKING:
+    from climassay.confidence.tagging.tagger import Tagger
+    from climassay.models.contract import Encoder
+
 
 TAGGER_DIFFERS = "tagger-differs"
 CERTAINTY = 0.7
 """Probability of another level from which on a difference is told."""
 _SURROUNDING = 5
 """Sentences each side that the tagger is shown."""
-
-
-class LevelTagger(Protocol):
-    """What this rule asks of a tagger; those of :mod:`climassay.confidence.tagging` serve."""
-
-    @property
-    def levels(self) -> Sequence[Tag]:
-        """The levels that it tells apart, lowest first."""
-
-    def predict_proba(self, items: Sequence[Any]) -> Any:
-        """Probabilities for pairs of a text and its context: an array [n, levels] whose rows add up to one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +39,7 @@ class MeasuredAccuracy:
         return f"{self.value:.0%} [{self.low:.0%} to {self.high:.0%}] of {self.items:,} statements ({self.on})"
 
 
-def tagger_rule(tagger: LevelTagger, accuracy: MeasuredAccuracy | None, certainty: float = CERTAINTY) -> Rule:
+def tagger_rule(tagger: "Tagger", accuracy: MeasuredAccuracy | None, certainty: float = CERTAINTY) -> Rule:
     """A rule that names tags which differ from a tagger's.
 
     Only sentences with one tag are looked at: of others it is not clear which words the tag speaks about.
@@ -60,18 +55,7 @@ def tagger_rule(tagger: LevelTagger, accuracy: MeasuredAccuracy | None, certaint
     if not 0.5 < certainty < 1:
         raise InputError(f"A certainty is a probability above 0.5 and below 1, not {certainty:g}.")
     known = str(accuracy) if accuracy else "not measured"
-    return Rule(
-        TAGGER_DIFFERS,
-        "note",
-        "tag that the tagger would not give",
-        "A tagger that was trained on IPCC reports gives another level with a probability of at least "
-        f"{certainty:.0%}. It reads words, not evidence; its accuracy: {known}.",
-        (),
-        _check(tagger, known, certainty),
-    )
 
-
-def _check(tagger: LevelTagger, known: str, certainty: float) -> Callable[[Draft], Iterator[Remark]]:
     def check(draft: Draft) -> Iterator[Remark]:
         asked = list(tagged_sentences(draft))
         if not asked:
@@ -88,7 +72,15 @@ def _check(tagger: LevelTagger, known: str, certainty: float) -> Callable[[Draft
                     f"confidence {float(row[levels.index(tag)]):.0%} (its accuracy: {known}).",
                 )
 
-    return check
+    return Rule(
+        TAGGER_DIFFERS,
+        "note",
+        "tag that the tagger would not give",
+        "A tagger that was trained on IPCC reports gives another level with a probability of at least "
+        f"{certainty:.0%}. It reads words, not evidence; its accuracy: {known}.",
+        (),
+        check,
+    )
 
 
 def tagged_sentences(draft: Draft) -> Iterator[tuple[Sentence, Tag, str]]:
@@ -109,3 +101,49 @@ def levels_of(row: Sequence[float], levels: Sequence[Tag]) -> list[tuple[Tag, fl
     """The probability of each level, highest level first, for showing."""
     pairs = [(level, float(row[place])) for place, level in enumerate(levels)]
     return sorted(pairs, key=lambda pair: -TAGS.index(pair[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTagger:
+    """A tagger, ready to be asked."""
+
+    tagger: "Tagger"
+    accuracy: MeasuredAccuracy | None
+    """As it was measured before the tagger was saved; None where its file does not tell."""
+    equal_accuracy: MeasuredAccuracy | None = None
+    """The same where all levels are equally frequent, of answers for that."""
+    shares: Sequence[float] | None = None
+    """Shares of the levels among what it was trained on, for which its probabilities are."""
+
+
+def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | None" = None) -> OpenedTagger:
+    """Open a tagger.
+
+    Args:
+        path: A file of ``climassay confidence tag train``; None takes the bundled one.
+        encoder: Gives the encoder of a name, where it may be loaded already; by default it is loaded when needed.
+
+    Raises:
+        InputError: The file is missing or is no tagger.
+        ModelError: A model that the tagger reads is not there.
+    """
+    from climassay.confidence.tagging.tagger import BUNDLED_TAGGER, load_tagger
+
+    tagger = load_tagger(BUNDLED_TAGGER if path is None else path)
+    reads = tagger.provenance
+    if encoder is not None and reads.encoder and not reads.model:
+        tagger = tagger.with_models(encoder(reads.encoder))
+    share, level = max(zip(tagger.shares, tagger.levels, strict=True))
+    on = f"{reads.data}, sections it was not trained on"
+
+    def accuracy(measure: str, on: str) -> MeasuredAccuracy | None:
+        wanted = [reads.measured.get(name) for name in (measure, f"{measure}_low", f"{measure}_high", "n")]
+        known = [value for value in wanted if value is not None and not math.isnan(value)]
+        return MeasuredAccuracy(known[0], known[1], known[2], round(known[3]), on) if len(known) == 4 else None
+
+    return OpenedTagger(
+        tagger,
+        accuracy("accuracy", f"{on}; always to say {level} is right for {share:.0%}"),
+        accuracy("equal_accuracy", f"{on}; chance is {1 / len(tagger.levels):.0%}"),
+        tagger.shares,
+    )

@@ -1,15 +1,17 @@
-"""Rules on words that look like calibrated terms and are none.
+"""Rules on words that look like calibrated terms and are none, and on terms that are misspelt.
 
 What is no term is told by grammar rather than by a list of phrases: a word of degree ("fairly", "exceptionally"), a
 word of amount ("strong", "moderate") and a head ("confidence", "likely", "evidence") that do not make one of the terms.
+A word is taken for a misspelt term where the words around it make a term of it ("hgh confidence", "very likley") and it
+is none of the English words that lie as near.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import pairwise
 
-from climassay.confidence.attitudes import is_held_by_people, is_opinion
-from climassay.confidence.linting.draft import Draft, Sentence
-from climassay.confidence.linting.finding import Example, Remark, Rule
+from climassay.confidence.linting.draft import Example, Remark, Sentence, rule
+from climassay.confidence.marks import is_held_by_people, is_opinion
 from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LIKELIHOODS, TAGS
 
 _BOX = "AR6 WG1, Box 1.1"
@@ -88,16 +90,110 @@ _SHORT_BRACKETS = 8
 _THERE_IS = re.compile(r"\b(?:there\s+(?:is|was|remains)|with|have|has)\s+(?:an?\s+|now\s+|only\s+)*\Z", re.IGNORECASE)
 _THAT = re.compile(r"\s+that\b", re.IGNORECASE)
 _THAT_OR_IN = re.compile(r"\s+(?:that|in)\b|\s*[,.;)]", re.IGNORECASE)
+_TERMS = (
+    (("low", "medium", "high"), ("confidence", "agreement")),
+    (("limited", "medium", "robust"), ("evidence",)),
+    (("very", "extremely"), ("likely", "unlikely")),
+    (("virtually",), ("certain",)),
+    (("exceptionally",), ("unlikely",)),
+)
+_ENGLISH = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        conference conferences confluence confluences confidences confident confidently confidant confidants
+        confine confined evidences evidenced evident evidently eminence agreements argument arguments lively
+        lovely likes liked likelier likeliest curtain contain certainly uncertain captain unlike hug hi hit
+        his how law now row lows highs highly igh mediums median media limits robustly every ever vary verb
+        """,
+    )
+)
+"""English words that lie near terms."""
+_WORD = re.compile(r"[^\W\d_]+")
+_SHORT = 5
+"""Letters up to which only swapped, lost and doubled letters count: other English words lie near short ones."""
+_LIKELIHOOD_OF_LEVEL = {
+    "very high": "very likely",
+    "high": "likely",
+    "medium": "about as likely as not",
+    "low": "unlikely",
+    "very low": "very unlikely",
+}
+
+
+def _confidence(sentence: Sentence) -> Iterator[Remark]:
+    text = sentence.text
+    for match in _CONFIDENCE.finditer(text):
+        if _words(match).removesuffix(" confidence") in TAGS or _NOT_A_LEVEL.match(text, match.end()):
+            continue
+        if not is_held_by_people(text, *match.span()):
+            yield _better(sentence, match, f"{_level(match)} confidence", "is not a level of confidence")
+    for match in _CERTAINTY.finditer(text):
+        framed = _THERE_IS.search(_before(text, match)) and _THAT_OR_IN.match(text, match.end())
+        if (framed or _in_short_brackets(text, match)) and not is_held_by_people(text, *match.span()):
+            yield _better(sentence, match, f"{_level(match)} confidence", "is not a level of confidence")
+    for match in _MISCALLED.finditer(text):
+        if not is_held_by_people(text, *match.span()):
+            message = (
+                f'"{_words(match)}" mixes the two scales: confidence is low, medium or high, an outcome is likely.'
+            )
+            yield Remark(*sentence.at(*match.span()), message)
+    for match in _CONFIDENT.finditer(text):
+        if _NO_TERM.search(_before(text, match)) or re.search(r"\bnot\s+\Z", _before(text, match)):
+            continue
+        if is_held_by_people(text, *match.span()) or is_opinion(text, match.start()):
+            continue
+        how = match["how"] or ""
+        if how.endswith("%"):
+            message = f'"{match.group()}" gives confidence as a probability: name one of the five levels.'
+            yield Remark(*sentence.at(*match.span()), message)
+            continue
+        level = "medium" if re.fullmatch(_PARTLY, how, re.IGNORECASE) else "very high" if how else "high"
+        message = f'"{match.group()}" is not a level of confidence: name one of the five, perhaps {level} confidence.'
+        yield Remark(*sentence.at(*match.span()), message, f"({level} confidence)")
+
+
+def _likelihood(sentence: Sentence) -> Iterator[Remark]:
+    text = sentence.text
+    for match in _LIKELY.finditer(text):
+        said = _words(match)
+        if said in LIKELIHOODS or _NO_TERM.search(_before(text, match)) or is_opinion(text, match.start()):
+            continue
+        if said.endswith("certain") and _PARTICULAR.match(text, match.end()):
+            continue  # "in almost certain areas"
+        yield _better(sentence, match, _likely_term(match), "is not a term of likelihood")
+    for match in _CHANCE.finditer(text):
+        framed = _THERE_IS.search(_before(text, match)) and _THAT.match(text, match.end())
+        if (framed or _in_short_brackets(text, match)) and "-" not in match.group():
+            yield _better(sentence, match, _LIKELIHOOD_OF_LEVEL[_level(match)], "is not a term of likelihood")
+
+
+def _evidence(sentence: Sentence) -> Iterator[Remark]:
+    text = sentence.text
+    for pattern, terms, noun, more in (
+        (_EVIDENCE, EVIDENCE, "evidence", _EVIDENCE_ONLY),
+        (_AGREEMENT, AGREEMENT, "agreement", _EVIDENCE_ONLY | _AGREEMENT_ONLY),
+    ):
+        for match in pattern.finditer(text):
+            # Evidence in ordinary English is no rating: only in short brackets, or evidence and agreement side by side.
+            rates = (
+                _in_short_brackets(text, match)
+                or _PAIR_END.match(text, match.end())
+                or _PAIR_START.search(text[max(0, match.start() - 60) : match.start()])
+            )
+            if _words(match).removesuffix(f" {noun}") in terms or not rates:
+                continue
+            word = match["word"]
+            known = next((term for term, words in more.items() if re.fullmatch(words, word, re.IGNORECASE)), "")
+            known = known or terms[min(max(TAGS.index(_amount(word)) - 1, 0), 2)]
+            # What is robust of evidence is high of agreement.
+            better = f"{known if known in terms else terms[(*EVIDENCE, *AGREEMENT).index(known) % 3]} {noun}"
+            yield _better(sentence, match, better, f"does not rate {noun}")
 
 
 def off_scale(sentence: Sentence) -> bool:
     """Whether a sentence states its certainty in words that are no calibrated terms."""
-    return any(True for rule in (_confidence, _likelihood, _evidence) for _ in rule(sentence))
-
-
-def _each(draft: Draft, rule: Callable[[Sentence], Iterator[Remark]]) -> Iterator[Remark]:
-    for sentence in draft.sentences:
-        yield from rule(sentence)
+    return any(True for check in (_confidence, _likelihood, _evidence) for _ in check(sentence))
 
 
 def _amount(word: str) -> str:
@@ -113,76 +209,10 @@ def _level(match: re.Match[str]) -> str:
     return near
 
 
-def _confidence(sentence: Sentence) -> Iterator[Remark]:
-    text = sentence.text
-    for match in _CONFIDENCE.finditer(text):
-        said = _words(match)
-        if said.removesuffix(" confidence") in TAGS or _NOT_A_LEVEL.match(text, match.end()):
-            continue
-        if not is_held_by_people(text, *match.span()):
-            yield _better(sentence, match, f"{_level(match)} confidence", "is not a level of confidence")
-    for match in _CERTAINTY.finditer(text):
-        framed = _THERE_IS.search(text[max(0, match.start() - _NEAR) : match.start()]) and _THAT_OR_IN.match(
-            text, match.end()
-        )
-        if (framed or _rates(text, match)) and not is_held_by_people(text, *match.span()):
-            yield _better(sentence, match, f"{_level(match)} confidence", "is not a level of confidence")
-    for match in _MISCALLED.finditer(text):
-        if not is_held_by_people(text, *match.span()):
-            message = (
-                f'"{_words(match)}" mixes the two scales: confidence is low, medium or high, an outcome is likely.'
-            )
-            yield Remark(*sentence.at(*match.span()), message)
-    for match in _CONFIDENT.finditer(text):
-        if _NO_TERM.search(text[max(0, match.start() - _NEAR) : match.start()]) or re.search(
-            r"\bnot\s+\Z", text[max(0, match.start() - _NEAR) : match.start()]
-        ):
-            continue
-        if is_held_by_people(text, *match.span()) or is_opinion(text, match.start()):
-            continue
-        how = match["how"] or ""
-        if how.endswith("%"):
-            message = f'"{match.group()}" gives confidence as a probability: name one of the five levels.'
-            yield Remark(*sentence.at(*match.span()), message)
-            continue
-        level = "medium" if re.fullmatch(_PARTLY, how, re.IGNORECASE) else "very high" if how else "high"
-        yield Remark(
-            *sentence.at(*match.span()),
-            f'"{match.group()}" is not a level of confidence: name one of the five, perhaps {level} confidence.',
-            f"({level} confidence)",
-        )
-
-
-def _likelihood(sentence: Sentence) -> Iterator[Remark]:
-    text = sentence.text
-    for match in _LIKELY.finditer(text):
-        said = _words(match)
-        if (
-            said in LIKELIHOODS
-            or _NO_TERM.search(text[max(0, match.start() - _NEAR) : match.start()])
-            or is_opinion(text, match.start())
-        ):
-            continue
-        if said.endswith("certain") and _PARTICULAR.match(text, match.end()):
-            continue  # "in almost certain areas"
-        yield _better(sentence, match, _term(match), "is not a term of likelihood")
-    for match in _CHANCE.finditer(text):
-        framed = _THERE_IS.search(text[max(0, match.start() - _NEAR) : match.start()]) and _THAT.match(
-            text, match.end()
-        )
-        if (framed or _rates(text, match)) and "-" not in match.group():
-            level = _level(match)
-            term = {"very high": "very likely", "high": "likely", "medium": "about as likely as not"}.get(level)
-            term = term or {"low": "unlikely", "very low": "very unlikely"}[level]
-            yield _better(sentence, match, term, "is not a term of likelihood")
-
-
-def _term(match: re.Match[str]) -> str:
+def _likely_term(match: re.Match[str]) -> str:
     """The term of likelihood that comes nearest to words of degree and of likelihood."""
     if match["alone"]:
-        return {"more": "likely", "less": "unlikely", "improbable": "unlikely"}.get(
-            match["alone"].lower().split()[0], "likely"
-        )
+        return "unlikely" if match["alone"].lower().split()[0] in ("less", "improbable") else "likely"
     head, how = match["head"].lower(), match["how"].lower()
     against = head.startswith(("un", "im"))
     if head.startswith("certain"):
@@ -193,20 +223,8 @@ def _term(match: re.Match[str]) -> str:
     return f"very {plain}" if re.fullmatch(_STRONGLY, how) else plain
 
 
-def _evidence(sentence: Sentence) -> Iterator[Remark]:
-    for pattern, terms, noun, more in (
-        (_EVIDENCE, EVIDENCE, "evidence", _EVIDENCE_ONLY),
-        (_AGREEMENT, AGREEMENT, "agreement", _EVIDENCE_ONLY | _AGREEMENT_ONLY),
-    ):
-        for match in pattern.finditer(sentence.text):
-            if _words(match).removesuffix(f" {noun}") in terms or not _is_rating(sentence.text, match):
-                continue
-            word = match["word"]
-            known = next((term for term, words in more.items() if re.fullmatch(words, word, re.IGNORECASE)), "")
-            known = known or terms[min(max(TAGS.index(_amount(word)) - 1, 0), 2)]
-            # What is robust of evidence is high of agreement.
-            better = f"{known if known in terms else terms[(*EVIDENCE, *AGREEMENT).index(known) % 3]} {noun}"
-            yield _better(sentence, match, better, f"does not rate {noun}")
+def _before(text: str, match: re.Match[str]) -> str:
+    return text[max(0, match.start() - _NEAR) : match.start()]
 
 
 def _words(match: re.Match[str]) -> str:
@@ -219,8 +237,7 @@ def _better(sentence: Sentence, match: re.Match[str], better: str, what: str) ->
     return Remark(*sentence.at(*match.span()), message, better)
 
 
-def _rates(text: str, match: re.Match[str]) -> bool:
-    """Whether words stand in short brackets, as tags do."""
+def _in_short_brackets(text: str, match: re.Match[str]) -> bool:
     return any(
         bracket.start() < match.start() and match.end() < bracket.end()
         for bracket in _BRACKETS.finditer(text)
@@ -228,51 +245,116 @@ def _rates(text: str, match: re.Match[str]) -> bool:
     )
 
 
-def _is_rating(text: str, match: re.Match[str]) -> bool:
-    """Evidence in ordinary English is none: only in short brackets, or evidence and agreement side by side."""
-    if _rates(text, match):
+def misspelt(word: str, term: str) -> bool:
+    """Whether a word is a term with a slip in it."""
+    word = word.lower()
+    if word == term or word in _ENGLISH or abs(len(word) - len(term)) > 2 or word[0] != term[0]:
+        return False
+    doubled = any(word == term[:at] + letter + term[at:] for at, letter in enumerate(term))
+    if doubled or _swapped(word, term) or (len(term) > 3 and _lost(word, term)):
         return True
-    before = text[max(0, match.start() - 60) : match.start()]
-    return _PAIR_END.match(text, match.end()) is not None or _PAIR_START.search(before) is not None
+    return len(term) > _SHORT and _distance(word, term) <= (2 if len(term) > len("unlikely") else 1)
 
 
-CONFIDENCE_VOCABULARY = Rule(
-    "confidence-vocabulary",
+def _swapped(word: str, term: str) -> bool:
+    return any(word == term[:at] + term[at + 1] + term[at] + term[at + 2 :] for at in range(len(term) - 1))
+
+
+def _lost(word: str, term: str) -> bool:
+    return any(word == term[:at] + term[at + 1 :] for at in range(len(term)))
+
+
+def _distance(one: str, other: str) -> int:
+    """Letters to change, add, remove or swap with their neighbour."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for place, letter in enumerate(one, start=1):
+        older, before, row = before, row, [place]
+        for at, wanted in enumerate(other, start=1):
+            best = min(before[at] + 1, row[-1] + 1, before[at - 1] + (letter != wanted))
+            if place > 1 and at > 1 and letter == other[at - 2] and one[place - 2] == wanted:
+                best = min(best, older[at - 2] + 1)
+            row.append(best)
+    return row[-1]
+
+
+def slips(sentence: Sentence) -> Iterator[tuple[int, int, str]]:
+    """Where a misspelt term begins and ends, and the term that was meant."""
+    text = sentence.text
+    words = list(_WORD.finditer(text))
+    done = -1
+    for one, other in pairwise(words):
+        if one.start() <= done or re.fullmatch(r"[\s*_-]{1,4}", text[one.end() : other.start()]) is None:
+            continue
+        meant = _meant(one.group().lower(), other.group().lower())
+        # Files made of pages leave words in two: "high confidenc e".
+        if meant and not text[one.start() :].replace(" ", "").lower().startswith(meant.replace(" ", "")):
+            done = other.start()
+            yield one.start(), other.end(), meant
+    for word in words:
+        slip = word.group().lower()
+        if word.start() > done and slip not in _ENGLISH:
+            for term in ("likely", "unlikely"):
+                if slip[0] == term[0] and (_swapped(slip, term) or _lost(slip, term)):
+                    yield *word.span(), term
+
+
+def _meant(one: str, other: str) -> str:
+    """The term that two neighbouring words stand for with a slip in one of them at least; empty if there is none."""
+    for firsts, heads in _TERMS:
+        for head in heads:
+            for first in firsts:
+                slipped = misspelt(one, first), misspelt(other, head)
+                if any(slipped) and (slipped[0] or one == first) and (slipped[1] or other == head):
+                    return f"{first} {head}"
+    return ""
+
+
+@rule(
+    "misspelt-term",
     "warning",
-    "no level of confidence",
-    f"A level of confidence is very low, low, medium, high or very high ({_BOX}); readers cannot place other words.",
-    (
+    "term misspelt",
+    "Readers and programs look for the exact terms: a finding whose term is misspelt is not found by it.",
+    Example("Rain will increase (hgh confidence).", "Rain will increase (high confidence)."),
+    Example("It is virtualy certain.", "The high-level conference was very lively."),
+)
+def _misspelt_term(sentence: Sentence) -> Iterator[Remark]:
+    for start, end, meant in slips(sentence):
+        message = f'"{sentence.text[start:end]}" is a misspelt term, which a search for the terms does not find.'
+        yield Remark(*sentence.at(start, end), message, meant)
+
+
+VOCABULARY_RULES = (
+    rule(
+        "confidence-vocabulary",
+        "warning",
+        "no level of confidence",
+        f"A level of confidence is very low, low, medium, high or very high ({_BOX}); readers cannot place other "
+        "words.",
         Example("Rain will increase (moderate confidence).", "Rain will increase (medium confidence)."),
         Example("We are highly confident that rain will increase.", "Rain will increase (high confidence)."),
         Example("Rain will increase (extremely high confidence).", "Rain will increase (very high confidence)."),
         Example("Rain will increase (high certainty).", "Farmers report strong confidence in the forecasts."),
         Example("Rain will increase (likely confidence).", "Rain will likely increase."),
-    ),
-    lambda draft: _each(draft, _confidence),
-)
-LIKELIHOOD_VOCABULARY = Rule(
-    "likelihood-vocabulary",
-    "warning",
-    "no term of likelihood",
-    f"Terms of likelihood stand for ranges of probability ({_BOX}); everybody reads other words differently.",
-    (
+    )(_confidence),
+    rule(
+        "likelihood-vocabulary",
+        "warning",
+        "no term of likelihood",
+        f"Terms of likelihood stand for ranges of probability ({_BOX}); everybody reads other words differently.",
         Example("Rain will fairly likely increase.", "Rain will likely increase."),
         Example("Rain will almost certainly increase.", "It is virtually certain that rain will increase."),
         Example("Rain is exceptionally likely to increase.", "Rain is extremely likely to increase."),
         Example("Rain will increase (high likelihood).", "Plans consider low-likelihood, high-impact outcomes."),
-    ),
-    lambda draft: _each(draft, _likelihood),
-)
-EVIDENCE_VOCABULARY = Rule(
-    "evidence-vocabulary",
-    "warning",
-    "no summary term of evidence or agreement",
-    f"Evidence is limited, medium or robust, agreement low, medium or high ({_BOX}). Checked in brackets, and where "
-    "evidence and agreement stand side by side.",
-    (
+    )(_likelihood),
+    rule(
+        "evidence-vocabulary",
+        "warning",
+        "no summary term of evidence or agreement",
+        f"Evidence is limited, medium or robust, agreement low, medium or high ({_BOX}). Checked in brackets, and "
+        "where evidence and agreement stand side by side.",
         Example("Yields fall (strong evidence, high agreement).", "Yields fall (robust evidence, high agreement)."),
         Example("Yields fall (medium evidence, strong agreement).", "Strong evidence points to falling yields."),
-    ),
-    lambda draft: _each(draft, _evidence),
+    )(_evidence),
+    _misspelt_term,
 )
-VOCABULARY_RULES = (CONFIDENCE_VOCABULARY, LIKELIHOOD_VOCABULARY, EVIDENCE_VOCABULARY)

@@ -16,9 +16,9 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from climassay.confidence.linting.checking import Checked
-from climassay.confidence.linting.finding import Finding
-from climassay.corpus.documents import ReadOptions
-from climassay.corpus.readers.cleaning import clean
+from climassay.confidence.linting.draft import Finding
+from climassay.corpus.cleaning import clean
+from climassay.corpus.options import ReadOptions
 from climassay.errors import InputError
 from climassay.folder_files import write_file
 

@@ -105,7 +105,7 @@ def train_insertion(
         layers: Read side by side.
         context: Sentences each side that the model reads with a statement.
         store: Where states are kept.
-        seed: Of the pairs and of the draw of anchors.
+        seed: Seed of the pairs and of the draw of anchors.
         on_progress: Called with the number of requests answered since the last call.
 
     Raises:

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from climassay.claim_identity import bare_words
 from climassay.confidence.extraction.cleaning import clean_sentence
-from climassay.confidence.statement import Statement
-from climassay.confidence.statement_files import read_statements
+from climassay.confidence.statement import Statement, read_statements
 from climassay.confidence.vocabulary import TAGS, Tag
 from climassay.errors import InputError
 from climassay.given_files import parse_json
@@ -111,7 +111,7 @@ class LabelledItem:
     recovered: bool = False
     """Whether its place in the report, and so its context, was found."""
     id: str = ""
-    """Of the extracted statement; empty where the data has none."""
+    """Id of the extracted statement; empty where the data has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
 
     Args:
         path: ``.tsv``: ClimateX's table; else JSON lines of ``climassay confidence extract``.
-        paragraphs: Of the reports, for ClimateX's contexts.
+        paragraphs: Paragraphs of the reports, for ClimateX's contexts.
 
     Raises:
         InputError: It cannot be read, or has no statement with a tag.
@@ -174,7 +174,6 @@ class ClimateX:
 
     items: tuple[LabelledItem, ...]
     rows: int
-    """Read."""
     same: int
     """Left out because the same words with the same tag came before."""
     contradicting: int
@@ -182,7 +181,6 @@ class ClimateX:
     too_short: int
     """Left out because hardly a word was left."""
     recovered: int
-    """Items whose place in the report was found."""
 
     @property
     def match_rate(self) -> float:
@@ -221,11 +219,11 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
         raise InputError(f"{path} is no table with the columns {', '.join(_COLUMNS)}: {error}.") from None
     tags: dict[str, set[Tag]] = defaultdict(set)
     for one in rows:
-        tags[_normalised(one.text)].add(one.tag)
+        tags[bare_words(one.text)].add(one.tag)
     kept: dict[str, _Row] = {}
     contradicting = too_short = 0
     for one in rows:
-        words = _normalised(one.text)
+        words = bare_words(one.text)
         if len(words.split()) < _SHORTEST:
             too_short += 1
         elif len(tags[words]) > 1:
@@ -233,18 +231,11 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
         else:
             kept.setdefault(words, one)
     sections = read_sections(paragraphs) if paragraphs else {}
-    items = _placed(list(kept.values()), {report: SectionIndex(found) for report, found in sections.items()})
-    same = len(rows) - too_short - contradicting - len(items)
-    return ClimateX(
-        tuple(items), len(rows), same, contradicting, too_short, sum(item.recovered for item in items)
-    )  # fmt: skip
-
-
-def _placed(rows: Sequence[_Row], indices: dict[str, "SectionIndex"]) -> list[LabelledItem]:
-    """Items in the order of the table, which follows the pages: what is not found belongs to the last chapter found."""
-    items = []
+    indices = {report: SectionIndex(found) for report, found in sections.items()}
+    items: list[LabelledItem] = []
     chapter: dict[str, str] = {}
-    for text, tag, report, page in rows:
+    # The table follows the pages: what is not found belongs to the last chapter found.
+    for text, tag, report, page in kept.values():
         index = indices.get(_REPORTS.get(report, report))
         place = index.find(text) if index else None
         if place is None:
@@ -255,7 +246,10 @@ def _placed(rows: Sequence[_Row], indices: dict[str, "SectionIndex"]) -> list[La
         chapter[report] = section.document
         around = section.sentences[max(0, at - _CONTEXT) : at], section.sentences[at + 1 : at + 1 + _CONTEXT]
         items.append(LabelledItem(TaggingItem(text, *around), tag, report, section.document, section.name, True))
-    return items
+    same = len(rows) - too_short - contradicting - len(items)
+    return ClimateX(
+        tuple(items), len(rows), same, contradicting, too_short, sum(item.recovered for item in items)
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,14 +326,9 @@ def read_sections(path: Path) -> dict[str, list[Section]]:
     }
 
 
-def _normalised(text: str) -> str:
-    """Letters and digits of a text in lower case, words parted by one blank: what makes two texts the same."""
-    return " ".join(re.findall(r"[^\W_]+", text.casefold()))
-
-
 def _shingles(text: str) -> set[str]:
     # Blanks inside formulas and after hyphens come and go with the way a PDF was read, digits with footnotes.
-    words = "".join(one if not one.isdigit() else " " for one in _normalised(text)).split()
+    words = "".join(one if not one.isdigit() else " " for one in bare_words(text)).split()
     if len(words) < _SHINGLE:
         return {" ".join(words)} if words else set()
     return {" ".join(words[start : start + _SHINGLE]) for start in range(len(words) - _SHINGLE + 1)}

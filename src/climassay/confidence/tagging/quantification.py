@@ -61,7 +61,7 @@ def estimate_shares(
     """Shares of the true levels among tagged statements.
 
     Args:
-        probabilities: Of the levels, shape [n, k], as a tagger gives them. By expectation they must be calibrated, on
+        probabilities: Shape [n, k], of the levels, as a tagger gives them. By expectation they must be calibrated, on
             the mix of levels for which residuals were taken; adjusted, each statement counts for its most probable
             level, on the mix of the table.
         confusion: Counts, shape [k, k], of held-out statements by true level (rows) and most probable level (columns).
@@ -69,13 +69,13 @@ def estimate_shares(
             Read only where there are no residuals.
         residuals: Shape [documents, k], of :func:`share_residuals`: shares are found by expectation, and every sample
             is off by the residuals of a document drawn at random.
-        scores: Of the levels; by default those of the k highest of five levels that remain when the lowest is left
-            out, ``3 - k`` to 2 (for four levels -1, 0, 1, 2; for five -2 to 2).
-        groups: Of the statements, shape [n] (paragraph or section): whole groups are resampled; None: each statement
+        scores: Scores of the levels; by default those of the k highest of five levels that remain when the lowest is
+            left out, ``3 - k`` to 2 (for four levels -1, 0, 1, 2; for five -2 to 2).
+        groups: Shape [n] (paragraph or section): whole groups are resampled; None: each statement
             by itself.
         samples: Bootstrap samples.
-        seed: Of the resampling.
-        level: Of the intervals.
+        seed: Seed of the resampling.
+        level: Level of the intervals.
 
     Raises:
         InputError: Nothing was tagged, or the shapes do not fit together.

@@ -51,7 +51,6 @@ BUNDLED_TAGGER = Path(__file__).with_name("tagger.safetensors")
 """The tagger that comes with climassay; see docs/results/confidence.md."""
 
 EQUAL = (1.0,) * len(LEVELS)
-"""A mix in which no level is more frequent than another."""
 CLIMATEX_MIX = (50.0, 100.0, 100.0, 50.0)
 """Statements of low, medium, high and very high confidence in ClimateX's test set."""
 MIXES: Mapping[str, tuple[float, ...] | None] = MappingProxyType({
@@ -99,7 +98,7 @@ class Tagger(TextClassifier):
         With ``for_mix((1, 1, 1, 1))`` they serve
         :func:`~climassay.confidence.tagging.quantification.estimate_shares`.
         """
-        return self._setting("confusion")
+        return _table(self.provenance.settings.get("confusion"))
 
     @property
     def residuals(self) -> FloatArray | None:
@@ -107,7 +106,7 @@ class Tagger(TextClassifier):
 
         For :func:`~climassay.confidence.tagging.quantification.estimate_shares`, with probabilities of the natural mix.
         """
-        return self._setting("residuals")
+        return _table(self.provenance.settings.get("residuals"))
 
     def predict_proba(self, texts: Sequence[Taggable], *, on_progress: Progress | None = None) -> FloatArray:
         """Probabilities of the levels, shape [statements, levels], rows sum to 1; tags in statements are not read.
@@ -134,9 +133,9 @@ class Tagger(TextClassifier):
             raise ValueError("its levels are others")
         return made
 
-    def _setting(self, name: str) -> FloatArray | None:
-        rows = self.provenance.settings.get(name)
-        return np.array(rows, dtype=np.float64) if rows else None
+
+def _table(rows: Any) -> FloatArray | None:
+    return np.array(rows, dtype=np.float64) if rows else None
 
 
 load_tagger = Tagger.load
@@ -186,9 +185,9 @@ def on_mixes(
         truth: Places of the true levels, shape [statements].
         probabilities: Held out, shape [statements, levels], for levels as frequent as they were in training.
         groups: What the intervals resample, shape [statements].
-        shares: Of the levels in training; None: as in ``truth``, of which the training parts of folds are made.
+        shares: Shares of the levels in training; None: as in ``truth``, of which the training parts of folds are made.
         resamples: Bootstrap samples.
-        seed: Of the resampling.
+        seed: Seed of the resampling.
     """
     counts = np.bincount(truth, minlength=len(LEVELS))
     learned = class_shares(counts) if shares is None else shares
@@ -223,9 +222,9 @@ def train_tagger(
         items: Labelled statements.
         training: The same with the models that are read (:func:`tagging_texts`); None: without models.
         specs: What is tried.
-        folds: Of the cross-validation.
-        document_folds: Of the one over documents; None: as many.
-        seed: Of folds and bootstrap.
+        folds: Number of cross-validation folds.
+        document_folds: Number of folds over documents; None: as many.
+        seed: Seed of folds and bootstrap.
         resamples: Bootstrap samples of the intervals.
         provenance: What is known of the data.
         on_fit: Called after each tagger tried.

@@ -2,9 +2,15 @@
 
 from climassay.confidence.topics.clustering import Grouping, group_statements, map_of
 from climassay.confidence.topics.modelling import FittedTopics, NamedTopics, context_sentences, fit_topics, name_topics
-from climassay.confidence.topics.names_file import NamedTopic, match_names, read_names, write_names
-from climassay.confidence.topics.naming import NameProposal, judge_names, propose_names
-from climassay.confidence.topics.tables import report_table, topic_table
+from climassay.confidence.topics.naming import (
+    NamedTopic,
+    NameProposal,
+    judge_names,
+    match_names,
+    propose_names,
+    read_names,
+    write_names,
+)
 from climassay.confidence.topics.topic import (
     OUTSIDE,
     PlacedStatement,
@@ -12,6 +18,8 @@ from climassay.confidence.topics.topic import (
     TopicModel,
     TopicSettings,
     read_topics,
+    report_table,
+    topic_table,
     write_topics,
 )
 

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from climassay.confidence.topics.phrases import terms
 from climassay.confidence.topics.topic import OUTSIDE, TopicSettings
 from climassay.errors import InputError, MissingExtraError
+from climassay.models.contract import Encoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,14 +38,6 @@ _CANDIDATE_WORDS = 30
 _MANY = 1000
 """Statements from which a word must occur three times to describe a topic."""
 _BLOCK = 1024
-"""Vectors that are compared with all others at once."""
-
-
-class WordEncoder(Protocol):
-    """What gives vectors of words, for maximal marginal relevance; every encoder does."""
-
-    def encode(self, texts: Sequence[str]) -> FloatArray:
-        """Unit vectors, shape [texts, width]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +49,13 @@ class Grouping:
     outliers: NDArray[np.bool_]
     """Shape [n]: lay outside every cluster."""
     words: tuple[tuple[str, ...], ...]
-    """Of each group."""
     joined: tuple[int, ...]
     """Clusters that each group was made of."""
     centres: FloatArray
     """Shape [groups, width]: mean unit vectors of the statements inside clusters, normalised."""
 
 
-def group_statements(
-    texts: Sequence[str], vectors: FloatArray, encoder: WordEncoder, settings: TopicSettings
-) -> Grouping:
+def group_statements(texts: Sequence[str], vectors: FloatArray, encoder: Encoder, settings: TopicSettings) -> Grouping:
     """Find groups of statements.
 
     Args:
@@ -78,14 +68,25 @@ def group_statements(
         InputError: There are fewer than 20 statements, or they have no clusters.
         MissingExtraError: The extra ``topics`` is not installed.
     """
-    _check(texts, vectors, settings)
+    if len(texts) != len(vectors):
+        raise InputError(f"{len(texts)} statements have {len(vectors)} vectors.")
+    if len(texts) < LEAST_STATEMENTS:
+        raise InputError(f"Topics need at least {LEAST_STATEMENTS} tagged statements; there are {len(texts)}.")
+    if settings.topics < 2:
+        raise InputError("At least 2 topics must be wanted.")
     with _quiet():
         model, fine = _fine_clusters(texts, vectors, encoder, settings)
         outliers = fine == OUTSIDE
         if outliers.all():
             raise InputError("The statements have no clusters: try a smaller --least, or give more statements.")
         centres = cluster_centres(vectors, fine)
-        joined = join_clusters(_similarities(model, centres, settings), settings.topics)
+        similarities = centres @ centres.T
+        if settings.reduction == "words":
+            from sklearn.preprocessing import normalize
+
+            table = normalize(model.c_tf_idf_)[len(model.topic_sizes_) - len(centres) :]
+            similarities = np.asarray((table @ table.T).toarray(), dtype=np.float32)
+        joined = join_clusters(similarities, settings.topics)
         if settings.outliers == "assign":
             fine = np.where(outliers, nearest(vectors, centres), fine)
         coarse = np.where(fine == OUTSIDE, OUTSIDE, joined[fine])
@@ -144,17 +145,8 @@ def join_clusters(similarities: FloatArray, wanted: int) -> IntArray:
     return np.asarray(cut_tree(tree, n_clusters=wanted)[:, 0], dtype=np.int64)
 
 
-def _check(texts: Sequence[str], vectors: FloatArray, settings: TopicSettings) -> None:
-    if len(texts) != len(vectors):
-        raise InputError(f"{len(texts)} statements have {len(vectors)} vectors.")
-    if len(texts) < LEAST_STATEMENTS:
-        raise InputError(f"Topics need at least {LEAST_STATEMENTS} tagged statements; there are {len(texts)}.")
-    if settings.topics < 2:
-        raise InputError("At least 2 topics must be wanted.")
-
-
 def _fine_clusters(
-    texts: Sequence[str], vectors: FloatArray, encoder: WordEncoder, settings: TopicSettings
+    texts: Sequence[str], vectors: FloatArray, encoder: Encoder, settings: TopicSettings
 ) -> tuple[Any, IntArray]:
     """A fitted BERTopic model, and each statement's cluster."""
     bertopic, hdbscan = _import("bertopic"), _import("hdbscan")
@@ -174,16 +166,6 @@ def _fine_clusters(
     )
     found, _ = model.fit_transform(list(texts), embeddings=vectors)
     return model, np.asarray(found, dtype=np.int64)
-
-
-def _similarities(model: Any, centres: FloatArray, settings: TopicSettings) -> FloatArray:
-    """Cosines between clusters, by what they are to be joined by."""
-    if settings.reduction == "embeddings":
-        return np.asarray(centres @ centres.T)
-    from sklearn.preprocessing import normalize
-
-    table = normalize(model.c_tf_idf_)[len(model.topic_sizes_) - len(centres) :]
-    return np.asarray((table @ table.T).toarray(), dtype=np.float32)
 
 
 def _words(model: Any, texts: Sequence[str], groups: IntArray, settings: TopicSettings) -> tuple[tuple[str, ...], ...]:
@@ -257,7 +239,7 @@ def _ctfidf() -> Any:
     return _import("bertopic.vectorizers").ClassTfidfTransformer(reduce_frequent_words=True)
 
 
-def _embedder(encoder: WordEncoder) -> Any:
+def _embedder(encoder: Encoder) -> Any:
     base: Any = _import("bertopic.backend").BaseEmbedder
 
     class Embedder(base):  # type: ignore[misc]

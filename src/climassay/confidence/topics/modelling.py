@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 
 from climassay.confidence.statement import Statement
 from climassay.confidence.topics.clustering import Grouping, group_statements, map_of, nearest
-from climassay.confidence.topics.names_file import NamedTopic, match_names, sketch_of
-from climassay.confidence.topics.naming import NameProposal, judge_names, propose_names
+from climassay.confidence.topics.naming import (
+    NamedTopic,
+    NameProposal,
+    judge_names,
+    match_names,
+    propose_names,
+    sketch_of,
+)
 from climassay.confidence.topics.phrases import joined_name, phrases, written
 from climassay.confidence.topics.topic import OUTSIDE, PlacedStatement, Topic, TopicModel, TopicSettings
 from climassay.errors import InputError
@@ -20,7 +26,6 @@ from climassay.models.contract import Encoder, Generator
 from climassay.models.encoders.embedding_cache import cached_vectors
 
 EXAMPLES = 8
-"""Statements kept to show what a topic is about."""
 _OWN = 2
 """Weight of the statement itself among the sentences around it."""
 ONE_REPORT = 0.9
@@ -44,7 +49,6 @@ class NamedTopics:
 
     model: TopicModel
     named: tuple[NamedTopic, ...]
-    """One a topic."""
     unused: tuple[NamedTopic, ...]
     """Named by hand in an earlier run, and not found again."""
     proposals: tuple[NameProposal | None, ...]
@@ -74,7 +78,15 @@ def fit_topics(
         MissingExtraError: The extra ``topics`` is not installed.
     """
     asked = settings or TopicSettings()
-    tagged, untagged = _counted([one for one in statements if place_untagged or one.tag is not None])
+    # By id, so that the order of a file changes nothing.
+    ordered = sorted(
+        (one for one in statements if one.duplicate_of is None and (place_untagged or one.tag is not None)),
+        key=lambda one: one.id,
+    )
+    twice = next((a.id for a, b in pairwise(ordered) if a.id == b.id), None)
+    if twice is not None:
+        raise InputError(f"Two statements have the id {twice!r}: extract the reports together, or rename one.")
+    tagged, untagged = ([one for one in ordered if (one.tag is not None) is wanted] for wanted in (True, False))
     vectors = context_vectors([*tagged, *untagged], encoder, on_progress=on_progress)
     own = vectors[: len(tagged)]
     found = group_statements([one.text for one in tagged], own, encoder, asked)
@@ -146,12 +158,22 @@ def name_topics(
         generator: Proposes names; None leaves it at the words.
         prompts: Folder of the user's own prompts.
     """
-    topics = fitted.model.topics
-    texts = _texts_by_topic(fitted.model, statements)
+    model, topics = fitted.model, fitted.model.topics
+    texts: list[list[str]] = [[] for _ in topics]
+    for one in statements:
+        number = model.topic_of(one.id)
+        if one.tag is not None and number is not None and number != OUTSIDE:
+            texts[number].append(one.text)
     kept = match_names(earlier, texts)
-    proposals = _proposals(
-        fitted, statements, encoder, [earlier[place].name for place in kept.values()], generator, prompts
-    )
+    proposals: dict[int, NameProposal] = {}
+    if generator is not None:
+        # All are asked for, so that answers do not depend on what was named before.
+        said = {one.id: one.text for one in statements}
+        examples = [[said[id] for id in topic.examples] for topic in topics]
+        own, words = [topic.name for topic in topics], [topic.words for topic in topics]
+        names = propose_names(own, words, examples, generator, seed=model.settings.seed, prompts=prompts)
+        taken = [earlier[place].name for place in kept.values()]
+        proposals = dict(enumerate(judge_names(names, fitted.centres, encoder, taken, members=fitted.members)))
     done, named = [], []
     for topic in topics:
         proposal = proposals.get(topic.number) if topic.number not in kept else None
@@ -162,64 +184,18 @@ def name_topics(
         elif proposal is not None and not proposal.fault:
             name, source = proposal.name, "model"
         done.append(replace(topic, name=name, named_by=source))
-        own = texts[topic.number]
-        named.append(NamedTopic(name, known.proposed if known else name, len(set(own)), sketch_of(own)))
+        mine = texts[topic.number]
+        named.append(NamedTopic(name, known.proposed if known else name, len(set(mine)), sketch_of(mine)))
     used = set(kept.values())
     unused = tuple(one for place, one in enumerate(earlier) if one.by_hand and place not in used)
     asked = tuple(proposals.get(topic.number) for topic in topics)
-    return NamedTopics(replace(fitted.model, topics=tuple(done)), tuple(named), unused, asked)
-
-
-def _proposals(
-    fitted: FittedTopics,
-    statements: Sequence[Statement],
-    encoder: Encoder,
-    taken: Sequence[str],
-    generator: Generator | None,
-    prompts: Path | None,
-) -> dict[int, NameProposal]:
-    """What a model calls every topic; all are asked for, so that answers do not depend on what was named before."""
-    if generator is None:
-        return {}
-    said = {one.id: one.text for one in statements}
-    topics = fitted.model.topics
-    examples = [[said[id] for id in topic.examples] for topic in topics]
-    own, words = [topic.name for topic in topics], [topic.words for topic in topics]
-    names = propose_names(own, words, examples, generator, seed=fitted.model.settings.seed, prompts=prompts)
-    return dict(enumerate(judge_names(names, fitted.centres, encoder, taken, members=fitted.members)))
-
-
-def _texts_by_topic(model: TopicModel, statements: Sequence[Statement]) -> list[list[str]]:
-    """Tagged statements of each topic."""
-    texts: list[list[str]] = [[] for _ in model.topics]
-    for one in statements:
-        number = model.topic_of(one.id)
-        if one.tag is not None and number is not None and number != OUTSIDE:
-            texts[number].append(one.text)
-    return texts
-
-
-def _counted(statements: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:
-    """Tagged and untagged statements that are no duplicates, by id: the order of a file changes nothing."""
-    ordered = sorted((one for one in statements if one.duplicate_of is None), key=lambda one: one.id)
-    twice = next((a.id for a, b in pairwise(ordered) if a.id == b.id), None)
-    if twice is not None:
-        raise InputError(f"Two statements have the id {twice!r}: extract the reports together, or rename one.")
-    return [one for one in ordered if one.tag is not None], [one for one in ordered if one.tag is None]
+    return NamedTopics(replace(model, topics=tuple(done)), tuple(named), unused, asked)
 
 
 def _topic(
     number: int, tagged: Sequence[Statement], vectors: NDArray[np.float32], found: Grouping, several: bool
 ) -> Topic:
-    """A topic under the name that its statements' own phrases give.
-
-    Args:
-        number: Of the group.
-        tagged: All tagged statements.
-        vectors: Theirs, shape [tagged, width].
-        found: The groups.
-        several: Whether the statements are of several reports.
-    """
+    """A topic under the name that its statements' own phrases give; vectors of shape [tagged, width]."""
     members = np.flatnonzero(found.groups == number)
     inside = members[~found.outliers[members]]
     order = np.argsort(-(vectors[inside] @ found.centres[number]), kind="stable")

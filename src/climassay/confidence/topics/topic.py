@@ -1,16 +1,18 @@
-"""Topics of statements: the records, and their file."""
+"""Topics of statements: the records, their file, and tables of them."""
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from climassay.confidence.statement import Statement
 from climassay.errors import InputError
-from climassay.folder_files import cannot_write
+from climassay.folder_files import write_file
 from climassay.given_files import parse_json, read_text
+from climassay.reporting import Table
 
 OUTSIDE = -1
 """Number of no topic: statements that were left as outliers."""
@@ -27,7 +29,7 @@ class TopicSettings:
     topics: int = 30
     """Topics wanted; fewer where the statements have fewer clusters."""
     seed: int = 0
-    """Of UMAP, which all chance lies in."""
+    """Seed of UMAP, which all chance lies in."""
     least: int = 10
     """Statements of the smallest cluster before clusters are joined."""
     outliers: OutlierRule = "assign"
@@ -35,13 +37,12 @@ class TopicSettings:
     reduction: Reduction = "embeddings"
     """What clusters are joined by: their mean vectors, or their words (c-TF-IDF)."""
     neighbours: int = 15
-    """Of a point in UMAP's graph."""
     components: int = 5
     """Dimensions that clusters are looked for in."""
     words: int = 10
     """Words of a topic, unigrams and bigrams."""
     diversity: float = 0.2
-    """Of maximal marginal relevance: 0 takes the most typical words, 1 the most different ones."""
+    """Diversity of maximal marginal relevance: 0 takes the most typical words, 1 the most different ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,6 @@ class Topic:
     outliers: int
     """Those of them that lay outside every cluster and were given to the nearest."""
     clusters: int
-    """Clusters that were joined to it."""
     examples: tuple[str, ...]
     """Ids of the statements nearest its middle."""
     named_by: NameSource = "words"
@@ -76,7 +76,6 @@ class PlacedStatement:
     topic: int
     """Number of its topic, or :data:`OUTSIDE`."""
     outlier: bool = False
-    """It lay outside every cluster."""
     x: float | None = None
     """On the map of all tagged statements; None for those that were placed afterwards."""
     y: float | None = None
@@ -90,7 +89,6 @@ class TopicModel:
     statements: tuple[PlacedStatement, ...]
     """Tagged ones that are no duplicates, and untagged ones, each with its topic."""
     clusters: int
-    """Found before any were joined."""
     outliers: int
     """Tagged statements outside every cluster, whether or not they were assigned."""
     encoder: str
@@ -117,21 +115,14 @@ class TopicModel:
 
 
 def write_topics(model: TopicModel, path: Path) -> None:
-    """Write topics as JSON, through a temporary file.
+    """Write topics as JSON; a reader never sees half of the file.
 
     Raises:
         InputError: The file cannot be written.
     """
     data = {"format": _FORMAT, **asdict(model)}
     data["statements"] = [[one.id, one.topic, int(one.outlier), one.x, one.y] for one in model.statements]
-    part = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise cannot_write(path, error) from None
+    write_file(path, (json.dumps(data, ensure_ascii=False, indent=1) + "\n").encode())
 
 
 def read_topics(path: Path) -> TopicModel:
@@ -149,7 +140,17 @@ def read_topics(path: Path) -> TopicModel:
     if not isinstance(data, dict) or data.get("format") != _FORMAT:
         raise InputError(f"{path} is no file of topics: make one with climassay confidence topics.")
     try:
-        model = _model(data)
+        lists = ("words", "examples")
+        model = TopicModel(
+            topics=tuple(Topic(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in data["topics"]),
+            statements=tuple(
+                PlacedStatement(str(id), topic, bool(outlier), x, y) for id, topic, outlier, x, y in data["statements"]
+            ),
+            clusters=data["clusters"],
+            outliers=data["outliers"],
+            encoder=data["encoder"],
+            settings=TopicSettings(**data["settings"]),
+        )
         if any(not OUTSIDE <= one.topic < len(model.topics) for one in model.statements):
             raise ValueError("a statement has a topic that does not exist")
     except (KeyError, TypeError, ValueError) as error:
@@ -157,13 +158,63 @@ def read_topics(path: Path) -> TopicModel:
     return model
 
 
-def _model(data: Mapping[str, Any]) -> TopicModel:
-    lists = ("words", "examples")
-    return TopicModel(
-        tuple(Topic(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in data["topics"]),
-        tuple(PlacedStatement(str(id), topic, bool(outlier), x, y) for id, topic, outlier, x, y in data["statements"]),
-        data["clusters"],
-        data["outliers"],
-        data["encoder"],
-        TopicSettings(**data["settings"]),
+_SOURCES = {"hand": "by hand", "model": "model", "words": "its words", "earlier": "earlier run"}
+
+
+def topic_table(model: TopicModel) -> Table:
+    """Every topic with its size and words."""
+    rows = [
+        (
+            topic.name,
+            ", ".join(topic.words),
+            _SOURCES[topic.named_by],
+            str(topic.size),
+            str(topic.outliers),
+            str(topic.clusters),
+            topic.report or "",
+        )
+        for topic in model.topics
+    ]
+    tagged = sum(one.x is not None for one in model.statements)
+    what = "were given to the nearest topic" if model.settings.outliers == "assign" else "belong to no topic"
+    note = (
+        f"{tagged} tagged statements in {model.clusters} clusters, joined to {len(model.topics)} topics. "
+        f"{model.outliers} of them ({model.outliers / max(1, tagged):.0%}) lay outside every cluster and {what}."
     )
+    if any(topic.report for topic in model.topics):
+        note += (
+            " Only in: nine in ten of its statements are that report's, so that it may be a subject that no other "
+            "report has, or one report's way of writing."
+        )
+    headings = ["topic", "words", "named by", "statements", "outliers", "clusters", "only in"]
+    return Table.of("Topics", headings, rows, note=note, left=3)
+
+
+def report_table(model: TopicModel, statements: Sequence[Statement]) -> Table:
+    """Tagged statements by topic and report."""
+    reports, counts = counts_by_report(model, statements)
+    numbers = [*range(len(model.topics)), *([OUTSIDE] if any(row == OUTSIDE for row, _ in counts) else [])]
+    rows = [
+        (
+            model.name(number),
+            *(str(counts[number, one]) for one in reports),
+            str(sum(counts[number, o] for o in reports)),
+        )
+        for number in numbers
+    ]
+    sums = [sum(counts[number, one] for number in numbers) for one in reports]
+    rows.append(("all", *map(str, sums), str(sum(sums))))
+    note = "Tagged statements; one that is repeated counts where it stands first."
+    return Table.of("Topics by report", ["topic", *reports, "all"], rows, note=note, strong=[len(rows) - 1])
+
+
+def counts_by_report(
+    model: TopicModel, statements: Sequence[Statement]
+) -> tuple[tuple[str, ...], Counter[tuple[int, str]]]:
+    """Reports in order, and tagged statements by topic and report."""
+    counts: Counter[tuple[int, str]] = Counter()
+    for one in statements:
+        topic = model.topic_of(one.id) if one.tag is not None else None
+        if topic is not None:
+            counts[topic, one.report] += 1
+    return tuple(sorted({report for _, report in counts})), counts

@@ -1,11 +1,10 @@
 """Confidence by topic and by cycle, working group or report, with intervals, gaps explained and untagged statements."""
 
-from climassay.confidence.trends.analysis import TrendAnalysis, analyse_trends
-from climassay.confidence.trends.cases import Case, Cases, ColumnKind, cases_of
-from climassay.confidence.trends.changes import TopicChange, topic_changes
-from climassay.confidence.trends.coverage import (
+from climassay.confidence.trends.analysis import (
     DocumentCoverage,
     SilentReport,
+    TrendAnalysis,
+    analyse_trends,
     document_coverage,
     gap_reason,
     silent_reports,
@@ -19,7 +18,19 @@ from climassay.confidence.trends.predictions import (
     untagged_scores,
 )
 from climassay.confidence.trends.report import trend_data, trend_report, trend_tables
-from climassay.confidence.trends.scores import TopicDeviation, TopicScore, TrendScores, shrink, trend_scores
+from climassay.confidence.trends.scores import (
+    Case,
+    Cases,
+    ColumnKind,
+    TopicChange,
+    TopicDeviation,
+    TopicScore,
+    TrendScores,
+    cases_of,
+    shrink,
+    topic_changes,
+    trend_scores,
+)
 
 __all__ = [
     "Case",

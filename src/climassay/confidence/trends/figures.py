@@ -1,10 +1,9 @@
 """Trends as figures."""
 
 import re
-from collections.abc import Sequence
 from statistics import median
 
-from climassay.confidence.topics import OUTSIDE, PlacedStatement
+from climassay.confidence.topics import OUTSIDE
 from climassay.confidence.trends.analysis import TrendAnalysis
 from climassay.confidence.trends.scores import TopicScore
 from climassay.confidence.vocabulary import TAGS
@@ -20,6 +19,7 @@ from climassay.reporting import (
     StackedBar,
     StackedBars,
 )
+from climassay.statistics import Interval
 
 MOST_POINTS = 20_000
 """On a map; some 14 bytes each. Of more, every k-th by the order of ids is drawn, and the note says so."""
@@ -77,14 +77,7 @@ def topic_bars(analysis: TrendAnalysis) -> StackedBars:
 def deviation_plot(analysis: TrendAnalysis) -> DotPlot:
     """Differences of topics to the mean of their columns, after shrinkage."""
     dots = [
-        Dot(
-            analysis.model.name(one.topic),
-            _CLEARNESS[one.p_holm >= _CLEAR],
-            one.shrunken.value,
-            one.shrunken.interval.low,
-            one.shrunken.interval.high,
-            0.0,
-        )
+        _difference(analysis, one.topic, one.p_holm, one.shrunken.value, one.shrunken.interval)
         for one in analysis.scores.deviations
     ]
     note = "Bars: 95% interval after shrinkage."
@@ -98,14 +91,7 @@ def change_plots(analysis: TrendAnalysis) -> list[DotPlot]:
         _plot(
             f"Change from {before} to {after}",
             [
-                Dot(
-                    analysis.model.name(one.topic),
-                    _CLEARNESS[one.p_holm >= _CLEAR],
-                    one.value,
-                    one.interval.low,
-                    one.interval.high,
-                    0.0,
-                )
+                _difference(analysis, one.topic, one.p_holm, one.value, one.interval)
                 for one in analysis.changes
                 if (one.before, one.after) == (before, after) and one.topic is not None
             ],
@@ -121,7 +107,7 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
     """All tagged statements on a plane, coloured by tag.
 
     Args:
-        analysis: Of the statements.
+        analysis: Analysis of the statements.
         column: Only those of a column; None for all.
     """
     shown = {case.id: case.tag for case in analysis.cases.tagged if column in (None, case.column)}
@@ -135,7 +121,19 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
     )
     x, y = ([getattr(one, name) or 0.0 for one in placed] for name in ("x", "y"))
     note = "Neighbours are about the same (UMAP of statements with context); the axes themselves have no meaning."
-    labels = _labels(analysis, mine)
+    places: dict[int, list[tuple[float, float]]] = {}
+    for one in mine:
+        if one.topic != OUTSIDE:
+            places.setdefault(one.topic, []).append((one.x or 0.0, one.y or 0.0))
+    # First phrases of topics' names in the middle (medians) of their statements, the largest topics first.
+    labels = tuple(
+        Label(
+            median(x for x, _ in points),
+            median(y for _, y in points),
+            re.split(r", | and ", analysis.model.name(number), maxsplit=1)[0],
+        )
+        for number, points in sorted(places.items(), key=lambda entry: (-len(entry[1]), entry[0]))
+    )
     if labels:
         note += " A topic's name stands in its middle where there is room, the largest first."
     if step > 1:
@@ -154,7 +152,7 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
 
 def report_heat(analysis: TrendAnalysis) -> HeatMap:
     """Tagged statements by topic and report."""
-    from climassay.confidence.topics.tables import counts_by_report
+    from climassay.confidence.topics.topic import counts_by_report
 
     reports, counts = counts_by_report(analysis.model, analysis.statements)
     topics = analysis.model.topics
@@ -169,20 +167,8 @@ def report_heat(analysis: TrendAnalysis) -> HeatMap:
     )
 
 
-def _labels(analysis: TrendAnalysis, shown: Sequence[PlacedStatement]) -> tuple[Label, ...]:
-    """First phrases of topics' names in the middle (medians) of their statements, the largest topics first."""
-    places: dict[int, list[tuple[float, float]]] = {}
-    for one in shown:
-        if one.topic != OUTSIDE:
-            places.setdefault(one.topic, []).append((one.x or 0.0, one.y or 0.0))
-    middles = {
-        number: tuple(median(values) for values in zip(*points, strict=True))
-        for number, points in sorted(places.items(), key=lambda entry: (-len(entry[1]), entry[0]))
-    }
-    return tuple(
-        Label(x, y, re.split(r", | and ", analysis.model.name(number), maxsplit=1)[0])
-        for number, (x, y) in middles.items()
-    )
+def _difference(analysis: TrendAnalysis, topic: int, p: float, value: float, interval: Interval) -> Dot:
+    return Dot(analysis.model.name(topic), _CLEARNESS[p >= _CLEAR], value, interval.low, interval.high, 0.0)
 
 
 def _dot(label: str, group: str, score: TopicScore, reference: float | None = None) -> Dot:

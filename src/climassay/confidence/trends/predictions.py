@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.confidence.tagging.quantification import Shares, estimate_shares
-from climassay.confidence.trends.cases import Case, Cases
+from climassay.confidence.trends.scores import Case, Cases
 from climassay.confidence.vocabulary import TAGS, Tag, score
 from climassay.errors import InputError
 from climassay.given_files import parse_json, read_text
@@ -71,7 +71,7 @@ class UntaggedScore:
     topic: int | None
     column: str
     shares: Shares
-    """Of the untagged statements; intervals carry sampling and the tagger's error."""
+    """Shares of levels among the untagged statements; intervals carry sampling and the tagger's error."""
     untagged: int
     """Untagged statements; ``shares.n`` of them, drawn at random, have predictions."""
     tagged: int
@@ -133,11 +133,15 @@ def topic_accuracies(cases: Sequence[Case], predictions: Predictions, topics: in
     if not cases:
         return []
     usual = Counter(case.tag for case in cases).most_common(1)[0][0]
-    found = [_accuracy(None, cases, predictions, usual)]
-    for topic in range(topics):
-        own = [case for case in cases if case.topic == topic]
+    found = []
+    for topic in (None, *range(topics)):
+        own = [case for case in cases if topic in (None, case.topic)]
         if own:
-            found.append(_accuracy(topic, own, predictions, usual))
+            given = predictions.of(own).argmax(axis=1)
+            truth = np.array([predictions.levels.index(case.tag) for case in own if case.tag is not None])
+            accuracy = proportion(int((given == truth).sum()), len(own))
+            constant = sum(case.tag == usual for case in own) / len(own)
+            found.append(TopicAccuracy(topic, accuracy, float(np.abs(given - truth).mean()), constant))
     return found
 
 
@@ -155,45 +159,26 @@ def untagged_scores(
         if not known:
             raise InputError("The predictions have no tagged statements, so that the tagger's error is unknown.")
         table = confusion(known, predictions)
+    scores = [float(score(level)) for level in predictions.levels]
     found = []
     for topic in (None, *range(topics)):
         for column in cases.columns:
             here = [one for one in cases.untagged if topic in (None, one.topic) and one.column == column]
             own = [one for one in here if one.id in predictions.probabilities]
-            if len(own) >= FEWEST_UNTAGGED:
-                tagged = [one for one in cases.tagged if topic in (None, one.topic) and one.column == column]
-                found.append(_untagged(topic, column, own, len(here), tagged, predictions, table, samples, seed))
+            if len(own) < FEWEST_UNTAGGED:
+                continue
+            shares = estimate_shares(
+                predictions.of(own), table, residuals=predictions.residuals, scores=scores,
+                groups=[case.section for case in own], samples=samples, seed=seed,
+            )  # fmt: skip
+            tagged = [one for one in cases.tagged if topic in (None, one.topic) and one.column == column]
+            mean, error = _mean_by_section(tagged)
+            part = len(here) / (len(here) + len(tagged))
+            together = part * shares.score + (1 - part) * mean
+            low = together - float(np.hypot(part * (shares.score - shares.score_low), (1 - part) * 1.96 * error))
+            high = together + float(np.hypot(part * (shares.score_high - shares.score), (1 - part) * 1.96 * error))
+            found.append(UntaggedScore(topic, column, shares, len(here), len(tagged), together, low, high))
     return found
-
-
-def _untagged(
-    topic: int | None,
-    column: str,
-    own: Sequence[Case],
-    count: int,
-    tagged: Sequence[Case],
-    predictions: Predictions,
-    table: FloatArray | None,
-    samples: int,
-    seed: int,
-) -> UntaggedScore:
-    groups = [case.section for case in own]
-    scores = [float(score(level)) for level in predictions.levels]
-    shares = estimate_shares(
-        predictions.of(own),
-        table,
-        residuals=predictions.residuals,
-        scores=scores,
-        groups=groups,
-        samples=samples,
-        seed=seed,
-    )
-    mean, error = _mean_by_section(tagged)
-    part = count / (count + len(tagged))
-    together = part * shares.score + (1 - part) * mean
-    low = together - float(np.hypot(part * (shares.score - shares.score_low), (1 - part) * 1.96 * error))
-    high = together + float(np.hypot(part * (shares.score_high - shares.score), (1 - part) * 1.96 * error))
-    return UntaggedScore(topic, column, shares, count, len(tagged), together, low, high)
 
 
 def _mean_by_section(cases: Sequence[Case]) -> tuple[float, float]:
@@ -208,14 +193,6 @@ def _mean_by_section(cases: Sequence[Case]) -> tuple[float, float]:
     if count < 2:
         return mean, 2.0  # one section says nothing about others: as unsure as the scale is wide
     return mean, float(np.sqrt(count / (count - 1) * sum(r * r for r in residuals.values())) / len(cases))
-
-
-def _accuracy(topic: int | None, cases: Sequence[Case], predictions: Predictions, usual: Tag | None) -> TopicAccuracy:
-    given = predictions.of(cases).argmax(axis=1)
-    truth = np.array([predictions.levels.index(case.tag) for case in cases if case.tag is not None])
-    hits = int((given == truth).sum())
-    constant = sum(case.tag == usual for case in cases) / len(cases)
-    return TopicAccuracy(topic, proportion(hits, len(cases)), float(np.abs(given - truth).mean()), constant)
 
 
 def _rows(path: Path) -> list[Mapping[str, Any]]:

@@ -1,12 +1,12 @@
-"""The report on confidence: one page, and the same as data."""
+"""The report on confidence: its tables, one page, and the same as data."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from climassay.confidence.topics.tables import report_table, topic_table
-from climassay.confidence.topics.topic import OUTSIDE
-from climassay.confidence.trends.analysis import TrendAnalysis
+from climassay.confidence.topics.topic import OUTSIDE, report_table, topic_table
+from climassay.confidence.trends.analysis import TrendAnalysis, gap_reason
 from climassay.confidence.trends.figures import (
     change_plots,
     column_plot,
@@ -17,30 +17,254 @@ from climassay.confidence.trends.figures import (
     tag_bars,
     topic_bars,
 )
-from climassay.confidence.trends.scores import TopicScore
-from climassay.confidence.trends.tables import (
-    accuracy_table,
-    change_table,
-    coverage_table,
-    deviation_table,
-    interval_words,
-    number,
-    p_words,
-    score_table,
-    share_table,
-    signed,
-    silence_table,
-    telling,
-    untagged_table,
-)
+from climassay.confidence.trends.scores import FEWEST_SECTIONS, TopicDeviation, TopicScore
 from climassay.confidence.vocabulary import TAGS
 from climassay.reporting import Prose, Report, Section, Table
 from climassay.reporting.tables import split_columns
+from climassay.statistics import Interval
+
+_MINUS = "\N{MINUS SIGN}"
+_SHOWN_DEVIATIONS = 8
+
+
+def score_table(analysis: TrendAnalysis) -> Table:
+    """Score of every topic in every column, with intervals and numbers of statements."""
+    columns, scores = analysis.cases.columns, analysis.scores
+    rows = []
+    for topic in analysis.model.topics:
+        groups = Counter(
+            one.working_group
+            for one in analysis.statements
+            if one.tag is not None and one.working_group and analysis.model.topic_of(one.id) == topic.number
+        )
+        cells = []
+        for column in columns:
+            score = scores.cells.get((topic.number, column))
+            silent = gap_reason(column, groups, analysis.silent) if analysis.cases.kind == "cycle" else ()
+            gap = f"not tagged ({', '.join(one.working_group for one in silent)})" if silent else "-"
+            cells.append(gap if score is None else score_words(score))
+        rows.append((topic.name, *cells, score_words(scores.by_topic[topic.number])))
+    rows.append(("all topics", *map(score_words, scores.by_column), score_words(scores.overall)))
+    note = (
+        "Mean of \N{MINUS SIGN}2 (very low) to 2 (very high), interval of 95 % over sections, number of statements. "
+        f"No interval stands where fewer than {FEWEST_SECTIONS} sections speak of a topic."
+    )
+    if any("not tagged" in cell for row in rows for cell in row):
+        note += " Not tagged: reports of that cycle on the topic do not tag their statements, so that nothing is known."
+    headings = ["topic", *columns, "all"]
+    return Table.of(f"Score by topic and {analysis.cases.kind}", headings, rows, note=note, strong=[len(rows) - 1])
+
+
+def score_rows(analysis: TrendAnalysis) -> Table:
+    """The same as numbers, a row for each topic and column, for spreadsheets; an empty column or topic means all."""
+    found = (*analysis.scores.cells.values(), *analysis.scores.by_topic, *analysis.scores.by_column)
+    rows = [
+        (
+            analysis.name(one.topic, ""),
+            one.column or "",
+            f"{one.value:.4f}" if one.n else "",
+            f"{one.interval.low:.4f}" if one.interval else "",
+            f"{one.interval.high:.4f}" if one.interval else "",
+            str(one.n),
+            str(one.sections),
+            *map(str, one.counts),
+        )
+        for one in (*found, analysis.scores.overall)
+    ]
+    headings = ["topic", analysis.cases.kind, "score", "low", "high", "statements", "sections", *TAGS]
+    return Table.of("Scores", headings, rows, left=2)
+
+
+def share_table(analysis: TrendAnalysis) -> Table:
+    """Share of each tag, by topic and by column."""
+    scores = analysis.scores
+    named = [(analysis.model.name(one.topic or 0), one) for one in scores.by_topic]
+    named += [(str(one.column), one) for one in scores.by_column]
+    named.append(("all", scores.overall))
+    rows = [
+        (name, *(f"{100 * count / one.n:.1f}" if one.n else "-" for count in one.counts), str(one.n))
+        for name, one in named
+    ]
+    strong = range(len(scores.by_topic), len(rows))
+    return Table.of("Share of each tag in per cent", ["", *TAGS, "statements"], rows, strong=list(strong))
+
+
+def deviation_table(analysis: TrendAnalysis) -> Table:
+    """The topics that sound most and least confident beside others of the same columns."""
+    found = analysis.scores.deviations
+    shown = found if len(found) <= 2 * _SHOWN_DEVIATIONS else (*found[:_SHOWN_DEVIATIONS], *found[-_SHOWN_DEVIATIONS:])
+    rows = [
+        (
+            analysis.model.name(one.topic),
+            signed(one.shrunken.value),
+            interval_words(one.shrunken.interval, signs=True),
+            signed(one.raw.value),
+            interval_words(one.raw.interval, signs=True),
+            p_words(one.p_holm),
+        )
+        for one in shown
+    ]
+    kind = analysis.cases.kind
+    note = (
+        f"Difference to the mean of the same {kind}s, so that a topic of a confident {kind} does not look confident "
+        "for it alone. Estimates are drawn towards 0 by how little a topic's statements tell (normal empirical Bayes). "
+        f"p: two-sided, corrected for the {len(found)} topics looked at (Holm). High or low says how a topic's "
+        "statements compare with others of these reports, not whether their authors were right."
+    )
+    headings = ["topic", "difference", "95 % interval", "unshrunken", "its 95 % interval", "p (Holm)"]
+    return Table.of("Most and least confident topics", headings, rows, note=note)
+
+
+def change_table(analysis: TrendAnalysis) -> Table:
+    """Topics that are stated more or less confidently in one cycle than in the one before."""
+    rows = [
+        (
+            f"{one.before} to {one.after}",
+            analysis.name(one.topic),
+            f"{number(one.means[0])}, {one.statements[0]}",
+            f"{number(one.means[1])}, {one.statements[1]}",
+            signed(one.value),
+            interval_words(one.interval, signs=True),
+            p_words(one.p_holm),
+        )
+        for one in analysis.changes
+    ]
+    looked = sum(one.topic is not None for one in analysis.changes)
+    note = (
+        "Mean score with number of statements; change: later minus earlier, interval of 95 % over sections. p: "
+        f"two-sided, by permuting sections, corrected for the {looked} topics looked at (Holm); that of all topics is "
+        "not corrected. Only topics with five sections in both. A change says that levels were given otherwise, not "
+        "why: other findings are assessed, by other authors."
+    )
+    headings = ["columns", "topic", "earlier", "later", "change", "95 % interval", "p (Holm)"]
+    return Table.of(f"Changes between {analysis.cases.kind}s", headings, rows, note=note, left=2, grouped=1)
+
+
+def coverage_table(analysis: TrendAnalysis) -> Table:
+    """How much of each document is tagged."""
+    words = {"tags": "yes", "hardly": "no", "unknown": "unknown"}
+    rows = [
+        (
+            one.report,
+            one.document,
+            str(one.tagged),
+            str(one.untagged) if one.untagged else "-",
+            f"{100 * one.share:.1f}%" if one.share is not None else "-",
+            words[one.tagging],
+        )
+        for one in analysis.coverage
+    ]
+    note = "Sentences of body text; repeated statements are counted, for the document has them."
+    if not any(one.untagged for one in analysis.coverage):
+        note = (
+            "The file holds tagged statements only, so that the share is not known: extract with --untagged for it. "
+            + note
+        )
+    headings = ["report", "document", "tagged", "untagged", "share tagged", "uses levels of confidence"]
+    return Table.of("Tagged statements by document", headings, rows, note=note, left=2)
+
+
+def silence_table(analysis: TrendAnalysis) -> Table:
+    """Reports of the cycles at hand that did not tag their statements."""
+    rows = [
+        (one.cycle, one.working_group, one.reason, "literature" if one.known else "these files")
+        for one in analysis.silent
+    ]
+    note = "An empty place in these reports' columns says that statements were not tagged, not that nothing was said."
+    return Table.of("Reports without tags", ["cycle", "report", "what it did", "known from"], rows, note=note, left=4)
+
+
+def accuracy_table(analysis: TrendAnalysis) -> Table:
+    """How often the tagger is right, by topic."""
+    rows = [
+        (
+            analysis.name(one.topic, "all"),
+            f"{100 * one.accuracy.value:.1f}%",
+            f"{100 * one.accuracy.interval.low:.1f} to {100 * one.accuracy.interval.high:.1f}",
+            f"{100 * one.constant:.1f}%",
+            f"{one.error:.2f}",
+            str(one.accuracy.n),
+        )
+        for one in analysis.accuracies
+    ]
+    note = (
+        "Held-out tagged statements. Constant: always the level that is most frequent over all topics; error: mean "
+        "number of levels between the tagger's and the authors'."
+    )
+    headings = ["topic", "accuracy", "95 % interval", "constant", "error", "statements"]
+    return Table.of("The tagger by topic", headings, rows, note=note, strong=[0])
+
+
+def untagged_table(analysis: TrendAnalysis) -> Table:
+    """Scores with untagged statements tagged."""
+    scores = analysis.scores
+    by_column = {one.column: one for one in scores.by_column}
+    rows = []
+    for one in analysis.untagged:
+        known = by_column[one.column] if one.topic is None else scores.cells.get((one.topic, one.column))
+        rows.append(
+            (
+                analysis.name(one.topic),
+                one.column,
+                score_words(known) if known else "-",
+                f"{number(one.shares.score)} ({number(one.shares.score_low)} to {number(one.shares.score_high)})",
+                str(one.untagged),
+                f"{number(one.together)} ({number(one.low)} to {number(one.high)})",
+            )
+        )
+    overall = [one for one in analysis.untagged if one.topic is None]
+    read, every = sum(one.shares.n for one in overall), sum(one.untagged for one in overall)
+    drawn = f" {read:,} of {every:,} were drawn at random and read." if read < every else ""
+    note = (
+        "Untagged statements by the tagger, corrected for its errors on held-out tagged statements; intervals carry "
+        "the drawing of sections and the uncertainty of those errors. They do not carry what cannot be known: whether "
+        "the tagger errs alike on statements that authors chose not to tag, many of which are no findings." + drawn
+    )
+    headings = ["topic", analysis.cases.kind, "tagged", "untagged, estimated", "untagged", "together"]
+    return Table.of("Trends with untagged statements tagged", headings, rows, note=note, left=2)
+
+
+def score_words(score: TopicScore) -> str:
+    """A score with its interval and n, for a cell."""
+    if not score.n:
+        return "-"
+    interval = f" ({interval_words(score.interval)})" if score.interval else ""
+    return f"{number(score.value)}{interval}, {score.n}"
+
+
+def interval_words(interval: Interval, *, signs: bool = False) -> str:
+    """``low to high``, with plus signs where differences are shown."""
+    shown = signed if signs else number
+    return f"{shown(interval.low)} to {shown(interval.high)}"
+
+
+def number(value: float) -> str:
+    """With two decimals and a minus sign that can be seen; never a negative zero."""
+    return f"{value:.2f}".replace("-0.00", "0.00").replace("-", _MINUS)
+
+
+def signed(value: float) -> str:
+    """With its sign, whichever it is."""
+    words = number(value)
+    return words if words.startswith(_MINUS) or words == "0.00" else f"+{words}"
+
+
+def p_words(p: float) -> str:
+    """A p-value; very small ones as a bound."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def telling(found: Sequence[TopicDeviation]) -> tuple[list[TopicDeviation], list[TopicDeviation]]:
+    """Those above and below the mean whose corrected p is below 0.05, the furthest first."""
+    clear = [one for one in found if one.p_holm < 0.05]
+    above = [one for one in clear if one.shrunken.value > 0]
+    return above, [one for one in reversed(clear) if one.shrunken.value < 0]
+
 
 _COLUMNS = 3
-"""Of scores with intervals that fit on a page side by side."""
+"""Columns of scores with intervals that fit on a page side by side."""
 _MAPS = 4
-"""Columns that have a map of their own at most."""
+"""Most columns that have a map of their own."""
 
 
 def trend_tables(analysis: TrendAnalysis) -> dict[str, Table]:
@@ -70,15 +294,26 @@ def trend_report(analysis: TrendAnalysis, *, source: str, facts: Sequence[tuple[
     """
     tables = trend_tables(analysis)
     kind = analysis.cases.kind
+    plots = [score_plot(analysis), *([column_plot(analysis)] if len(analysis.cases.columns) > 1 else [])]
+    plots = [plot for plot in plots if plot.dots]
+    deviations: tuple[Any, ...] = (Prose("Too few topics have statements in enough sections for a comparison."),)
+    if "deviations" in tables:
+        deviations = (deviation_plot(analysis), tables["deviations"])
+    columns = [one.column for one in sorted(analysis.scores.by_column, key=lambda one: -one.n) if one.n]
+    mapped = sorted(columns[:_MAPS], key=analysis.cases.columns.index) if len(columns) > 1 else []
+    settings = analysis.model.settings
     sections = [
         Section("In short", tuple(map(Prose, summary(analysis)))),
         Section("Tags", (tag_bars(analysis), topic_bars(analysis), tables["shares"])),
-        Section(f"Scores by topic and {kind}", _scores(analysis, tables)),
-        Section("Most and least confident topics", _deviations(analysis, tables)),
+        Section(f"Scores by topic and {kind}", (*plots, *split_columns(tables["scores"], 1, _COLUMNS))),
+        Section("Most and least confident topics", deviations),
         *([Section("Changes", (*change_plots(analysis), tables["changes"]))] if "changes" in tables else []),
-        Section("Map of the statements", _maps(analysis)),
+        Section("Map of the statements", tuple(statement_map(analysis, column) for column in (None, *mapped))),
         Section("Topics", (tables["topics"], report_heat(analysis))),
-        Section("Where a gap is no silence", tuple(tables[n] for n in ("silent_reports", "coverage") if n in tables)),
+        Section(
+            "Gaps: reports that did not tag their statements",
+            tuple(tables[n] for n in ("silent_reports", "coverage") if n in tables),
+        ),
     ]
     if "untagged" in tables:
         sections.append(Section("With untagged statements tagged", (tables["untagged"],)))
@@ -88,7 +323,12 @@ def trend_report(analysis: TrendAnalysis, *, source: str, facts: Sequence[tuple[
         f"Confidence by topic and {kind}",
         f"{analysis.scores.overall.n} tagged statements of {source} in {len(analysis.model.topics)} topics.",
         tuple(sections),
-        (*facts, *_facts(analysis)),
+        (
+            *facts,
+            ("topics", f"seed {settings.seed}, {analysis.model.clusters} clusters joined by {settings.reduction}"),
+            ("encoder", analysis.model.encoder[:16]),
+            ("intervals", f"95 %, sections resampled, seed {analysis.seed}"),
+        ),
     )
 
 
@@ -104,11 +344,32 @@ def summary(analysis: TrendAnalysis) -> list[str]:
         by_column = "; ".join(f"{one.column} {_with_interval(one)}" for one in scores.by_column if one.n)
         said.append(f"By {kind}: {by_column}.")
     above, below = telling(scores.deviations)
-    said.append(_telling_words(analysis, above, below))
-    said += _change_words(analysis)
+    looked = len(scores.deviations)
+    if above or below:
+        what = f"others of the same {kind}s (Holm, 0.05, {looked} topics)"
+        said.append(
+            " ".join(
+                f"{word} confident than {what}: " + "; ".join(analysis.model.name(one.topic) for one in found) + "."
+                for word, found in (("More", above), ("Less", below))
+                if found
+            )
+        )
+    else:
+        said.append(f"No topic of {looked} differs clearly from others of its {kind}s (Holm, 0.05).")
+    for whole in (one for one in analysis.changes if one.topic is None):
+        pair = [one for one in analysis.changes if (one.before, one.after) == (whole.before, whole.after)]
+        clear = [one for one in pair if one.topic is not None and one.p_holm < 0.05]
+        named = "; ".join(f"{analysis.name(one.topic)} ({signed(one.value)})" for one in clear)
+        change = f"{signed(whole.value)} ({interval_words(whole.interval, signs=True)}, p {p_words(whole.p)})"
+        said.append(
+            f"From {whole.before} to {whole.after} the mean score changed by {change}. Clearly changed topics "
+            f"(Holm, 0.05, of {len(pair) - 1}): {named or 'none'}."
+        )
     if analysis.silent and kind == "cycle":
         named = ", ".join(f"{one.cycle} {one.working_group}" for one in analysis.silent)
-        said.append(f"These reports did not tag their statements, so that their gaps are no silence: {named}.")
+        said.append(
+            f"These reports did not tag their statements, so a gap in their columns does not mean silence: {named}."
+        )
     hardly = [f"{one.report}, {one.document}" for one in analysis.coverage if one.tagging == "hardly"]
     if hardly:
         said.append(f"Hardly a sentence has a level of confidence in: {'; '.join(hardly)}.")
@@ -147,65 +408,8 @@ def trend_data(analysis: TrendAnalysis) -> dict[str, Any]:
     }
 
 
-def _scores(analysis: TrendAnalysis, tables: dict[str, Table]) -> tuple[Any, ...]:
-    plots = [score_plot(analysis)]
-    if len(analysis.cases.columns) > 1:
-        plots.append(column_plot(analysis))
-    shown = split_columns(tables["scores"], 1, _COLUMNS)
-    return (*(plot for plot in plots if plot.dots), *shown)
-
-
-def _deviations(analysis: TrendAnalysis, tables: dict[str, Table]) -> tuple[Any, ...]:
-    if "deviations" not in tables:
-        return (Prose("Too few topics have statements in enough sections for a comparison."),)
-    return deviation_plot(analysis), tables["deviations"]
-
-
-def _maps(analysis: TrendAnalysis) -> tuple[Any, ...]:
-    columns = [one.column for one in sorted(analysis.scores.by_column, key=lambda one: -one.n) if one.n]
-    own = sorted(columns[:_MAPS], key=analysis.cases.columns.index) if len(columns) > 1 else []
-    return statement_map(analysis), *(statement_map(analysis, column) for column in own)
-
-
-def _telling_words(analysis: TrendAnalysis, above: Sequence[Any], below: Sequence[Any]) -> str:
-    looked = len(analysis.scores.deviations)
-    if not above and not below:
-        return f"No topic of {looked} differs clearly from others of its {analysis.cases.kind}s (Holm, 0.05)."
-    what = f"others of the same {analysis.cases.kind}s (Holm, 0.05, {looked} topics)"
-    parts = [
-        f"{word} confident than {what}: " + "; ".join(analysis.model.name(one.topic) for one in found) + "."
-        for word, found in (("More", above), ("Less", below))
-        if found
-    ]
-    return " ".join(parts)
-
-
-def _change_words(analysis: TrendAnalysis) -> list[str]:
-    """A sentence for each two columns compared."""
-    found = []
-    for whole in (one for one in analysis.changes if one.topic is None):
-        pair = [one for one in analysis.changes if (one.before, one.after) == (whole.before, whole.after)]
-        clear = [one for one in pair if one.topic is not None and one.p_holm < 0.05]
-        named = "; ".join(f"{analysis.model.name(one.topic or 0)} ({signed(one.value)})" for one in clear)
-        overall = f"{signed(whole.value)} ({interval_words(whole.interval, signs=True)}, p {p_words(whole.p)})"
-        found.append(
-            f"From {whole.before} to {whole.after} the mean score changed by {overall}. Clearly changed topics "
-            f"(Holm, 0.05, of {len(pair) - 1}): {named or 'none'}."
-        )
-    return found
-
-
 def _with_interval(score: TopicScore) -> str:
     return number(score.value) + (f" ({interval_words(score.interval)})" if score.interval else "")
-
-
-def _facts(analysis: TrendAnalysis) -> tuple[tuple[str, str], ...]:
-    settings = analysis.model.settings
-    return (
-        ("topics", f"seed {settings.seed}, {analysis.model.clusters} clusters joined by {settings.reduction}"),
-        ("encoder", analysis.model.encoder[:16]),
-        ("intervals", f"95 %, sections resampled, seed {analysis.seed}"),
-    )
 
 
 def _score_data(analysis: TrendAnalysis, score: TopicScore) -> dict[str, Any]:

@@ -10,10 +10,9 @@ from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import Response
 
 from climassay.confidence.linting import RULES, Checked, Draft, check, draft_of
-from climassay.confidence.linting.opened_tagger import OpenedTagger, open_tagger
-from climassay.confidence.linting.page import pieces, shown_findings
-from climassay.confidence.linting.plain_draft import paged_draft
-from climassay.confidence.linting.tagger_rule import MeasuredAccuracy, levels_of
+from climassay.confidence.linting.presentation import finding_views, pieces
+from climassay.confidence.linting.reading import paged_draft
+from climassay.confidence.linting.tagger_rule import MeasuredAccuracy, OpenedTagger, levels_of, open_tagger
 from climassay.confidence.vocabulary import Tag
 from climassay.corpus.documents import MEBIBYTE, ReadOptions
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
@@ -173,7 +172,7 @@ def _page(request: Request, place: Place, asked: Asked, *, status: int = 200, **
         kinds=KINDS,
         checked=checked,
         pieces=pieces(checked) if checked else (),
-        findings=shown_findings(checked) if checked else (),
+        findings=finding_views(checked) if checked else (),
         rules=RULES,
         tagger=opened if isinstance(opened, OpenedTagger) else None,
         no_tagger="" if isinstance(opened, OpenedTagger) else opened,

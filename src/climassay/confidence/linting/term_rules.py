@@ -1,0 +1,407 @@
+"""Rules on the terms themselves: levels of confidence, evidence and agreement, likelihood, and how they go together."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from climassay.confidence.extraction.extracting import explains_terms
+from climassay.confidence.linting.draft import Draft, Example, Remark, Rule, Sentence, rule
+from climassay.confidence.marks import LikelihoodTerm, TagMark, is_opinion
+from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, TAGS, Tag
+
+_DIVIDED = re.compile(
+    r"[;:]|[,)]\s+(?:and|but|or|while|whereas|although|with|which)\b|\b(?:but|while|whereas|although)\b"
+    r"|,\s+(?:\w+ly\s+)?(?:lead|result|caus|contribut|increas|decreas|reduc|mak|giv|worsen|compound|driv|enhanc|weaken)\w*ing\b"
+)
+_COMMA_OR_DIVIDED = re.compile(rf",|\b(?:except|albeit|aided)\b|{_DIVIDED.pattern}")
+_CLUTTER = re.compile(r"(?:[\s,;.*_]|\{[^{}]*\})*")
+_CLOSING = re.compile(
+    r",?\s*\b(?:(?:though|but|albeit|although|if|however|yet|and)\s+)?(?:only\s+)?(?:with|at|of)\s+(?:only\s+)?[*_]*\Z",
+    re.IGNORECASE,
+)
+_NEAR = 60
+"""Characters before a mark in which the words that introduce it are looked for."""
+_ABOUT_OTHER = re.compile(r"[\s*_]*(?:that|in|of|for|on|about|regarding)\b", re.IGNORECASE)
+RANGE_BEHIND = re.compile(r"[\s*_]*(?:ranges?|intervals?|outcomes?|values?)\b")
+_RELATIVE = re.compile(
+    r"[\s*_]*(?:in|of|for|on|about|regarding)\b.*?\b(?=(?:that|which|who)\b)", re.IGNORECASE | re.DOTALL
+)
+_NAMED = re.compile(r"\b(?:the|its|their)\s+[*_]*\Z", re.IGNORECASE)
+"""Before a term that names an estimate, as in: low confidence in the likely contribution."""
+_FAR = 2
+"""Levels that lie so far apart do not fit."""
+_NEAR_BRACKETS = 25
+"""Characters before brackets in which the other half of a pair is looked for."""
+_BOX = "AR6 WG1, Box 1.1"
+_HEDGE = re.compile(
+    r"(?P<hedge>\b(?:may|might|could)\b(?:[\s,*_]+(?:have|been|(?P<be>be)|also|well|even|now|then|still|already|therefore|thus|"
+    r"become|indeed|again))*|\b(?:[Pp]ossibly|[Pp]erhaps|[Mm]aybe|[Pp]otentially|[Cc]onceivably|[Pp]resumably|[Aa]rguably|"
+    r"[Ss]upposedly|[Ss]eemingly|[Aa]pparently))[\s,*_]+\Z"
+)
+"""May with a small letter: "in May likely" is a month."""
+_PREDICATE = re.compile(r"[\s*_]*(?:(?:to|that|if|when|in|under|for|at|by|with|and|but)\b|[,.;:()]|$)")
+_NOT = re.compile(
+    r"(?<!\bor )(?<!\bif )(?<!\bbut )\b(?P<no>not)\s+(?:(?:at\s+all|necessarily|yet)\s+)?[*_]*\Z", re.IGNORECASE
+)
+_IT_IS = re.compile(r"\bit\s+(?:is|was|remains|becomes|has\s+been)\s+(?:\w+\s+)?[*_]*\Z", re.IGNORECASE)
+_SAME_CLAUSE = re.compile(
+    r"[*_]*\s+that\b(?:(?!\b(?:that|which|who|whose|where|if|when|as|than|it)\b).)*"
+    r"(?:\b(?:will|would|is|are|was|were|has|have|be|to)\s+(?:\w+\s+)?[*_]*|[(\[])",
+    re.DOTALL,
+)
+_SIDE_BY_SIDE = re.compile(r"[*_]*,?\s*[(\[]?[*_]*")
+_MOST_TERMS = 3
+"""More terms in a sentence explain them or list classes."""
+_FEWEST_IN_ITALICS = 3
+"""Terms in italics from which on a file is taken to set its terms so."""
+
+
+def divided(words: str) -> bool:
+    """Whether words between two marks hold the end of a clause, so that the marks may speak about different things."""
+    return _COMMA_OR_DIVIDED.search(words) is not None
+
+
+def likelihoods_under(sentence: Sentence, mark: TagMark) -> list[LikelihoodTerm]:
+    """The terms of likelihood that a mark with a level qualifies.
+
+    Those in its own brackets; of a mark in brackets, and of ", though with low confidence", those between the mark
+    before and it; of another one in running words, those between it and the next mark or the end of its clause.
+    ``likely range`` names an interval and is none.
+    """
+    if not sentence.likelihoods:
+        return []
+    text = sentence.text
+    others = [one for one in sentence.marks if one.whole != mark.whole and (one.levels or one.likelihood)]
+    start, end = mark.whole
+    base = max(0, start - _NEAR)
+    # ", though with low confidence" closes the clause before it.
+    closing = _CLOSING.search(text[base:start])
+    if mark.in_brackets or (closing is not None and _ABOUT_OTHER.match(text, mark.end) is None):
+        left = max((one.whole[1] for one in others if one.whole[1] <= start), default=0)
+        right = start if mark.in_brackets or closing is None else base + closing.start()
+        # The last clause begins behind the last semicolon, or "but" and the like.
+        span = (max((match.end() for match in _DIVIDED.finditer(text, left, right)), default=left), end)
+    else:
+        right = min((one.whole[0] for one in others if one.whole[0] >= end), default=len(text))
+        # "Low confidence in shifts to latitudes that likely were cooler" speaks about the shifts.
+        relative = _RELATIVE.match(text, end, right)
+        right = relative.end() if relative else right
+        stop = _COMMA_OR_DIVIDED.search(text, end, right)
+        span = (end, stop.start() if stop else right)
+    return [
+        term
+        for term in sentence.likelihoods
+        if span[0] <= term.start
+        and term.end <= span[1]
+        and not RANGE_BEHIND.match(text, term.end)
+        and not _NAMED.search(text[max(0, term.start - _NEAR) : term.start])
+    ]
+
+
+@rule(
+    "wide-range",
+    "warning",
+    "range of levels too wide",
+    f"Five qualifiers express a level of confidence ({_BOX}); a range over three says nothing.",
+    Example(
+        "Storm tracks will move north (low to high confidence).", "Storm tracks will move north (medium confidence)."
+    ),
+)
+def _wide_range(sentence: Sentence) -> Iterator[Remark]:
+    for mark in sentence.marks:
+        if len(mark.levels) == 2 and _apart(mark) >= _FAR:
+            low, high = mark.levels
+            message = f"A range from {low} to {high} confidence says next to nothing about the finding."
+            yield Remark(*sentence.at(mark.start, mark.end), message)
+
+
+def _apart(mark: TagMark) -> int:
+    return TAGS.index(mark.levels[-1]) - TAGS.index(mark.levels[0])
+
+
+@rule(
+    "ambiguous-level",
+    "note",
+    "two levels for one statement",
+    f"A finding carries one of five qualifiers ({_BOX}); two leave open which part of it is the surer one.",
+    Example(
+        "Droughts last longer (medium to high confidence).",
+        "Droughts last longer (medium confidence) and begin earlier (high confidence).",
+    ),
+    Example("Droughts last longer (high confidence, low confidence).", "Droughts last longer (high confidence)."),
+)
+def _ambiguous_level(sentence: Sentence) -> Iterator[Remark]:
+    for mark in sentence.marks:
+        if len(mark.levels) != 2 or _apart(mark) >= _FAR or mark.scope:
+            continue  # brackets may say what each end is about
+        words = sentence.text[mark.start : mark.end].lower()
+        if mark.in_brackets or not (" or " in words or words.count("confidence") > 1):
+            low, high = mark.levels
+            yield Remark(
+                *sentence.at(mark.start, mark.end),
+                f"Two levels are given: choose one, or say to what {low} and to what {high} confidence belongs.",
+                f"{low} confidence",
+            )
+    for one, other in pairwise(sentence.marks):
+        same = one.bracket is not None and one.bracket == other.bracket
+        if same and one.levels and other.levels and one.levels != other.levels and not (one.scope or other.scope):
+            message = "The brackets give two levels and do not say what each is about."
+            yield Remark(*sentence.at(one.start, other.end), message)
+
+
+@rule(
+    "mismatched-evidence",
+    "warning",
+    "evidence and agreement do not fit the level",
+    "More evidence and more agreement go with more confidence (Mastrandrea et al. 2010, Figure 1; "
+    f"{_BOX}). The relation is flexible: only pairs two steps or more from the level are named.",
+    Example(
+        "Yields fall (limited evidence, low agreement; high confidence).",
+        "Yields fall (robust evidence, medium agreement; high confidence).",
+    ),
+)
+def _mismatched_evidence(sentence: Sentence) -> Iterator[Remark]:
+    for mark in sentence.marks:
+        if not mark.levels or not (mark.evidence or mark.agreement):
+            continue
+        low = (EVIDENCE.index(mark.evidence) if mark.evidence else 0) + (
+            AGREEMENT.index(mark.agreement) if mark.agreement else 0
+        )
+        high = low + (0 if mark.evidence else 2) + (0 if mark.agreement else 2)
+        level = TAGS.index(mark.levels[-1])
+        if level >= high + _FAR or TAGS.index(mark.levels[0]) <= low - _FAR:
+            rated = ((mark.evidence, "evidence"), (mark.agreement, "agreement"))
+            basis = " and ".join(f"{word} {noun}" for word, noun in rated if word)
+            fitting = " or ".join(TAGS[place] for place in range(max(low - 1, 0), min(high + 1, 4) + 1))
+            yield Remark(
+                *sentence.at(mark.start, mark.end),
+                f"{mark.levels[-1].capitalize()} confidence does not fit {basis}: that goes with {fitting} confidence.",
+            )
+
+
+@rule(
+    "incomplete-pair",
+    "note",
+    "evidence without agreement, or agreement without evidence",
+    f"The summary terms are a pair: limited, medium or robust evidence, and low, medium or high agreement ({_BOX}).",
+    Example("Yields fall (limited evidence).", "Yields fall (limited evidence, medium agreement)."),
+    Example("Yields fall (high confidence) (medium evidence).", "Yields fall (low confidence: limited evidence)."),
+)
+def _incomplete_pair(sentence: Sentence) -> Iterator[Remark]:
+    for mark in sentence.marks:
+        if mark.levels or not mark.in_brackets or (mark.evidence is None) == (mark.agreement is None):
+            continue
+        have, lack = ("evidence", "agreement") if mark.evidence else ("agreement", "evidence")
+        start, end = mark.whole
+        # "There is robust evidence (medium agreement)", "low confidence (limited evidence)", "(limited evidence, weak
+        # agreement)": the other half is there, or a level is what counts.
+        before = sentence.text[max(0, start - _NEAR_BRACKETS) : end]
+        # Of "(high confidence) (medium evidence)" the second pair of brackets rates the statement anew, by half.
+        beside = re.search(r"confidence\s*[)\]]\s*\Z", sentence.text[:start])
+        if not re.search(rf"\b{lack}\b", before) and (beside or not re.search(r"\bconfidence\b", before)):
+            message = f"The brackets rate the {have} but not the {lack}."
+            yield Remark(*sentence.at(mark.start, mark.end), message)
+
+
+@rule(
+    "repeated-tag",
+    "warning",
+    "statement tagged twice",
+    "One statement has one level of confidence; the second tag contradicts the first or says nothing new.",
+    Example(
+        "There is high confidence that glaciers lose mass (medium confidence).", "Glaciers lose mass (high confidence)."
+    ),
+    Example("Glaciers lose mass (high confidence) (high confidence).", "Glaciers lose mass (high confidence)."),
+)
+def _repeated_tag(sentence: Sentence) -> Iterator[Remark]:
+    for one, other in pairwise([mark for mark in sentence.marks if mark.levels and not mark.attributive]):
+        if (one.bracket is not None and one.bracket == other.bracket) or not other.in_brackets:
+            continue
+        between = sentence.text[one.whole[1] : other.whole[0]]
+        if one.in_brackets:
+            doubled = _CLUTTER.fullmatch(between) is not None
+        else:
+            doubled = not (one.scope or other.scope) and not divided(between)
+        if doubled and one.levels == other.levels:
+            message = f"The same statement is tagged twice with {other.levels[-1]} confidence."
+            yield Remark(*sentence.at(other.start, other.end), message)
+        elif doubled:
+            message = f"The same statement is tagged with {one.levels[-1]} and with {other.levels[-1]} confidence."
+            yield Remark(*sentence.at(other.start, other.end), message)
+
+
+@rule(
+    "tag-in-heading",
+    "warning",
+    "tag in a heading",
+    "Levels of confidence qualify findings, which are sentences; a heading is quoted and listed without its context.",
+    Example("# Glaciers lose mass (high confidence)", "# Glaciers\n\nGlaciers lose mass (high confidence)."),
+)
+def _tag_in_heading(sentence: Sentence) -> Iterator[Remark]:
+    for mark in sentence.marks if sentence.block.kind == "heading" else ():
+        if mark.in_brackets:
+            message = "A heading is no finding: tag the sentence below it that states the finding."
+            yield Remark(*sentence.at(*mark.whole), message)
+
+
+def _with_levels(sentence: Sentence) -> Iterator[tuple[LikelihoodTerm, Tag]]:
+    """Terms of likelihood, each with the level of confidence that qualifies it."""
+    for mark in sentence.marks:
+        if mark.levels and not mark.attributive:
+            for term in likelihoods_under(sentence, mark):
+                yield term, mark.levels[-1]
+
+
+@rule(
+    "likelihood-low-confidence",
+    "warning",
+    "likelihood with low confidence",
+    f"A likelihood is stated where confidence and probabilistic evidence suffice ({_BOX}, steps 5 and 6); with low "
+    "confidence there is no basis for a probability.",
+    Example("Rainfall will very likely double (low confidence).", "Rainfall will possibly double (low confidence)."),
+)
+def _likelihood_low_confidence(sentence: Sentence) -> Iterator[Remark]:
+    for term, level in _with_levels(sentence):
+        if TAGS.index(level) <= TAGS.index("low"):
+            yield Remark(
+                *sentence.at(term.start, term.end),
+                f'"{term.term.capitalize()}" states a probability, and {level} confidence does not bear one: '
+                "give the level alone.",
+            )
+
+
+@rule(
+    "likelihood-and-confidence",
+    "note",
+    "likelihood and high confidence together",
+    f"Unless otherwise indicated, likelihood is stated where confidence is high or very high ({_BOX}): the level says "
+    "nothing new. Some reports give both on purpose, therefore this rule is off unless it is asked for.",
+    Example(
+        "Rainfall will very likely increase (high confidence).",
+        "Rainfall will very likely increase. Floods will rise (high confidence).",
+    ),
+    default=False,
+)
+def _likelihood_and_confidence(sentence: Sentence) -> Iterator[Remark]:
+    for term, level in _with_levels(sentence):
+        if TAGS.index(level) >= TAGS.index("high"):
+            yield Remark(
+                *sentence.at(term.start, term.end),
+                f'"{term.term.capitalize()}" already implies high confidence: {level} confidence need not be added.',
+            )
+
+
+@rule(
+    "hedged-likelihood",
+    "warning",
+    "likelihood taken back by another hedge",
+    f"A term of likelihood says how probable an outcome is ({_BOX}); with may, could or possibly before it, "
+    "nobody can say which probability is left.",
+    Example("Rain may very likely increase.", "Rain will very likely increase."),
+    Example("It is possibly unlikely that rain increases.", "Rain may increase but will very likely fall later."),
+)
+def _hedged_likelihood(sentence: Sentence) -> Iterator[Remark]:
+    for term in sentence.likelihoods:
+        base = max(0, term.start - _NEAR)
+        hedge = _HEDGE.search(sentence.text[base : term.start])
+        if hedge is None or is_opinion(sentence.text, term.start):
+            continue
+        if hedge["be"] and not _PREDICATE.match(sentence.text, term.end):
+            continue  # "could be likely candidates"
+        yield Remark(
+            *sentence.at(base + hedge.start("hedge"), term.end),
+            f'"{term.term.capitalize()}" is a probability already, and "{hedge["hedge"]}" takes it back: keep the '
+            "term alone.",
+            sentence.text[term.start : term.end],
+        )
+
+
+@rule(
+    "negated-likelihood",
+    "note",
+    "negated term of likelihood",
+    f"Each term stands for a range of probability ({_BOX}); what is left when it is denied is not on the scale.",
+    Example("It is not unlikely that rain will increase.", "It is more likely than not that rain will increase."),
+    Example("It is not virtually certain.", "It is likely, if not very likely, that rain increases."),
+)
+def _negated_likelihood(sentence: Sentence) -> Iterator[Remark]:
+    for term in sentence.likelihoods:
+        base = max(0, term.start - _NEAR)
+        no = _NOT.search(sentence.text[base : term.start])
+        if no is not None and not is_opinion(sentence.text, term.start):
+            message = f'"Not {term.term}" leaves open which probability is meant: use the term for it.'
+            yield Remark(*sentence.at(base + no.start("no"), term.end), message)
+
+
+@rule(
+    "two-likelihoods",
+    "warning",
+    "two terms of likelihood for one outcome",
+    f"One outcome has one probability, and one term stands for it ({_BOX}).",
+    Example(
+        "It is likely that rain will very likely increase.",
+        "It is likely that rain increases, and it is very likely that floods do.",
+    ),
+    Example("Rain is likely, virtually certain, to increase.", "It is unlikely that the very likely range is right."),
+)
+def _two_likelihoods(sentence: Sentence) -> Iterator[Remark]:
+    terms = [term for term in sentence.likelihoods if not RANGE_BEHIND.match(sentence.text, term.end)]
+    if explains_terms(sentence.text) or len(terms) > _MOST_TERMS:
+        return
+    for one, other in pairwise(terms):
+        between = sentence.text[one.end : other.start]
+        it_is = _IT_IS.search(sentence.text[max(0, one.start - _NEAR) : one.start])
+        framed = it_is and _SAME_CLAUSE.fullmatch(between) and not divided(between)
+        if framed or _SIDE_BY_SIDE.fullmatch(between):
+            message = f'One outcome has one probability, and here it is "{one.term}" and "{other.term}": choose one.'
+            yield Remark(*sentence.at(one.start, other.end), message)
+
+
+def _unmarked(draft: Draft) -> Iterator[Remark]:
+    """Terms of likelihood and levels of confidence that are not in italics where most others are."""
+    places: list[tuple[str, int, int]] = []
+    for sentence in draft.sentences if draft.italics is not None else ():
+        if sentence.block.kind == "heading":
+            continue
+        spans = {(term.start, term.end) for term in sentence.likelihoods}
+        spans |= {(mark.start, mark.end) for mark in sentence.marks if mark.levels and not mark.attributive}
+        for start, end in sorted(spans):
+            if not any(one <= start and end <= other and (one, other) != (start, end) for one, other in spans):
+                places.append((sentence.text[start:end], *sentence.at(start, end)))
+    marked = [draft.is_italic(start, end) for _, start, end in places]
+    if sum(marked) < _FEWEST_IN_ITALICS or 2 * sum(marked) < len(marked):
+        return
+    for (words, start, end), is_marked in zip(places, marked, strict=True):
+        if not is_marked:
+            message = f'"{words}" is not in italics, as the other terms are: set it so, or use another word.'
+            yield Remark(start, end, message, f"*{words}*")
+
+
+_unmarked_term = Rule(
+    "unmarked-term",
+    "note",
+    "term not in italics",
+    f"Italics tell a calibrated term from the everyday word ({_BOX}). Checked in Markdown and HTML files whose terms "
+    f"stand in italics for the greater part, {_FEWEST_IN_ITALICS} at least.",
+    (
+        Example(
+            "It is *likely* (*high confidence*, *medium confidence* in the south). Rain is likely.",
+            "It is *likely* (*high confidence*, *medium confidence* in the south). Rain is *likely*.",
+        ),
+    ),
+    _unmarked,
+)
+TERM_RULES = (
+    _wide_range,
+    _ambiguous_level,
+    _mismatched_evidence,
+    _incomplete_pair,
+    _repeated_tag,
+    _tag_in_heading,
+    _likelihood_low_confidence,
+    _likelihood_and_confidence,
+    _hedged_likelihood,
+    _negated_likelihood,
+    _two_likelihoods,
+    _unmarked_term,
+)
