@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.factcheck.assessment import (
+from climassay.factcheck.debate.assessment import (
     PLACEMENTS,
-    Interview,
-    Manner,
+    AssessmentPrompt,
+    ElicitationConfig,
     assess,
     explain,
     first_paragraph,
     with_head,
 )
-from climassay.factcheck.levels import ALL_LEVELS, LIKELIHOODS, QUANTIFIABLE
+from climassay.factcheck.debate.steps import AskOptions, AskText
 from climassay.factcheck.scales import BINARY, CLIMATE_FEEDBACK, CLIMATE_FEVER, SCALES
-from climassay.factcheck.steps import AskOptions, AskText
+from climassay.factcheck.transcript import ALL_LEVELS, LIKELIHOODS, QUANTIFIABLE
 from climassay.models.contract import Completion, Message, OptionScores
 from debate_parts import drive
 
@@ -30,7 +30,7 @@ MEDIUM = LEVELS_WORDS.format("medium", "medium", "medium")
 
 
 def interview(scale=CLIMATE_FEEDBACK, **changes):
-    return Interview("m", PROMPT, BLANK, scale, **changes)
+    return AssessmentPrompt("m", PROMPT, BLANK, scale, **changes)
 
 
 class Answers:
@@ -60,7 +60,7 @@ class Answers:
 
 
 def interviewed(answers, one=None, **manner):
-    one, how = one or interview(), Manner(**manner)
+    one, how = one or interview(), ElicitationConfig(**manner)
 
     def both():
         found = yield from assess(one, how)

@@ -7,19 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from climassay.factcheck.assessment import (
+from climassay.factcheck.debate.assessment import (
     PLACEMENTS,
     UNPLACED,
-    Interview,
-    Manner,
+    AssessmentPrompt,
+    ElicitationConfig,
     answer_schema,
     assess,
     explain,
     read_answer,
 )
-from climassay.factcheck.levels import ALL_LEVELS, LIKELIHOODS, QUANTIFIABLE
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER, SCALES
-from climassay.factcheck.transcript import Quotation
+from climassay.factcheck.transcript import ALL_LEVELS, LIKELIHOODS, QUANTIFIABLE, Quotation
 from climassay.models.contract import Completion, Message
 from debate_parts import drive
 
@@ -27,7 +26,7 @@ PROMPT = (Message("user", "Claim: the Sun did it."),)
 
 
 def interview(scale=CLIMATE_FEEDBACK, **changes):
-    return Interview("m", PROMPT, (), scale, **changes)
+    return AssessmentPrompt("m", PROMPT, (), scale, **changes)
 
 
 CERTAINTY = ["evidence", "agreement", "confidence", "likelihood"]
@@ -49,7 +48,7 @@ JUDGED = ["quotations", "reasoning", "verdict", *CERTAINTY]
     ids=["advocate", "no passages", "verdict first", "mediator", "mediator of statements", "statements and replies"],
 )  # fmt: skip
 def test_fields_of_the_schema_stand_in_the_order_of_the_decisions(one, manner, order):
-    schema = answer_schema(interview(**one), Manner("schema", **manner))
+    schema = answer_schema(interview(**one), ElicitationConfig("schema", **manner))
     assert list(schema["properties"]) == schema["required"] == order
     Draft202012Validator.check_schema(schema)
     if "statements" in one and one.get("apart", True):
@@ -69,7 +68,7 @@ def nodes(schema):
 
 def test_every_node_is_typed_and_no_information_is_always_a_verdict():
     whole = interview(CLIMATE_FEVER, passages=(1, 2), others=("IPCC",), statements=(1, 2), replies=1)
-    schema = answer_schema(whole, Manner("schema"))
+    schema = answer_schema(whole, ElicitationConfig("schema"))
     assert all("type" in node for node in nodes(schema))
     assert all(not node["additionalProperties"] for node in nodes(schema) if node["type"] == "object")
     verdicts = ["REFUTES", "DISPUTED", "SUPPORTS", "NOT_ENOUGH_INFO"]
@@ -98,8 +97,10 @@ def test_one_request_is_enough():
     ]
     parts = {"1": judged(), "2": judged(verdict=CLIMATE_FEEDBACK.nei, quotations=[])}
     text = json.dumps(whole(questions=questions, statements=parts, replies={"1": "Close to zero [1]."}))
-    found, [[ask]] = drive(assess(asked, Manner("schema", temperature=0.5, seed=3)), lambda _: Completion(text, "stop"))
-    assert ask.request.schema == answer_schema(asked, Manner("schema"))
+    found, [[ask]] = drive(
+        assess(asked, ElicitationConfig("schema", temperature=0.5, seed=3)), lambda _: Completion(text, "stop")
+    )
+    assert ask.request.schema == answer_schema(asked, ElicitationConfig("schema"))
     assert (ask.request.sampling.temperature, ask.request.sampling.seed) == (0.5, 3)
     assert (found.verdict, found.placement, found.draft, found.explanation) == (
         "misleading", "outlier", "So.", "Because [1].",
@@ -109,12 +110,12 @@ def test_one_request_is_enough():
     assert found.questions == (("WMO", "Why so?", ()),)
     assert found.replies == ("Close to zero [1].",)
     assert [part.verdict for part in found.statements] == ["misleading", CLIMATE_FEEDBACK.nei]
-    assert drive(explain(asked, Manner("schema"), found), None) == (found, [])
+    assert drive(explain(asked, ElicitationConfig("schema"), found), None) == (found, [])
 
 
 def test_a_quotation_tells_the_statements_that_it_bears_on():
     mediator = interview(passages=(1,), statements=(1, 3), apart=False, gate=False)
-    schema = answer_schema(mediator, Manner("schema"))["properties"]["quotations"]["items"]["properties"]
+    schema = answer_schema(mediator, ElicitationConfig("schema"))["properties"]["quotations"]["items"]["properties"]
     assert schema["statements"]["items"]["maximum"] == 3
     quotations = [{**judged()["quotations"][0], "statements": named} for named in ([3, 1, 9], [])]
     found = read_answer(whole(quotations=quotations), mediator)
@@ -126,18 +127,21 @@ def test_a_quotation_tells_the_statements_that_it_bears_on():
 
 def test_questions_come_with_search_queries():
     asked = interview(others=("IPCC",))
-    manner = Manner("schema", queries=2)
+    manner = ElicitationConfig("schema", queries=2)
     schema = answer_schema(asked, manner)["properties"]["questions"]["items"]
     assert list(schema["properties"]) == schema["required"] == ["to", "question", "queries"]
     question = {"to": "IPCC", "question": "Why?", "queries": ["solar \n forcing", " ", "ice", "sea"]}
     text = json.dumps(whole(questions=[question]))
     found, _ = drive(assess(asked, manner), lambda _: Completion(text, "stop"))
     assert found.questions == (("IPCC", "Why?", ("solar forcing", "ice")),)
-    assert "queries" not in answer_schema(asked, Manner("schema"))["properties"]["questions"]["items"]["properties"]
+    assert (
+        "queries"
+        not in answer_schema(asked, ElicitationConfig("schema"))["properties"]["questions"]["items"]["properties"]
+    )
 
 
 def test_the_place_of_a_claim_may_be_told_to_be_unknown():
-    assert UNPLACED in answer_schema(interview(), Manner("schema"))["properties"]["placement"]["enum"]
+    assert UNPLACED in answer_schema(interview(), ElicitationConfig("schema"))["properties"]["placement"]["enum"]
     found = read_answer(whole(placement=UNPLACED), interview())
     assert (found.verdict, found.placement) == ("misleading", None)
 
@@ -204,7 +208,7 @@ def is_legal(found, one):
 
 @given(INTERVIEWS, st.data(), st.booleans())
 def test_every_answer_under_the_schema_is_a_legal_assessment(one, data, verdict_first):
-    schema = answer_schema(one, Manner("schema", verdict_first))
+    schema = answer_schema(one, ElicitationConfig("schema", verdict_first))
     answer = data.draw(instances(schema))
     Draft202012Validator(schema).validate(answer)
     found = read_answer(answer, one)
@@ -214,17 +218,17 @@ def test_every_answer_under_the_schema_is_a_legal_assessment(one, data, verdict_
 
 @given(INTERVIEWS, st.data())
 def test_no_answer_against_the_schema_becomes_an_illegal_assessment(one, data):
-    answer = data.draw(instances(answer_schema(one, Manner("schema"))))
+    answer = data.draw(instances(answer_schema(one, ElicitationConfig("schema"))))
     for name in data.draw(st.lists(st.sampled_from(list(answer)), max_size=3)):
         answer[name] = data.draw(JSON)
     for name in data.draw(st.lists(st.sampled_from(list(answer)), max_size=1)):
         del answer[name]
     text = json.dumps(data.draw(st.sampled_from([answer, answer, answer, [answer]]) | JSON))
     cut = data.draw(st.sampled_from([None, None, 10]))
-    found, _ = drive(assess(one, Manner("schema")), lambda _: Completion(text[:cut], "stop"))
+    found, _ = drive(assess(one, ElicitationConfig("schema")), lambda _: Completion(text[:cut], "stop"))
     assert is_legal(found, one)
 
 
 def test_a_failed_schema_call_gives_its_reason():
-    found, _ = drive(assess(interview(), Manner("schema")), lambda _: Completion.failed("No luck."))
+    found, _ = drive(assess(interview(), ElicitationConfig("schema")), lambda _: Completion.failed("No luck."))
     assert (found.verdict, found.error) == (None, "No luck.")

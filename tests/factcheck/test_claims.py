@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.factcheck.checking import make_claim
-from climassay.factcheck.claims import ClaimColumns, iso_date, read_claims
+from climassay.factcheck.claims import ClaimColumns, iso_date, make_claim, read_claims
 from climassay.primer import claims_path
 
 

@@ -6,14 +6,7 @@ from hypothesis import strategies as st
 
 from climassay.corpus.collection_documents import StoredDocument
 from climassay.corpus.documents import Passage
-from climassay.factcheck.dating import (
-    dating_warning,
-    latest_editions,
-    passage_year,
-    subject_year,
-    year_of,
-    years_named,
-)
+from climassay.factcheck.claims import dating_warning, latest_editions, passage_year, subject_year, year_of, years_named
 from climassay.factcheck.transcript import Claim
 
 TODAY = datetime.date(2024, 6, 1)

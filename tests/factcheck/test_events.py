@@ -7,10 +7,16 @@ from hypothesis import given, settings
 
 from climassay.errors import InputError
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.events import EVENT_KINDS, event_data, event_from_data
-from climassay.factcheck.stage import Retrieval, SourceBook
-from climassay.factcheck.steps import Found
-from climassay.factcheck.transcript import AdvocateOpinion, FollowUp
+from climassay.factcheck.debate.context import SourceBook
+from climassay.factcheck.debate.steps import Found
+from climassay.factcheck.transcript import (
+    EVENT_KINDS,
+    AdvocateOpinion,
+    FollowUp,
+    Retrieval,
+    event_data,
+    event_from_data,
+)
 from debate_parts import Shelf, company_of
 from debate_tables import PAMPHLET, PHYSICAL, SCORED, SUN, Script, View, among, held
 from factcheck_transcripts import full_transcript, passage, transcripts
@@ -43,9 +49,9 @@ def test_every_kind_of_event_has_a_name():
 @pytest.mark.parametrize(
     ("kind", "data", "sentence"),
     [
-        ("opinion", {"advocate": "IPCC"}, "has no entry 'round'"),
-        ("decision", {"advocate": "IPCC"}, "has an entry 'advocate' that a fact-check does not know"),
-        ("passages", {"passages": [{"number": 1}]}, "has no entry 'passage'"),
+        ("opinion", {"advocate": "IPCC"}, "round: Field required"),
+        ("decision", {"advocate": "IPCC"}, "round: Field required"),
+        ("passages", {"passages": [{"number": 1}]}, "passage: Field required"),
         ("cheer", {}, "'cheer' is nothing that happens in a debate"),
     ],
 )

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import ModelError
-from climassay.factcheck.exchange import Exchange
-from climassay.factcheck.steps import AskEntailment, AskHead, AskOptions, AskPassages, AskText
+from climassay.factcheck.debate.scheduler import RequestBatcher
+from climassay.factcheck.debate.steps import AskEntailment, AskHead, AskOptions, AskPassages, AskText
 from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores
 from debate_parts import Shelf
 from scripted_model import ScriptedModel
@@ -54,7 +54,7 @@ KINDS = st.sampled_from(
 def test_answers_stand_in_the_order_of_the_asks_whatever_is_mixed(asks):
     shelf = Shelf("shelf", "The arctic ice melts.", "All cows graze.")
     models = {"m": echoing(), "other": echoing()}
-    exchange = Exchange(
+    exchange = RequestBatcher(
         models, {"shelf": shelf}, lambda pairs: [(float(len(claim)),) for claim, _ in pairs],
         lambda pairs: [float(len(premise + statement)) for premise, statement in pairs],
     )  # fmt: skip
@@ -81,12 +81,12 @@ def test_answers_stand_in_the_order_of_the_asks_whatever_is_mixed(asks):
 
 
 def test_nothing_asked_nothing_answered():
-    assert Exchange({}, {}).answer([]) == []
+    assert RequestBatcher({}, {}).answer([]) == []
 
 
 def test_a_content_free_prompt_is_asked_once_a_run():
     model = echoing()
-    exchange = Exchange({"m": model}, {})
+    exchange = RequestBatcher({"m": model}, {})
     first = exchange.answer([options("N/A", blank=True), options("a"), options("N/A", blank=True)])
     second = exchange.answer([options("b"), options("N/A", blank=True)])
     assert first[0] == first[2] == second[1]
@@ -98,7 +98,7 @@ def test_a_content_free_prompt_is_asked_once_a_run():
 def test_a_content_free_prompt_that_failed_is_asked_again():
     answers = [RuntimeError("No luck."), " no"]
     model = ScriptedModel(choose=lambda *_: answers.pop(0))
-    exchange = Exchange({"m": model}, {})
+    exchange = RequestBatcher({"m": model}, {})
     assert exchange.answer([options("N/A", blank=True)])[0].error == "No luck."
     assert exchange.answer([options("N/A", blank=True)])[0].best == 1
     assert exchange.answer([options("N/A", blank=True)])[0].best == 1
@@ -110,7 +110,7 @@ def test_a_failed_answer_leaves_the_others_alone():
         return RuntimeError("No luck.") if "bad" in prompt else " yes"
 
     model = ScriptedModel(choose=weigh, write=lambda prompt, _: RuntimeError("Gone.") if "bad" in prompt else "Fine.")
-    found = Exchange({"m": model}, {}).answer([options("bad"), options("good"), text("bad"), text("good")])
+    found = RequestBatcher({"m": model}, {}).answer([options("bad"), options("good"), text("bad"), text("good")])
     assert [answer.error for answer in found] == ["No luck.", None, "Gone.", None]
 
 
@@ -119,7 +119,7 @@ def test_a_model_that_cannot_weigh_options_fails_its_own_questions():
         def option_logprobs(self, requests, *, on_result=None):
             raise ModelError("It generates text only.")
 
-    exchange = Exchange({"writer": Writer(), "m": ScriptedModel()}, {})
+    exchange = RequestBatcher({"writer": Writer(), "m": ScriptedModel()}, {})
     found = exchange.answer([options("a", "writer"), options("a"), text("a", "writer")])
     assert [answer.error for answer in found] == ["It generates text only.", None, None]
     assert isinstance(found[0], OptionScores)
@@ -129,14 +129,14 @@ def test_a_model_that_cannot_weigh_options_fails_its_own_questions():
 @pytest.mark.parametrize("ask", [AskHead("claim", ()), AskEntailment("p", "s")])
 def test_what_was_not_loaded_is_missed(ask):
     with pytest.raises(ModelError, match="loaded"):
-        Exchange({}, {}).answer([ask])
+        RequestBatcher({}, {}).answer([ask])
 
 
 def test_the_latest_editions_of_a_collection_are_looked_up_once():
     shelf = Shelf("shelf", ("The arctic ice melts.", "d"))
     looked = []
     shelf.collections[0].documents = lambda: looked.append(1) or []
-    exchange = Exchange({}, {"shelf": shelf})
+    exchange = RequestBatcher({}, {"shelf": shelf})
     for _ in range(2):
         assert exchange.answer([AskPassages(("shelf",), "ice", 1, latest_only=True)] * 2) == [(), ()]
     assert looked == [1]

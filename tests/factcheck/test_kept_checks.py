@@ -9,10 +9,8 @@ import pytest
 from climassay.claim_identity import claim_id, words_id
 from climassay.errors import InputError
 from climassay.factcheck import DebateSettings, advocates_from_names, from_data, make_claim
-from climassay.factcheck.check_tables import checks
+from climassay.factcheck.check_store import LONGEST_COMMENT, PAGE, CheckFilter, CheckStore, Reviewed, check_data, checks
 from climassay.factcheck.configuration import AdvocateSettings, MediatorSettings, parse_settings, settings_tables
-from climassay.factcheck.kept_check import LONGEST_COMMENT, PAGE, Reviewed, Wanted, check_data
-from climassay.factcheck.kept_checks import KeptChecks
 from climassay.records import Records
 from climassay.statistics.intervals import wilson_interval
 from factcheck_transcripts import checked, full_transcript, unchecked
@@ -23,14 +21,14 @@ SETTINGS = DebateSettings(advocates_from_names(["ar6", "wmo=0.5"], plain=True), 
 @pytest.fixture
 def store(database_url):
     with Records(database_url) as records:
-        yield KeptChecks(records)
+        yield CheckStore(records)
 
 
 @pytest.fixture
 def local(tmp_path):
     """Only on SQLite: what no database makes a difference to."""
     with Records(f"sqlite:///{tmp_path / 'records.sqlite'}") as records:
-        yield KeptChecks(records)
+        yield CheckStore(records)
 
 
 def begun(store, text="It warms.", by=None, **more):
@@ -110,7 +108,7 @@ def test_a_list_goes_on_behind_a_check_whatever_was_asked_meanwhile(store):
     begun(store, "Another claim.")
     assert first == made[:2]
     assert [one.id for one in store.newest(most=9, after=first[-1])] == made[2:]
-    assert [one.id for one in store.newest(Wanted("claim 1"), most=9)] == [made[2]]
+    assert [one.id for one in store.newest(CheckFilter("claim 1"), most=9)] == [made[2]]
     with pytest.raises(InputError, match="no check 'c0'"):
         store.newest(most=1, after="c0")
 
@@ -192,7 +190,7 @@ def test_lists_are_filtered_by_words_verdict_and_reviews(store):
     store.review(ice, "ann", "disagree")
 
     def found(**wanted):
-        return [one.id for one in store.list(Wanted(**wanted)).checks]
+        return [one.id for one in store.list(CheckFilter(**wanted)).checks]
 
     assert found() == [none, ice, warm]
     assert found(words="warms 100%") == [warm]
@@ -218,7 +216,7 @@ def test_what_a_summary_says_is_what_the_filter_finds(local):
     summaries = {one.id: one.reviewed for one in local.list().checks}
     assert set(summaries.values()) == set(get_args(Reviewed))
     for wanted in get_args(Reviewed):
-        found = {one.id for one in local.list(Wanted(review=wanted)).checks}
+        found = {one.id for one in local.list(CheckFilter(review=wanted)).checks}
         assert found == {check for check, reviewed in summaries.items() if reviewed == wanted}
 
 
@@ -238,7 +236,7 @@ def test_texts_that_databases_cannot_hold_are_mended(store):
     store.finish(check, checked("It\x00 warms.", ({"IPCC": "correct"}, "correct")), run="r1")
     assert store.get(check).about.label == "correct"
     store.review(check, "ann", "agree", "Good\x00.")
-    assert store.list(Wanted(words="\x00")).total in (0, 1)
+    assert store.list(CheckFilter(words="\x00")).total in (0, 1)
 
 
 @pytest.mark.parametrize(("text", "source"), [("x" * 2001, ""), ("x", "y" * 501)], ids=["claim", "source"])

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.confidence import vocabulary
-from climassay.factcheck.levels import (
+from climassay.factcheck.transcript import (
     AGREEMENT,
     ALL_LEVELS,
     CONFIDENCES,
@@ -13,11 +13,11 @@ from climassay.factcheck.levels import (
     LIKELIHOODS,
     QUANTIFIABLE,
     UNCERTAIN,
+    Levels,
     allowed_confidences,
     coherent,
     weakest,
 )
-from climassay.factcheck.transcript import Levels
 
 ASSESSMENTS = st.sampled_from(ALL_LEVELS)
 

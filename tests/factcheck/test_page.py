@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.factcheck import page_words
-from climassay.factcheck.page import claim_pieces, factcheck_page, notices, safe_link, standing
+from climassay.factcheck.results import page_words
+from climassay.factcheck.results.page import claim_pieces, factcheck_page, notices, safe_link, standing
+from climassay.factcheck.results.view import as_shown
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER, load_scale
-from climassay.factcheck.shown import as_shown
 from climassay.factcheck.transcript import Subclaim
 from factcheck_transcripts import (
     checked,

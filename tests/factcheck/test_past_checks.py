@@ -4,7 +4,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from climassay.factcheck.past_checks import SIMILAR, find_past
+from climassay.factcheck.results.past_checks import SIMILAR, find_past
 from climassay.models.encoder import load_encoder
 from climassay.records import Records
 

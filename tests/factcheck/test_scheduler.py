@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.factcheck.exchange import Exchange
-from climassay.factcheck.scheduler import Scheduler
-from climassay.factcheck.steps import AskPassages, AskText
+from climassay.factcheck.debate.scheduler import RequestBatcher, Scheduler
+from climassay.factcheck.debate.steps import AskPassages, AskText
 from climassay.models.contract import Completion, GenerationRequest, Message
 from debate_parts import Shelf
 from patience import reached
@@ -76,7 +75,7 @@ class Served(Local):
 
 
 def run(steps, model, at_once=16, **options):
-    return Scheduler(steps, Exchange({"m": model}, {}), at_once, **options).run()
+    return Scheduler(steps, RequestBatcher({"m": model}, {}), at_once, **options).run()
 
 
 @pytest.mark.parametrize("kind", [Local, Served])
@@ -128,7 +127,7 @@ def test_a_search_does_not_wait_for_a_call_and_a_call_not_for_a_search():
         [found] = yield (AskPassages(("shelf",), "ice", 1),)
         return found[0].excerpt
 
-    exchange = Exchange({"m": model}, {"shelf": Slow("shelf", "The ice melts.")})
+    exchange = RequestBatcher({"m": model}, {"shelf": Slow("shelf", "The ice melts.")})
     assert Scheduler([searching(), asking("slow", [1])], exchange, 2).run() == ["The ice melts.", ["slow 0 0"]]
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
+from climassay.factcheck.results.scoring import NO_VERDICT, score_verdicts
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER, SCIENCE_FEEDBACK, parse_scale
-from climassay.factcheck.scoring import NO_VERDICT, score_verdicts
 from climassay.statistics import bootstrap_interval
 
 SHARED = Path(__file__).parents[3] / "shared"

@@ -2,9 +2,8 @@
 
 import json
 
+from climassay.factcheck.results.scoring import NO_VERDICT, score_verdicts, verdict_data, verdict_report, verdict_tables
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, SCIENCE_FEEDBACK
-from climassay.factcheck.scoring import NO_VERDICT, score_verdicts
-from climassay.factcheck.scoring_tables import verdict_data, verdict_report, verdict_tables
 from climassay.reporting import as_markdown
 
 NO, HALF, YES, NEI = *SCIENCE_FEEDBACK.labels, SCIENCE_FEEDBACK.nei

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from climassay.errors import InputError
-from climassay.factcheck.serialisation import as_data, from_data
+from climassay.factcheck.transcript import as_data, from_data
 from factcheck_transcripts import full_transcript, transcripts, unchecked
 
 
@@ -55,28 +55,40 @@ def changed(*path, to):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([], "must be a table of names and values, not a list"),
+        ([], "must be a table of names and values"),
         ("text", "not 'text'"),
         (changed("format", to=2), "format 2"),
         (changed("format", to=KeyError), "format None"),
-        (changed("claim", to=None), "claim must be a table of names and values, not nothing"),
-        (changed("claim", "text", to=KeyError), "claim has no entry 'text'"),
-        (changed("claim", "text", to=3), "claim.text must be a text, not 3"),
-        (changed("claim", "colour", to="red"), "claim has an entry 'colour'"),
-        (changed("rounds", 0, "number", to=True), "rounds[0].number must be a whole number"),
-        (changed("rounds", 0, "number", to=1.5), "rounds[0].number must be a whole number"),
-        (changed("rounds", 0, "opinions", to="none"), "rounds[0].opinions must be a list"),
-        (changed("rounds", 1, "opinions", 2, "levels", "evidence", to="strong"), "can be limited, medium, robust"),
-        (changed("rounds", 1, "opinions", 2, "levels", "evidence", to=["low"]), "can be limited, medium, robust"),
-        (changed("verdict", "probabilities", 0, to=float("nan")), "verdict.probabilities[0] must be a finite number"),
-        (changed("verdict", "probabilities", 0, to=10**400), "verdict.probabilities[0] must be a finite number"),
-        (changed("prefixed", to=1), "prefixed must be true or false"),
+        (changed("claim", to=None), "claim: "),
+        (changed("claim", "text", to=KeyError), "claim.text: Field required"),
+        (changed("claim", "text", to=3), "claim.text: Input should be a valid string"),
+        (changed("claim", "colour", to="red"), "claim.colour: Unexpected"),
+        (changed("rounds", 0, "number", to=True), "rounds[0].number: Input should be a valid integer"),
+        (changed("rounds", 0, "number", to=1.5), "rounds[0].number: Input should be a valid integer"),
+        (changed("rounds", 0, "opinions", to="none"), "rounds[0].opinions: Input should be a valid array"),
+        (
+            changed("rounds", 1, "opinions", 2, "levels", "evidence", to="strong"),
+            "evidence: Input should be 'limited', 'medium' or 'robust'",
+        ),
+        (
+            changed("rounds", 1, "opinions", 2, "levels", "evidence", to=["low"]),
+            "evidence: Input should be 'limited', 'medium' or 'robust'",
+        ),
+        (
+            changed("verdict", "probabilities", 0, to=float("nan")),
+            "verdict.probabilities[0]: Input should be a finite number",
+        ),
+        (
+            changed("verdict", "probabilities", 0, to=10**400),
+            "verdict.probabilities[0]: Input should be a finite number",
+        ),
+        (changed("prefixed", to=1), "prefixed: Input should be a valid boolean"),
         (changed("verdict", "explanation", 0, "citations", to=[9]), "verdict names passage 9"),
         (changed("rounds", 1, "opinions", 0, "retrieved", to=[0]), "opinion of IPCC in round 2 names passage 0"),
         (changed("rounds", 1, "follow_ups", 0, "retrieved", to=[7]), "question to Pamphlet in round 2 names passage 7"),
         (changed("sources", 1, "number", to=1), "numbered from 1"),
         (changed("subclaims", 1, "end", to=999), "subclaim 2 does not lie within the claim"),
-        (changed("without", 0, to=["IPCC"]), "without[0] must have 2 entries, not 1"),
+        (changed("without", 0, to=["IPCC"]), "without[0][1]: Field required"),
     ],
     ids=range(22),
 )

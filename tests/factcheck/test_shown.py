@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
+from climassay.factcheck.results.view import as_shown
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK
-from climassay.factcheck.shown import as_shown
 from climassay.factcheck.transcript import Quotation, cited_numbers
 from factcheck_transcripts import SURE, checked, full_transcript, sentence, transcripts, unchecked
 

@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
-from climassay.factcheck.assessment import Manner
-from climassay.factcheck.scales import BINARY
-from climassay.factcheck.stage import (
+from climassay.factcheck.debate.assessment import ElicitationConfig
+from climassay.factcheck.debate.context import (
     TEMPLATES,
-    Exhibit,
+    DebateContext,
+    RetrievedPassage,
     SourceBook,
-    Stage,
     last_question,
     load_templates,
     material,
     provenance,
 )
-from climassay.factcheck.steps import Found
+from climassay.factcheck.debate.steps import Found
+from climassay.factcheck.scales import BINARY
 from climassay.grounding import AnswerSentence
 
 
@@ -33,7 +33,9 @@ def found(name, cosine=0.5, collection="ar6", text="Arctic ice melts. Cows graze
 
 
 def stage(encoder=None, **manner):
-    return Stage("The claim.", BINARY, Manner(**manner), load_templates(), encoder, False, lambda event: None)
+    return DebateContext(
+        "The claim.", BINARY, ElicitationConfig(**manner), load_templates(), encoder, False, lambda event: None
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------- sources
@@ -91,7 +93,7 @@ def test_numbers_are_whole_and_a_passage_keeps_its_own(finds):
 
 
 def exhibits(*texts):
-    return [Exhibit(number, passage(str(number), text), text) for number, text in enumerate(texts, start=3)]
+    return [RetrievedPassage(number, passage(str(number), text), text) for number, text in enumerate(texts, start=3)]
 
 
 # ------------------------------------------------------------------------------------------------------------ prompts

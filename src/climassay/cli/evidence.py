@@ -85,10 +85,9 @@ def factcheck_evidence(
     as_json: JsonOption = False,
 ) -> None:
     """Give verdicts on claims with given evidence, scored where the file has published verdicts."""
-    from climassay.factcheck.checked_claims import ScoredVerdicts
+    from climassay.factcheck.results.checked_claims import ScoredVerdicts
+    from climassay.factcheck.results.scoring import score_verdicts, verdict_data
     from climassay.factcheck.scales import load_scale
-    from climassay.factcheck.scoring import score_verdicts
-    from climassay.factcheck.scoring_tables import verdict_data
     from climassay.reporting.results import Result, Shown
     from climassay.reporting.row_files import write_rows
 

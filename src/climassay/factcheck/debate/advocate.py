@@ -4,20 +4,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from climassay.factcheck.assessment import (
+from climassay.factcheck.configuration import AdvocateSettings
+from climassay.factcheck.debate.assessment import (
     MOST_QUESTIONS,
     Assessment,
-    Interview,
+    AssessmentPrompt,
     assess,
     explain,
     most_probable,
     probabilities_of,
 )
-from climassay.factcheck.configuration import AdvocateSettings
-from climassay.factcheck.evidence import Borne, look_up
-from climassay.factcheck.levels import UNCERTAIN, weakest
-from climassay.factcheck.stage import Exhibit, Stage, last_question, material, shown_quotations, shown_sources
-from climassay.factcheck.steps import (
+from climassay.factcheck.debate.context import (
+    Borne,
+    DebateContext,
+    RetrievedPassage,
+    last_question,
+    look_up,
+    material,
+    shown_quotations,
+    shown_sources,
+)
+from climassay.factcheck.debate.steps import (
     ON_SUBJECT,
     AskHead,
     AskOptions,
@@ -27,7 +34,15 @@ from climassay.factcheck.steps import (
     ask_text,
     together,
 )
-from climassay.factcheck.transcript import AdvocateOpinion, AdvocateProfile, FollowUp, Levels, Subclaim
+from climassay.factcheck.transcript import (
+    UNCERTAIN,
+    AdvocateOpinion,
+    AdvocateProfile,
+    FollowUp,
+    Levels,
+    Subclaim,
+    weakest,
+)
 from climassay.grounding.citing import AnswerSentence
 from climassay.models.calibration import BLANK
 from climassay.models.contract import GenerationRequest, OptionRequest
@@ -98,9 +113,9 @@ class Given(NamedTuple):
 
 def give_opinions(
     advocate: Advocate,
-    stage: Stage,
+    context: DebateContext,
     subclaims: Sequence[Subclaim],
-    exhibits: Sequence[Sequence[Exhibit]],
+    exhibits: Sequence[Sequence[RetrievedPassage]],
     said: Exchanges,
     before: AdvocateOpinion | None,
 ) -> Steps[Given]:
@@ -108,48 +123,50 @@ def give_opinions(
 
     Args:
         advocate: Who.
-        stage: Where.
+        context: Where.
         subclaims: At least one.
         exhibits: The passages for each.
         said: In the debate so far.
         before: The opinion on the whole in the round before.
     """
     number = 1 if before is None else before.round + 1
-    if stage.manner.elicitation == "schema":
-        given = yield from _judge_at_once(advocate, stage, subclaims, exhibits, said, number)
+    if context.config.elicitation == "schema":
+        given = yield from _judge_at_once(advocate, context, subclaims, exhibits, said, number)
     else:
         parts = yield from together(
             [
-                _judge(advocate, stage, subclaim, shown, said, number)
+                _judge(advocate, context, subclaim, shown, said, number)
                 for subclaim, shown in zip(subclaims, exhibits, strict=True)
             ]
         )
         kept = tuple(parts) if len(parts) > 1 else ()
-        whole = (yield from _aggregate(advocate, stage, subclaims, parts)) if kept else replace(parts[0], subclaim=None)
+        whole = (
+            (yield from _aggregate(advocate, context, subclaims, parts)) if kept else replace(parts[0], subclaim=None)
+        )
         given = Given(whole, kept)
     # A call that failed is no change of view: it must not keep a debate open that would close without it.
     verdict = given.opinion.verdict
     changed = before is not None and verdict is not None and before.verdict != verdict
     given = given._replace(opinion=replace(given.opinion, changed=changed))
     for replied in given.replies:
-        stage.tell(replied)
-    stage.tell(given.opinion)
+        context.tell(replied)
+    context.tell(given.opinion)
     return given
 
 
 def _empty(
-    advocate: Advocate, stage: Stage, number: int, subclaim: int | None, exhibits: Sequence[Exhibit]
+    advocate: Advocate, context: DebateContext, number: int, subclaim: int | None, exhibits: Sequence[RetrievedPassage]
 ) -> AdvocateOpinion:
     """An opinion without information."""
     retrieved = tuple(exhibit.number for exhibit in exhibits)
-    return AdvocateOpinion(advocate.name, number, subclaim, stage.scale.nei, False, retrieved=retrieved)
+    return AdvocateOpinion(advocate.name, number, subclaim, context.scale.nei, False, retrieved=retrieved)
 
 
 def _judge_at_once(
     advocate: Advocate,
-    stage: Stage,
+    context: DebateContext,
     subclaims: Sequence[Subclaim],
-    exhibits: Sequence[Sequence[Exhibit]],
+    exhibits: Sequence[Sequence[RetrievedPassage]],
     said: Exchanges,
     number: int,
 ) -> Steps[Given]:
@@ -158,17 +175,17 @@ def _judge_at_once(
     There is none without a passage, nor where all passages were found to be only on the claim's subject.
     """
     shown = list({exhibit.number: exhibit for some in exhibits for exhibit in some}.values())
-    empty = _empty(advocate, stage, number, None, shown)
+    empty = _empty(advocate, context, number, None, shown)
     several = subclaims if len(subclaims) > 1 else ()
     parts = tuple(
-        _empty(advocate, stage, number, one.number, some) for one, some in zip(several, exhibits, strict=False)
+        _empty(advocate, context, number, one.number, some) for one, some in zip(several, exhibits, strict=False)
     )
     questions = [one for one in said.questions if one.to == advocate.name]
     unheard = tuple(replace(one, retrieved=()) for one in questions)
     if advocate.settings.kind != "plain" and all(one.grade == ON_SUBJECT for one in shown):
         return Given(replace(empty, unasked=True), tuple(replace(part, unasked=True) for part in parts), unheard)
-    interview = _interview(advocate, stage, subclaims, shown, said, questions)
-    assessment = yield from assess(interview, stage.manner)
+    interview = _interview(advocate, context, subclaims, shown, said, questions)
+    assessment = yield from assess(interview, context.config)
     if assessment.error is not None:
         failed = assessment.error
         return Given(
@@ -180,35 +197,35 @@ def _judge_at_once(
     opinions = []
     for subclaim, part, found in zip(several, parts, assessment.statements, strict=True):
         # A statement is explained by the reasoning on it.
-        borne = look_up(stage, replace(found, explanation=found.draft), subclaim.text, shown, in_house=in_house)
-        opinions.append(_with(stage, part, found, borne))
+        borne = look_up(context, replace(found, explanation=found.draft), subclaim.text, shown, in_house=in_house)
+        opinions.append(_with(context, part, found, borne))
     gathered = [quotation for opinion in opinions for quotation in opinion.quotations]
-    borne = look_up(stage, assessment, stage.claim, shown, quotations=gathered, in_house=in_house)
-    whole = _with(stage, empty, assessment, borne)
+    borne = look_up(context, assessment, context.claim, shown, quotations=gathered, in_house=in_house)
+    whole = _with(context, empty, assessment, borne)
     removed = sum(opinion.removed_quotations for opinion in opinions)
     whole = replace(whole, removed_quotations=whole.removed_quotations + removed)
     replies = tuple(
-        replace(one, retrieved=empty.retrieved, reply=stage.ground(text, False, shown)[0])
+        replace(one, retrieved=empty.retrieved, reply=context.ground(text, False, shown)[0])
         for one, text in zip(questions, assessment.replies, strict=True)
     )
     return Given(whole, tuple(opinions), replies)
 
 
-def _with(stage: Stage, empty: AdvocateOpinion, assessment: Assessment, borne: Borne) -> AdvocateOpinion:
+def _with(context: DebateContext, empty: AdvocateOpinion, assessment: Assessment, borne: Borne) -> AdvocateOpinion:
     """An opinion from what came of an interview and was looked up."""
     asks = tuple(
         FollowUp(empty.round + 1, empty.advocate, one.to, one.text, queries=one.queries) for one in assessment.questions
     )
-    given = borne.verdict != stage.scale.nei
+    given = borne.verdict != context.scale.nei
     return replace(
         empty,
         verdict=borne.verdict,
-        informed=_is_view(stage, borne.verdict, borne.levels),
+        informed=_is_view(context, borne.verdict, borne.levels),
         levels=borne.levels,
         placement=assessment.placement if given else None,
         probabilities=assessment.probabilities if given else (),
         # What was written towards a verdict that is not given stays, with the verdict.
-        draft=assessment.draft if given or borne.withheld or stage.manner.elicitation == "schema" else "",
+        draft=assessment.draft if given or borne.withheld or context.config.elicitation == "schema" else "",
         explanation=borne.explanation,
         removed_citations=borne.removed_citations,
         quotations=borne.quotations,
@@ -219,42 +236,49 @@ def _with(stage: Stage, empty: AdvocateOpinion, assessment: Assessment, borne: B
 
 
 def _judge(
-    advocate: Advocate, stage: Stage, subclaim: Subclaim, exhibits: Sequence[Exhibit], said: Exchanges, number: int
+    advocate: Advocate,
+    context: DebateContext,
+    subclaim: Subclaim,
+    exhibits: Sequence[RetrievedPassage],
+    said: Exchanges,
+    number: int,
 ) -> Steps[AdvocateOpinion]:
     """One subclaim by scores. Without a passage the answer is "not enough information", and no model is asked."""
-    empty = _empty(advocate, stage, number, subclaim.number, exhibits)
+    empty = _empty(advocate, context, number, subclaim.number, exhibits)
     in_house = advocate.settings.kind == "plain"
     if not exhibits and not in_house:
         return empty
-    interview = _interview(advocate, stage, [subclaim], exhibits, said)
-    if stage.has_head and exhibits:
+    interview = _interview(advocate, context, [subclaim], exhibits, said)
+    if context.has_head and exhibits:
         [head] = yield (AskHead(subclaim.text, tuple(exhibit.excerpt for exhibit in exhibits)),)
         if head is None:
             return replace(empty, verdict=None, error="The verdict head could not be applied.")
         if most_probable(head) == len(head) - 1:
             return empty
         interview = replace(interview, head=tuple(head))
-    assessment = yield from assess(interview, stage.manner)
-    assessment = yield from explain(interview, stage.manner, assessment)
+    assessment = yield from assess(interview, context.config)
+    assessment = yield from explain(interview, context.config, assessment)
     if assessment.error is not None:
         return replace(empty, verdict=None, error=assessment.error)
-    opinion = _with(stage, empty, assessment, look_up(stage, assessment, subclaim.text, exhibits, in_house=in_house))
-    if opinion.verdict == stage.scale.nei:
+    opinion = _with(
+        context, empty, assessment, look_up(context, assessment, subclaim.text, exhibits, in_house=in_house)
+    )
+    if opinion.verdict == context.scale.nei:
         return opinion
     contradicts = yield from find_contradiction(
-        stage, advocate.model, subclaim.text, opinion.verdict, opinion.explanation
+        context, advocate.model, subclaim.text, opinion.verdict, opinion.explanation
     )
     return replace(opinion, contradicts=contradicts)
 
 
 def _interview(
     advocate: Advocate,
-    stage: Stage,
+    context: DebateContext,
     subclaims: Sequence[Subclaim],
-    exhibits: Sequence[Exhibit],
+    exhibits: Sequence[RetrievedPassage],
     said: Exchanges,
     questions: Sequence[FollowUp] = (),
-) -> Interview:
+) -> AssessmentPrompt:
     """What an advocate is asked with; several subclaims are judged together."""
     others = [participant(one) for one in said.advocates if one.name != advocate.name]
     profile = next((one for one in said.advocates if one.name == advocate.name), None)
@@ -266,18 +290,18 @@ def _interview(
         "ask": bool(others) and not said.last,
         "most_questions": MOST_QUESTIONS,
     }
-    prompt = stage.messages(
+    prompt = context.messages(
         "advocate",
         **common,
-        claim=material(stage.claim),
-        statement=material(stage.claim if several else subclaims[0].text),
+        claim=material(context.claim),
+        statement=material(context.claim if several else subclaims[0].text),
         statements=[{"number": one.number, "text": material(one.text)} for one in several],
         sources=shown_sources(exhibits),
-        opinions=[_shown(stage, opinion) for opinion in said.opinions],
-        exchanges=[_exchange(stage, follow_up) for follow_up in said.follow_ups],
+        opinions=[_shown(context, opinion) for opinion in said.opinions],
+        exchanges=[_exchange(context, follow_up) for follow_up in said.follow_ups],
         questions=[{"asker": one.asker, "question": material(one.question)} for one in questions],
     )
-    blank = stage.messages(
+    blank = context.messages(
         "advocate",
         **common,
         claim=BLANK,
@@ -288,11 +312,11 @@ def _interview(
         exchanges=[],
         questions=[],
     )
-    return Interview(
+    return AssessmentPrompt(
         advocate.model,
         prompt.messages,
         blank.messages,
-        stage.scale,
+        context.scale,
         others=() if said.last else tuple(one["name"] for one in others),
         passages=tuple(exhibit.number for exhibit in exhibits),
         statements=tuple(one.number for one in several),
@@ -311,55 +335,55 @@ def participant(profile: AdvocateProfile) -> dict[str, str]:
     return {"name": profile.name, "kind": profile.kind, "about": material(profile.about)}
 
 
-def _shown(stage: Stage, opinion: AdvocateOpinion) -> dict[str, object]:
+def _shown(context: DebateContext, opinion: AdvocateOpinion) -> dict[str, object]:
     return {
         "name": opinion.advocate,
         "verdict": opinion.verdict or "failed",
-        "text": stage.told(opinion.explanation),
+        "text": context.told(opinion.explanation),
         "quotations": shown_quotations(opinion.quotations),
     }
 
 
-def _exchange(stage: Stage, follow_up: FollowUp) -> dict[str, str]:
+def _exchange(context: DebateContext, follow_up: FollowUp) -> dict[str, str]:
     return {
         "asker": follow_up.asker,
         "to": follow_up.to,
         "question": material(follow_up.question),
-        "reply": stage.told(follow_up.reply) or "(no reply)",
+        "reply": context.told(follow_up.reply) or "(no reply)",
     }
 
 
-def _is_view(stage: Stage, verdict: str | None, levels: Levels | None) -> bool:
+def _is_view(context: DebateContext, verdict: str | None, levels: Levels | None) -> bool:
     """Whether a verdict is a view: "unsupported" on limited evidence only says that information is lacking."""
-    lacks = verdict in stage.scale.lack and levels is not None and levels.evidence == "limited"
-    return verdict is not None and verdict != stage.scale.nei and not lacks
+    lacks = verdict in context.scale.lack and levels is not None and levels.evidence == "limited"
+    return verdict is not None and verdict != context.scale.nei and not lacks
 
 
 def find_contradiction(
-    stage: Stage, model: str, claim: str, verdict: str | None, explanation: Sequence[AnswerSentence]
+    context: DebateContext, model: str, claim: str, verdict: str | None, explanation: Sequence[AnswerSentence]
 ) -> Steps[bool | None]:
     """Whether an explanation argues for the other side of the scale; None where there is nothing to be read.
 
     The model reads the explanation alone and tells the side it takes; what it says of a content-free explanation is
     taken off.
     """
-    if not explanation or verdict is None or not stage.manner.side_check:
+    if not explanation or verdict is None or not context.config.side_check:
         return None
     text = " ".join(sentence.text for sentence in explanation)
     asks = []
     for shown_claim, shown, blank in ((material(claim), material(text), False), (BLANK, BLANK, True)):
-        rendered = stage.messages("side", claim=shown_claim, explanation=shown)
+        rendered = context.messages("side", claim=shown_claim, explanation=shown)
         request = OptionRequest(rendered.messages, (" right", " wrong"), rendered.assistant_prefix)
         asks.append(AskOptions(model, request, blank))
-    answers = yield from ask_options(asks if stage.manner.calibrated else asks[:1])
+    answers = yield from ask_options(asks if context.config.calibrated else asks[:1])
     if any(answer.error is not None for answer in answers):
         return None
     right, wrong = probabilities_of(answers)
-    return (right > wrong) != stage.scale.is_correct(verdict)
+    return (right > wrong) != context.scale.is_correct(verdict)
 
 
 def _aggregate(
-    advocate: Advocate, stage: Stage, subclaims: Sequence[Subclaim], parts: Sequence[AdvocateOpinion]
+    advocate: Advocate, context: DebateContext, subclaims: Sequence[Subclaim], parts: Sequence[AdvocateOpinion]
 ) -> Steps[AdvocateOpinion]:
     """The whole claim: subclaims without information count for nothing, the model weighs the others."""
     first = parts[0]
@@ -367,7 +391,7 @@ def _aggregate(
         advocate.name,
         first.round,
         None,
-        stage.scale.nei,
+        context.scale.nei,
         False,
         explanation=_once([sentence for part in parts for sentence in part.explanation]),
         retrieved=tuple(dict.fromkeys(number for part in parts for number in part.retrieved)),
@@ -384,19 +408,19 @@ def _aggregate(
         return replace(gathered, verdict=None, error=errors[0])
     if not judged:
         return gathered
-    answers = yield from ask_options(_whole_asks(advocate, stage, subclaims, parts))
+    answers = yield from ask_options(_whole_asks(advocate, context, subclaims, parts))
     failed = [answer.error for answer in answers if answer.error is not None]
     if failed:
         return replace(gathered, verdict=None, error=failed[0])
     probabilities = probabilities_of(answers)
-    verdict = stage.scale.labels[most_probable(probabilities)]
+    verdict = context.scale.labels[most_probable(probabilities)]
     levels = weakest([part.levels for part in judged if part.levels])
     known = [part.contradicts for part in judged if part.contradicts is not None]
     return replace(
         gathered,
         verdict=verdict,
         withheld=None,
-        informed=any(part.informed for part in judged) and _is_view(stage, verdict, levels),
+        informed=any(part.informed for part in judged) and _is_view(context, verdict, levels),
         levels=levels,
         placement=judged[0].placement,
         probabilities=probabilities,
@@ -409,7 +433,7 @@ def _once(sentences: Sequence[AnswerSentence]) -> tuple[AnswerSentence, ...]:
 
 
 def _whole_asks(
-    advocate: Advocate, stage: Stage, subclaims: Sequence[Subclaim], parts: Sequence[AdvocateOpinion]
+    advocate: Advocate, context: DebateContext, subclaims: Sequence[Subclaim], parts: Sequence[AdvocateOpinion]
 ) -> list[AskOptions]:
     asks = []
     for blank in (False, True):
@@ -417,60 +441,62 @@ def _whole_asks(
             {"statement": BLANK if blank else material(subclaim.text), "verdict": BLANK if blank else part.verdict}
             for subclaim, part in zip(subclaims, parts, strict=True)
         ]
-        rendered = stage.messages("whole", parts=shown, claim=BLANK if blank else material(stage.claim))
-        options = tuple(f" {label}" for label in stage.scale.labels)
+        rendered = context.messages("whole", parts=shown, claim=BLANK if blank else material(context.claim))
+        options = tuple(f" {label}" for label in context.scale.labels)
         request = OptionRequest(rendered.messages, options, rendered.assistant_prefix)
         asks.append(AskOptions(advocate.model, request, blank))
-    return asks if stage.manner.calibrated else asks[:1]
+    return asks if context.config.calibrated else asks[:1]
 
 
 # ---------------------------------------------------------------------------------------------------- in the debate
 
 
 def ask_others(
-    advocate: Advocate, stage: Stage, opinion: AdvocateOpinion, opinions: Sequence[AdvocateOpinion], to: str
+    advocate: Advocate, context: DebateContext, opinion: AdvocateOpinion, opinions: Sequence[AdvocateOpinion], to: str
 ) -> Steps[tuple[FollowUp, ...]]:
     """A question of an advocate by scores, where its confidence is low."""
     if opinion.levels is None or opinion.levels.confidence not in UNCERTAIN:
         return ()
-    text = yield from write_question(stage, advocate.model, advocate.name, opinions, to)
+    text = yield from write_question(context, advocate.model, advocate.name, opinions, to)
     return (FollowUp(opinion.round + 1, advocate.name, to, text),) if text else ()
 
 
 def write_question(
-    stage: Stage, model: str, asker: str, opinions: Sequence[AdvocateOpinion], to: str
+    context: DebateContext, model: str, asker: str, opinions: Sequence[AdvocateOpinion], to: str
 ) -> Steps[str | None]:
     """A question in a model's words; None where it writes none that can be used."""
-    rendered = stage.messages(
+    rendered = context.messages(
         "question",
         asker=asker,
         to=to,
-        claim=material(stage.claim),
-        opinions=[_shown(stage, opinion) for opinion in opinions],
+        claim=material(context.claim),
+        opinions=[_shown(context, opinion) for opinion in opinions],
     )
-    sampling = replace(stage.manner.sampling, max_tokens=_QUESTION_TOKENS, stop=("\n",))
+    sampling = replace(context.config.sampling, max_tokens=_QUESTION_TOKENS, stop=("\n",))
     request = GenerationRequest(rendered.messages, sampling, assistant_prefix=rendered.assistant_prefix)
     completion = yield from ask_text(model, request)
     return None if completion.error is not None else last_question(completion.text)
 
 
-def reply(advocate: Advocate, stage: Stage, follow_up: FollowUp, exhibits: Sequence[Exhibit]) -> Steps[FollowUp]:
+def reply(
+    advocate: Advocate, context: DebateContext, follow_up: FollowUp, exhibits: Sequence[RetrievedPassage]
+) -> Steps[FollowUp]:
     """The question with its reply, by a call of its own (``scored``)."""
-    rendered = stage.messages(
+    rendered = context.messages(
         "reply",
         **_self(advocate),
         sources=shown_sources(exhibits),
-        claim=material(stage.claim),
+        claim=material(context.claim),
         asker=follow_up.asker,
         question=material(follow_up.question),
     )
-    request = GenerationRequest(rendered.messages, stage.manner.sampling, assistant_prefix=rendered.assistant_prefix)
+    request = GenerationRequest(rendered.messages, context.config.sampling, assistant_prefix=rendered.assistant_prefix)
     completion = yield from ask_text(advocate.model, request)
     shown = replace(follow_up, retrieved=tuple(exhibit.number for exhibit in exhibits))
     if completion.error is not None:
         answered = replace(shown, error=completion.error)
     else:
-        sentences, _ = stage.ground(completion.text, completion.finish_reason == "length", exhibits)
+        sentences, _ = context.ground(completion.text, completion.finish_reason == "length", exhibits)
         answered = replace(shown, reply=sentences)
-    stage.tell(answered)
+    context.tell(answered)
     return answered

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from climassay.corpus.sentences import split_sentences
-from climassay.factcheck.steps import Steps, ask_text
+from climassay.factcheck.debate.steps import Steps, ask_text
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import GenerationRequest, Sampling
 from climassay.models.profiles import Profile
@@ -20,6 +20,7 @@ from climassay.prompts import Prompt
 
 if TYPE_CHECKING:
     from climassay.factcheck.checkability import Kind
+
 
 Splitter = Literal["model", "rules", "none"]
 MOST = 5

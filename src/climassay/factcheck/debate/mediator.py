@@ -7,24 +7,23 @@ from typing import Literal
 import numpy as np
 
 from climassay.errors import ModelError
-from climassay.factcheck.advocate import find_contradiction, participant, write_question
-from climassay.factcheck.assessment import (
+from climassay.factcheck.configuration import MediatorSettings
+from climassay.factcheck.debate.advocate import find_contradiction, participant, write_question
+from climassay.factcheck.debate.assessment import (
     MOST_QUESTIONS,
     Assessment,
-    Interview,
+    AssessmentPrompt,
     assess,
     explain,
     most_probable,
     probabilities_of,
 )
-from climassay.factcheck.configuration import MediatorSettings
-from climassay.factcheck.evidence import look_up
-from climassay.factcheck.levels import UNCERTAIN
+from climassay.factcheck.debate.context import DebateContext, look_up, material, provenance, shown_quotations
+from climassay.factcheck.debate.steps import AskOptions, Steps, ask_options
+from climassay.factcheck.results.view import unborne
 from climassay.factcheck.scales import Scale
-from climassay.factcheck.shown import unborne
-from climassay.factcheck.stage import Stage, material, provenance, shown_quotations
-from climassay.factcheck.steps import AskOptions, Steps, ask_options
 from climassay.factcheck.transcript import (
+    UNCERTAIN,
     AdvocateOpinion,
     AdvocateProfile,
     CloseReason,
@@ -65,7 +64,7 @@ class Mediator:
 class Consolidation:
     """What the mediator makes of a round, before it is known whether the debate goes on."""
 
-    interview: Interview | None
+    interview: AssessmentPrompt | None
     """None where no advocate has information."""
     assessment: Assessment
     informed: tuple[AdvocateOpinion, ...]
@@ -99,7 +98,7 @@ round can follow."""
 
 def consolidate(
     mediator: Mediator,
-    stage: Stage,
+    context: DebateContext,
     subclaims: Sequence[Subclaim],
     opinions: Sequence[AdvocateOpinion],
     parts: Sequence[AdvocateOpinion],
@@ -111,16 +110,16 @@ def consolidate(
     By ``schema`` the explanation and the questions come in the same call.
     """
     informed = informed_opinions(opinions)
-    spread = spread_of(informed, stage.scale)
+    spread = spread_of(informed, context.scale)
     if not informed:
-        return Consolidation(None, Assessment(stage.scale.nei), (), spread, tuple(follow_ups))
+        return Consolidation(None, Assessment(context.scale.nei), (), spread, tuple(follow_ups))
     # A model that is not given the quotations of those without a view cannot use their passages.
-    heard = opinions if stage.manner.elicitation == "schema" else informed
-    brought = _brought(stage, heard, follow_ups)
-    interview = _interview(mediator, stage, subclaims, opinions, parts, follow_ups, brought, asking)
-    assessment = yield from assess(interview, stage.manner)
+    heard = opinions if context.config.elicitation == "schema" else informed
+    brought = _brought(context, heard, follow_ups)
+    interview = _interview(mediator, context, subclaims, opinions, parts, follow_ups, brought, asking)
+    assessment = yield from assess(interview, context.config)
     if mediator.settings.decide == "pool" and assessment.error is None:
-        assessment = _pooled(assessment, informed, mediator.weights, stage)
+        assessment = _pooled(assessment, informed, mediator.weights, context)
     return Consolidation(interview, assessment, informed, spread, tuple(follow_ups), tuple(brought))
 
 
@@ -146,24 +145,24 @@ def _askable(opinions: Sequence[AdvocateOpinion]) -> list[AdvocateOpinion]:
 
 
 def _brought(
-    stage: Stage, opinions: Sequence[AdvocateOpinion], follow_ups: Sequence[FollowUp]
+    context: DebateContext, opinions: Sequence[AdvocateOpinion], follow_ups: Sequence[FollowUp]
 ) -> list[PassageCitation]:
     """The passages that advocates quote or cite: what the mediator may rest on."""
     numbers = {number for one in opinions for number in cited_numbers(one.explanation, one.quotations)}
     numbers |= {number for one in follow_ups for number in cited_numbers(one.reply)}
-    return [source for source in stage.sources.citations() if source.number in numbers]
+    return [source for source in context.sources.citations() if source.number in numbers]
 
 
 def _interview(
     mediator: Mediator,
-    stage: Stage,
+    context: DebateContext,
     subclaims: Sequence[Subclaim],
     opinions: Sequence[AdvocateOpinion],
     parts: Sequence[AdvocateOpinion],
     follow_ups: Sequence[FollowUp],
     brought: Sequence[PassageCitation],
     asking: Asking,
-) -> Interview:
+) -> AssessmentPrompt:
     informed = informed_opinions(opinions)
     statements = {subclaim.number: material(subclaim.text) for subclaim in subclaims}
     several, asks = len(subclaims) > 1, asking != "no"
@@ -173,7 +172,7 @@ def _interview(
             "verdict": opinion.verdict,
             "levels": _levels(opinion),
             "why": _why_silent(opinion),
-            "text": stage.told(opinion.explanation),
+            "text": context.told(opinion.explanation),
             "reasoning": _reasoning(opinion),
             "quotations": shown_quotations(opinion.quotations),
             "asks": [{"to": one.to, "question": material(one.question)} for one in opinion.asks] if asks else [],
@@ -197,7 +196,7 @@ def _interview(
             "asker": one.asker,
             "to": one.to,
             "question": material(one.question),
-            "reply": stage.told(one.reply) or "(no reply)",
+            "reply": context.told(one.reply) or "(no reply)",
         }
         for one in follow_ups
     ]
@@ -208,10 +207,10 @@ def _interview(
         "longest_reasoning": _LONGEST_REASONING,
         "statements": [{"number": number, "text": text} for number, text in statements.items()] if several else [],
     }
-    prompt = stage.messages(
+    prompt = context.messages(
         "mediator",
         **common,
-        claim=material(stage.claim),
+        claim=material(context.claim),
         opinions=shown,
         silent=silent,
         exchanges=exchanges,
@@ -227,13 +226,13 @@ def _interview(
         "asks": [],
     }
     blanks = [{"name": BLANK, "authority": BLANK, **hidden, "quotations": [], "parts": []}]
-    blank = stage.messages("mediator", **common, claim=BLANK, opinions=blanks, silent=[], exchanges=[], passages=[])
+    blank = context.messages("mediator", **common, claim=BLANK, opinions=blanks, silent=[], exchanges=[], passages=[])
     names = tuple(opinion.advocate for opinion in _askable(opinions))
-    return Interview(
+    return AssessmentPrompt(
         mediator.model,
         prompt.messages,
         blank.messages,
-        stage.scale,
+        context.scale,
         gate=False,
         others=() if asking == "no" else names,
         passages=tuple(source.number for source in brought),
@@ -308,12 +307,12 @@ def pool(opinions: Sequence[AdvocateOpinion], weights: Mapping[str, float]) -> t
 
 
 def _pooled(
-    assessment: Assessment, informed: Sequence[AdvocateOpinion], weights: Mapping[str, float], stage: Stage
+    assessment: Assessment, informed: Sequence[AdvocateOpinion], weights: Mapping[str, float], context: DebateContext
 ) -> Assessment:
     probabilities = pool(informed, weights)
     if not probabilities:
         return assessment
-    verdict = stage.scale.labels[most_probable(probabilities)]
+    verdict = context.scale.labels[most_probable(probabilities)]
     # The explanation goes on from the answer: its line with the verdict, wherever it stands, has to be the pooled one.
     decided, pooled = f"Verdict: {assessment.verdict}", f"Verdict: {verdict}"
     answer = "\n".join(pooled if line == decided else line for line in assessment.answer.split("\n"))
@@ -323,11 +322,13 @@ def _pooled(
 # ---------------------------------------------------------------------------------------------------- the next round
 
 
-def decide(stage: Stage, number: int, limit: int, found: Consolidation, changed: bool) -> Steps[MediatorDecision]:
+def decide(
+    context: DebateContext, number: int, limit: int, found: Consolidation, changed: bool
+) -> Steps[MediatorDecision]:
     """Whether the debate closes after a round, and why.
 
     Args:
-        stage: Where.
+        context: Where.
         number: Of the round.
         limit: Most rounds.
         found: What the mediator made of the round.
@@ -342,9 +343,9 @@ def decide(stage: Stage, number: int, limit: int, found: Consolidation, changed:
     elif len(found.informed) == 1:
         # Another one may still find something: a mediator that can reason has asked it.
         reason = "uncertain" if asked.goes_on else "one informed advocate"
-    elif not are_close(found.spread, stage.scale):
-        reason = yield from _on_contrast(stage, number, limit, found)
-    elif stage.manner.elicitation == "schema":
+    elif not are_close(found.spread, context.scale):
+        reason = yield from _on_contrast(context, number, limit, found)
+    elif context.config.elicitation == "schema":
         # A mediator that can reason says itself whether an answer would help: limited evidence alone is no reason.
         reason = "uncertain" if asked.goes_on else "close verdicts"
     elif asked.levels is not None and asked.levels.confidence in UNCERTAIN:
@@ -363,23 +364,25 @@ def decide(stage: Stage, number: int, limit: int, found: Consolidation, changed:
         asked.draft,
         asked.error,
     )
-    stage.tell(decision)
+    context.tell(decision)
     return decision
 
 
-def _on_contrast(stage: Stage, number: int, limit: int, found: Consolidation) -> Steps[CloseReason | OpenReason]:
+def _on_contrast(
+    context: DebateContext, number: int, limit: int, found: Consolidation
+) -> Steps[CloseReason | OpenReason]:
     """Contrasting verdicts are never accepted without a question; after one, the mediator may be satisfied."""
     if number >= limit:
         return "round limit"
     if number == 1:
         return "contrast"
     goes_on: bool | None = bool(found.assessment.goes_on)
-    if stage.manner.elicitation == "scored" and found.interview is not None and found.assessment.error is None:
-        goes_on = yield from _wants_follow_up(stage, found.interview, found.assessment)
+    if context.config.elicitation == "scored" and found.interview is not None and found.assessment.error is None:
+        goes_on = yield from _wants_follow_up(context, found.interview, found.assessment)
     return "mediator" if goes_on is False else "contrast"
 
 
-def _wants_follow_up(stage: Stage, interview: Interview, assessment: Assessment) -> Steps[bool | None]:
+def _wants_follow_up(context: DebateContext, interview: AssessmentPrompt, assessment: Assessment) -> Steps[bool | None]:
     """Whether the mediator would rather ask than close; None where the call failed."""
     options = (" close the debate", " ask follow-up questions")
     requests = [(interview.messages, assessment.answer, False), (interview.blank, f"Verdict: {BLANK}", True)]
@@ -387,7 +390,7 @@ def _wants_follow_up(stage: Stage, interview: Interview, assessment: Assessment)
         AskOptions(interview.model, OptionRequest(messages, options, answer + "\nNext:"), blank)
         for messages, answer, blank in requests
     ]
-    answers = yield from ask_options(asks if stage.manner.calibrated else asks[:1])
+    answers = yield from ask_options(asks if context.config.calibrated else asks[:1])
     try:
         close, ask = probabilities_of(answers)
     except ModelError:
@@ -396,7 +399,7 @@ def _wants_follow_up(stage: Stage, interview: Interview, assessment: Assessment)
 
 
 def ask_follow_ups(
-    mediator: Mediator, stage: Stage, decision: MediatorDecision, found: Consolidation
+    mediator: Mediator, context: DebateContext, decision: MediatorDecision, found: Consolidation
 ) -> Steps[tuple[FollowUp, ...]]:
     """Questions to named advocates: the mediator's own where it has asked some, else one to each it has to hear.
 
@@ -409,10 +412,10 @@ def ask_follow_ups(
             FollowUp(following, NAME, one.to, one.text, queries=one.queries) for one in found.assessment.questions
         )
     asked = []
-    for opinion in whom_to_ask(mediator, stage.scale, decision, found.informed):
+    for opinion in whom_to_ask(mediator, context.scale, decision, found.informed):
         text = None
-        if stage.manner.elicitation == "scored":
-            text = yield from write_question(stage, mediator.model, NAME, found.informed, opinion.advocate)
+        if context.config.elicitation == "scored":
+            text = yield from write_question(context, mediator.model, NAME, found.informed, opinion.advocate)
         if text:
             asked.append(FollowUp(following, NAME, opinion.advocate, text))
         else:
@@ -448,12 +451,14 @@ def plain_question(opinion: AdvocateOpinion, informed: Sequence[AdvocateOpinion]
 # ------------------------------------------------------------------------------------------------------- the verdict
 
 
-def final_verdict(mediator: Mediator, stage: Stage, claim: str, last: Round, found: Consolidation) -> Steps[Verdict]:
+def final_verdict(
+    mediator: Mediator, context: DebateContext, claim: str, last: Round, found: Consolidation
+) -> Steps[Verdict]:
     """The verdict at the end of a debate, explained; "not enough information" where nothing bears one.
 
     Args:
         mediator: Who decides.
-        stage: Where; only passages that advocates cite or quote may be cited here.
+        context: Where; only passages that advocates cite or quote may be cited here.
         claim: As the user wrote it.
         last: The last round.
         found: What the mediator made of it.
@@ -465,11 +470,11 @@ def final_verdict(mediator: Mediator, stage: Stage, claim: str, last: Round, fou
     if not found.informed or found.interview is None:
         if failed and len(failed) == len(last.opinions):
             return Verdict("failed", None, claim, error=failed[0].error)
-        return Verdict("not enough information", stage.scale.nei, claim, caveats=tuple(_failures(failed)))
-    assessment = yield from explain(found.interview, stage.manner, found.assessment)
+        return Verdict("not enough information", context.scale.nei, claim, caveats=tuple(_failures(failed)))
+    assessment = yield from explain(found.interview, context.config, found.assessment)
     if assessment.error is not None:
         return Verdict("failed", None, claim, error=assessment.error)
-    borne = look_up(stage, assessment, claim, found.brought)
+    borne = look_up(context, assessment, claim, found.brought)
     verdict = Verdict(
         "not enough information",
         borne.verdict,
@@ -481,16 +486,16 @@ def final_verdict(mediator: Mediator, stage: Stage, claim: str, last: Round, fou
         removed_quotations=borne.removed_quotations,
         withheld=borne.withheld,
     )
-    if borne.verdict == stage.scale.nei:
+    if borne.verdict == context.scale.nei:
         reason = unborne(borne.withheld) if borne.withheld else "What the advocates brought does not settle the claim."
         return replace(verdict, caveats=(reason, *verdict.caveats))
-    contradicts = yield from find_contradiction(stage, mediator.model, claim, borne.verdict, borne.explanation)
+    contradicts = yield from find_contradiction(context, mediator.model, claim, borne.verdict, borne.explanation)
     return replace(
         verdict,
         outcome="verdict",
         levels=borne.levels,
         probabilities=assessment.probabilities,
-        caveats=(*_caveats(decision, found.informed, stage.scale), *verdict.caveats),
+        caveats=(*_caveats(decision, found.informed, context.scale), *verdict.caveats),
         contradicts=contradicts,
     )
 

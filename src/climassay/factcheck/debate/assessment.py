@@ -18,10 +18,21 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from climassay.errors import ModelError
-from climassay.factcheck.levels import AGREEMENT, ALL_LEVELS, CONFIDENCES, EVIDENCE, LIKELIHOODS, QUANTIFIABLE, coherent
+from climassay.factcheck.debate.steps import AskOptions, Steps, ask_options, ask_text
 from climassay.factcheck.scales import CLIMATE_FEVER, Scale
-from climassay.factcheck.steps import AskOptions, Steps, ask_options, ask_text
-from climassay.factcheck.transcript import Levels, Placement, Quotation, Side
+from climassay.factcheck.transcript import (
+    AGREEMENT,
+    ALL_LEVELS,
+    CONFIDENCES,
+    EVIDENCE,
+    LIKELIHOODS,
+    QUANTIFIABLE,
+    Levels,
+    Placement,
+    Quotation,
+    Side,
+    coherent,
+)
 from climassay.models.calibration import BLANK, option_probabilities
 from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Sampling
 
@@ -40,7 +51,7 @@ UNPLACED = "cannot be told"
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class ElicitationConfig:
     """How assessments are asked for; the same in a whole debate."""
 
     elicitation: Elicitation = "scored"
@@ -67,7 +78,7 @@ class Manner:
 
 
 @dataclass(frozen=True, slots=True)
-class Interview:
+class AssessmentPrompt:
     """What one assessment is asked with."""
 
     model: str
@@ -131,25 +142,25 @@ class Assessment:
     error: str | None = None
 
 
-def assess(interview: Interview, manner: Manner) -> Steps[Assessment]:
-    """Everything but the explanation where the manner is ``scored``; with it where it is ``schema``."""
-    if manner.elicitation == "schema":
-        return (yield from _by_schema(interview, manner))
-    return (yield from _by_scores(interview, manner))
+def assess(interview: AssessmentPrompt, config: ElicitationConfig) -> Steps[Assessment]:
+    """Everything but the explanation where the elicitation is ``scored``; with it where it is ``schema``."""
+    if config.elicitation == "schema":
+        return (yield from _by_schema(interview, config))
+    return (yield from _by_scores(interview, config))
 
 
-def explain(interview: Interview, manner: Manner, assessment: Assessment) -> Steps[Assessment]:
+def explain(interview: AssessmentPrompt, config: ElicitationConfig, assessment: Assessment) -> Steps[Assessment]:
     """The assessment with its explanation; as it is where it has one, failed, or has not enough information."""
-    if manner.elicitation == "schema" or assessment.error or assessment.verdict in (None, interview.scale.nei):
+    if config.elicitation == "schema" or assessment.error or assessment.verdict in (None, interview.scale.nei):
         return assessment
     lead = explanation_lead(assessment.verdict or "")
-    completion = yield from _write(interview, manner, lead if manner.brief else f"{assessment.answer}\nExplanation:")
+    completion = yield from _write(interview, config, lead if config.brief else f"{assessment.answer}\nExplanation:")
     if completion.error is not None:
         return replace(assessment, error=completion.error)
     return replace(
         assessment,
         explanation=first_paragraph(completion.text),
-        lead=lead if manner.brief else "",
+        lead=lead if config.brief else "",
         cut=completion.finish_reason == "length",
     )
 
@@ -159,8 +170,8 @@ def explanation_lead(verdict: str) -> str:
     return f"This is rated \u201c{verdict}\u201d, because"
 
 
-def _write(interview: Interview, manner: Manner, answer: str) -> Steps[Completion]:
-    request = GenerationRequest(interview.messages, manner.sampling, assistant_prefix=answer)
+def _write(interview: AssessmentPrompt, config: ElicitationConfig, answer: str) -> Steps[Completion]:
+    request = GenerationRequest(interview.messages, config.sampling, assistant_prefix=answer)
     return (yield from ask_text(interview.model, request))
 
 
@@ -184,7 +195,7 @@ _FIELDS = frozenset({"Information", "Evidence", "Likelihood", "Assessment", "Ver
 class _Sheet:
     """An answer on its way, beside the content-free answer that it is compared with."""
 
-    interview: Interview
+    interview: AssessmentPrompt
     calibrated: bool
     answer: str = ""
     blank: str = ""
@@ -217,26 +228,26 @@ def most_probable(probabilities: Sequence[float]) -> int:
     return max(range(len(probabilities)), key=probabilities.__getitem__)
 
 
-def _by_scores(interview: Interview, manner: Manner) -> Steps[Assessment]:
-    sheet = _Sheet(interview, manner.calibrated)
+def _by_scores(interview: AssessmentPrompt, config: ElicitationConfig) -> Steps[Assessment]:
+    sheet = _Sheet(interview, config.calibrated)
     try:
-        return (yield from _fill_in(sheet, manner))
+        return (yield from _fill_in(sheet, config))
     except ModelError as error:
         return Assessment(error=str(error))
 
 
-def _fill_in(sheet: _Sheet, manner: Manner) -> Steps[Assessment]:
+def _fill_in(sheet: _Sheet, config: ElicitationConfig) -> Steps[Assessment]:
     scale = sheet.interview.scale
     known: dict[str, Any] = {}
     if sheet.interview.gate:
         informed, known["placement"] = yield from _ask_information(sheet)
         if not informed and sheet.interview.head is None:
             return Assessment(scale.nei, answer="Information: not enough")
-    if manner.verdict_first:
+    if config.verdict_first:
         known["probabilities"] = yield from _ask_verdict(sheet)
     levels = yield from _ask_levels(sheet)
-    likelihood, draft = yield from _ask_likelihood_and_draft(sheet, manner, levels)
-    if not manner.verdict_first:
+    likelihood, draft = yield from _ask_likelihood_and_draft(sheet, config, levels)
+    if not config.verdict_first:
         known["probabilities"] = yield from _ask_verdict(sheet)
     verdict = scale.labels[most_probable(known["probabilities"])]
     return Assessment(verdict, replace(levels, likelihood=likelihood), draft=draft, answer=sheet.answer, **known)
@@ -268,7 +279,7 @@ def _ask_levels(sheet: _Sheet) -> Steps[Levels]:
     return levels
 
 
-def _ask_likelihood_and_draft(sheet: _Sheet, manner: Manner, levels: Levels) -> Steps[tuple[Any, str]]:
+def _ask_likelihood_and_draft(sheet: _Sheet, config: ElicitationConfig, levels: Levels) -> Steps[tuple[Any, str]]:
     likelihood = None
     if levels.confidence in QUANTIFIABLE:
         options = (UNQUANTIFIED, *LIKELIHOODS)
@@ -276,8 +287,8 @@ def _ask_likelihood_and_draft(sheet: _Sheet, manner: Manner, levels: Levels) -> 
         chosen = options[most_probable(probabilities_of(answers))]
         likelihood = None if chosen == UNQUANTIFIED else chosen
         sheet.add(f"Likelihood: {chosen}\n")
-    # A small model goes on in the manner of short lines, so that its text has to begin without them.
-    completion = yield from _write(sheet.interview, manner, "" if manner.brief else sheet.answer + "Assessment:")
+    # A small model goes on in the style of short lines, so that its text has to begin without them.
+    completion = yield from _write(sheet.interview, config, "" if config.brief else sheet.answer + "Assessment:")
     if completion.error is not None:
         raise ModelError(completion.error)
     draft = first_paragraph(completion.text)
@@ -334,10 +345,10 @@ MOST_QUESTIONS = 3
 """Of one participant in one round; the prompts say so."""
 
 
-def answer_schema(interview: Interview, manner: Manner) -> dict[str, Any]:
+def answer_schema(interview: AssessmentPrompt, config: ElicitationConfig) -> dict[str, Any]:
     """The JSON schema of an assessment; its fields stand in the order in which they are to be decided."""
-    text = {"type": "string", "maxLength": manner.text_tokens * _CHARACTERS_A_TOKEN}
-    judged = _judgement_schema(interview, manner, text)
+    text = {"type": "string", "maxLength": config.text_tokens * _CHARACTERS_A_TOKEN}
+    judged = _judgement_schema(interview, config, text)
     fields: dict[str, Any] = {}
     if interview.replies:
         fields["replies"] = _table({str(number): text for number in range(1, interview.replies + 1)})
@@ -350,13 +361,15 @@ def answer_schema(interview: Interview, manner: Manner) -> dict[str, Any]:
     fields["explanation"] = text
     if interview.others:
         question = {"to": _words(interview.others), "question": text}
-        if manner.queries:
-            question["queries"] = {"type": "array", "items": text, "maxItems": manner.queries}
+        if config.queries:
+            question["queries"] = {"type": "array", "items": text, "maxItems": config.queries}
         fields["questions"] = {"type": "array", "items": _table(question), "maxItems": MOST_QUESTIONS}
     return _table(fields)
 
 
-def _judgement_schema(interview: Interview, manner: Manner, text: Mapping[str, Any]) -> dict[str, Any]:
+def _judgement_schema(
+    interview: AssessmentPrompt, config: ElicitationConfig, text: Mapping[str, Any]
+) -> dict[str, Any]:
     """What is asked of every statement: quotations, reasoning, verdict, levels."""
     verdict: dict[str, Any] = {"verdict": _words([*interview.scale.labels, interview.scale.nei])}
     grounds: dict[str, Any] = {}
@@ -377,7 +390,7 @@ def _judgement_schema(interview: Interview, manner: Manner, text: Mapping[str, A
         "confidence": _words(CONFIDENCES),
         "likelihood": _words([UNQUANTIFIED, *LIKELIHOODS]),
     }
-    return verdict | grounds | certainty if manner.verdict_first else grounds | verdict | certainty
+    return verdict | grounds | certainty if config.verdict_first else grounds | verdict | certainty
 
 
 def _words(words: Sequence[str]) -> dict[str, Any]:
@@ -388,20 +401,20 @@ def _table(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": dict(fields), "required": list(fields), "additionalProperties": False}
 
 
-def _by_schema(interview: Interview, manner: Manner) -> Steps[Assessment]:
-    sampling = Sampling(None, manner.temperature, seed=manner.seed)
-    request = GenerationRequest(interview.messages, sampling, schema=answer_schema(interview, manner))
+def _by_schema(interview: AssessmentPrompt, config: ElicitationConfig) -> Steps[Assessment]:
+    sampling = Sampling(None, config.temperature, seed=config.seed)
+    request = GenerationRequest(interview.messages, sampling, schema=answer_schema(interview, config))
     completion = yield from ask_text(interview.model, request)
     if completion.error is not None:
         return Assessment(error=completion.error)
     try:
         data = json.loads(completion.text)
-        return read_answer(data, interview, manner.queries)
+        return read_answer(data, interview, config.queries)
     except (ValueError, KeyError, TypeError, AttributeError):
         return Assessment(error="The model's answer does not satisfy the schema, although it was asked for.")
 
 
-def read_answer(data: Mapping[str, Any], interview: Interview, queries: int = 0) -> Assessment:
+def read_answer(data: Mapping[str, Any], interview: AssessmentPrompt, queries: int = 0) -> Assessment:
     """An assessment from the JSON of a model.
 
     Args:
@@ -443,7 +456,7 @@ def _line(text: object) -> str:
     return " ".join(str(text).split())
 
 
-def _read_judgement(data: Mapping[str, Any], interview: Interview) -> Assessment:
+def _read_judgement(data: Mapping[str, Any], interview: AssessmentPrompt) -> Assessment:
     scale = interview.scale
     quotations = []
     for entry in data.get("quotations", []):

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from climassay.factcheck.advocate import Advocate, Exchanges, ask_others, give_opinions, reply
-from climassay.factcheck.assessment import Manner
+from climassay.factcheck.claims import dating_warning
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.dating import dating_warning
-from climassay.factcheck.mediator import (
+from climassay.factcheck.debate.advocate import Advocate, Exchanges, ask_others, give_opinions, reply
+from climassay.factcheck.debate.assessment import ElicitationConfig
+from climassay.factcheck.debate.context import DebateContext, RetrievedPassage
+from climassay.factcheck.debate.mediator import (
     Consolidation,
     Mediator,
     ask_follow_ups,
@@ -16,15 +17,15 @@ from climassay.factcheck.mediator import (
     final_verdict,
     whether_to_ask,
 )
-from climassay.factcheck.retrieval import Evidence, Grader, find_evidence, find_for_questions
+from climassay.factcheck.debate.retrieval import Evidence, Grader, find_evidence, find_for_questions
+from climassay.factcheck.debate.steps import ON_SUBJECT, AskEntailment, Ledger, Steps, counted, together
+from climassay.factcheck.debate.subclaims import read_claim
 from climassay.factcheck.scales import Scale
-from climassay.factcheck.stage import Event, Exhibit, Stage
-from climassay.factcheck.steps import ON_SUBJECT, AskEntailment, Ledger, Steps, counted, together
-from climassay.factcheck.subclaims import read_claim
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
     AdvocateProfile,
     Claim,
+    Event,
     FollowUp,
     Outcome,
     PassageCitation,
@@ -42,13 +43,13 @@ CONTEXT_PREFIX = "This claim is made in a climate-change context: "
 """Leippold et al. (2024): claims without context get it, so that fewer end without enough information."""
 
 
-Shown = list[list[list[Exhibit]]]
+Shown = list[list[list[RetrievedPassage]]]
 """The passages before each advocate, for each subclaim."""
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """Everybody at the table, ready to debate any number of claims."""
+class DebateSetup:
+    """Everybody who debates, ready to debate any number of claims."""
 
     settings: DebateSettings
     scale: Scale
@@ -57,7 +58,7 @@ class Table:
     mediator: Mediator
     templates: Mapping[str, Prompt]
     encoder: Encoder | None
-    manner: Manner
+    config: ElicitationConfig
     profile: Profile = STRONG
     """How the debate's model is asked when it reads the claim and grades passages."""
 
@@ -67,42 +68,47 @@ class Table:
         return self.settings.split == "model" and not self.profile.brief
 
 
-def debate(claim: Claim, table: Table, tell: Callable[[Event], None] = lambda _: None) -> Steps[Transcript]:
+Table = DebateSetup
+
+
+def debate(claim: Claim, setup: DebateSetup, tell: Callable[[Event], None] = lambda _: None) -> Steps[Transcript]:
     """Debate one claim.
 
     Args:
         claim: What is said.
-        table: Who debates, and how.
+        setup: Who debates, and how.
         tell: Told of subclaims, passages, opinions, follow-ups, decisions and the verdict as they come.
     """
     ledger = Ledger()
-    transcript = yield from counted(_debate(claim, table, tell), ledger)
+    transcript = yield from counted(_debate(claim, setup, tell), ledger)
     return replace(transcript, usage=ledger.usage, failures=ledger.failures)
 
 
-def _debate(claim: Claim, table: Table, tell: Callable[[Event], None]) -> Steps[Transcript]:
-    settings = table.settings
+def _debate(claim: Claim, setup: DebateSetup, tell: Callable[[Event], None]) -> Steps[Transcript]:
+    settings = setup.settings
     prefix = CONTEXT_PREFIX if settings.context_prefix else ""
     has_head = bool(settings.head)
-    stage = Stage(prefix + claim.text, table.scale, table.manner, table.templates, table.encoder, has_head, tell)
-    reading = yield from read_claim(claim.text, settings.split, settings.model, table.profile, table.templates)
+    context = DebateContext(
+        prefix + claim.text, setup.scale, setup.config, setup.templates, setup.encoder, has_head, tell
+    )
+    reading = yield from read_claim(claim.text, settings.split, settings.model, setup.profile, setup.templates)
     if reading.kind != "checkable" and settings.check_claims:
-        return unchecked(claim, table, reading.kind, reading.reason)
+        return unchecked(claim, setup, reading.kind, reading.reason)
     tell(reading.subclaims)
     asked = [replace(one, text=prefix + one.text) for one in reading.subclaims]
-    evidence = yield from _retrieve_all(stage, table, asked)
-    rounds, found = yield from _hold_rounds(stage, table, asked, evidence)
-    verdict = yield from final_verdict(table.mediator, stage, claim.text, rounds[-1], found)
-    without = (yield from _leave_one_out(stage, table, asked, rounds[-1], found)) if settings.leave_one_out else ()
+    evidence = yield from _retrieve_all(context, setup, asked)
+    rounds, found = yield from _hold_rounds(context, setup, asked, evidence)
+    verdict = yield from final_verdict(setup.mediator, context, claim.text, rounds[-1], found)
+    without = (yield from _leave_one_out(context, setup, asked, rounds[-1], found)) if settings.leave_one_out else ()
     transcript = Transcript(
         claim,
-        table.scale.name,
-        table.profiles,
-        f"{table.mediator.style}, {table.mediator.model}",
+        setup.scale.name,
+        setup.profiles,
+        f"{setup.mediator.style}, {setup.mediator.model}",
         reading.subclaims,
         tuple(rounds),
         verdict,
-        stage.sources.citations(),
+        context.sources.citations(),
         prefixed=settings.context_prefix,
         split=reading.splitter,
         without=without,
@@ -119,45 +125,45 @@ def _debate(claim: Claim, table: Table, tell: Callable[[Event], None]) -> Steps[
 
 
 def _hold_rounds(
-    stage: Stage, table: Table, subclaims: Sequence[Subclaim], evidence: Evidence
+    context: DebateContext, setup: DebateSetup, subclaims: Sequence[Subclaim], evidence: Evidence
 ) -> Steps[tuple[list[Round], Consolidation]]:
     """Rounds until the debate closes; the mediator's consolidation of the last one."""
     # Numbered after all searches have come back, so that the numbers do not depend on who was faster.
     exhibits = [
-        [stage.sources.add(found, advocate.name) for found in lists]
-        for advocate, lists in zip(table.advocates, evidence.passages, strict=True)
+        [context.sources.add(found, advocate.name) for found in lists]
+        for advocate, lists in zip(setup.advocates, evidence.passages, strict=True)
     ]
-    stage.tell_sources()
-    limit = table.settings.rounds
+    context.tell_sources()
+    limit = setup.settings.rounds
     rounds: list[Round] = []
     questions: tuple[FollowUp, ...] = ()
     while True:
         number = len(rounds) + 1
         earlier = tuple(one for held in rounds for one in held.follow_ups)
         # By scores every question has had its reply before the round; by schema it comes with the opinion.
-        open_ones = tuple(one for one in questions if stage.manner.elicitation == "schema")
+        open_ones = tuple(one for one in questions if context.config.elicitation == "schema")
         heard_of = (*earlier, *(one for one in questions if one not in open_ones))
         first = rounds[0].opinions if rounds else ()
-        said = Exchanges(table.profiles, first, heard_of, open_ones, number >= limit)
+        said = Exchanges(setup.profiles, first, heard_of, open_ones, number >= limit)
         heard = yield from together(
             [
-                give_opinions(advocate, stage, subclaims, shown, said, _of(rounds, advocate))
-                for advocate, shown in zip(table.advocates, exhibits, strict=True)
+                give_opinions(advocate, context, subclaims, shown, said, _of(rounds, advocate))
+                for advocate, shown in zip(setup.advocates, exhibits, strict=True)
             ]
         )
         if open_ones:
             questions = _in_order(questions, [one for given in heard for one in given.replies])
         opinions = tuple(given.opinion for given in heard)
         parts = tuple(part for given in heard for part in given.parts)
-        asking = whether_to_ask(number, limit, opinions, table.scale)
+        asking = whether_to_ask(number, limit, opinions, setup.scale)
         asked = (*earlier, *questions)
-        found = yield from consolidate(table.mediator, stage, subclaims, opinions, parts, asked, asking)
+        found = yield from consolidate(setup.mediator, context, subclaims, opinions, parts, asked, asking)
         changed = any(opinion.changed for opinion in opinions)
-        decision = yield from decide(stage, number, limit, found, changed)
+        decision = yield from decide(context, number, limit, found, changed)
         rounds.append(Round(number, questions, opinions, parts, decision))
         if decision.closes or decision.error is not None:
             return rounds, found
-        questions, exhibits = yield from _follow_up(stage, table, rounds[-1], found, exhibits, evidence)
+        questions, exhibits = yield from _follow_up(context, setup, rounds[-1], found, exhibits, evidence)
 
 
 def _in_order(questions: Sequence[FollowUp], replies: Sequence[FollowUp]) -> tuple[FollowUp, ...]:
@@ -173,84 +179,88 @@ def _of(rounds: Sequence[Round], advocate: Advocate) -> AdvocateOpinion | None:
     return next(opinion for opinion in rounds[-1].opinions if opinion.advocate == advocate.name)
 
 
-def _retrieve_all(stage: Stage, table: Table, subclaims: Sequence[Subclaim]) -> Steps[Evidence]:
+def _retrieve_all(context: DebateContext, setup: DebateSetup, subclaims: Sequence[Subclaim]) -> Steps[Evidence]:
     """The passages for every advocate."""
-    graded = table.profile.grade_passages
-    grader = Grader(table.settings.model, table.templates["grade"]) if graded else None
-    return (yield from find_evidence(table.advocates, subclaims, stage.claim, grader))
+    graded = setup.profile.grade_passages
+    grader = Grader(setup.settings.model, setup.templates["grade"]) if graded else None
+    return (yield from find_evidence(setup.advocates, subclaims, context.claim, grader))
 
 
 def _follow_up(
-    stage: Stage, table: Table, last: Round, found: Consolidation, exhibits: Shown, evidence: Evidence
+    context: DebateContext, setup: DebateSetup, last: Round, found: Consolidation, exhibits: Shown, evidence: Evidence
 ) -> Steps[tuple[tuple[FollowUp, ...], Shown]]:
     """Questions and new retrieval for them; what was found lies before the advocate in the next round.
 
     By ``scored`` the replies are written here; by ``schema`` they come with the advocates' second view.
     """
-    asked = yield from ask_follow_ups(table.mediator, stage, last.decision, found)
-    if stage.manner.elicitation == "schema":
+    asked = yield from ask_follow_ups(setup.mediator, context, last.decision, found)
+    if context.config.elicitation == "schema":
         others = [opinion.asks for opinion in last.opinions]
     else:
-        others = yield from together([_ask_others(stage, table, advocate, last) for advocate in table.advocates])
+        others = yield from together([_ask_others(context, setup, advocate, last) for advocate in setup.advocates])
     questions = tuple(dict.fromkeys([*asked, *(one for some in others for one in some)]))
-    named = {advocate.name: place for place, advocate in enumerate(table.advocates)}
-    searched = [(table.advocates[named[question.to]], question) for question in questions]
-    hits = yield from find_for_questions(searched, evidence, graded=table.profile.grade_passages)
+    named = {advocate.name: place for place, advocate in enumerate(setup.advocates)}
+    searched = [(setup.advocates[named[question.to]], question) for question in questions]
+    hits = yield from find_for_questions(searched, evidence, graded=setup.profile.grade_passages)
     updated = [list(shown) for shown in exhibits]
-    laid: list[list[Exhibit]] = []
+    laid: list[list[RetrievedPassage]] = []
     for question, some in zip(questions, hits, strict=True):
         place = named[question.to]
-        new = stage.sources.add(some, question.to)
+        new = context.sources.add(some, question.to)
         laid.append(new or updated[place][0])
-        most = table.advocates[place].passages
+        most = setup.advocates[place].passages
         # A model that can read many passages keeps all that its view may rest on; a small one has room for a few.
-        keeps_all = stage.manner.elicitation == "schema"
+        keeps_all = context.config.elicitation == "schema"
         if any(one.grade != ON_SUBJECT for one in new):
             # What says nothing for or against the claim lay there for want of anything better.
             updated[place] = [[one for one in old if one.grade != ON_SUBJECT] for old in updated[place]]
         updated[place] = [laid_before(new, old, most, keeps_all=keeps_all) for old in updated[place]]
-    stage.tell_sources()
-    if stage.manner.elicitation == "schema":
+    context.tell_sources()
+    if context.config.elicitation == "schema":
         return questions, updated
     answered = yield from together(
         [
-            reply(table.advocates[named[question.to]], stage, question, shown)
+            reply(setup.advocates[named[question.to]], context, question, shown)
             for question, shown in zip(questions, laid, strict=True)
         ]
     )
     return tuple(answered), updated
 
 
-def laid_before(new: Sequence[Exhibit], old: Sequence[Exhibit], most: int, *, keeps_all: bool) -> list[Exhibit]:
+def laid_before(
+    new: Sequence[RetrievedPassage], old: Sequence[RetrievedPassage], most: int, *, keeps_all: bool
+) -> list[RetrievedPassage]:
     """Up to half of the places for what was found for a question; behind it what lay there before, or what fits."""
     fresh = [exhibit for exhibit in new if exhibit.number not in {one.number for one in old}][: max(1, most // 2)]
     return [*fresh, *old[: len(old) if keeps_all else max(0, most - len(fresh))]]
 
 
-def _ask_others(stage: Stage, table: Table, advocate: Advocate, last: Round) -> Steps[tuple[FollowUp, ...]]:
+def _ask_others(
+    context: DebateContext, setup: DebateSetup, advocate: Advocate, last: Round
+) -> Steps[tuple[FollowUp, ...]]:
     """An advocate's question by scores, put to the most authoritative of the other informed ones."""
-    weights = table.mediator.weights
+    weights = setup.mediator.weights
     others = [opinion for opinion in last.opinions if opinion.informed and opinion.advocate != advocate.name]
     if not others:
         return ()
     to = max(others, key=lambda opinion: weights[opinion.advocate]).advocate
     own = next(opinion for opinion in last.opinions if opinion.advocate == advocate.name)
-    return (yield from ask_others(advocate, stage, own, last.opinions, to))
+    return (yield from ask_others(advocate, context, own, last.opinions, to))
 
 
 # ------------------------------------------------------------------------------------------------------ at the end
 
 
 def _leave_one_out(
-    stage: Stage, table: Table, subclaims: Sequence[Subclaim], last: Round, found: Consolidation
+    context: DebateContext, setup: DebateSetup, subclaims: Sequence[Subclaim], last: Round, found: Consolidation
 ) -> Steps[tuple[tuple[str, str | None], ...]]:
     """The verdict that the mediator would have given without each informed advocate in turn."""
     informed = [opinion.advocate for opinion in found.informed]
     without = yield from together(
         [
             consolidate(
-                table.mediator,
-                stage,
+                setup.mediator,
+                context,
                 subclaims,
                 [opinion for opinion in last.opinions if opinion.advocate != name],
                 [part for part in last.parts if part.advocate != name],
@@ -294,13 +304,13 @@ def _entailed(
     return tuple(measured)
 
 
-def unchecked(claim: Claim, table: Table, outcome: Outcome, reason: str) -> Transcript:
+def unchecked(claim: Claim, setup: DebateSetup, outcome: Outcome, reason: str) -> Transcript:
     """The transcript of a claim that is not debated: it cannot be checked, or is not about climate."""
     return Transcript(
         claim,
-        table.scale.name,
-        table.profiles,
-        f"{table.mediator.style}, {table.mediator.model}",
+        setup.scale.name,
+        setup.profiles,
+        f"{setup.mediator.style}, {setup.mediator.model}",
         (),
         (),
         Verdict(outcome, None, claim.text, caveats=(reason,)),

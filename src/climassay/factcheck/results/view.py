@@ -8,9 +8,8 @@ and unlikely to be true.
 from dataclasses import replace
 
 from climassay.factcheck.configuration import DEFAULT_MODEL
-from climassay.factcheck.levels import takes_side
 from climassay.factcheck.scales import Scale
-from climassay.factcheck.transcript import Levels, Transcript, Verdict, cited_numbers
+from climassay.factcheck.transcript import Levels, Transcript, Verdict, cited_numbers, takes_side
 
 
 def as_shown(transcript: Transcript, scale: Scale) -> Transcript:

@@ -8,36 +8,245 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from typing import Any, get_args
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
 from climassay.claim_identity import claim_id
 from climassay.errors import InputError
-from climassay.factcheck.check_tables import check_reviews, checks, current_reviews, metadata
 from climassay.factcheck.configuration import DebateSettings, parse_settings, settings_tables
-from climassay.factcheck.kept_check import (
-    LONGEST_CLAIM,
-    LONGEST_COMMENT,
-    LONGEST_SOURCE,
-    PAGE,
-    AgreementShare,
-    CheckList,
-    CheckReview,
-    CheckSummary,
-    KeptCheck,
-    Opinion,
-    Reviewed,
-    Wanted,
-)
-from climassay.factcheck.serialisation import as_data, from_data
-from climassay.factcheck.transcript import Claim, Transcript
+from climassay.factcheck.transcript import Claim, Transcript, as_data, from_data
 from climassay.records import Records
 from climassay.records.answers import storable_text
-from climassay.statistics.intervals import proportion
+from climassay.statistics.intervals import Estimate, proportion
+
+metadata = sa.MetaData()
+
+checks = sa.Table(
+    "checks",
+    metadata,
+    sa.Column("id", sa.String(16), primary_key=True),
+    sa.Column("claim_id", sa.String(12), nullable=False),
+    sa.Column("claim", sa.Text, nullable=False),
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("date", sa.Text, nullable=False),
+    sa.Column("by", sa.String(120)),
+    sa.Column("asked_at", sa.Float, nullable=False),
+    sa.Column("ended_at", sa.Float),
+    sa.Column("state", sa.String(12), nullable=False),
+    sa.Column("set_up", sa.String(120), nullable=False),
+    sa.Column("settings", sa.Text, nullable=False),
+    sa.Column("job", sa.String(40)),
+    sa.Column("run", sa.String(16)),
+    sa.Column("outcome", sa.String(24)),
+    sa.Column("label", sa.Text),
+    sa.Column("error", sa.Text),
+    sa.Column("transcript", sa.Text),
+    sa.CheckConstraint("state IN ('waiting', 'done', 'failed', 'stopped')", name="known_check_state"),
+    sa.Index("checks_by_time", "asked_at"),
+    sa.Index("checks_by_claim", "claim_id"),
+    sa.Index("checks_by_run", "run"),
+    comment="One claim that somebody asked to have checked, with the debate once it has ended.",
+)
+check_reviews = sa.Table(
+    "check_reviews",
+    metadata,
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("check", sa.String(16), sa.ForeignKey("checks.id"), nullable=False),
+    sa.Column("by", sa.String(120), nullable=False),
+    sa.Column("opinion", sa.String(12), nullable=False),
+    sa.Column("comment", sa.Text, nullable=False),
+    sa.Column("made_at", sa.Float, nullable=False),
+    sa.CheckConstraint("opinion IN ('agree', 'disagree', 'undecided')", name="known_check_opinion"),
+    sa.Index("reviews_by_check", "check", "by", "number"),
+    comment="What a person said about a finished check; the last word of each stands.",
+)
 
 
-class KeptChecks:
+def current_reviews() -> sa.Select[tuple[str, int, int, int]]:
+    """How many people hold what of each check that was reviewed; only the last word of each counts."""
+    numbers = sa.select(sa.func.max(check_reviews.c.number)).group_by(check_reviews.c.check, check_reviews.c.by)
+    counts = [
+        sa.func.sum(sa.case((check_reviews.c.opinion == opinion, 1), else_=0)).label(opinion)
+        for opinion in ("agree", "disagree", "undecided")
+    ]
+    current = check_reviews.c.number.in_(numbers)
+    return sa.select(check_reviews.c.check, *counts).where(current).group_by(check_reviews.c.check)
+
+
+CheckState = Literal["waiting", "done", "failed", "stopped"]
+"""``waiting`` until its debate has ended; ``failed`` where something broke, ``stopped`` where a person said so."""
+Opinion = Literal["agree", "disagree", "undecided"]
+Reviewed = Literal["agreed", "disagreed", "divided", "commented", "unreviewed"]
+"""What most of those who reviewed a check hold of it: more agree, more disagree, as many of both, only comments."""
+LONGEST_CLAIM = 2000
+LONGEST_SOURCE = 500
+LONGEST_COMMENT = 4000
+"""Characters."""
+PAGE = 50
+"""Checks on one page of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSummary:
+    """A check without its debate, as lists show it."""
+
+    id: str
+    claim: Claim
+    by: str | None
+    """Name of the account; None for somebody without one, or the command line."""
+    asked_at: float
+    """Seconds since 1970-01-01 UTC."""
+    ended_at: float | None
+    state: CheckState
+    set_up: str
+    """Name of the debate's set-up."""
+    job: str | None
+    """Id of the job that does, or did, the work."""
+    run: str | None
+    """Id of the run in the records, once it has ended."""
+    outcome: str | None
+    """As in :class:`~climassay.factcheck.transcript.Verdict`; None before it has ended."""
+    label: str | None
+    """The verdict."""
+    error: str | None
+    """Why it failed."""
+    agree: int = 0
+    """People whose present word is that they agree."""
+    disagree: int = 0
+    undecided: int = 0
+
+    @property
+    def reviewed(self) -> Reviewed:
+        """What most of the reviewers hold."""
+        if self.agree != self.disagree:
+            return "agreed" if self.agree > self.disagree else "disagreed"
+        return "divided" if self.agree else "commented" if self.undecided else "unreviewed"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheck:
+    """A check with its debate."""
+
+    about: CheckSummary
+    settings: DebateSettings
+    """Who debates, and by which rules."""
+    transcript: Transcript | None
+    """None until it has ended, and where it was stopped or broke."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReview:
+    """What a person says about a finished check."""
+
+    by: str
+    """Name of the account."""
+    opinion: Opinion
+    comment: str
+    made_at: float
+    """Seconds since 1970-01-01 UTC."""
+    current: bool
+    """Whether it is the person's last word."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFilter:
+    """Which checks a list shows; an empty text leaves a filter out."""
+
+    words: str = ""
+    """All of them must stand in the claim or its source, in any case."""
+    verdict: str = ""
+    """Label, or outcome of a check without one."""
+    review: str = ""
+    """One of :data:`Reviewed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckList:
+    """A page of a list of checks."""
+
+    checks: tuple[CheckSummary, ...]
+    total: int
+    """On all pages."""
+    page: int
+    """From 1."""
+
+    @property
+    def pages(self) -> int:
+        """At least 1."""
+        return max(1, -(-self.total // PAGE))
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementShare:
+    """How often people agree with the verdicts of checks; a check counts once, however many reviewed it."""
+
+    agreed: Estimate | None
+    """Share of the checks with most reviewers for it, among those with a majority; None where there is none."""
+    divided: int
+    """Checks with as many for as against it, which are not counted."""
+
+
+def summary_data(about: CheckSummary) -> dict[str, Any]:
+    """A check without its debate as texts and numbers, for ``json.dumps``."""
+    return {
+        "id": about.id,
+        "claim": about.claim.text,
+        "source": about.claim.source,
+        "date": about.claim.date,
+        "asked_by": about.by,
+        "asked_at": iso_time(about.asked_at),
+        "ended_at": None if about.ended_at is None else iso_time(about.ended_at),
+        "state": about.state,
+        "error": about.error,
+        "outcome": about.outcome,
+        "verdict": about.label,
+        "run": about.run,
+        "set_up": about.set_up,
+        "reviewed": about.reviewed,
+        "agree": about.agree,
+        "disagree": about.disagree,
+        "undecided": about.undecided,
+    }
+
+
+def check_data(kept: StoredCheck, reviews: Sequence[CheckReview]) -> dict[str, Any]:
+    """A check for a file: what was asked, how it ended, what people said, and the debate.
+
+    Args:
+        kept: The check.
+        reviews: As :meth:`~climassay.factcheck.check_store.CheckStore.reviews` gives them.
+
+    Returns:
+        What ``json.dumps`` takes; ``transcript`` is what :func:`climassay.factcheck.from_data` reads, ``settings`` are
+        the tables of a file that sets up a debate.
+    """
+    said = [
+        {
+            "by": one.by,
+            "opinion": one.opinion,
+            "comment": one.comment,
+            "at": iso_time(one.made_at),
+            "current": one.current,
+        }
+        for one in reviews
+    ]
+    return {
+        **summary_data(kept.about),
+        "reviews": said,
+        "settings": settings_tables(kept.settings),
+        "transcript": None if kept.transcript is None else as_data(kept.transcript),
+    }
+
+
+def iso_time(seconds: float) -> str:
+    """Seconds since 1970 as ISO 8601, UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+class CheckStore:
     """The checks of one records database; its tables are made when they are first needed.
 
     Args:
@@ -122,7 +331,7 @@ class KeptChecks:
 
     # ------------------------------------------------------------------------------------------------------ reading
 
-    def get(self, check: str) -> KeptCheck:
+    def get(self, check: str) -> StoredCheck:
         """A check with its debate.
 
         Raises:
@@ -135,23 +344,25 @@ class KeptChecks:
             raise InputError(f"There is no check {check!r}.")
         settings = parse_settings(json.loads(row["settings"]), where=f"The check {check}")
         transcript = None if row["transcript"] is None else from_data(json.loads(row["transcript"]))
-        return KeptCheck(_summary(row), settings, transcript)
+        return StoredCheck(_summary(row), settings, transcript)
 
     def __contains__(self, check: str) -> bool:
         """Whether there is a check of an id."""
         with self._database.read() as connection:
             return connection.execute(sa.select(checks.c.id).where(checks.c.id == check)).first() is not None
 
-    def list(self, wanted: Wanted | None = None, page: int = 1) -> CheckList:
+    def list(self, wanted: CheckFilter | None = None, page: int = 1) -> CheckList:
         """A page of the checks that fit, the newest first; a page beyond the last is empty."""
-        query = _summaries().where(*_conditions(wanted or Wanted()))
+        query = _summaries().where(*_conditions(wanted or CheckFilter()))
         ordered = query.order_by(checks.c.asked_at.desc(), checks.c.id).limit(PAGE).offset((max(page, 1) - 1) * PAGE)
         with self._database.read() as connection:
             total = connection.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
             rows = connection.execute(ordered).mappings().all()
         return CheckList(tuple(_summary(row) for row in rows), total, max(page, 1))
 
-    def newest(self, wanted: Wanted | None = None, *, most: int, after: str | None = None) -> "Sequence[CheckSummary]":
+    def newest(
+        self, wanted: CheckFilter | None = None, *, most: int, after: str | None = None
+    ) -> "Sequence[CheckSummary]":
         """Checks that fit, the newest first; checks that begin meanwhile do not shift what comes behind another one.
 
         Args:
@@ -162,7 +373,7 @@ class KeptChecks:
         Raises:
             InputError: There is no check of that id.
         """
-        query = _summaries().where(*_conditions(wanted or Wanted()))
+        query = _summaries().where(*_conditions(wanted or CheckFilter()))
         with self._database.read() as connection:
             if after is not None:
                 at = connection.execute(sa.select(checks.c.asked_at).where(checks.c.id == after)).scalar_one_or_none()
@@ -213,7 +424,7 @@ class KeptChecks:
 
     # ------------------------------------------------------------------------------------------------------ merging
 
-    def merge(self, other: "KeptChecks") -> tuple[int, int]:
+    def merge(self, other: "CheckStore") -> tuple[int, int]:
         """Take in the checks of another workspace that have ended, and what people said about them.
 
         Returns:
@@ -313,7 +524,7 @@ def _summaries(*more: sa.ColumnElement[Any]) -> sa.Select[Any]:
     return sa.select(*shown, *said, *more).select_from(joined)
 
 
-def _conditions(wanted: Wanted) -> "Sequence[sa.ColumnElement[bool]]":
+def _conditions(wanted: CheckFilter) -> "Sequence[sa.ColumnElement[bool]]":
     text = sa.func.lower(checks.c.claim + "\n" + checks.c.source)
     found: list[sa.ColumnElement[bool]] = [
         text.contains(word, autoescape=True) for word in storable_text(wanted.words).lower().split()

@@ -5,11 +5,11 @@ import re
 from typing import Any, Literal
 
 from climassay.errors import InputError
-from climassay.factcheck.assessment import explanation_lead
-from climassay.factcheck.page import safe_link
-from climassay.factcheck.page_words import DEMONSTRATION
+from climassay.factcheck.debate.assessment import explanation_lead
+from climassay.factcheck.results.page import safe_link
+from climassay.factcheck.results.page_words import DEMONSTRATION
+from climassay.factcheck.results.view import as_shown
 from climassay.factcheck.scales import Scale, load_scale
-from climassay.factcheck.shown import as_shown
 from climassay.factcheck.transcript import PassageCitation, Transcript, Verdict, cited_numbers
 
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2}(T\d{2}:\d{2}(:\d{2})?(Z|[+-]\d{2}:\d{2})?)?)?)?")

@@ -6,10 +6,10 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import urlsplit
 
-from climassay.factcheck import page_words
-from climassay.factcheck.risk_coverage import probability_of
+from climassay.factcheck.results import page_words
+from climassay.factcheck.results.analysis import probability_of
+from climassay.factcheck.results.view import as_shown
 from climassay.factcheck.scales import Scale, load_scale
-from climassay.factcheck.shown import as_shown
 from climassay.factcheck.transcript import (
     AdvocateOpinion,
     AdvocateProfile,

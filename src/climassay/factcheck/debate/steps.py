@@ -2,7 +2,7 @@
 
 A step is a generator that yields what it needs to know (a tuple of :data:`Ask`) and is sent the answers, in order. What
 it returns is its result. :func:`together` lets several steps advance as one; the debates of a run are advanced, each at
-its own pace, by the :mod:`~climassay.factcheck.scheduler`.
+its own pace, by the :mod:`~climassay.factcheck.debate.scheduler`.
 """
 
 from collections.abc import Generator, Sequence

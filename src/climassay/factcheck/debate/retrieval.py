@@ -1,27 +1,33 @@
 """The passages that go before the advocates: searched with several queries, fused, and graded by a model.
 
 What a claim says is seldom how an assessment report says it. A strong model therefore writes queries in the reports'
-language (:mod:`climassay.factcheck.subclaims`), and after the search it reads the passages that were found for all
-advocates, in one call, and tells which of them bear on the claim. A model that is asked with brief prompts does
-neither: its advocates get what a search for the statement finds.
+language (:mod:`climassay.factcheck.debate.subclaims`), and after the search it reads the passages found for all
+advocates, in one call, and says which of them bear on the claim. A model that is asked with brief prompts does neither.
 
-The questions of a further round come with queries of their own and are searched in the same way, but nothing is graded
-anew, since that would be a call more to wait for. What the first round graded keeps its grade. From a collection in
-which nothing bears on the claim, a passage must be as similar to a query as the least similar one that bears, so that
-its advocate is not asked in vain; from any other the advocate reads what comes, and leaves aside what does not bear.
+The questions of a further round come with queries of their own and are searched in the same way; nothing is graded
+anew, since that would be one more call to wait for. From a collection in which nothing was found to bear on the claim, a
+passage must be as similar to a query as the least similar one that bears, so that its advocate is not asked in vain.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from climassay.corpus.documents import Hit
+from climassay.corpus.excerpts import excerpt
+from climassay.corpus.relevance import RELEVANCE_COSINE
 from climassay.corpus.search import fuse
-from climassay.factcheck.advocate import Advocate
-from climassay.factcheck.stage import material, provenance
-from climassay.factcheck.steps import BEARS, ELSEWHERE, ON_SUBJECT, Found, Steps, ask_text, together
+from climassay.corpus.sentences import split_sentences
+from climassay.factcheck.debate.advocate import Advocate
+from climassay.factcheck.debate.context import material, provenance
+from climassay.factcheck.debate.steps import BEARS, ELSEWHERE, ON_SUBJECT, AskPassages, Found, Steps, ask_text, together
 from climassay.factcheck.transcript import FollowUp, Subclaim
-from climassay.models.contract import GenerationRequest, Sampling
+from climassay.grounding import CollectionGroup
+from climassay.models.contract import Encoder, GenerationRequest, Sampling
 from climassay.prompts import Prompt
 
 MOST_CANDIDATES = 24
@@ -239,3 +245,111 @@ def _schema(passages: int, statements: int) -> dict[str, Any]:
     one = {"type": "object", "properties": entry, "required": list(entry), "additionalProperties": False}
     grades = {"type": "array", "maxItems": passages, "items": one}
     return {"type": "object", "properties": {"grades": grades}, "required": ["grades"], "additionalProperties": False}
+
+
+RERANK_FACTOR = 4
+"""So many times as many passages are found as are kept when the best are chosen by their sentences."""
+LATEST_FACTOR = 3
+"""As many times as many where old editions will be left out."""
+_BEST_SENTENCES = 2
+"""Reranking takes the mean of so many nearest sentences."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A search: one query in one collection."""
+
+    ask: AskPassages
+    collection: str
+
+
+def search_all(
+    asks: Sequence[AskPassages],
+    collections: Mapping[str, CollectionGroup],
+    latest_of: Callable[[str], frozenset[str]],
+) -> list[tuple[Found, ...]]:
+    """Answer searches, in order; queries of one collection are searched together.
+
+    Several collections of one search take turns, in their order.
+
+    Args:
+        asks: What is looked for.
+        collections: By name.
+        latest_of: Ids of the documents of a collection that are the latest of their kind.
+    """
+    found: dict[tuple[int, str], list[Found]] = {}
+    for name in dict.fromkeys(name for ask in asks for name in ask.collections):
+        places = [place for place, ask in enumerate(asks) if name in ask.collections]
+        lists = _search_one([asks[place] for place in places], name, collections[name], latest_of)
+        found.update(((place, name), some) for place, some in zip(places, lists, strict=True))
+    return [_merged([found[place, name] for name in ask.collections], ask.passages) for place, ask in enumerate(asks)]
+
+
+def _merged(lists: Sequence[Sequence[Found]], most: int) -> tuple[Found, ...]:
+    """The first of each list, then the second of each and so on: similarities of two collections need not compare."""
+    ranked = [(rank, number, one) for number, some in enumerate(lists) for rank, one in enumerate(some)]
+    ranked.sort(key=lambda place: place[:2])
+    return tuple(one for _, _, one in ranked[:most])
+
+
+def _search_one(
+    asks: Sequence[AskPassages], name: str, group: CollectionGroup, latest_of: Callable[[str], frozenset[str]]
+) -> list[list[Found]]:
+    [collection] = group.collections
+    measured = RELEVANCE_COSINE.get(collection.settings.encoder)
+    results: list[list[Found]] = [[] for _ in asks]
+    for key in dict.fromkeys(map(_search_settings, asks)):
+        places = [place for place, ask in enumerate(asks) if _search_settings(ask) == key]
+        passages, limit, rerank, latest_only = key
+        wanted = passages * (RERANK_FACTOR if rerank else 1) * (LATEST_FACTOR if latest_only else 1)
+        queries = [asks[place].query for place in places]
+        hits = group.search_many(queries, k=wanted, min_cosine=measured if limit is None else limit)
+        if latest_only:
+            kept = latest_of(name)
+            hits = [[hit for hit in some if hit.passage.document_id in kept] for some in hits]
+        chosen = cut_out([asks[place] for place in places], hits, group.encoder)
+        for place, some in zip(places, chosen, strict=True):
+            results[place] = [Found(hit.passage, name, hit.cosine, excerpt) for hit, excerpt in some]
+    return results
+
+
+def _search_settings(ask: AskPassages) -> tuple[int, float | None, bool, bool]:
+    return (ask.passages, ask.min_cosine, ask.rerank, ask.latest_only)
+
+
+def cut_out(
+    asks: Sequence[AskPassages], hits: Sequence[Sequence[Hit]], encoder: Encoder
+) -> list[list[tuple[Hit, str]]]:
+    """Hits with their excerpts, reranked where that is asked for, at most as many as wanted.
+
+    Args:
+        asks: The searches.
+        hits: What each found, best first.
+        encoder: Compares sentences with queries.
+    """
+    chosen: list[list[tuple[Hit, str]]] = []
+    sentences = [[split_sentences(hit.passage.text) or [hit.passage.text] for hit in some] for some in hits]
+    plain = [not (ask.rerank or ask.excerpt_words) for ask in asks]
+    texts = [
+        sentence
+        for some, whole in zip(sentences, plain, strict=True)
+        if not whole
+        for passage in some
+        for sentence in passage
+    ]
+    unique = list(dict.fromkeys(texts))
+    vectors = dict(zip(unique, encoder.encode(unique), strict=True)) if unique else {}
+    queries = encoder.encode([ask.query for ask in asks], role="query") if unique else np.zeros((len(asks), 0))
+    for ask, query, some, parts, whole in zip(asks, queries, hits, sentences, plain, strict=True):
+        if whole:
+            chosen.append([(hit, hit.passage.text) for hit in some[: ask.passages]])
+            continue
+        near = [np.array([float(vectors[sentence] @ query) for sentence in passage]) for passage in parts]
+        order = sorted(range(len(some)), key=lambda place: -_nearness(near[place])) if ask.rerank else range(len(some))
+        kept = list(order)[: ask.passages]
+        chosen.append([(some[place], excerpt(parts[place], near[place], ask.excerpt_words)) for place in kept])
+    return chosen
+
+
+def _nearness(cosines: NDArray[np.float64]) -> float:
+    return float(np.sort(cosines)[-_BEST_SENTENCES:].mean())

@@ -6,18 +6,15 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from climassay.factcheck import page_words
-from climassay.factcheck.analysis import RunAnalysis, analysis_data
-from climassay.factcheck.page import factcheck_page, notices, quoted_passages
-from climassay.factcheck.past_checks import PastCheck
-from climassay.factcheck.report import analysis_tables, factcheck_report
-from climassay.factcheck.risk_coverage import probability_of
+from climassay.factcheck.results import page_words
+from climassay.factcheck.results.analysis import RunAnalysis, analysis_data, probability_of
+from climassay.factcheck.results.page import factcheck_page, notices, quoted_passages
+from climassay.factcheck.results.past_checks import PastCheck
+from climassay.factcheck.results.report import analysis_tables, factcheck_report
+from climassay.factcheck.results.scoring import VerdictScores, verdict_data, verdict_report, verdict_tables
+from climassay.factcheck.results.view import as_shown
 from climassay.factcheck.scales import Scale
-from climassay.factcheck.scoring import VerdictScores
-from climassay.factcheck.scoring_tables import verdict_data, verdict_report, verdict_tables
-from climassay.factcheck.serialisation import as_data
-from climassay.factcheck.shown import as_shown
-from climassay.factcheck.transcript import Levels, Transcript
+from climassay.factcheck.transcript import Levels, Transcript, as_data
 from climassay.grounding import written
 from climassay.records import Tally
 from climassay.reporting import Report, Table, as_markdown, write_page
@@ -25,6 +22,7 @@ from climassay.reporting.results import Result
 
 if TYPE_CHECKING:
     from climassay.grounding import AnswerSentence
+
 
 MOST_LISTED = 30
 """Claims whose verdicts a terminal lists; more would push the scores out of sight."""
