@@ -23,8 +23,8 @@ from climassay.factcheck.transcript import (
     merge_quotations,
     takes_side,
 )
+from climassay.grounding.citations import LEFT_OUT, is_quoted
 from climassay.grounding.citing import AnswerSentence, document_words, ground_text, written
-from climassay.grounding.quoting import LEFT_OUT, is_quoted
 from climassay.models.contract import Encoder
 from climassay.prompts import Prompt, RenderedPrompt, load_prompt
 

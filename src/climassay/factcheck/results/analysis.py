@@ -12,7 +12,7 @@ from climassay.factcheck.results.view import as_shown
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import CONFIDENCES, AdvocateOpinion, Outcome, Round, Transcript, Verdict, as_plain
 from climassay.grounding import AnswerSentence, written
-from climassay.grounding.faithfulness import ENTAILED
+from climassay.grounding.citing import ENTAILED
 from climassay.models.contract import Usage
 from climassay.statistics import (
     CoveragePoint,

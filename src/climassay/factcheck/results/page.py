@@ -21,8 +21,8 @@ from climassay.factcheck.transcript import (
     merge_quotations,
 )
 from climassay.grounding import AnswerSentence
-from climassay.grounding.faithfulness import ENTAILED
-from climassay.grounding.presentation import unchecked_note
+from climassay.grounding.answer import unchecked_note
+from climassay.grounding.citing import ENTAILED
 from climassay.reporting import render_page
 
 
