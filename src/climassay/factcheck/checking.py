@@ -15,7 +15,7 @@ from climassay.factcheck.debate.advocate import Advocate
 from climassay.factcheck.debate.assessment import Elicitation, ElicitationConfig
 from climassay.factcheck.debate.context import load_templates
 from climassay.factcheck.debate.mediator import Mediator
-from climassay.factcheck.debate.rounds import DebateSetup, debate, unchecked
+from climassay.factcheck.debate.rounds import DebateSetup, debate
 from climassay.factcheck.debate.scheduler import EntailmentScorer, RequestBatcher, Scheduler, Watch
 from climassay.factcheck.debate.steps import Steps, together
 from climassay.factcheck.results.view import as_shown
@@ -284,7 +284,7 @@ class Checker:
         else:
             found = assess_claims(texts, encoder)
         return [
-            None if one is None or one.kind == "checkable" else unchecked(claim, self.table, one.kind, one.reason)
+            None if one is None or one.kind == "checkable" else self.table.unchecked(claim, one.kind, one.reason)
             for claim, one in zip(claims, found, strict=True)
         ]
 

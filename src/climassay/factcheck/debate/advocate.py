@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from climassay.errors import ModelError
 from climassay.factcheck.configuration import AdvocateSettings
 from climassay.factcheck.debate.assessment import (
     MOST_QUESTIONS,
@@ -12,7 +13,7 @@ from climassay.factcheck.debate.assessment import (
     assess,
     explain,
     most_probable,
-    probabilities_of,
+    weigh,
 )
 from climassay.factcheck.debate.context import (
     Borne,
@@ -21,21 +22,19 @@ from climassay.factcheck.debate.context import (
     last_question,
     look_up,
     material,
+    shown_exchanges,
     shown_quotations,
     shown_sources,
 )
 from climassay.factcheck.debate.steps import (
     ON_SUBJECT,
     AskHead,
-    AskOptions,
     AskPassages,
     Steps,
-    ask_options,
     ask_text,
     together,
 )
 from climassay.factcheck.transcript import (
-    UNCERTAIN,
     AdvocateOpinion,
     AdvocateProfile,
     FollowUp,
@@ -45,7 +44,7 @@ from climassay.factcheck.transcript import (
 )
 from climassay.grounding.citing import AnswerSentence
 from climassay.models.calibration import BLANK
-from climassay.models.contract import GenerationRequest, OptionRequest
+from climassay.models.contract import GenerationRequest
 from climassay.models.profiles import STRONG
 
 _QUESTION_TOKENS = 48
@@ -93,7 +92,7 @@ class Exchanges:
     opinions: tuple[AdvocateOpinion, ...] = ()
     """Every advocate's first opinion on the whole claim."""
     follow_ups: tuple[FollowUp, ...] = ()
-    """Of all rounds so far: who was persuaded by an earlier reply still has it before them."""
+    """All rounds' questions so far: who was persuaded by an earlier reply still has it at hand."""
     questions: tuple[FollowUp, ...] = ()
     """Those that open this round and are still to be answered, along with the opinion (``schema``)."""
     last: bool = False
@@ -108,7 +107,7 @@ class Given(NamedTuple):
     parts: tuple[AdvocateOpinion, ...]
     """On its statements, where there are several."""
     replies: tuple[FollowUp, ...] = ()
-    """Its questions, answered."""
+    """The questions put to it, answered."""
 
 
 def give_opinions(
@@ -119,15 +118,15 @@ def give_opinions(
     said: Exchanges,
     before: AdvocateOpinion | None,
 ) -> Steps[Given]:
-    """The opinion on the whole claim, and those on its subclaims where there are several.
+    """What an advocate holds of the claim, and of its subclaims where there are several.
 
     Args:
         advocate: Who.
-        context: Where.
+        context: The debate.
         subclaims: At least one.
-        exhibits: The passages for each.
-        said: In the debate so far.
-        before: The opinion on the whole in the round before.
+        exhibits: The passages before the advocate, for each subclaim.
+        said: What has been said so far.
+        before: The advocate's opinion on the whole claim in the round before.
     """
     number = 1 if before is None else before.round + 1
     if context.config.elicitation == "schema":
@@ -298,7 +297,7 @@ def _interview(
         statements=[{"number": one.number, "text": material(one.text)} for one in several],
         sources=shown_sources(exhibits),
         opinions=[_shown(context, opinion) for opinion in said.opinions],
-        exchanges=[_exchange(context, follow_up) for follow_up in said.follow_ups],
+        exchanges=shown_exchanges(context, said.follow_ups),
         questions=[{"asker": one.asker, "question": material(one.question)} for one in questions],
     )
     blank = context.messages(
@@ -344,15 +343,6 @@ def _shown(context: DebateContext, opinion: AdvocateOpinion) -> dict[str, object
     }
 
 
-def _exchange(context: DebateContext, follow_up: FollowUp) -> dict[str, str]:
-    return {
-        "asker": follow_up.asker,
-        "to": follow_up.to,
-        "question": material(follow_up.question),
-        "reply": context.told(follow_up.reply) or "(no reply)",
-    }
-
-
 def _is_view(context: DebateContext, verdict: str | None, levels: Levels | None) -> bool:
     """Whether a verdict is a view: "unsupported" on limited evidence only says that information is lacking."""
     lacks = verdict in context.scale.lack and levels is not None and levels.evidence == "limited"
@@ -364,21 +354,19 @@ def find_contradiction(
 ) -> Steps[bool | None]:
     """Whether an explanation argues for the other side of the scale; None where there is nothing to be read.
 
-    The model reads the explanation alone and tells the side it takes; what it says of a content-free explanation is
-    taken off.
+    The model reads the explanation alone and tells the side it takes.
     """
     if not explanation or verdict is None or not context.config.side_check:
         return None
     text = " ".join(sentence.text for sentence in explanation)
-    asks = []
-    for shown_claim, shown, blank in ((material(claim), material(text), False), (BLANK, BLANK, True)):
-        rendered = context.messages("side", claim=shown_claim, explanation=shown)
-        request = OptionRequest(rendered.messages, (" right", " wrong"), rendered.assistant_prefix)
-        asks.append(AskOptions(model, request, blank))
-    answers = yield from ask_options(asks if context.config.calibrated else asks[:1])
-    if any(answer.error is not None for answer in answers):
+    prompts = [
+        context.messages("side", claim=shown_claim, explanation=shown)
+        for shown_claim, shown in ((material(claim), material(text)), (BLANK, BLANK))
+    ]
+    try:
+        right, wrong = yield from weigh(model, prompts, (" right", " wrong"), context.config)
+    except ModelError:
         return None
-    right, wrong = probabilities_of(answers)
     return (right > wrong) != context.scale.is_correct(verdict)
 
 
@@ -393,7 +381,7 @@ def _aggregate(
         None,
         context.scale.nei,
         False,
-        explanation=_once([sentence for part in parts for sentence in part.explanation]),
+        explanation=tuple({sentence.text: sentence for part in parts for sentence in part.explanation}.values()),
         retrieved=tuple(dict.fromkeys(number for part in parts for number in part.retrieved)),
         removed_citations=sum(part.removed_citations for part in parts),
         quotations=tuple(dict.fromkeys(quotation for part in parts for quotation in part.quotations)),
@@ -408,11 +396,22 @@ def _aggregate(
         return replace(gathered, verdict=None, error=errors[0])
     if not judged:
         return gathered
-    answers = yield from ask_options(_whole_asks(advocate, context, subclaims, parts))
-    failed = [answer.error for answer in answers if answer.error is not None]
-    if failed:
-        return replace(gathered, verdict=None, error=failed[0])
-    probabilities = probabilities_of(answers)
+    prompts = [
+        context.messages(
+            "whole",
+            parts=[
+                {"statement": BLANK if blank else material(subclaim.text), "verdict": BLANK if blank else part.verdict}
+                for subclaim, part in zip(subclaims, parts, strict=True)
+            ],
+            claim=BLANK if blank else material(context.claim),
+        )
+        for blank in (False, True)
+    ]
+    try:
+        options = tuple(f" {label}" for label in context.scale.labels)
+        probabilities = yield from weigh(advocate.model, prompts, options, context.config)
+    except ModelError as error:
+        return replace(gathered, verdict=None, error=str(error))
     verdict = context.scale.labels[most_probable(probabilities)]
     levels = weakest([part.levels for part in judged if part.levels])
     known = [part.contradicts for part in judged if part.contradicts is not None]
@@ -428,37 +427,7 @@ def _aggregate(
     )
 
 
-def _once(sentences: Sequence[AnswerSentence]) -> tuple[AnswerSentence, ...]:
-    return tuple({sentence.text: sentence for sentence in sentences}.values())
-
-
-def _whole_asks(
-    advocate: Advocate, context: DebateContext, subclaims: Sequence[Subclaim], parts: Sequence[AdvocateOpinion]
-) -> list[AskOptions]:
-    asks = []
-    for blank in (False, True):
-        shown = [
-            {"statement": BLANK if blank else material(subclaim.text), "verdict": BLANK if blank else part.verdict}
-            for subclaim, part in zip(subclaims, parts, strict=True)
-        ]
-        rendered = context.messages("whole", parts=shown, claim=BLANK if blank else material(context.claim))
-        options = tuple(f" {label}" for label in context.scale.labels)
-        request = OptionRequest(rendered.messages, options, rendered.assistant_prefix)
-        asks.append(AskOptions(advocate.model, request, blank))
-    return asks if context.config.calibrated else asks[:1]
-
-
 # ---------------------------------------------------------------------------------------------------- in the debate
-
-
-def ask_others(
-    advocate: Advocate, context: DebateContext, opinion: AdvocateOpinion, opinions: Sequence[AdvocateOpinion], to: str
-) -> Steps[tuple[FollowUp, ...]]:
-    """A question of an advocate by scores, where its confidence is low."""
-    if opinion.levels is None or opinion.levels.confidence not in UNCERTAIN:
-        return ()
-    text = yield from write_question(context, advocate.model, advocate.name, opinions, to)
-    return (FollowUp(opinion.round + 1, advocate.name, to, text),) if text else ()
 
 
 def write_question(

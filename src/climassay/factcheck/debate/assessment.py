@@ -35,6 +35,7 @@ from climassay.factcheck.transcript import (
 )
 from climassay.models.calibration import BLANK, option_probabilities
 from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Sampling
+from climassay.prompts import RenderedPrompt
 
 Elicitation = Literal["scored", "schema"]
 PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
@@ -73,7 +74,7 @@ class ElicitationConfig:
 
     @property
     def sampling(self) -> Sampling:
-        """Of drafts, explanations, questions and replies."""
+        """How drafts, explanations, questions and replies are written."""
         return Sampling(self.text_tokens, self.temperature, seed=self.seed, stop=("\n\n",))
 
 
@@ -138,7 +139,7 @@ class Assessment:
     replies: tuple[str, ...] = ()
     """To the questions that were put to it, in their order."""
     statements: "tuple[Assessment, ...]" = ()
-    """Of the single statements, where they were judged along with the whole."""
+    """The single statements, where they were judged along with the whole."""
     error: str | None = None
 
 
@@ -146,7 +147,10 @@ def assess(interview: AssessmentPrompt, config: ElicitationConfig) -> Steps[Asse
     """Everything but the explanation where the elicitation is ``scored``; with it where it is ``schema``."""
     if config.elicitation == "schema":
         return (yield from _by_schema(interview, config))
-    return (yield from _by_scores(interview, config))
+    try:
+        return (yield from _by_scores(interview, config))
+    except ModelError as error:
+        return Assessment(error=str(error))
 
 
 def explain(interview: AssessmentPrompt, config: ElicitationConfig, assessment: Assessment) -> Steps[Assessment]:
@@ -223,77 +227,64 @@ def probabilities_of(answers: Sequence[OptionScores]) -> tuple[float, ...]:
     return option_probabilities(answers[0], answers[1] if len(answers) > 1 else None)
 
 
+def weigh(
+    model: str, prompts: Sequence[RenderedPrompt], options: Sequence[str], config: ElicitationConfig
+) -> Steps[tuple[float, ...]]:
+    """Probabilities of options after a prompt, corrected by those after the second one, which has no content.
+
+    Raises:
+        ModelError: A request failed.
+    """
+    asks = [
+        AskOptions(model, OptionRequest(one.messages, tuple(options), one.assistant_prefix), blank)
+        for one, blank in zip(prompts, (False, True), strict=True)
+    ]
+    return probabilities_of((yield from ask_options(asks if config.calibrated else asks[:1])))
+
+
 def most_probable(probabilities: Sequence[float]) -> int:
     """Place of the greatest, the first of equals."""
     return max(range(len(probabilities)), key=probabilities.__getitem__)
 
 
 def _by_scores(interview: AssessmentPrompt, config: ElicitationConfig) -> Steps[Assessment]:
-    sheet = _Sheet(interview, config.calibrated)
-    try:
-        return (yield from _fill_in(sheet, config))
-    except ModelError as error:
-        return Assessment(error=str(error))
-
-
-def _fill_in(sheet: _Sheet, config: ElicitationConfig) -> Steps[Assessment]:
-    scale = sheet.interview.scale
+    scale, sheet = interview.scale, _Sheet(interview, config.calibrated)
     known: dict[str, Any] = {}
-    if sheet.interview.gate:
-        informed, known["placement"] = yield from _ask_information(sheet)
-        if not informed and sheet.interview.head is None:
+    if interview.gate:
+        # Whether there is enough to judge by, and where the claim stands, are read off one pass over the prompt.
+        gate = sheet.asks("Information:", (" enough", " not enough"))
+        place = sheet.asks("Information: enough\nThe claim is", [_PLACEMENT_WORDS[one] for one in PLACEMENTS])
+        answers = yield from ask_options([*gate, *place])
+        enough, missing = probabilities_of(answers[: len(gate)])
+        known["placement"] = PLACEMENTS[most_probable(probabilities_of(answers[len(gate) :]))]
+        sheet.add(f"Information: enough\nThe claim is{_PLACEMENT_WORDS[known['placement']]}\n")
+        if enough < missing and interview.head is None:
             return Assessment(scale.nei, answer="Information: not enough")
     if config.verdict_first:
         known["probabilities"] = yield from _ask_verdict(sheet)
-    levels = yield from _ask_levels(sheet)
-    likelihood, draft = yield from _ask_likelihood_and_draft(sheet, config, levels)
-    if not config.verdict_first:
-        known["probabilities"] = yield from _ask_verdict(sheet)
-    verdict = scale.labels[most_probable(known["probabilities"])]
-    return Assessment(verdict, replace(levels, likelihood=likelihood), draft=draft, answer=sheet.answer, **known)
-
-
-_ENOUGH = (" enough", " not enough")
-
-
-def _ask_information(sheet: _Sheet) -> Steps[tuple[bool, Placement]]:
-    """Whether there is enough to judge by, and where the claim stands; both are read off one pass over the prompt."""
-    gate = sheet.asks("Information:", _ENOUGH)
-    place = sheet.asks("Information: enough\nThe claim is", [_PLACEMENT_WORDS[placement] for placement in PLACEMENTS])
-    answers = yield from ask_options([*gate, *place])
-    enough, missing = probabilities_of(answers[: len(gate)])
-    placement = PLACEMENTS[most_probable(probabilities_of(answers[len(gate) :]))]
-    sheet.add(f"Information: enough\nThe claim is{_PLACEMENT_WORDS[placement]}\n")
-    return enough >= missing, placement
-
-
-def _levels_words(levels: Levels) -> str:
-    return f" {levels.evidence}; agreement: {levels.agreement}; confidence: {levels.confidence}"
-
-
-def _ask_levels(sheet: _Sheet) -> Steps[Levels]:
-    options = [_levels_words(levels) for levels in ALL_LEVELS]
-    answers = yield from ask_options(sheet.asks("Evidence:", options))
+    answers = yield from ask_options(sheet.asks("Evidence:", [_levels_words(levels) for levels in ALL_LEVELS]))
     levels = ALL_LEVELS[most_probable(probabilities_of(answers))]
     sheet.add(f"Evidence:{_levels_words(levels)}\n")
-    return levels
-
-
-def _ask_likelihood_and_draft(sheet: _Sheet, config: ElicitationConfig, levels: Levels) -> Steps[tuple[Any, str]]:
-    likelihood = None
     if levels.confidence in QUANTIFIABLE:
         options = (UNQUANTIFIED, *LIKELIHOODS)
         answers = yield from ask_options(sheet.asks("Likelihood:", [f" {option}" for option in options]))
-        chosen = options[most_probable(probabilities_of(answers))]
-        likelihood = None if chosen == UNQUANTIFIED else chosen
+        chosen: Any = options[most_probable(probabilities_of(answers))]
+        levels = replace(levels, likelihood=None if chosen == UNQUANTIFIED else chosen)
         sheet.add(f"Likelihood: {chosen}\n")
     # A small model goes on in the style of short lines, so that its text has to begin without them.
-    completion = yield from _write(sheet.interview, config, "" if config.brief else sheet.answer + "Assessment:")
+    completion = yield from _write(interview, config, "" if config.brief else sheet.answer + "Assessment:")
     if completion.error is not None:
         raise ModelError(completion.error)
     draft = first_paragraph(completion.text)
     sheet.add(f"Assessment: {draft}", blank=f"Assessment: {BLANK}")
-    return likelihood, draft
+    if not config.verdict_first:
+        known["probabilities"] = yield from _ask_verdict(sheet)
+    verdict = scale.labels[most_probable(known["probabilities"])]
+    return Assessment(verdict, levels, draft=draft, answer=sheet.answer, **known)
+
+
+def _levels_words(levels: Levels) -> str:
+    return f" {levels.evidence}; agreement: {levels.agreement}; confidence: {levels.confidence}"
 
 
 def _ask_verdict(sheet: _Sheet) -> Steps[tuple[float, ...]]:
@@ -342,7 +333,7 @@ _CHARACTERS_A_TOKEN = 10
 _LONGEST_QUOTATION = 1000
 _MOST_QUOTATIONS = 12
 MOST_QUESTIONS = 3
-"""Of one participant in one round; the prompts say so."""
+"""Most questions of one participant in one round; the prompts say so."""
 
 
 def answer_schema(interview: AssessmentPrompt, config: ElicitationConfig) -> dict[str, Any]:
@@ -415,12 +406,7 @@ def _by_schema(interview: AssessmentPrompt, config: ElicitationConfig) -> Steps[
 
 
 def read_answer(data: Mapping[str, Any], interview: AssessmentPrompt, queries: int = 0) -> Assessment:
-    """An assessment from the JSON of a model.
-
-    Args:
-        data: The JSON.
-        interview: What it answers.
-        queries: Most search queries with a question.
+    """An assessment from the JSON of a model, which may have put so many search queries to each question.
 
     Raises:
         KeyError: A field is missing.

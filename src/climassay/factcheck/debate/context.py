@@ -14,6 +14,7 @@ from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
     LIKELIHOODS,
     Event,
+    FollowUp,
     Levels,
     Likelihood,
     PassageCitation,
@@ -44,7 +45,7 @@ TEMPLATES = (
 
 
 _LONGEST_WORDS = 90
-"""Of what others said, put into the prompt of a small model."""
+"""Words of what others said that a small model reads."""
 
 
 def load_templates(overrides: Path | None = None) -> dict[str, Prompt]:
@@ -194,10 +195,22 @@ def shown_quotations(quotations: Sequence[Quotation]) -> list[dict[str, object]]
     ]
 
 
+def shown_exchanges(context: DebateContext, follow_ups: Sequence[FollowUp]) -> list[dict[str, str]]:
+    """Questions with their replies for a prompt."""
+    return [
+        {
+            "asker": one.asker,
+            "to": one.to,
+            "question": material(one.question),
+            "reply": context.told(one.reply) or "(no reply)",
+        }
+        for one in follow_ups
+    ]
+
+
 def last_question(text: str) -> str | None:
     """What a model wrote up to its first question mark; None where that is no question worth asking."""
-    line = material(text)
-    match = re.match(r"[^?]*\?", line)
+    match = re.match(r"[^?]*\?", material(text))
     question = match[0].strip(' "') if match else ""
     return question if len(re.findall(r"\w+", question)) >= 4 else None
 
@@ -274,7 +287,9 @@ def look_up(
         # nearest sentence is looked up.
         nearest, support = nearest_sentence(statement, exhibits, context.encoder)
         quoted, numbers = (*quoted, nearest), (nearest.passage,)
-        explanation = explanation or (_quoting(nearest, support),)
+        if not explanation:
+            text = f"A passage says: \u201c{nearest.text.rstrip('.')}\u201d."
+            explanation = (AnswerSentence(text, numbers, "attributed", False, support),)
     if not numbers and not in_house:
         return Borne(scale.nei, given, None, explanation, removed_citations, quoted, removed_quotations)
     levels = assessment.levels
@@ -289,10 +304,10 @@ def look_up(
 
 
 def likelihood_holds(likelihood: Likelihood, right: bool, texts: Sequence[str]) -> bool:
-    """Whether "it is ... that the claim is true" agrees with a verdict and is stated in a text, or its opposite is.
+    """Whether a likelihood goes with a verdict on one side and is stated in a text, or its opposite is.
 
     Args:
-        likelihood: That the claim is true.
+        likelihood: How likely the claim is to be true.
         right: The side of the verdict.
         texts: The sentences that bear the verdict.
     """
@@ -309,34 +324,24 @@ def bearing_sentences(
     cited: Sequence[RetrievedPassage | PassageCitation],
     quotations: Sequence[Quotation],
 ) -> list[str]:
-    """The sentences that bear a verdict.
-
-    Args:
-        context: Its encoder finds the sentence of a passage without a quotation; without one there is none.
-        statement: What is judged.
-        right: The side of the verdict.
-        cited: The passages that are cited or quoted.
-        quotations: Those that hold; one for the other side bears nothing.
-    """
+    """The sentences that bear a verdict: quoted for its side, or nearest to the statement where a passage is only cited."""
     found = []
     for one in cited:
         quoted = [quotation for quotation in quotations if quotation.passage == one.number]
         for quotation in quoted:
             if quotation.side is None or right == (quotation.side == "for"):
-                found += [quotation.text, *_sentences_around(quotation.text, one.passage.text)]
+                # The whole sentences of the passage that hold a part of the quotation state more than the part.
+                pieces = LEFT_OUT.split(quotation.text.replace("\u2026", "..."))
+                parts = [part for piece in pieces for part in split_sentences(piece) or [piece]]
+                found.append(quotation.text)
+                found += [
+                    sentence
+                    for sentence in split_sentences(one.passage.text)
+                    if any(is_quoted(part, sentence) for part in parts)
+                ]
         if not quoted and context.encoder is not None:
             found.append(nearest_sentence(statement, [one], context.encoder)[0].text)
     return found
-
-
-def _sentences_around(quotation: str, text: str) -> list[str]:
-    """The sentences of a text that hold a sentence, or a part between dots, of a quotation from it."""
-    parts = [
-        part
-        for piece in LEFT_OUT.split(quotation.replace("\u2026", "..."))
-        for part in split_sentences(piece) or [piece]
-    ]
-    return [sentence for sentence in split_sentences(text) if any(is_quoted(part, sentence) for part in parts)]
 
 
 def nearest_sentence(
@@ -347,9 +352,3 @@ def nearest_sentence(
     cosines = encoder.encode([text for _, text in found]) @ encoder.encode([statement])[0]
     number, text = found[int(cosines.argmax())]
     return Quotation(number, text.strip(), None), float(cosines.max())
-
-
-def _quoting(quotation: Quotation, support: float) -> AnswerSentence:
-    """A quotation in place of an explanation that a model did not write."""
-    shown = quotation.text.rstrip(".")
-    return AnswerSentence(f"A passage says: \u201c{shown}\u201d.", (quotation.passage,), "attributed", False, support)

@@ -16,10 +16,17 @@ from climassay.factcheck.debate.assessment import (
     assess,
     explain,
     most_probable,
-    probabilities_of,
+    weigh,
 )
-from climassay.factcheck.debate.context import DebateContext, look_up, material, provenance, shown_quotations
-from climassay.factcheck.debate.steps import AskOptions, Steps, ask_options
+from climassay.factcheck.debate.context import (
+    DebateContext,
+    look_up,
+    material,
+    provenance,
+    shown_exchanges,
+    shown_quotations,
+)
+from climassay.factcheck.debate.steps import Steps
 from climassay.factcheck.results.view import unborne
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
@@ -37,7 +44,7 @@ from climassay.factcheck.transcript import (
     cited_numbers,
 )
 from climassay.models.calibration import BLANK
-from climassay.models.contract import OptionRequest
+from climassay.prompts import RenderedPrompt
 
 NAME = "mediator"
 _LONGEST_REASONING = 120
@@ -115,7 +122,9 @@ def consolidate(
         return Consolidation(None, Assessment(context.scale.nei), (), spread, tuple(follow_ups))
     # A model that is not given the quotations of those without a view cannot use their passages.
     heard = opinions if context.config.elicitation == "schema" else informed
-    brought = _brought(context, heard, follow_ups)
+    numbers = {number for one in heard for number in cited_numbers(one.explanation, one.quotations)}
+    numbers |= {number for one in follow_ups for number in cited_numbers(one.reply)}
+    brought = [source for source in context.sources.citations() if source.number in numbers]
     interview = _interview(mediator, context, subclaims, opinions, parts, follow_ups, brought, asking)
     assessment = yield from assess(interview, context.config)
     if mediator.settings.decide == "pool" and assessment.error is None:
@@ -124,14 +133,7 @@ def consolidate(
 
 
 def whether_to_ask(number: int, limit: int, opinions: Sequence[AdvocateOpinion], scale: Scale) -> Asking:
-    """Whether questions of the mediator would be put, which :func:`decide` follows.
-
-    Args:
-        number: Of the round.
-        limit: Most rounds.
-        opinions: Of the round.
-        scale: Of their verdicts.
-    """
+    """Whether the mediator is to put questions after a round, of at most ``limit``; :func:`decide` goes by it."""
     informed = informed_opinions(opinions)
     changed = any(opinion.changed for opinion in opinions)
     if number >= limit or not informed or len(_askable(opinions)) < 2 or (number > 1 and not changed):
@@ -142,15 +144,6 @@ def whether_to_ask(number: int, limit: int, opinions: Sequence[AdvocateOpinion],
 def _askable(opinions: Sequence[AdvocateOpinion]) -> list[AdvocateOpinion]:
     """Those whose advocates can be put a question: all that did not fail."""
     return [opinion for opinion in opinions if opinion.verdict is not None]
-
-
-def _brought(
-    context: DebateContext, opinions: Sequence[AdvocateOpinion], follow_ups: Sequence[FollowUp]
-) -> list[PassageCitation]:
-    """The passages that advocates quote or cite: what the mediator may rest on."""
-    numbers = {number for one in opinions for number in cited_numbers(one.explanation, one.quotations)}
-    numbers |= {number for one in follow_ups for number in cited_numbers(one.reply)}
-    return [source for source in context.sources.citations() if source.number in numbers]
 
 
 def _interview(
@@ -191,15 +184,6 @@ def _interview(
     ]
     shown = [view for view, opinion in zip(views, opinions, strict=True) if opinion in informed]
     silent = [view for view, opinion in zip(views, opinions, strict=True) if opinion not in informed]
-    exchanges = [
-        {
-            "asker": one.asker,
-            "to": one.to,
-            "question": material(one.question),
-            "reply": context.told(one.reply) or "(no reply)",
-        }
-        for one in follow_ups
-    ]
     common = {
         "style": mediator.style,
         "asking": asking,
@@ -213,7 +197,7 @@ def _interview(
         claim=material(context.claim),
         opinions=shown,
         silent=silent,
-        exchanges=exchanges,
+        exchanges=shown_exchanges(context, follow_ups),
         passages=[{"number": source.number, "where": provenance(source.passage)} for source in brought],
     )
     hidden = {
@@ -242,7 +226,6 @@ def _interview(
 
 
 def _described(mediator: Mediator, name: str) -> dict[str, str]:
-    """An advocate as the mediator is told of it."""
     profile = mediator.profiles.get(name)
     about = participant(profile) if profile else {"name": name, "kind": "collection", "about": ""}
     return {**about, "authority": authority(mediator.weights[name])}
@@ -328,8 +311,8 @@ def decide(
     """Whether the debate closes after a round, and why.
 
     Args:
-        context: Where.
-        number: Of the round.
+        context: The debate.
+        number: Number of the round.
         limit: Most rounds.
         found: What the mediator made of the round.
         changed: Whether any advocate's verdict differs from the round before; not used in round 1.
@@ -376,26 +359,19 @@ def _on_contrast(
         return "round limit"
     if number == 1:
         return "contrast"
-    goes_on: bool | None = bool(found.assessment.goes_on)
-    if context.config.elicitation == "scored" and found.interview is not None and found.assessment.error is None:
-        goes_on = yield from _wants_follow_up(context, found.interview, found.assessment)
-    return "mediator" if goes_on is False else "contrast"
-
-
-def _wants_follow_up(context: DebateContext, interview: AssessmentPrompt, assessment: Assessment) -> Steps[bool | None]:
-    """Whether the mediator would rather ask than close; None where the call failed."""
-    options = (" close the debate", " ask follow-up questions")
-    requests = [(interview.messages, assessment.answer, False), (interview.blank, f"Verdict: {BLANK}", True)]
-    asks = [
-        AskOptions(interview.model, OptionRequest(messages, options, answer + "\nNext:"), blank)
-        for messages, answer, blank in requests
+    prompt, asked = found.interview, found.assessment
+    if context.config.elicitation != "scored" or prompt is None or asked.error is not None:
+        return "contrast" if asked.goes_on else "mediator"
+    prompts = [
+        RenderedPrompt(prompt.messages, asked.answer + "\nNext:"),
+        RenderedPrompt(prompt.blank, f"Verdict: {BLANK}\nNext:"),
     ]
-    answers = yield from ask_options(asks if context.config.calibrated else asks[:1])
     try:
-        close, ask = probabilities_of(answers)
+        options = (" close the debate", " ask follow-up questions")
+        close, ask = yield from weigh(prompt.model, prompts, options, context.config)
     except ModelError:
-        return None
-    return ask > close
+        return "contrast"
+    return "contrast" if ask > close else "mediator"
 
 
 def ask_follow_ups(
@@ -458,7 +434,7 @@ def final_verdict(
 
     Args:
         mediator: Who decides.
-        context: Where; only passages that advocates cite or quote may be cited here.
+        context: The debate.
         claim: As the user wrote it.
         last: The last round.
         found: What the mediator made of it.
@@ -467,10 +443,11 @@ def final_verdict(
     if decision.error is not None:
         return Verdict("failed", None, claim, error=decision.error)
     failed = [opinion for opinion in last.opinions if opinion.verdict is None]
+    failures = tuple(f"{one.advocate} gave no opinion, because a model call failed." for one in failed)
     if not found.informed or found.interview is None:
         if failed and len(failed) == len(last.opinions):
             return Verdict("failed", None, claim, error=failed[0].error)
-        return Verdict("not enough information", context.scale.nei, claim, caveats=tuple(_failures(failed)))
+        return Verdict("not enough information", context.scale.nei, claim, caveats=failures)
     assessment = yield from explain(found.interview, context.config, found.assessment)
     if assessment.error is not None:
         return Verdict("failed", None, claim, error=assessment.error)
@@ -480,7 +457,7 @@ def final_verdict(
         borne.verdict,
         claim,
         explanation=borne.explanation,
-        caveats=tuple(_failures(failed)),
+        caveats=failures,
         removed_citations=borne.removed_citations,
         quotations=borne.quotations,
         removed_quotations=borne.removed_quotations,
@@ -502,14 +479,9 @@ def final_verdict(
 
 def _caveats(decision: MediatorDecision, informed: Sequence[AdvocateOpinion], scale: Scale) -> list[str]:
     if len(informed) == 1:
-        return [
-            f"Only {informed[0].advocate} has information on this claim: the evidence is not broadly substantiated."
-        ]
+        name = informed[0].advocate
+        return [f"Only {name} has information on this claim: the evidence is not broadly substantiated."]
     if not are_close(decision.spread, scale):
         views = ", ".join(f"{opinion.advocate} says {opinion.verdict}" for opinion in informed)
         return [f"The advocates still differ: {views}."]
     return []
-
-
-def _failures(failed: Sequence[AdvocateOpinion]) -> list[str]:
-    return [f"{opinion.advocate} gave no opinion, because a model call failed." for opinion in failed]

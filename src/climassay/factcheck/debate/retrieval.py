@@ -5,7 +5,7 @@ language (:mod:`climassay.factcheck.debate.subclaims`), and after the search it 
 advocates, in one call, and says which of them bear on the claim. A model that is asked with brief prompts does neither.
 
 The questions of a further round come with queries of their own and are searched in the same way; nothing is graded
-anew, since that would be one more call to wait for. From a collection in which nothing was found to bear on the claim, a
+anew, since that would be one more call to wait for. From a collection in which nothing bears on the claim, a
 passage must be as similar to a query as the least similar one that bears, so that its advocate is not asked in vain.
 """
 
@@ -255,14 +255,6 @@ _BEST_SENTENCES = 2
 """Reranking takes the mean of so many nearest sentences."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A search: one query in one collection."""
-
-    ask: AskPassages
-    collection: str
-
-
 def search_all(
     asks: Sequence[AskPassages],
     collections: Mapping[str, CollectionGroup],
@@ -330,13 +322,8 @@ def cut_out(
     chosen: list[list[tuple[Hit, str]]] = []
     sentences = [[split_sentences(hit.passage.text) or [hit.passage.text] for hit in some] for some in hits]
     plain = [not (ask.rerank or ask.excerpt_words) for ask in asks]
-    texts = [
-        sentence
-        for some, whole in zip(sentences, plain, strict=True)
-        if not whole
-        for passage in some
-        for sentence in passage
-    ]
+    read = [some for some, whole in zip(sentences, plain, strict=True) if not whole]
+    texts = [sentence for some in read for passage in some for sentence in passage]
     unique = list(dict.fromkeys(texts))
     vectors = dict(zip(unique, encoder.encode(unique), strict=True)) if unique else {}
     queries = encoder.encode([ask.query for ask in asks], role="query") if unique else np.zeros((len(asks), 0))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from climassay.factcheck.claims import dating_warning
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.debate.advocate import Advocate, Exchanges, ask_others, give_opinions, reply
+from climassay.factcheck.debate.advocate import Advocate, Exchanges, give_opinions, reply, write_question
 from climassay.factcheck.debate.assessment import ElicitationConfig
 from climassay.factcheck.debate.context import DebateContext, RetrievedPassage
 from climassay.factcheck.debate.mediator import (
@@ -22,13 +22,12 @@ from climassay.factcheck.debate.steps import ON_SUBJECT, AskEntailment, Ledger, 
 from climassay.factcheck.debate.subclaims import read_claim
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
-    AdvocateOpinion,
+    UNCERTAIN,
     AdvocateProfile,
     Claim,
     Event,
     FollowUp,
     Outcome,
-    PassageCitation,
     Round,
     Subclaim,
     Transcript,
@@ -49,7 +48,7 @@ Shown = list[list[list[RetrievedPassage]]]
 
 @dataclass(frozen=True, slots=True)
 class DebateSetup:
-    """Everybody who debates, ready to debate any number of claims."""
+    """Everybody who debates, ready for any number of claims."""
 
     settings: DebateSettings
     scale: Scale
@@ -66,6 +65,15 @@ class DebateSetup:
     def reads_claims(self) -> bool:
         """Whether the model that splits a claim also tells if it can be checked."""
         return self.settings.split == "model" and not self.profile.brief
+
+    def transcript(self, claim: Claim, verdict: Verdict) -> Transcript:
+        """The transcript of a claim, so far without a debate."""
+        mediator = f"{self.mediator.style}, {self.mediator.model}"
+        return Transcript(claim, self.scale.name, self.profiles, mediator, (), (), verdict, ())
+
+    def unchecked(self, claim: Claim, outcome: Outcome, reason: str) -> Transcript:
+        """The transcript of a claim that is not debated: it cannot be checked, or is not about climate."""
+        return self.transcript(claim, Verdict(outcome, None, claim.text, caveats=(reason,)))
 
 
 Table = DebateSetup
@@ -85,30 +93,26 @@ def debate(claim: Claim, setup: DebateSetup, tell: Callable[[Event], None] = lam
 
 
 def _debate(claim: Claim, setup: DebateSetup, tell: Callable[[Event], None]) -> Steps[Transcript]:
-    settings = setup.settings
+    settings, profile = setup.settings, setup.profile
     prefix = CONTEXT_PREFIX if settings.context_prefix else ""
-    has_head = bool(settings.head)
     context = DebateContext(
-        prefix + claim.text, setup.scale, setup.config, setup.templates, setup.encoder, has_head, tell
+        prefix + claim.text, setup.scale, setup.config, setup.templates, setup.encoder, bool(settings.head), tell
     )
-    reading = yield from read_claim(claim.text, settings.split, settings.model, setup.profile, setup.templates)
+    reading = yield from read_claim(claim.text, settings.split, settings.model, profile, setup.templates)
     if reading.kind != "checkable" and settings.check_claims:
-        return unchecked(claim, setup, reading.kind, reading.reason)
+        return setup.unchecked(claim, reading.kind, reading.reason)
     tell(reading.subclaims)
     asked = [replace(one, text=prefix + one.text) for one in reading.subclaims]
-    evidence = yield from _retrieve_all(context, setup, asked)
+    grader = Grader(settings.model, setup.templates["grade"]) if profile.grade_passages else None
+    evidence = yield from find_evidence(setup.advocates, asked, context.claim, grader)
     rounds, found = yield from _hold_rounds(context, setup, asked, evidence)
     verdict = yield from final_verdict(setup.mediator, context, claim.text, rounds[-1], found)
     without = (yield from _leave_one_out(context, setup, asked, rounds[-1], found)) if settings.leave_one_out else ()
-    transcript = Transcript(
-        claim,
-        setup.scale.name,
-        setup.profiles,
-        f"{setup.mediator.style}, {setup.mediator.model}",
-        reading.subclaims,
-        tuple(rounds),
-        verdict,
-        context.sources.citations(),
+    transcript = replace(
+        setup.transcript(claim, verdict),
+        subclaims=reading.subclaims,
+        rounds=tuple(rounds),
+        sources=context.sources.citations(),
         prefixed=settings.context_prefix,
         split=reading.splitter,
         without=without,
@@ -119,9 +123,6 @@ def _debate(claim: Claim, setup: DebateSetup, tell: Callable[[Event], None]) -> 
         transcript = yield from _measure_entailment(transcript)
     tell(transcript.verdict)
     return transcript
-
-
-# ------------------------------------------------------------------------------------------------------------ rounds
 
 
 def _hold_rounds(
@@ -145,14 +146,15 @@ def _hold_rounds(
         heard_of = (*earlier, *(one for one in questions if one not in open_ones))
         first = rounds[0].opinions if rounds else ()
         said = Exchanges(setup.profiles, first, heard_of, open_ones, number >= limit)
+        last = {one.advocate: one for one in rounds[-1].opinions} if rounds else {}
         heard = yield from together(
             [
-                give_opinions(advocate, context, subclaims, shown, said, _of(rounds, advocate))
+                give_opinions(advocate, context, subclaims, shown, said, last.get(advocate.name))
                 for advocate, shown in zip(setup.advocates, exhibits, strict=True)
             ]
         )
-        if open_ones:
-            questions = _in_order(questions, [one for given in heard for one in given.replies])
+        replies = {(one.asker, one.to, one.question): one for given in heard for one in given.replies}
+        questions = tuple(replies.get((one.asker, one.to, one.question), one) for one in questions)
         opinions = tuple(given.opinion for given in heard)
         parts = tuple(part for given in heard for part in given.parts)
         asking = whether_to_ask(number, limit, opinions, setup.scale)
@@ -166,26 +168,6 @@ def _hold_rounds(
         questions, exhibits = yield from _follow_up(context, setup, rounds[-1], found, exhibits, evidence)
 
 
-def _in_order(questions: Sequence[FollowUp], replies: Sequence[FollowUp]) -> tuple[FollowUp, ...]:
-    """The answered questions in the order in which they were asked."""
-    answered = {(one.asker, one.to, one.question): one for one in replies}
-    return tuple(answered.get((one.asker, one.to, one.question), one) for one in questions)
-
-
-def _of(rounds: Sequence[Round], advocate: Advocate) -> AdvocateOpinion | None:
-    """An advocate's opinion in the last round."""
-    if not rounds:
-        return None
-    return next(opinion for opinion in rounds[-1].opinions if opinion.advocate == advocate.name)
-
-
-def _retrieve_all(context: DebateContext, setup: DebateSetup, subclaims: Sequence[Subclaim]) -> Steps[Evidence]:
-    """The passages for every advocate."""
-    graded = setup.profile.grade_passages
-    grader = Grader(setup.settings.model, setup.templates["grade"]) if graded else None
-    return (yield from find_evidence(setup.advocates, subclaims, context.claim, grader))
-
-
 def _follow_up(
     context: DebateContext, setup: DebateSetup, last: Round, found: Consolidation, exhibits: Shown, evidence: Evidence
 ) -> Steps[tuple[tuple[FollowUp, ...], Shown]]:
@@ -193,8 +175,9 @@ def _follow_up(
 
     By ``scored`` the replies are written here; by ``schema`` they come with the advocates' second view.
     """
+    by_schema = context.config.elicitation == "schema"
     asked = yield from ask_follow_ups(setup.mediator, context, last.decision, found)
-    if context.config.elicitation == "schema":
+    if by_schema:
         others = [opinion.asks for opinion in last.opinions]
     else:
         others = yield from together([_ask_others(context, setup, advocate, last) for advocate in setup.advocates])
@@ -208,15 +191,14 @@ def _follow_up(
         place = named[question.to]
         new = context.sources.add(some, question.to)
         laid.append(new or updated[place][0])
-        most = setup.advocates[place].passages
-        # A model that can read many passages keeps all that its view may rest on; a small one has room for a few.
-        keeps_all = context.config.elicitation == "schema"
         if any(one.grade != ON_SUBJECT for one in new):
             # What says nothing for or against the claim lay there for want of anything better.
             updated[place] = [[one for one in old if one.grade != ON_SUBJECT] for old in updated[place]]
-        updated[place] = [laid_before(new, old, most, keeps_all=keeps_all) for old in updated[place]]
+        # A model that can read many passages keeps all that its view may rest on; a small one has room for a few.
+        most = setup.advocates[place].passages
+        updated[place] = [laid_before(new, old, most, keeps_all=by_schema) for old in updated[place]]
     context.tell_sources()
-    if context.config.elicitation == "schema":
+    if by_schema:
         return questions, updated
     answered = yield from together(
         [
@@ -238,17 +220,15 @@ def laid_before(
 def _ask_others(
     context: DebateContext, setup: DebateSetup, advocate: Advocate, last: Round
 ) -> Steps[tuple[FollowUp, ...]]:
-    """An advocate's question by scores, put to the most authoritative of the other informed ones."""
+    """An advocate's question by scores, where it is uncertain, to the most authoritative of the informed others."""
     weights = setup.mediator.weights
     others = [opinion for opinion in last.opinions if opinion.informed and opinion.advocate != advocate.name]
-    if not others:
+    own = next(opinion for opinion in last.opinions if opinion.advocate == advocate.name)
+    if not others or own.levels is None or own.levels.confidence not in UNCERTAIN:
         return ()
     to = max(others, key=lambda opinion: weights[opinion.advocate]).advocate
-    own = next(opinion for opinion in last.opinions if opinion.advocate == advocate.name)
-    return (yield from ask_others(advocate, context, own, last.opinions, to))
-
-
-# ------------------------------------------------------------------------------------------------------ at the end
+    text = yield from write_question(context, advocate.model, advocate.name, last.opinions, to)
+    return (FollowUp(own.round + 1, advocate.name, to, text),) if text else ()
 
 
 def _leave_one_out(
@@ -276,43 +256,22 @@ def _measure_entailment(transcript: Transcript) -> Steps[Transcript]:
     """Fill in how far the cited passages entail the sentences of the verdict and of the last opinions."""
     if not transcript.rounds:
         return transcript
-    sources = {source.number: source for source in transcript.sources}
+    texts = {source.number: source.passage.text for source in transcript.sources}
+
+    def measured(sentences: Sequence[AnswerSentence]) -> Steps[tuple[AnswerSentence, ...]]:
+        asks = tuple(
+            AskEntailment(texts[number], sentence.text) for sentence in sentences for number in sentence.citations
+        )
+        answers = iter((yield asks) if asks else [])
+        return tuple(
+            replace(sentence, entailment=tuple(next(answers) for _ in sentence.citations)) for sentence in sentences
+        )
+
     last = transcript.rounds[-1]
-    texts = [transcript.verdict.explanation, *(opinion.explanation for opinion in last.opinions)]
-    measured = yield from together([_entailed(text, sources) for text in texts])
+    explanations = [transcript.verdict.explanation, *(opinion.explanation for opinion in last.opinions)]
+    verdict, *others = yield from together([measured(sentences) for sentences in explanations])
     opinions = tuple(
-        replace(opinion, explanation=text) for opinion, text in zip(last.opinions, measured[1:], strict=True)
+        replace(opinion, explanation=sentences) for opinion, sentences in zip(last.opinions, others, strict=True)
     )
     rounds = (*transcript.rounds[:-1], replace(last, opinions=opinions))
-    return replace(transcript, rounds=rounds, verdict=replace(transcript.verdict, explanation=measured[0]))
-
-
-def _entailed(
-    sentences: Sequence[AnswerSentence], sources: Mapping[int, PassageCitation]
-) -> Steps[tuple[AnswerSentence, ...]]:
-    asks = tuple(
-        AskEntailment(sources[number].passage.text, sentence.text)
-        for sentence in sentences
-        for number in sentence.citations
-    )
-    answers = (yield asks) if asks else []
-    measured, place = [], 0
-    for sentence in sentences:
-        count = len(sentence.citations)
-        measured.append(replace(sentence, entailment=tuple(answers[place : place + count])))
-        place += count
-    return tuple(measured)
-
-
-def unchecked(claim: Claim, setup: DebateSetup, outcome: Outcome, reason: str) -> Transcript:
-    """The transcript of a claim that is not debated: it cannot be checked, or is not about climate."""
-    return Transcript(
-        claim,
-        setup.scale.name,
-        setup.profiles,
-        f"{setup.mediator.style}, {setup.mediator.model}",
-        (),
-        (),
-        Verdict(outcome, None, claim.text, caveats=(reason,)),
-        (),
-    )
+    return replace(transcript, rounds=rounds, verdict=replace(transcript.verdict, explanation=verdict))

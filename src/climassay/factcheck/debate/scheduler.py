@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from climassay.errors import ModelError
 from climassay.factcheck.claims import latest_editions
@@ -21,29 +21,17 @@ from climassay.grounding import CollectionGroup
 from climassay.models.contract import (
     Completion,
     ConcurrentModel,
-    GenerationRequest,
-    OptionRequest,
     OptionScores,
     unwrapped,
 )
-
-
-class Asked(Protocol):
-    """A model behind the records."""
-
-    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
-        """As in the contract of models."""
-
-    def option_logprobs(self, requests: Sequence[OptionRequest]) -> list[OptionScores]:
-        """As in the contract of models."""
-
+from climassay.records import RecordedModel
 
 HeadPredictor = Callable[[Sequence[tuple[str, Sequence[str]]]], list[tuple[float, ...] | None]]
 EntailmentScorer = Callable[[Sequence[tuple[str, str]]], list[float | None]]
 
 
 class RequestBatcher:
-    """Where debates get their answers.
+    """Answers what debates ask: requests that wait at the same time go to each model in one call.
 
     Args:
         models: By name, each behind the records.
@@ -54,7 +42,7 @@ class RequestBatcher:
 
     def __init__(
         self,
-        models: Mapping[str, Asked],
+        models: Mapping[str, RecordedModel],
         collections: Mapping[str, CollectionGroup],
         head: HeadPredictor | None = None,
         entailment: EntailmentScorer | None = None,

@@ -93,7 +93,8 @@ Steps = Generator[tuple[Ask, ...], list[Any], T]
 def ask_text(model: str, request: GenerationRequest) -> Steps[Completion]:
     """One completion."""
     [answer] = yield (AskText(model, request),)
-    return _completion(answer)
+    assert isinstance(answer, Completion)
+    return answer
 
 
 def ask_options(asks: Sequence[AskOptions]) -> Steps[list[OptionScores]]:
@@ -101,11 +102,6 @@ def ask_options(asks: Sequence[AskOptions]) -> Steps[list[OptionScores]]:
     if not asks:
         return []
     return list((yield tuple(asks)))
-
-
-def _completion(answer: Any) -> Completion:
-    assert isinstance(answer, Completion)
-    return answer
 
 
 def together(steps: Sequence[Steps[T]]) -> Steps[list[T]]:

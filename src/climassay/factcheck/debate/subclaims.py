@@ -107,14 +107,12 @@ def by_rules(text: str) -> tuple[Subclaim, ...]:
         pieces = [*pieces[: MOST - 1], (pieces[MOST - 1][0], pieces[-1][1])]
     if len(pieces) < 2:
         return (whole(text),)
-    return tuple(_trimmed(text, number, *piece) for number, piece in enumerate(pieces, start=1))
-
-
-def _trimmed(text: str, number: int, start: int, end: int) -> Subclaim:
-    piece = text[start:end]
-    start += len(piece) - len(piece.lstrip())
-    piece = piece.strip().rstrip(";").rstrip()
-    return Subclaim(number, piece, start, start + len(piece))
+    trimmed = []
+    for number, (start, end) in enumerate(pieces, start=1):
+        start += len(text[start:end]) - len(text[start:end].lstrip())
+        piece = text[start:end].strip().rstrip(";").rstrip()
+        trimmed.append(Subclaim(number, piece, start, start + len(piece)))
+    return tuple(trimmed)
 
 
 def _words(text: str) -> int:
@@ -122,7 +120,7 @@ def _words(text: str) -> int:
 
 
 def _schema(length: int, judged: bool, queries: int) -> dict[str, Any]:
-    """Of the answer: what kind of text the claim is, where that is judged, and its parts, with queries where wanted."""
+    """JSON schema of the answer; ``judged``: it also says what kind of text the claim is."""
     text: dict[str, Any] = {"type": "string", "maxLength": _LONGEST}
     # A strong model may have to quote a long claim whole.
     quotation = {"type": "string", "maxLength": max(length, 1)} if judged else text
