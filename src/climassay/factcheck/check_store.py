@@ -247,7 +247,9 @@ def iso_time(seconds: float) -> str:
 
 
 class CheckStore:
-    """The checks of one records database; its tables are made when they are first needed.
+    """Checks of one records database; its tables are made when they are first needed.
+
+    A check is stored before its debate begins, under an id of its own that stays; nothing is deleted.
 
     Args:
         records: The open records.
@@ -297,20 +299,20 @@ class CheckStore:
     def finish(self, check: str, transcript: Transcript, *, run: str) -> None:
         """Store how a check ended; one that has ended already stays as it is, unless it had broken elsewhere."""
         written = json.dumps(as_data(transcript), ensure_ascii=False, allow_nan=False)
-        self._end(
-            check,
-            ("waiting", "failed"),
+        values = {"outcome": transcript.verdict.outcome, "label": transcript.verdict.label, "run": run, "error": None}
+        self._update(
+            checks.c.id == check,
+            checks.c.state.in_(("waiting", "failed")),
             state="done",
-            error=None,
-            run=run,
-            outcome=transcript.verdict.outcome,
-            label=transcript.verdict.label,
+            ended_at=time.time(),
             transcript=storable_text(written),
+            **values,
         )
 
     def fail(self, check: str, error: str) -> None:
         """Store that a check broke, and why, in one sentence."""
-        self._end(check, ("waiting",), state="failed", error=storable_text(error))
+        waits = checks.c.state == "waiting"
+        self._update(checks.c.id == check, waits, state="failed", ended_at=time.time(), error=storable_text(error))
 
     def stop(self, check: str, job: str | None = None) -> None:
         """Store that a person stopped a check.
@@ -322,9 +324,6 @@ class CheckStore:
         """
         mine = () if job is None else (checks.c.job == job,)
         self._update(checks.c.id == check, checks.c.state == "waiting", *mine, state="stopped", ended_at=time.time())
-
-    def _end(self, check: str, before: tuple[str, ...], **values: Any) -> None:
-        self._update(checks.c.id == check, checks.c.state.in_(before), ended_at=time.time(), **values)
 
     def _update(self, *where: sa.ColumnElement[bool], **values: Any) -> None:
         self._database.write(lambda connection: connection.execute(checks.update().where(*where).values(values)))
@@ -534,23 +533,20 @@ def _conditions(wanted: CheckFilter) -> "Sequence[sa.ColumnElement[bool]]":
     if wanted.review:
         if wanted.review not in get_args(Reviewed):
             raise InputError(f"Checks are {', '.join(get_args(Reviewed))}, not {wanted.review!r}.")
-        found.append(_holds(wanted.review))
+        counts = current_reviews().subquery("held")
+        agree, disagree = counts.c.agree, counts.c.disagree
+        # The same rule as in CheckSummary.reviewed.
+        rules = {
+            "agreed": agree > disagree,
+            "disagreed": agree < disagree,
+            "divided": sa.and_(agree == disagree, agree > 0),
+            "commented": sa.and_(agree == 0, disagree == 0),
+        }
+        if wanted.review == "unreviewed":
+            found.append(checks.c.id.not_in(sa.select(counts.c.check)))
+        else:
+            found.append(checks.c.id.in_(sa.select(counts.c.check).where(rules[wanted.review])))
     return found
-
-
-def _holds(review: str) -> sa.ColumnElement[bool]:
-    """Whether a check's reviewers hold so of it; as in :attr:`CheckSummary.reviewed`."""
-    counts = current_reviews().subquery("held")
-    agree, disagree = counts.c.agree, counts.c.disagree
-    if review == "unreviewed":
-        return checks.c.id.not_in(sa.select(counts.c.check))
-    rule = {
-        "agreed": agree > disagree,
-        "disagreed": agree < disagree,
-        "divided": sa.and_(agree == disagree, agree > 0),
-        "commented": sa.and_(agree == 0, disagree == 0),
-    }[review]
-    return checks.c.id.in_(sa.select(counts.c.check).where(rule))
 
 
 def _summary(row: sa.RowMapping) -> CheckSummary:

@@ -22,7 +22,7 @@ from climassay.factcheck.results.view import as_shown
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import AdvocateProfile, Claim, Event, Stability, Transcript, as_data
 from climassay.models.contract import Encoder, Generator, OpenWeights, number_format
-from climassay.models.profiles import Profile, profile_of
+from climassay.models.profiles import profile_of
 from climassay.models.vector_memory import VectorMemory
 from climassay.records import RecordedModel, Records, Run, Tally
 
@@ -35,12 +35,8 @@ if TYPE_CHECKING:
 AT_ONCE = 16
 """Debates held side by side: enough to fill the batches of a local model, and not many texts to lose from sight."""
 SAMPLE_TEMPERATURE = 0.7
-"""Of the texts of the second and further samples of a claim."""
+"""Temperature at which the second and further samples of a claim are written."""
 Tell = Callable[[Claim, Event], None]
-
-
-def _silent(claim: Claim, event: Event) -> None:
-    """Tell nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,7 @@ class DebateResources:
     collections: "Mapping[str, CollectionGroup]"
     """Each a group of one, by name."""
     prices: "Mapping[str, Price]" = field(default_factory=dict)
-    """Of the models that have one, for estimates."""
+    """Prices of the models that have one, for estimates."""
     encoder: Encoder | None = None
     """Attributes sentences and tells what is about climate; by default that of the first collection."""
 
@@ -72,7 +68,7 @@ def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts:
     """Everything that a debate needs.
 
     Args:
-        settings: Who, and by which rules.
+        settings: Who debates, and by which rules.
         resources: Their models and collections.
         prompts: Folder of the user's own templates.
 
@@ -81,7 +77,9 @@ def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts:
     """
     if not settings.advocates:
         raise InputError("A debate needs an advocate: name a collection (--collection NAME), or --plain.")
-    profile = _profile(settings, resources)
+    # Everybody is asked as a strong model is, where one of them is strong.
+    found = [profile_of(resources.models[name], settings.asked_as) for name in models_of(settings)]
+    profile = next((profile for profile in found if profile.name == "strong"), found[0])
     elicitation: Elicitation = "scored" if profile.scored else "schema"
     if settings.head and elicitation == "schema":
         raise InputError('A verdict head decides by scores: use elicitation = "scored" with it.')
@@ -149,12 +147,6 @@ def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts:
     )
 
 
-def _profile(settings: DebateSettings, resources: DebateResources) -> Profile:
-    """How everybody is asked: as a strong model is where one of them is strong."""
-    found = [profile_of(resources.models[name], settings.asked_as) for name in models_of(settings)]
-    return next((profile for profile in found if profile.name == "strong"), found[0])
-
-
 _TITLES = 3
 """Titles of documents that tell what a source is, where nothing else does: those with the most passages."""
 _LONGEST_TITLE = 80
@@ -179,7 +171,7 @@ class Checker:
     """Checks claims with one set-up; made by :func:`open_checker`.
 
     Attributes:
-        setup: Who debates, and how.
+        table: Who debates, and how.
         run: Id of the run in the records.
     """
 
@@ -205,7 +197,7 @@ class Checker:
         samples: int = 1,
         at_once: int = AT_ONCE,
         force: bool = False,
-        tell: Tell = _silent,
+        tell: Tell = lambda *_: None,
         on_done: Callable[[Transcript], None] | None = None,
         watch: Watch | None = None,
     ) -> list[Transcript]:
@@ -234,8 +226,7 @@ class Checker:
         if force:
             setup = replace(setup, settings=replace(setup.settings, check_claims=False))
         steps = [
-            self._sampled(setup, claim, samples, tell) if given is None else _given(given)
-            for claim, given in zip(claims, refused, strict=True)
+            self._sampled(setup, claim, samples, tell, given) for claim, given in zip(claims, refused, strict=True)
         ]
         return Scheduler(steps, self._exchange, at_once, on_done, watch).run()
 
@@ -251,8 +242,13 @@ class Checker:
             rows = [{"claim": claim, "verdict": verdict} for claim, verdict in published.items()]
             self._run.save_results("published", rows)
 
-    def _sampled(self, setup: DebateSetup, claim: Claim, samples: int, tell: Tell) -> "Steps[Transcript]":
+    def _sampled(
+        self, setup: DebateSetup, claim: Claim, samples: int, tell: Tell, refused: Transcript | None
+    ) -> "Steps[Transcript]":
         from climassay.factcheck.fallacies import with_fallacy
+
+        if refused is not None:
+            return refused
 
         tables = [setup]
         for number in range(1, samples):
@@ -287,12 +283,6 @@ class Checker:
             None if one is None or one.kind == "checkable" else self.table.unchecked(claim, one.kind, one.reason)
             for claim, one in zip(claims, found, strict=True)
         ]
-
-
-def _given(transcript: Transcript) -> "Steps[Transcript]":
-    """A step that asks nothing."""
-    yield from ()
-    return transcript
 
 
 @contextmanager

@@ -235,25 +235,20 @@ def latest_editions(documents: Sequence[StoredDocument]) -> frozenset[str]:
     dated: dict[tuple[str, str], list[tuple[tuple[str, int], str]]] = {}
     kept = set()
     for document in documents:
-        age = _age(document)
-        if age is None:
+        # Editions of one work are ordered by date (ISO, or year alone), then by the number of the edition.
+        year = year_of(document.date) or year_of(document.edition)
+        number = re.search(r"(?<!\d)(\d{1,3})(?!\d)", document.edition or "")
+        if year is None and number is None:
             kept.add(document.id)
-        else:
-            dated.setdefault(_work(document), []).append((age, document.id))
+            continue
+        iso = re.fullmatch(r"\d{4}-\d{2}(?:-\d{2})?", (document.date or "").strip()[:10])
+        age = (iso[0] if iso else f"{year or 0:04d}", int(number[1]) if number else 0)
+        work = _without_edition(document.title), _without_edition(document.report or "")
+        dated.setdefault(work, []).append((age, document.id))
     for editions in dated.values():
         latest = max(age for age, _ in editions)
         kept.update(name for age, name in editions if age == latest)
     return frozenset(kept)
-
-
-def _age(document: StoredDocument) -> tuple[str, int] | None:
-    """What editions of one work are ordered by: date (ISO, or year alone), then number of the edition."""
-    year = year_of(document.date) or year_of(document.edition)
-    number = re.search(r"(?<!\d)(\d{1,3})(?!\d)", document.edition or "")
-    if year is None and number is None:
-        return None
-    iso = re.fullmatch(r"\d{4}-\d{2}(?:-\d{2})?", (document.date or "").strip()[:10])
-    return (iso[0] if iso else f"{year or 0:04d}"), int(number[1]) if number else 0
 
 
 _EDITION_WORDS = re.compile(
@@ -264,10 +259,5 @@ _EDITION_WORDS = re.compile(
 )
 
 
-def _work(document: StoredDocument) -> tuple[str, str]:
-    """Title and report without what differs between editions."""
-    return _plain(document.title), _plain(document.report or "")
-
-
-def _plain(text: str) -> str:
+def _without_edition(text: str) -> str:
     return bare_words(_EDITION_WORDS.sub(" ", text))

@@ -56,7 +56,9 @@ class Estimate(Result):
         claims = "1 claim" if self.claims == 1 else f"{self.claims} claims"
         wait = "time unknown, as the records have no answer of this model"
         if self.seconds is not None:
-            wait = f"about {_duration(self.seconds)}"
+            minutes, hours = self.seconds / 60, self.seconds / 3600
+            wait = f"about {minutes:.0f} minutes" if minutes < 90 else f"about {hours:.1f} hours"
+            wait = f"about {self.seconds:.0f} seconds" if self.seconds < 90 else wait
         money = "cost unknown, as no price is given" if self.cost is None else f"at most about ${self.cost:.2f}"
         further = f", and at most {self.further_rounds} more" if self.further_rounds else ""
         if self.further_rounds and self.further_sequence is not None:
@@ -157,7 +159,23 @@ def rehearse(
     prompts += [ask.request for ask in rehearsal.texts]
     prompt_tokens = sum(_tokens(request) for request in prompts)
     completion_tokens = sum(_most(ask.request, setup) for ask in rehearsal.texts)
-    seconds = _seconds(rehearsal, resources, pace)
+    seconds: float | None = 0.0
+    for name, model in resources.models.items():
+        options = [ask.request for ask in rehearsal.options if ask.model == name]
+        texts = [ask.request for ask in rehearsal.texts if ask.model == name]
+        if parameters_of(model) is not None and isinstance(model, OptionScorer):
+            # Local models are asked a few of the requests.
+            took: float | None = _timed(options, model.option_logprobs) + _timed(texts, model.generate)
+        elif (each := pace(name)) is not None:
+            took = each * (len(options) + len(texts))
+        else:
+            took = None
+        seconds = None if seconds is None or took is None else seconds + took
+    cost = None
+    if set(resources.models) <= set(resources.prices):
+        prices = resources.prices
+        cost = sum(prices[ask.model].cost(_tokens(ask.request), 1) for ask in rehearsal.options)
+        cost += sum(prices[ask.model].cost(_tokens(ask.request), _most(ask.request, setup)) for ask in rehearsal.texts)
     return Estimate(
         len(claims),
         round(scale * len(prompts)),
@@ -167,7 +185,7 @@ def rehearse(
         round(scale * prompt_tokens),
         round(scale * completion_tokens),
         None if seconds is None else scale * seconds,
-        _cost(rehearsal, resources, scale, setup),
+        None if cost is None else scale * cost,
     )
 
 
@@ -186,24 +204,6 @@ def _most(request: GenerationRequest, setup: DebateSetup) -> int:
     return request.sampling.max_tokens or 3 * setup.config.text_tokens
 
 
-def _seconds(rehearsal: _Rehearsal, resources: DebateResources, pace: Callable[[str], float | None]) -> float | None:
-    """Time of the rehearsed requests: local models are asked a few of them, the others are as fast as they were."""
-    total = 0.0
-    for name, model in resources.models.items():
-        if parameters_of(model) is None or not isinstance(model, OptionScorer):
-            each = pace(name)
-            if each is None:
-                return None
-            total += each * [*(ask.model for ask in rehearsal.options), *(ask.model for ask in rehearsal.texts)].count(
-                name
-            )
-            continue
-        options = [ask.request for ask in rehearsal.options if ask.model == name]
-        texts = [ask.request for ask in rehearsal.texts if ask.model == name]
-        total += _timed(options, model.option_logprobs) + _timed(texts, model.generate)
-    return total
-
-
 def _timed(requests: Sequence[T], ask: Callable[[Sequence[T]], object]) -> float:
     """Seconds that all requests would take, from a spread of them; the first one only warms up."""
     if not requests:
@@ -213,20 +213,3 @@ def _timed(requests: Sequence[T], ask: Callable[[Sequence[T]], object]) -> float
     before = time.perf_counter()
     ask(timed)
     return (time.perf_counter() - before) * len(requests) / len(timed)
-
-
-def _cost(rehearsal: _Rehearsal, resources: DebateResources, scale: float, setup: DebateSetup) -> float | None:
-    if not set(resources.models) <= set(resources.prices):
-        return None
-    total = 0.0
-    for weighed in rehearsal.options:
-        total += resources.prices[weighed.model].cost(_tokens(weighed.request), 1)
-    for written in rehearsal.texts:
-        total += resources.prices[written.model].cost(_tokens(written.request), _most(written.request, setup))
-    return scale * total
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

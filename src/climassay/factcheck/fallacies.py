@@ -113,7 +113,7 @@ class Subject:
 
     name: str
     meanings: Mapping[str, str]
-    """Its classes, and what each means."""
+    """What each class means, by its name."""
     column: str
     """Where a table of FLICC has it."""
 

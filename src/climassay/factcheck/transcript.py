@@ -153,7 +153,7 @@ class Quotation:
     """Words of a passage that speak for or against what is judged; they stand there as they are given here."""
 
     passage: int
-    """Its number."""
+    """Number of the passage."""
     text: str
     """Word for word, with ``...`` for what was left out."""
     side: Side | None
@@ -196,7 +196,7 @@ class AdvocateOpinion:
     """None without information."""
     placement: Placement | None = None
     probabilities: tuple[float, ...] = ()
-    """Of the scale's labels, in order, summing to 1; empty where the model gives none."""
+    """One a label of the scale, in order, summing to 1; empty where the model gives none."""
     draft: str = ""
     """Assessment written before the verdict was decided."""
     explanation: tuple[AnswerSentence, ...] = ()
@@ -234,7 +234,7 @@ class MediatorDecision:
     """Where the mediator would close with it now; None where a model call failed."""
     levels: Levels | None = None
     probabilities: tuple[float, ...] = ()
-    """Of the scale's labels, in order."""
+    """One a label of the scale, in order."""
     spread: int | None = None
     """Steps between the two most distant informed verdicts; None with fewer than two."""
     informed: tuple[str, ...] = ()
@@ -320,7 +320,7 @@ class Stability:
     labels: tuple[str | None, ...]
     """Verdict of each sample, the first one being that of the transcript."""
     share: float
-    """Of samples with the most frequent verdict."""
+    """Share of the samples with the most frequent verdict."""
 
 
 @dataclass(frozen=True, slots=True)

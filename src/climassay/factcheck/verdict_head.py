@@ -61,7 +61,7 @@ class Reading:
     states: StateUse = "contrast"
     """``contrast``: how the states of "refutes" and "supports" differ from that of "neither"; ``mean``: their mean."""
     layers: tuple[int, ...] = ()
-    """Whose states, side by side; numbered as in :meth:`OpenWeights.harvest`."""
+    """Layers whose states are read, side by side; numbered as in :meth:`OpenWeights.harvest`."""
     encoder: EncoderUse = "cosine"
     """``cosine``: of claim and passage; ``vectors``: also u, v, |u - v| and u * v (Conneau et al. 2017)."""
 

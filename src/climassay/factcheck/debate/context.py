@@ -324,7 +324,7 @@ def bearing_sentences(
     cited: Sequence[RetrievedPassage | PassageCitation],
     quotations: Sequence[Quotation],
 ) -> list[str]:
-    """The sentences that bear a verdict: quoted for its side, or nearest to the statement where a passage is only cited."""
+    """The sentences that bear a verdict: quoted for its side, or nearest to the statement in a passage only cited."""
     found = []
     for one in cited:
         quoted = [quotation for quotation in quotations if quotation.passage == one.number]

@@ -10,7 +10,7 @@ from climassay.errors import InputError
 from climassay.factcheck.results.scoring import NO_VERDICT, VerdictScores, score_verdicts
 from climassay.factcheck.results.view import as_shown
 from climassay.factcheck.scales import Scale
-from climassay.factcheck.transcript import CONFIDENCES, AdvocateOpinion, Outcome, Round, Transcript, Verdict, as_plain
+from climassay.factcheck.transcript import CONFIDENCES, AdvocateOpinion, Outcome, Transcript, Verdict, as_plain
 from climassay.grounding import AnswerSentence, written
 from climassay.grounding.citing import ENTAILED
 from climassay.models.contract import Usage
@@ -30,25 +30,15 @@ MEDIATOR: Final = "mediator"
 """The mediator among the parties; no advocate can be called so."""
 
 
-def parties_of(transcripts: Sequence[Transcript]) -> tuple[str, ...]:
-    """The mediator, then the advocates in order of appearance."""
-    names = (profile.name for transcript in transcripts for profile in transcript.advocates)
-    return (MEDIATOR, *dict.fromkeys(names))
-
-
 def opinion_of(transcript: Transcript, advocate: str, number: int | None = None) -> AdvocateOpinion | None:
-    """An advocate's opinion on the whole claim after so many rounds, or at the end; None where it has none."""
-    held = round_of(transcript, number)
-    if held is None:
-        return None
-    return next((opinion for opinion in held.opinions if opinion.advocate == advocate), None)
+    """An advocate's opinion on the whole claim after so many rounds, or at the end; None where it has none.
 
-
-def round_of(transcript: Transcript, number: int | None = None) -> Round | None:
-    """The round after which a debate stood so, or its last: a debate that closed earlier stays as it closed."""
+    A debate that closed earlier stays as it closed.
+    """
     if not transcript.rounds:
         return None
-    return transcript.rounds[-1 if number is None else min(number, len(transcript.rounds)) - 1]
+    held = transcript.rounds[-1 if number is None else min(number, len(transcript.rounds)) - 1]
+    return next((opinion for opinion in held.opinions if opinion.advocate == advocate), None)
 
 
 def verdict_of(transcript: Transcript, party: str, number: int | None = None) -> str | None:
@@ -67,9 +57,6 @@ def explanation_of(transcript: Transcript, party: str) -> tuple[tuple[AnswerSent
     if source is None:
         return (), 0, None
     return source.explanation, source.removed_citations, source.contradicts
-
-
-__all__ = ["CoveragePoint", "RiskCoverage", "probability_of", "risk_coverage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +80,7 @@ class RiskCoverage:
     constant: str
     """The most frequent published class."""
     constant_accuracy: float
-    """Of always giving it, on all claims."""
+    """Accuracy of always giving it, on all claims."""
 
 
 def probability_of(verdict: Verdict, scale: Scale) -> float | None:
@@ -127,7 +114,9 @@ def risk_coverage(
     by_probability = all(chance is not None for chance in chances)
     ranked = []
     for transcript, chance in zip(given, chances, strict=True):
-        sure = ((0 if by_probability else _confidence(transcript.verdict)), chance or 0.0)
+        levels = transcript.verdict.levels
+        confidence = -1 if levels is None else CONFIDENCES.index(levels.confidence)
+        sure = (0 if by_probability else confidence, chance or 0.0)
         right = scale.collapse(transcript.verdict.label or "", classes) == scale.collapse(
             truths[transcript.claim.id], classes
         )
@@ -145,10 +134,7 @@ def risk_coverage(
     )
 
 
-def _confidence(verdict: Verdict) -> int:
-    return -1 if verdict.levels is None else CONFIDENCES.index(verdict.levels.confidence)
-
-
+AgreementStage = Literal["after the first round", "at the end"]
 PUBLISHED = "published"
 """Name of the distribution of published verdicts."""
 ALPHA_RESAMPLES = 300
@@ -192,7 +178,7 @@ class RoundCounts:
 class PartyAgreement:
     """Krippendorff's alpha between the informed advocates: 1 full agreement, 0 that of chance."""
 
-    stage: Literal["after the first round", "at the end"]
+    stage: AgreementStage
     claims: int
     """Claims on which at least two advocates were informed; nothing else counts."""
     ordinal: Estimate | None
@@ -207,7 +193,7 @@ class Contradictions:
 
     party: str
     share: Estimate | None
-    """Of the explanations for which it was determined; None where it was for none."""
+    """Share of the explanations for which it was determined; None where it was for none."""
     unknown: int
     """Explanations for which it was not determined."""
 
@@ -259,7 +245,7 @@ class LeftOut:
 def distributions(
     transcripts: Sequence[Transcript], truths: Mapping[str, str], parties: Sequence[str], scale: Scale, classes: int
 ) -> tuple[Distribution, ...]:
-    """Of published verdicts, where there are any, and of each party at the end; claims not debated have no verdict."""
+    """Verdicts published, where there are any, and given by each participant; claims not debated have none."""
     given: dict[str, list[str | None]] = {PUBLISHED: list(truths.values())} if truths else {}
     given |= {party: [verdict_of(transcript, party) for transcript in transcripts] for party in parties}
     names = (*scale.classes(classes), scale.nei, NO_VERDICT)
@@ -271,7 +257,7 @@ def distributions(
 
 
 def nei_rates(debated: Sequence[Transcript], parties: Sequence[str], scale: Scale) -> tuple[NeiRate, ...]:
-    """Of all debated claims; none without debates."""
+    """How often each participant had not enough information, among all debated claims."""
     if not debated:
         return ()
     counts = [(party, sum(verdict_of(one, party) == scale.nei for one in debated)) for party in parties]
@@ -297,29 +283,16 @@ def agreement_between(
     debated: Sequence[Transcript], advocates: Sequence[str], scale: Scale, seed: int
 ) -> tuple[PartyAgreement, ...]:
     """Agreement before and after the advocates have heard each other."""
-    if len(advocates) < 2:
-        return ()
-    return (
-        _agreement("after the first round", 1, debated, advocates, scale, seed),
-        _agreement("at the end", None, debated, advocates, scale, seed),
-    )
-
-
-def _agreement(
-    stage: Literal["after the first round", "at the end"],
-    number: int | None,
-    debated: Sequence[Transcript],
-    advocates: Sequence[str],
-    scale: Scale,
-    seed: int,
-) -> PartyAgreement:
-    held = [[opinion_of(transcript, name, number) for name in advocates] for transcript in debated]
-    views = [[one.verdict if one is not None and one.informed else None for one in row] for row in held]
-    rated = [row for row in views if sum(view is not None for view in row) >= 2]
-    if not rated:
-        return PartyAgreement(stage, 0, None, None)
-    sides = [[None if view is None else scale.is_correct(view) for view in row] for row in rated]
-    return PartyAgreement(stage, len(rated), _alpha(rated, scale.labels, seed), _alpha(sides, None, seed))
+    found: list[PartyAgreement] = []
+    stages: tuple[tuple[AgreementStage, int | None], ...] = (("after the first round", 1), ("at the end", None))
+    for stage, number in stages if len(advocates) > 1 else ():
+        held = [[opinion_of(transcript, name, number) for name in advocates] for transcript in debated]
+        views = [[one.verdict if one is not None and one.informed else None for one in row] for row in held]
+        rated = [row for row in views if sum(view is not None for view in row) >= 2]
+        sides = [[None if view is None else scale.is_correct(view) for view in row] for row in rated]
+        ordinal = _alpha(rated, scale.labels, seed) if rated else None
+        found.append(PartyAgreement(stage, len(rated), ordinal, _alpha(sides, None, seed) if rated else None))
+    return tuple(found)
 
 
 def _alpha(rated: Sequence[Sequence[Hashable | None]], order: Sequence[str] | None, seed: int) -> Estimate:
@@ -334,7 +307,7 @@ def _alpha(rated: Sequence[Sequence[Hashable | None]], order: Sequence[str] | No
 
 
 def contradictions(debated: Sequence[Transcript], parties: Sequence[str]) -> tuple[Contradictions, ...]:
-    """Of the last explanations of each party."""
+    """How many of each participant's last explanations argue against their verdict."""
     found = []
     for party in parties:
         explained = [explanation_of(transcript, party) for transcript in debated]
@@ -346,27 +319,28 @@ def contradictions(debated: Sequence[Transcript], parties: Sequence[str]) -> tup
 
 
 def citation_counts(debated: Sequence[Transcript], parties: Sequence[str]) -> tuple[CitationCounts, ...]:
-    """Of the last explanations of each party."""
-    return tuple(_count_citations(party, [explanation_of(one, party) for one in debated]) for party in parties)
-
-
-def _count_citations(
-    party: str, explained: Sequence[tuple[Sequence[AnswerSentence], int, bool | None]]
-) -> CitationCounts:
-    sentences = [sentence for explanation, _, _ in explained for sentence in explanation]
-    origins = Counter(sentence.origin for sentence in sentences)
-    measured = [value for sentence in sentences for value in sentence.entailment if value is not None]
-    return CitationCounts(
-        party,
-        explanations=sum(bool(explanation) for explanation, _, _ in explained),
-        sentences=len(sentences),
-        cited=origins["model"],
-        attributed=origins["attributed"],
-        in_house=sum(sentence.in_house for sentence in sentences),
-        removed=sum(removed for _, removed, _ in explained),
-        with_foreign_numbers=sum(bool(sentence.foreign_numbers) for sentence in sentences),
-        entailed=proportion(sum(value >= ENTAILED for value in measured), len(measured)) if measured else None,
-    )
+    """What the sentences of each participant's last explanations rest on."""
+    found = []
+    for party in parties:
+        explained = [explanation_of(one, party) for one in debated]
+        sentences = [sentence for explanation, _, _ in explained for sentence in explanation]
+        origins = Counter(sentence.origin for sentence in sentences)
+        measured = [value for sentence in sentences for value in sentence.entailment if value is not None]
+        entailed = proportion(sum(value >= ENTAILED for value in measured), len(measured)) if measured else None
+        found.append(
+            CitationCounts(
+                party,
+                explanations=sum(bool(explanation) for explanation, _, _ in explained),
+                sentences=len(sentences),
+                cited=origins["model"],
+                attributed=origins["attributed"],
+                in_house=sum(sentence.in_house for sentence in sentences),
+                removed=sum(removed for _, removed, _ in explained),
+                with_foreign_numbers=sum(bool(sentence.foreign_numbers) for sentence in sentences),
+                entailed=entailed,
+            )
+        )
+    return tuple(found)
 
 
 def leave_one_out(
@@ -433,7 +407,7 @@ class Disagreement:
     """A verdict other than the published one; "not enough information" is none."""
 
     claim: str
-    """Its id."""
+    """Id of the claim."""
     text: str
     truth: str
     verdict: str
@@ -465,7 +439,7 @@ class RunAnalysis:
     by_round: tuple[RoundScores, ...]
     """By party, then round; empty without published verdicts, or where no debate had a second round."""
     distributions: tuple[Distribution, ...]
-    """Of published verdicts where there are any, then of the mediator and the advocates at the end."""
+    """The published verdicts where there are any, then the mediator's and the advocates' at the end."""
     nei: tuple[NeiRate, ...]
     rounds: RoundCounts
     agreement: tuple[PartyAgreement, ...]
@@ -512,7 +486,14 @@ def analyse(
             scale's, or neither can be shown in so many classes.
     """
     first = tuple({transcript.claim.id: transcript for transcript in reversed(transcripts)}.values())[::-1]
-    _check(first, scale)
+    if not first:
+        raise InputError("There is no fact-check to analyse.")
+    for one in first:
+        if one.scale != scale.name:
+            raise InputError(
+                f"The fact-check of the claim {one.claim.text[:60]!r} is on the scale {one.scale}, not {scale.name}: "
+                "analyse runs on one scale at a time."
+            )
     checked = tuple(as_shown(transcript, scale) for transcript in first)
     shown = len(scale.classes(classes))
     told = {one.claim.id: truths.get(one.claim.id, "").strip() for one in checked}
@@ -522,11 +503,24 @@ def analyse(
         raise InputError(f"The published verdicts can be compared in {counts[0]} classes at most, not in {shown}.")
     shown = min(shown, counts[0])
     known = {claim: scale.match(truth) or scale.match(truth, counts[0]) or "" for claim, truth in published.items()}
-    parties = parties_of(checked)
+    names = (profile.name for transcript in checked for profile in transcript.advocates)
+    parties = (MEDIATOR, *dict.fromkeys(names))
     debated = tuple(transcript for transcript in checked if transcript.rounds)
     scored = tuple(transcript for transcript in checked if transcript.claim.id in known)
     counted = Counter(transcript.verdict.outcome for transcript in checked)
-    scoring = _Scoring(scored, tuple(published[one.claim.id] for one in scored), scale, counts, seed, resamples)
+    truth = [published[one.claim.id] for one in scored]
+
+    def score(party: str, count: int, after: int | None = None) -> VerdictScores:
+        given = [verdict_of(transcript, party, after) for transcript in scored]
+        return score_verdicts(truth, given, scale, classes=count, seed=seed, resamples=resamples)
+
+    most = max((len(transcript.rounds) for transcript in scored), default=0)
+    by_round = [
+        RoundScores(party, number, sum(len(one.rounds) > number for one in scored), score(party, shown, number))
+        for party in parties
+        for number in range(1, most + 1)
+        if most > 1
+    ]
     return RunAnalysis(
         scale=scale,
         shown=shown,
@@ -534,8 +528,8 @@ def analyse(
         repeated=len(transcripts) - len(checked),
         with_truth=len(scored),
         outcomes=tuple((outcome, counted[outcome]) for outcome in get_args(Outcome)),
-        scores=scoring.by_party(parties) if scored else (),
-        by_round=scoring.by_round(parties, shown) if scored else (),
+        scores=tuple(PartyScores(one, tuple(score(one, count) for count in counts)) for one in parties if scored),
+        by_round=tuple(by_round),
         distributions=distributions(checked, known, parties, scale, shown),
         nei=nei_rates(debated, parties, scale),
         rounds=count_rounds(debated),
@@ -577,49 +571,6 @@ def analysis_data(analysis: RunAnalysis) -> dict[str, Any]:
     """Everything, for JSON: the records as objects; of the scale only its name."""
     entries = {field.name: getattr(analysis, field.name) for field in fields(analysis) if field.name != "scale"}
     return {"scale": analysis.scale.name, **{name: as_plain(value) for name, value in entries.items()}}
-
-
-def _check(transcripts: Sequence[Transcript], scale: Scale) -> None:
-    if not transcripts:
-        raise InputError("There is no fact-check to analyse.")
-    for transcript in transcripts:
-        if transcript.scale != scale.name:
-            raise InputError(
-                f"The fact-check of the claim {transcript.claim.text[:60]!r} is on the scale {transcript.scale}, not "
-                f"{scale.name}: analyse runs on one scale at a time."
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class _Scoring:
-    """Scores on the claims that have a published verdict."""
-
-    transcripts: tuple[Transcript, ...]
-    truths: tuple[str, ...]
-    """As they were published."""
-    scale: Scale
-    counts: tuple[int, ...]
-    """Numbers of classes in which they can be compared."""
-    seed: int
-    resamples: int
-
-    def score(self, party: str, classes: int, after: int | None = None) -> VerdictScores:
-        given = [verdict_of(transcript, party, after) for transcript in self.transcripts]
-        return score_verdicts(self.truths, given, self.scale, classes=classes, seed=self.seed, resamples=self.resamples)
-
-    def by_party(self, parties: Sequence[str]) -> tuple[PartyScores, ...]:
-        return tuple(PartyScores(party, tuple(self.score(party, count) for count in self.counts)) for party in parties)
-
-    def by_round(self, parties: Sequence[str], shown: int) -> tuple[RoundScores, ...]:
-        most = max(len(transcript.rounds) for transcript in self.transcripts)
-        if most < 2:
-            return ()
-        went_on = [sum(len(one.rounds) > number for one in self.transcripts) for number in range(most + 1)]
-        return tuple(
-            RoundScores(party, number, went_on[number], self.score(party, shown, number))
-            for party in parties
-            for number in range(1, most + 1)
-        )
 
 
 def _disagreements(

@@ -65,7 +65,9 @@ def claim_review(
         raise InputError(
             f"The fact-check ended as {verdict.outcome!r}, without a verdict, so there is nothing to rate."
         )
-    party: dict[str, Any] = {"@type": "Organization", "name": _text(author, "author")}
+    if not author.strip():
+        raise InputError("A ClaimReview needs an author: the organisation that answers for it.")
+    party: dict[str, Any] = {"@type": "Organization", "name": author.strip()}
     if author_url is not None:
         party["url"] = _address(author_url, "author_url")
     review: dict[str, Any] = {
@@ -78,7 +80,9 @@ def claim_review(
         "reviewRating": _rating(transcript, verdict.label, used),
     }
     if published is not None:
-        review["datePublished"] = _date(published)
+        if not _DATE.fullmatch(published):
+            raise InputError(f"The date of a ClaimReview must be like 2024-05-31 (ISO 8601), not {published!r}.")
+        review["datePublished"] = published
     if verdict.explanation:
         review["reviewBody"] = _prose(verdict)
     cited = cited_numbers(verdict.explanation, verdict.quotations)
@@ -146,20 +150,8 @@ def _rating(transcript: Transcript, label: str, scale: Scale) -> dict[str, Any]:
     }
 
 
-def _text(value: str, name: str) -> str:
-    if not value.strip():
-        raise InputError(f"A ClaimReview needs an {name}: the organisation that answers for it.")
-    return value.strip()
-
-
 def _address(value: str, name: str) -> str:
     address = safe_link(value.strip())
     if address is None:
         raise InputError(f"The {name} of a ClaimReview must be a web address that begins with https://, not {value!r}.")
     return address
-
-
-def _date(value: str) -> str:
-    if not _DATE.fullmatch(value):
-        raise InputError(f"The date of a ClaimReview must be like 2024-05-31 (ISO 8601), not {value!r}.")
-    return value

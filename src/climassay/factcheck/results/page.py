@@ -18,6 +18,7 @@ from climassay.factcheck.transcript import (
     Side,
     Subclaim,
     Transcript,
+    Verdict,
     merge_quotations,
 )
 from climassay.grounding import AnswerSentence
@@ -61,15 +62,11 @@ class View:
 
 
 def factcheck_page(transcript: Transcript, scale: Scale | None = None) -> str:
-    """A fact-check as HTML, from verdict to passages.
+    """A fact-check as HTML: one self-contained file, in which everything that comes from elsewhere is escaped.
 
     Args:
         transcript: The finished debate.
         scale: Its scale; None looks it up by the name in the transcript.
-
-    Returns:
-        A whole page: one file that asks nothing of any server. Everything that was written by people or models is
-        escaped, and only ``http`` and ``https`` addresses become links.
 
     Raises:
         InputError: There is no scale of that name, or the verdict is not one of its labels.
@@ -93,7 +90,15 @@ def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
     transcript = as_shown(transcript, scale)
     cited = transcript.cited
     kept = {source.number for source in cited}
-    label = transcript.verdict.label
+    label, explained = transcript.verdict.label, transcript.verdict.explanation
+    attributed, cited_ones = (
+        sum(one.origin == "attributed" for one in explained),
+        sum(bool(one.citations) for one in explained),
+    )
+    note = (
+        f"{attributed} of {cited_ones} cited sentences got their citation by comparing them with the passages, not by "
+        "the model."
+    )
     return {
         **shared_values(scale, {source.number for source in transcript.sources}),
         "check": transcript,
@@ -106,17 +111,12 @@ def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
         "quoted": quoted_passages(transcript),
         "cited": cited,
         "uncited": [source for source in transcript.sources if source.number not in kept],
-        "attributed": _attributed(transcript.verdict.explanation),
+        "attributed": note if attributed else "",
     }
 
 
 def shared_values(scale: Scale, numbers: Collection[int]) -> dict[str, Any]:
-    """What a template needs to show any part of a debate, finished or not.
-
-    Args:
-        scale: Of the verdicts.
-        numbers: Of the passages that can be opened.
-    """
+    """What a template needs to show any part of a debate; ``numbers`` are those of the passages that can be opened."""
     return {
         "scale": scale,
         "numbers": numbers,
@@ -212,10 +212,7 @@ def notices(transcript: Transcript) -> tuple[str, ...]:
     if verdict.contradicts:
         found.append("The explanation seems to argue for the other side than the verdict: read both with care.")
     found += _sentence_notes(verdict.explanation)
-    if verdict.removed_citations:
-        found.append(_removed(verdict.removed_citations))
-    if verdict.removed_quotations:
-        found.append(_misquoted(verdict.removed_quotations))
+    found += _removed_notes(verdict)
     if transcript.stability is not None and transcript.stability.share < 1:
         share, samples = transcript.stability.share, transcript.stability.samples
         found.append(f"The verdict is not stable: {100 * share:.0f}% of {samples} runs agreed on one.")
@@ -237,68 +234,50 @@ def _sentence_notes(sentences: Sequence[AnswerSentence]) -> list[str]:
     if own:
         rest = "rests" if own == 1 else "rest"
         notes.append(f"{own} of {_count(len(sentences), 'sentence')} {rest} on no passage (marked In-house knowledge).")
-    weak = sum(_weakly_entailed(sentence) for sentence in sentences)
+    # Where entailment was measured, one of the cited passages should entail the sentence.
+    measured = [[value for value in sentence.entailment if value is not None] for sentence in sentences]
+    weak = sum(bool(values) and max(values) < ENTAILED for values in measured)
     if weak:
-        words = (
-            "sentences cite passages that may not say so"
-            if weak > 1
-            else "sentence cites a passage that may not say so"
-        )
-        notes.append(f"{weak} {words}.")
+        cite = "sentences cite passages that" if weak > 1 else "sentence cites a passage that"
+        notes.append(f"{weak} {cite} may not say so.")
     return notes
 
 
-def _weakly_entailed(sentence: AnswerSentence) -> bool:
-    """Whether none of the cited passages, as far as that was measured, entails the sentence."""
-    measured = [value for value in sentence.entailment if value is not None]
-    return bool(measured) and max(measured) < ENTAILED
-
-
-def _removed(count: int) -> str:
-    return f"{_count(count, 'citation')} of passages that were not retrieved {'was' if count == 1 else 'were'} removed."
-
-
-def _misquoted(count: int) -> str:
-    was = "does not stand in its passage and was" if count == 1 else "do not stand in their passages and were"
-    return f"{_count(count, 'quotation')} {was} removed."
+def _removed_notes(found: Verdict | AdvocateOpinion) -> list[str]:
+    """What was taken out of an explanation and of quotations, because it does not stand in the passages."""
+    notes = []
+    if count := found.removed_citations:
+        was = "was" if count == 1 else "were"
+        notes.append(f"{_count(count, 'citation')} of passages that were not retrieved {was} removed.")
+    if count := found.removed_quotations:
+        was = "does not stand in its passage and was" if count == 1 else "do not stand in their passages and were"
+        notes.append(f"{_count(count, 'quotation')} {was} removed.")
+    return notes
 
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def _attributed(sentences: Sequence[AnswerSentence]) -> str:
-    count = sum(sentence.origin == "attributed" for sentence in sentences)
-    total = sum(bool(sentence.citations) for sentence in sentences)
-    if not count:
-        return ""
-    return (
-        f"{count} of {total} cited sentences got their citation by comparing them with the passages, not by the model."
-    )
-
-
 def _view(transcript: Transcript, profile: AdvocateProfile) -> View:
     name = profile.name
-    last = [opinion for held in transcript.rounds for opinion in held.opinions if opinion.advocate == name][-1:]
-    opinion = last[0] if last else None
-    parts = [part for held in transcript.rounds for part in held.parts if part.advocate == name]
-    newest = {part.subclaim: part for part in parts}
+    last = [one for held in transcript.rounds for one in held.opinions if one.advocate == name][-1:]
+    newest = {part.subclaim: part for held in transcript.rounds for part in held.parts if part.advocate == name}
+    notes = []
+    for opinion in last:
+        notes += [] if opinion.error is None else [f"A model call failed: {opinion.error}"]
+        if opinion.contradicts:
+            notes.append("The explanation seems to argue for the other side than the verdict.")
+        notes += [*_sentence_notes(opinion.explanation), *_removed_notes(opinion)]
+        if opinion.withheld:
+            notes.append(
+                f"It would say \u201c{opinion.withheld}\u201d, but nothing that it quotes or cites bears that."
+            )
     return View(
-        name, page_words.role(profile), profile.collections, opinion, tuple(newest.values()), _opinion_notes(opinion)
+        name,
+        page_words.role(profile),
+        profile.collections,
+        last[0] if last else None,
+        tuple(newest.values()),
+        tuple(notes),
     )
-
-
-def _opinion_notes(opinion: AdvocateOpinion | None) -> tuple[str, ...]:
-    if opinion is None:
-        return ()
-    notes = [] if opinion.error is None else [f"A model call failed: {opinion.error}"]
-    if opinion.contradicts:
-        notes.append("The explanation seems to argue for the other side than the verdict.")
-    notes += _sentence_notes(opinion.explanation)
-    if opinion.removed_citations:
-        notes.append(_removed(opinion.removed_citations))
-    if opinion.removed_quotations:
-        notes.append(_misquoted(opinion.removed_quotations))
-    if opinion.withheld:
-        notes.append(f"It would say \u201c{opinion.withheld}\u201d, but nothing that it quotes or cites bears that.")
-    return tuple(notes)

@@ -98,11 +98,22 @@ def find_past(
     for text in texts:
         same = claim_key(text) == wanted
         if same or cosines[text] >= threshold:
-            similarity = 1.0 if same else min(1.0, cosines[text])
-            numbers = not same and _differ_in_numbers(claim_text, text)
-            negation = not same and _differ_in_negation(claim_text, text)
             found += [
-                PastCheck(*_told(one), similarity, same, numbers, negation) for one in stored if one.claim == text
+                PastCheck(
+                    one.run,
+                    datetime.fromtimestamp(one.began, UTC).isoformat(timespec="seconds"),
+                    text,
+                    one.verdict,
+                    one.outcome,
+                    one.scale,
+                    similarity=1.0 if same else min(1.0, cosines[text]),
+                    same=same,
+                    differs_in_numbers=not same
+                    and bool(foreign_quantities(claim_text, [text]) or foreign_quantities(text, [claim_text])),
+                    differs_in_negation=not same and _differ_in_negation(claim_text, text),
+                )
+                for one in stored
+                if one.claim == text
             ]
     found.sort(key=lambda check: check.when, reverse=True)
     found.sort(key=lambda check: (not check.same, -check.similarity))
@@ -122,11 +133,6 @@ class _Stored:
     verdict: str | None
     outcome: str
     scale: str
-
-
-def _told(one: _Stored) -> tuple[str, str, str, str | None, str, str]:
-    when = datetime.fromtimestamp(one.began, UTC).isoformat(timespec="seconds")
-    return one.run, when, one.claim, one.verdict, one.outcome, one.scale
 
 
 def _stored(store: Records) -> list[_Stored]:
@@ -149,10 +155,6 @@ def _stored(store: Records) -> list[_Stored]:
 
 
 # --------------------------------------------------------------------------------------------------- comparisons
-
-
-def _differ_in_numbers(first: str, second: str) -> bool:
-    return bool(foreign_quantities(first, [second]) or foreign_quantities(second, [first]))
 
 
 def _differ_in_negation(first: str, second: str) -> bool:

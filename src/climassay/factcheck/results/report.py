@@ -4,14 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from climassay.factcheck.results.analysis import (
     MEDIATOR,
-    CoveragePoint,
     Disagreement,
     LevelChange,
     RiskCoverage,
     RunAnalysis,
 )
 from climassay.factcheck.results.page_words import DEMONSTRATION
-from climassay.factcheck.results.scoring import NO_VERDICT, VerdictFigures, VerdictScores
+from climassay.factcheck.results.scoring import NO_VERDICT, VerdictFigures, VerdictScores, interval, percent
 from climassay.reporting import (
     Axis,
     Case,
@@ -41,8 +40,6 @@ ENOUGH_OTHERS = 20
 CURVE_POINTS = 25
 """Drawn of a risk-coverage curve; the area is over all of them."""
 
-__all__ = ["analysis_tables", "factcheck_report"]
-
 
 def factcheck_report(
     analysis: RunAnalysis,
@@ -65,24 +62,18 @@ def factcheck_report(
         ("How the debates went", (outcome_table(analysis), round_table(analysis), agreement_table(analysis))),
         ("What drove the verdicts", (left_out_table(analysis),)),
         ("What the explanations rest on", (citation_table(analysis), contradiction_table(analysis))),
-        ("How sure the verdicts are", _risk_blocks(analysis)),
+        ("How sure the verdicts are", (_risk_plot(analysis.risk) if analysis.risk else None, risk_table(analysis))),
         ("Disagreements", _disagreement_blocks(analysis, pages or {})),
     ]
+    advocates = [one.party for one in analysis.distributions if one.party not in ("published", MEDIATOR)]
+    who = f"debated by {', '.join(advocates)}" if advocates else "none of them debated"
     filled = [(heading, tuple(block for block in blocks if block is not None)) for heading, blocks in sections]
     return Report(
         title=f"Fact-checks of {file}",
-        lead=_lead(analysis),
+        lead=f"{analysis.claims} claims, {analysis.with_truth} of them with a published verdict, {who}; verdicts by "
+        "language models, not reviewed by a person." + (f" {DEMONSTRATION}" if analysis.demonstration else ""),
         sections=tuple(Section(heading, blocks) for heading, blocks in filled if blocks),
         facts=(("Scale", analysis.scale.name), *facts),
-    )
-
-
-def _lead(analysis: RunAnalysis) -> str:
-    advocates = [one.party for one in analysis.distributions if one.party not in ("published", MEDIATOR)]
-    who = f"debated by {', '.join(advocates)}" if advocates else "none of them debated"
-    return (
-        f"{analysis.claims} claims, {analysis.with_truth} of them with a published verdict, {who}; verdicts by "
-        "language models, not reviewed by a person." + (f" {DEMONSTRATION}" if analysis.demonstration else "")
     )
 
 
@@ -170,18 +161,15 @@ def _distribution_figure(analysis: RunAnalysis) -> StackedBars:
     )
 
 
-def _risk_blocks(analysis: RunAnalysis) -> tuple[Block | None, ...]:
-    if analysis.risk is None:
-        return ()
-    return (_risk_plot(analysis.risk), risk_table(analysis))
-
-
 def _risk_plot(risk: RiskCoverage) -> LinePlot:
+    # Points about evenly apart, first and last included.
+    step = max(1.0, (len(risk.points) - 1) / (CURVE_POINTS - 1))
+    drawn = [risk.points[round(number * step)] for number in range(min(len(risk.points), CURVE_POINTS))]
     curve = Series(
         "the surest verdicts",
         tuple(
             Point(point.coverage, point.accuracy.value, *point.accuracy.interval, f"{point.accuracy.n} verdicts")
-            for point in _thinned(risk.points)
+            for point in drawn
         ),
     )
     level = (Point(0.0, risk.constant_accuracy), Point(1.0, risk.constant_accuracy))
@@ -195,14 +183,6 @@ def _risk_plot(risk: RiskCoverage) -> LinePlot:
         f"failed checks cover nothing. Dashed: always '{risk.constant}' ({percent(risk.constant_accuracy)}%)."
     )
     return LinePlot("Accuracy against coverage", (curve, constant), axes[0], axes[1], note=note)
-
-
-def _thinned(points: Sequence[CoveragePoint]) -> list[CoveragePoint]:
-    """Points about evenly apart, first and last included."""
-    if len(points) <= CURVE_POINTS:
-        return list(points)
-    step = (len(points) - 1) / (CURVE_POINTS - 1)
-    return [points[round(number * step)] for number in range(CURVE_POINTS)]
 
 
 def _disagreement_blocks(analysis: RunAnalysis, pages: Mapping[str, str]) -> tuple[Block, ...]:
@@ -230,7 +210,9 @@ def _case(found: Disagreement, page: str) -> Case:
         facts.append(("Probability", f"{percent(found.probability)}%"))
     if found.confidence is not None:
         facts.append(("Confidence", found.confidence))
-    return Case(shortened(found.text, 60), tuple(facts), found.explanation, page)
+    words = found.text.split()
+    text = found.text if len(words) <= 60 else " ".join(words[:60]) + " ..."
+    return Case(text, tuple(facts), found.explanation, page)
 
 
 _NONE = "-"
@@ -412,7 +394,7 @@ def agreement_table(analysis: RunAnalysis) -> Table | None:
     if not analysis.agreement:
         return None
     rows = [
-        (one.stage, str(one.claims), *(cell for alpha in (one.ordinal, one.sides) for cell in _alpha(alpha)))
+        (one.stage, str(one.claims), *(cell for alpha in (one.ordinal, one.sides) for cell in _alpha_cells(alpha)))
         for one in analysis.agreement
     ]
     return Table.of(
@@ -423,7 +405,7 @@ def agreement_table(analysis: RunAnalysis) -> Table | None:
     )
 
 
-def _alpha(alpha: Estimate | None) -> tuple[str, str]:
+def _alpha_cells(alpha: Estimate | None) -> tuple[str, str]:
     if alpha is None:
         return _NONE, _NONE
     return f"{alpha.value:.2f}", f"{alpha.interval.low:.2f} to {alpha.interval.high:.2f}"
@@ -531,19 +513,3 @@ def published_table(analysis: RunAnalysis) -> Table | None:
         note="Leippold et al. (2024), table 1. Other claims and other models than in this run, so that the figures are "
         "a frame and no comparison. The constant answer is right more often than the system on 7 and 5 classes.",
     )
-
-
-def percent(share: float) -> str:
-    """A share as per cent with one decimal."""
-    return f"{100 * share:.1f}"
-
-
-def interval(estimate: Estimate) -> str:
-    """An interval of shares as per cent."""
-    return f"{percent(estimate.interval.low)}-{percent(estimate.interval.high)}"
-
-
-def shortened(text: str, words: int) -> str:
-    """The first words of a text."""
-    parts = text.split()
-    return text if len(parts) <= words else " ".join(parts[:words]) + " ..."

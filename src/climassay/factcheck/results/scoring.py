@@ -165,7 +165,14 @@ def score_verdicts(
     References:
         Leippold et al. (2024), arXiv 2401.12566v1, table 1 and appendix E.
     """
-    _check_arguments(truth, predicted, claims, level, resamples)
+    if len(truth) != len(predicted):
+        raise InputError(f"{len(truth)} true verdicts cannot be compared with {len(predicted)} predictions.")
+    if claims is not None and len(claims) != len(truth):
+        raise InputError(f"{len(claims)} claims do not belong to {len(truth)} verdicts.")
+    if not 0 < level < 1:
+        raise InputError(f"A confidence level lies between 0 and 1, not at {level}.")
+    if resamples < 1:
+        raise InputError(f"Intervals need at least one bootstrap sample, not {resamples}.")
     names = (*scale.classes(classes), scale.nei)
     wanted, got = (_places(verdicts, scale, classes, names) for verdicts in (truth, predicted))
     _refuse_unknown(truth, wanted, scale, "has the true verdict", "")
@@ -191,19 +198,6 @@ def score_verdicts(
     )
 
 
-def _check_arguments(
-    truth: Sequence[object], predicted: Sequence[object], claims: Sequence[object] | None, level: float, resamples: int
-) -> None:
-    if len(truth) != len(predicted):
-        raise InputError(f"{len(truth)} true verdicts cannot be compared with {len(predicted)} predictions.")
-    if claims is not None and len(claims) != len(truth):
-        raise InputError(f"{len(claims)} claims do not belong to {len(truth)} verdicts.")
-    if not 0 < level < 1:
-        raise InputError(f"A confidence level lies between 0 and 1, not at {level}.")
-    if resamples < 1:
-        raise InputError(f"Intervals need at least one bootstrap sample, not {resamples}.")
-
-
 _NOTHING, _OTHER = -1, -2
 """Places of a verdict that is missing, and of one that is not of the scale."""
 
@@ -221,15 +215,11 @@ def _places(verdicts: Sequence[object], scale: Scale, count: int | None, names: 
 
 def _refuse_unknown(verdicts: Sequence[object], places: NDArray[np.int64], scale: Scale, says: str, hint: str) -> None:
     for row in np.flatnonzero(places == _OTHER)[:1]:
+        text = " ".join(str(verdicts[row]).split())
         raise InputError(
-            f"Row {row + 1} {says} {_short(str(verdicts[row]))!r}, which is not of the scale {scale.name}: it has "
-            f"{', '.join((*scale.labels, scale.nei))}.{hint}"
+            f"Row {row + 1} {says} {text if len(text) <= 60 else text[:60] + ' …'!r}, which is not of the scale "
+            f"{scale.name}: it has {', '.join((*scale.labels, scale.nei))}.{hint}"
         )
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 60 else line[:60] + " …"
 
 
 def _numbered(claims: Sequence[object] | None, rows: int) -> NDArray[np.int64]:
@@ -351,12 +341,6 @@ def _resample(cells: NDArray[np.int64], claims: NDArray[np.int64], size: int, ho
     return samples
 
 
-_ALL, _WITHOUT_NEI, _ONCE, _ONCE_WITHOUT_NEI = (
-    "all rows",
-    "without NEI",
-    "each claim once",
-    "each claim once, without NEI",
-)
 _PAGE = 100
 """Characters across the page of a report."""
 
@@ -399,15 +383,17 @@ def verdict_tables(scores: VerdictScores, *, width: int | None = None) -> list[T
         width: Characters of the screen; columns of a confusion matrix that does not fit are numbered, not named.
     """
     named = _confusion_table(scores, numbered=False)
-    fits = width is None or _width(named) <= width
+    cells = zip(*([column.heading for column in named.columns], *named.rows), strict=True)
+    wide = sum(2 + max(len(line) for cell in column for line in cell.split("\n")) for column in cells)
+    fits = width is None or wide <= width
     return [_figure_table(scores), named if fits else _confusion_table(scores, numbered=True)]
 
 
 def _variants(scores: VerdictScores) -> Iterator[_Variant]:
     """The sets of rows that differ, the whole one first."""
     for rows, whole, informed in (
-        (scores.rows, _ALL, _WITHOUT_NEI),
-        (scores.without_duplicates if scores.duplicates else None, _ONCE, _ONCE_WITHOUT_NEI),
+        (scores.rows, "all rows", "without NEI"),
+        (scores.without_duplicates if scores.duplicates else None, "each claim once", "each claim once, without NEI"),
     ):
         if rows is not None:
             yield _Variant(whole, rows.figures)
@@ -415,12 +401,14 @@ def _variants(scores: VerdictScores) -> Iterator[_Variant]:
                 yield _Variant(informed, rows.without_nei)
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share as per cent with one decimal."""
     return f"{100 * share:.1f}"
 
 
-def _interval(estimate: Estimate) -> str:
-    return f"{_percent(estimate.interval.low)}-{_percent(estimate.interval.high)}"
+def interval(estimate: Estimate) -> str:
+    """An interval of shares as per cent."""
+    return f"{percent(estimate.interval.low)}-{percent(estimate.interval.high)}"
 
 
 def _figure_table(scores: VerdictScores) -> Table:
@@ -429,10 +417,10 @@ def _figure_table(scores: VerdictScores) -> Table:
             variant.name,
             name,
             str(variant.figures.n),
-            _percent(value.value),
-            _interval(value),
-            _percent(constant.value),
-            _interval(constant),
+            percent(value.value),
+            interval(value),
+            percent(constant.value),
+            interval(constant),
         )
         for variant in _variants(scores)
         for name, value, constant in _lines(variant.figures)
@@ -491,12 +479,6 @@ def _confusion_table(scores: VerdictScores, *, numbered: bool) -> Table:
     )
 
 
-def _width(table: Table) -> int:
-    """Characters that a table takes on a screen without breaking a word."""
-    cells = zip(*([column.heading for column in table.columns], *table.rows), strict=True)
-    return sum(2 + max(len(line) for cell in column for line in cell.split("\n")) for column in cells)
-
-
 def _counting_sentences(scores: VerdictScores, absent: Sequence[str]) -> Iterator[str]:
     rows = scores.rows
     nei = rows.confusion.predicted[-2]
@@ -514,19 +496,6 @@ def _counting_sentences(scores: VerdictScores, absent: Sequence[str]) -> Iterato
         yield f"Rows without a true verdict, left out: {scores.unlabelled:,}."
 
 
-def verdict_sections(scores: VerdictScores, heading: str) -> list[Section]:
-    """Figures and confusion matrix as a section of a report."""
-    dots = tuple(
-        Dot(f"{name}, {variant.name}", name, value.value, value.interval.low, value.interval.high, constant.value)
-        for variant in _variants(scores)
-        for name, value, constant in _lines(variant.figures)
-        if name in ("accuracy", "macro F1")
-    )
-    note = "Dots: share. Bars: bootstrap interval over claims. Dashed tick: the best constant answer."
-    plot = DotPlot("Accuracy and macro F1", dots, axis="share", note=note)
-    return [Section(heading, (plot, *verdict_tables(scores, width=_PAGE)))]
-
-
 def verdict_report(scores: VerdictScores, subject: str, facts: Sequence[tuple[str, str]] = ()) -> Report:
     """Scores as a self-contained HTML report.
 
@@ -536,11 +505,19 @@ def verdict_report(scores: VerdictScores, subject: str, facts: Sequence[tuple[st
         facts: Shown small at the end, for example file and columns.
     """
     figures = scores.rows.figures
+    dots = tuple(
+        Dot(f"{name}, {variant.name}", name, value.value, value.interval.low, value.interval.high, constant.value)
+        for variant in _variants(scores)
+        for name, value, constant in _lines(variant.figures)
+        if name in ("accuracy", "macro F1")
+    )
+    note = "Dots: share. Bars: bootstrap interval over claims. Dashed tick: the best constant answer."
+    plot = DotPlot("Accuracy and macro F1", dots, axis="share", note=note)
     return Report(
         title=f"Verdicts of {subject}",
         lead=f"{figures.n:,} verdicts on the scale {scores.scale} in {len(scores.classes)} classes: "
-        f"{_percent(figures.accuracy.value)}% are right. Always answering {figures.constant!r} is right in "
-        f"{_percent(figures.constant_accuracy.value)}%.",
-        sections=tuple(verdict_sections(scores, "Figures")),
+        f"{percent(figures.accuracy.value)}% are right. Always answering {figures.constant!r} is right in "
+        f"{percent(figures.constant_accuracy.value)}%.",
+        sections=(Section("Figures", (plot, *verdict_tables(scores, width=_PAGE))),),
         facts=tuple(facts),
     )

@@ -38,7 +38,21 @@ def as_shown(transcript: Transcript, scale: Scale) -> Transcript:
         )
         for held in transcript.rounds
     )
-    verdict = _borne(transcript, scale)
+    verdict = transcript.verdict
+    verdict = replace(verdict, levels=_agreeing(verdict.levels, verdict.label, scale))
+    known = {source.number for source in transcript.sources}
+    bears = known.intersection(cited_numbers(verdict.explanation, verdict.quotations))
+    if verdict.outcome == "verdict" and verdict.label is not None and not bears:
+        verdict = replace(
+            verdict,
+            outcome="not enough information",
+            label=scale.nei,
+            levels=None,
+            probabilities=(),
+            caveats=(unborne(verdict.label), *verdict.caveats),
+            contradicts=None,
+            withheld=verdict.label,
+        )
     return replace(
         transcript,
         rounds=rounds,
@@ -56,26 +70,6 @@ def is_against(verdict: Verdict, scale: Scale) -> bool:
 def unborne(label: str) -> str:
     """What readers are told of a verdict that is withheld."""
     return f"The mediator would say \u201c{label}\u201d, but rests it on no passage: it is not given as a verdict."
-
-
-def _borne(transcript: Transcript, scale: Scale) -> Verdict:
-    verdict = transcript.verdict
-    verdict = replace(verdict, levels=_agreeing(verdict.levels, verdict.label, scale))
-    if verdict.outcome != "verdict" or verdict.label is None:
-        return verdict
-    known = {source.number for source in transcript.sources}
-    if known.intersection(cited_numbers(verdict.explanation, verdict.quotations)):
-        return verdict
-    return replace(
-        verdict,
-        outcome="not enough information",
-        label=scale.nei,
-        levels=None,
-        probabilities=(),
-        caveats=(unborne(verdict.label), *verdict.caveats),
-        contradicts=None,
-        withheld=verdict.label,
-    )
 
 
 def _agreeing(levels: Levels | None, label: str | None, scale: Scale) -> Levels | None:
