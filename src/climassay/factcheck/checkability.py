@@ -165,12 +165,7 @@ def _examples_path() -> Path:
 
 
 def fit(texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[LinearModel, ...]:
-    """Fit the models of "no statement of fact" and of "not about climate".
-
-    Args:
-        texts: Labelled texts.
-        vectors: Of the encoder, shape [texts, width].
-    """
+    """Fit the models of "no statement of fact" and of "not about climate" to vectors of shape [texts, width]."""
     rows = np.asarray(vectors, dtype=np.float64)
     opinion = np.array([one.kind == "not checkable" for one in texts], dtype=np.int64)
     elsewhere = np.array([one.topic == "other" for one in texts], dtype=np.int64)

@@ -65,12 +65,7 @@ def collections_of(settings: DebateSettings) -> tuple[str, ...]:
 
 
 def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts: Path | None = None) -> DebateSetup:
-    """Everything that a debate needs.
-
-    Args:
-        settings: Who debates, and by which rules.
-        resources: Their models and collections.
-        prompts: Folder of the user's own templates.
+    """Everything that a debate needs; ``prompts`` is a folder of the user's own templates.
 
     Raises:
         InputError: There is no advocate, or the rules do not go together.
@@ -231,12 +226,7 @@ class Checker:
         return Scheduler(steps, self._exchange, at_once, on_done, watch).run()
 
     def keep(self, transcripts: Sequence[Transcript], published: Mapping[str, str] | None = None) -> None:
-        """Store transcripts as results of the run.
-
-        Args:
-            transcripts: Finished fact-checks.
-            published: Verdicts that people came to, by the claim's id, where they are known.
-        """
+        """Store transcripts as results of the run, with the verdicts that people came to, by the claim's id."""
         self._run.save_results("transcript", [as_data(transcript) for transcript in transcripts])
         if published:
             rows = [{"claim": claim, "verdict": verdict} for claim, verdict in published.items()]

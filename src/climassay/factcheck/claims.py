@@ -200,12 +200,9 @@ def year_of(date: str | None) -> int | None:
 
 
 def dating_warning(claim: Claim, passages: Iterable[Passage], *, today: datetime.date | None = None) -> str | None:
-    """One sentence where all evidence whose date is known is older than what the claim is about; None otherwise.
+    """One sentence where all dated evidence is older than what the claim is about; None otherwise.
 
-    Args:
-        claim: What is checked.
-        passages: The evidence; passages without a date say nothing for or against.
-        today: See :func:`subject_year`.
+    Passages without a date say nothing for or against; ``today`` is as in :func:`subject_year`.
     """
     subject = subject_year(claim, today=today)
     years = [year for passage in passages if (year := passage_year(passage)) is not None]
@@ -219,18 +216,11 @@ def dating_warning(claim: Claim, passages: Iterable[Passage], *, today: datetime
 
 
 def latest_editions(documents: Sequence[StoredDocument]) -> frozenset[str]:
-    """Documents to keep where only the latest edition of each work counts.
+    """Ids of the documents to keep where only the latest edition of each work counts.
 
     Editions of one work have the same title and report once numbers of years, editions and versions are taken out:
-    "AR6 WG1, Summary for Policymakers" and "Climate Change 2014: Synthesis Report" beside "Climate Change 2023:
-    Synthesis Report". The one with the latest date is kept (then the latest edition), or all of them where several
-    have it. A document without date and edition is kept: nothing tells how old it is.
-
-    Args:
-        documents: Of one or several collections.
-
-    Returns:
-        Their ids.
+    "Climate Change 2014: Synthesis Report" and "Climate Change 2023: Synthesis Report". The one with the latest date is
+    kept (then the latest edition), or all of them where several have it, and every document without date and edition.
     """
     dated: dict[tuple[str, str], list[tuple[tuple[str, int], str]]] = {}
     kept = set()

@@ -133,14 +133,9 @@ def rehearse(
     samples: int = 1,
     pace: Callable[[str], float | None] = lambda _: None,
 ) -> Estimate:
-    """Count one round on a spread of the claims, and scale it to all.
+    """Count one round on a spread of the claims, and scale it to all; local models are timed on a few requests.
 
-    Args:
-        setup: Who debates.
-        resources: Models and collections; local models are timed on a few of the requests.
-        claims: All of them, at least one.
-        samples: Debates a claim.
-        pace: Seconds per answer of a model that is not on this machine, by its name; None where that is not known.
+    ``pace`` gives the seconds per answer of another model, by its name; None where that is not known.
     """
     sample = _spread(claims, SAMPLE)
     short = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))

@@ -218,12 +218,8 @@ def threshold_of(classifier: TextClassifier) -> Threshold | None:
 def with_fallacy(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> Transcript:
     """A finished check with the fallacy of its claim, where the verdict is on the wrong side and a fallacy is likely.
 
-    Without the classifier's encoder nothing is added: a check is not to fail for it.
-
-    Args:
-        transcript: The finished debate.
-        scale: Its scale.
-        encoder: One that is loaded already; taken if it is the classifier's.
+    An encoder that is loaded already is taken if it is the classifier's. Without that encoder nothing is added: a check
+    is not to fail for it.
     """
     if not is_against(transcript.verdict, scale):
         return transcript
@@ -274,12 +270,7 @@ class LabelledTexts:
 
 
 def score_fallacies(classifier: TextClassifier, given: LabelledTexts, *, seed: int = 0) -> dict[str, Evaluation]:
-    """Figures on labelled texts; of claims those of the five groups, too, whose probability is that of their claims.
-
-    Args:
-        classifier: What is measured.
-        given: Texts that it was not trained on.
-        seed: Of the resampling.
+    """Figures on texts that the classifier was not trained on; of claims those of the five groups, too.
 
     Raises:
         InputError: No label names one of its classes.

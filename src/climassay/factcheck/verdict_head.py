@@ -139,10 +139,6 @@ def read_pairs(
         encoder: For vectors; None for none.
         store: Where states are kept, so that nothing is computed twice.
         on_read: Called with the number of pairs whose states are known since the last call.
-
-    Raises:
-        InputError: The template cannot be filled in.
-        ModelError: The model has no such layer.
     """
     states = np.zeros((len(pairs), len(ANSWERS), 0, 0), dtype=np.float32)
     failed: dict[int, str] = {}
@@ -252,12 +248,7 @@ class VerdictHead(SavedModel):
         return [None if row is None else VERDICT_LABELS[int(np.argmax(row))] for row in self.predict_proba(claims)]
 
     def score(self, rows: "Sequence[EvidenceClaim]", *, seed: int = 0) -> Evaluation:
-        """Figures on claims with a published verdict; they say something only of claims that it was not trained on.
-
-        Args:
-            rows: Those without a verdict are left out.
-            seed: Of the resampling, over claims.
-        """
+        """Figures on claims with a published verdict; they say something only of claims that it was not trained on."""
         known = [row for row in rows if row.label is not None]
         return verdict_scores(known, self.predict_proba([(row.text, row.passages) for row in known]), seed=seed)
 
@@ -303,8 +294,7 @@ class VerdictHead(SavedModel):
     def combine(self, evidence: Sequence[Sequence[float]]) -> tuple[float, ...]:
         """Second step: from what the passages of one claim do to it to probabilities of the verdicts.
 
-        Args:
-            evidence: One row a passage, probabilities of :data:`EVIDENCE_LABELS`; the order of rows does not matter.
+        ``evidence`` has one row a passage, probabilities of :data:`EVIDENCE_LABELS`, in any order.
         """
         if not len(evidence):
             return (0.0, 0.0, 0.0, 1.0)
@@ -419,12 +409,7 @@ class TrainedHead:
 
 
 def default_readings(layers: int | None, encoder: bool) -> tuple[Reading, ...]:
-    """What is tried where nobody says otherwise.
-
-    Args:
-        layers: Of the model; None where there is none.
-        encoder: Whether there is one.
-    """
+    """What is tried where nobody says otherwise, with a model of so many layers, if any, and perhaps an encoder."""
     if layers is None:
         return (Reading("none", (), "vectors" if encoder else "none"),)
     return state_readings([(layer,) for layer in sorted({max(1, round(depth * layers)) for depth in DEPTHS})], encoder)
@@ -574,11 +559,9 @@ class TrainingData:
         return found
 
     def fit_verdicts(self, guesses: FloatArray, claims: IntArray) -> LinearModel:
-        """Second step, on all passages of each claim and on one random set of each smaller number.
+        """Second step, on all passages of some claims and on one random set of each smaller number.
 
-        Args:
-            guesses: Held-out probabilities of what passages do, shape [passages, 3].
-            claims: Which claims to fit on.
+        ``guesses`` are held-out probabilities of what passages do, shape [passages, 3].
         """
         features, labels = [], []
         generator = np.random.default_rng(self._seed)

@@ -53,7 +53,7 @@ _YEAR = r"(?:1[89]|20)\d\d"
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{4,200})[)\]]")
 _REFERENCE = re.compile(
     rf"(?:(?:see(?:\s+also)?|cf\.?|e\.g\.|after|based\s+on|according\s+to|source:|from)[,:]?\s+)?"
-    rf"(?P<authors>[^\W\d_a-z][^;]*?)(?:,?\s+(?P<year>{_YEAR})[a-z]?)?(?P<rest>(?:[,:]\s*[^,:]*)*)",
+    rf"(?P<authors>[^\W\d_a-z][^;]*?)(?:,?\s+(?P<year>{_YEAR})[a-z]?)?(?P<rest>(?:[,:]\s*[^,:]*)*)"
 )
 _LOCATOR = re.compile(
     r"\s*(?:(?P<page>pp?\.?|pages?)\s*(?P<first>\d+)(?:\s*[-\u2013]\s*(?P<last>\d+))?|\d+(?:\s*[-\u2013]\s*\d+)?"
@@ -112,12 +112,7 @@ _Found = tuple[int, ...] | Reference
 
 
 def read_citations(text: str, known: Collection[int]) -> list[CitingSentence]:
-    """The sentences of a text with what each cites, in or right behind it.
-
-    Args:
-        text: What a model wrote.
-        known: Numbers of the passages.
-    """
+    """The sentences of a text with what each cites, in or right behind it; ``known`` are numbers of passages."""
     found: list[_Found] = []
 
     def taken_out(pattern: re.Pattern[str], text: str, read: Callable[[str, re.Match[str]], _Found | None]) -> str:
@@ -241,12 +236,7 @@ LEFT_OUT = re.compile(r"[\[(]?\s*\.{3,}\s*[\])]?")
 
 
 def is_quoted(quotation: str, text: str) -> bool:
-    """Whether all parts of a quotation stand in a text, in order.
-
-    Args:
-        quotation: As a model wrote it.
-        text: Of the passage.
-    """
+    """Whether all parts of a quotation stand in a text, in order."""
     given = _plain(quotation)
     # What the text itself leaves out is no border of a quotation's parts.
     within = LEFT_OUT.sub(" ", _plain(text))

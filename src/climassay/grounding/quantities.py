@@ -175,13 +175,7 @@ _RATES = (
 
 
 def read_magnitude(text: str, position: int, *, money: bool) -> tuple[float, int]:
-    """Magnitude behind a number, and where it ends; 1 where there is none.
-
-    Args:
-        text: In which powers are plain digits.
-        position: End of the number.
-        money: Whether a currency stands before the number, so that "5m" are five million.
-    """
+    """Magnitude behind a number, and where it ends; 1 where there is none. After a currency "5m" are five million."""
     if match := _MAGNITUDE.match(text, position):
         word, power = match["word"], match["power"]
         return (MAGNITUDES[word.lower()] if word else 10.0 ** int(power.translate(_PLAIN_DIGITS))), match.end()
@@ -199,10 +193,7 @@ def money_before(text: str, position: int) -> tuple[Unit | None, int]:
 def read_unit(text: str, position: int, *, bracketed: bool) -> tuple[Unit | None, int]:
     """The unit behind a number, with its substance and rate, and where it ends; None where there is none.
 
-    Args:
-        text: In which powers are plain digits.
-        position: End of the number and its magnitude.
-        bracketed: Whether a closing bracket may stand before the unit, as in ``[0.95 to 1.20] °C``.
+    ``bracketed``: a closing bracket may stand before the unit, as in ``[0.95 to 1.20] °C``.
     """
     closing = CLOSING_BRACKET.match(text, position) if bracketed else None
     start = closing.end() if closing else position
@@ -553,11 +544,7 @@ def _from_the_right(plain: str, left: _Place, right: _Place) -> _Place:
 def _from_the_left(plain: str, left: _Place, right: _Place, *, passed_on: bool) -> _Place:
     """The right number with the unit of the left one: in a bracket behind it (``1.1 °C [0.8 to 1.3]``), or money.
 
-    Args:
-        plain: The text.
-        left: A number.
-        right: The next one.
-        passed_on: Whether the left one has its unit from its own left, so that the bracket goes on.
+    ``passed_on``: the left one has its unit from its own left, so that the bracket goes on.
     """
     given = left.quantity.unit
     if given is None or right.quantity.unit is not None or right.year_like:

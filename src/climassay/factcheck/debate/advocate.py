@@ -26,22 +26,8 @@ from climassay.factcheck.debate.context import (
     shown_quotations,
     shown_sources,
 )
-from climassay.factcheck.debate.steps import (
-    ON_SUBJECT,
-    AskHead,
-    AskPassages,
-    Steps,
-    ask_text,
-    together,
-)
-from climassay.factcheck.transcript import (
-    AdvocateOpinion,
-    AdvocateProfile,
-    FollowUp,
-    Levels,
-    Subclaim,
-    weakest,
-)
+from climassay.factcheck.debate.steps import ON_SUBJECT, AskHead, AskPassages, Steps, ask_text, together
+from climassay.factcheck.transcript import AdvocateOpinion, AdvocateProfile, FollowUp, Levels, Subclaim, weakest
 from climassay.grounding.citing import AnswerSentence
 from climassay.models.calibration import BLANK
 from climassay.models.contract import GenerationRequest
@@ -73,13 +59,7 @@ class Advocate:
         """What it asks of its collections."""
         own = self.settings
         return AskPassages(
-            own.collections,
-            query,
-            self.passages,
-            own.excerpt_words or 0,
-            own.rerank,
-            self.latest_only,
-            own.min_cosine,
+            own.collections, query, self.passages, own.excerpt_words or 0, own.rerank, self.latest_only, own.min_cosine
         )
 
 
@@ -118,16 +98,7 @@ def give_opinions(
     said: Exchanges,
     before: AdvocateOpinion | None,
 ) -> Steps[Given]:
-    """What an advocate holds of the claim, and of its subclaims where there are several.
-
-    Args:
-        advocate: Who.
-        context: The debate.
-        subclaims: At least one.
-        exhibits: The passages before the advocate, for each subclaim.
-        said: What has been said so far.
-        before: The advocate's opinion on the whole claim in the round before.
-    """
+    """An advocate's view of the claim and, where there are several, of its subclaims; ``before``: its last one."""
     number = 1 if before is None else before.round + 1
     if context.config.elicitation == "schema":
         given = yield from _judge_at_once(advocate, context, subclaims, exhibits, said, number)
@@ -171,7 +142,7 @@ def _judge_at_once(
 ) -> Steps[Given]:
     """All statements, the whole claim and the answers to questions in one call.
 
-    There is none without a passage, nor where all passages were found to be only on the claim's subject.
+    No model is asked where there is no passage, or where all passages are only on the claim's subject.
     """
     shown = list({exhibit.number: exhibit for some in exhibits for exhibit in some}.values())
     empty = _empty(advocate, context, number, None, shown)

@@ -299,15 +299,10 @@ def _ask_verdict(sheet: _Sheet) -> Steps[tuple[float, ...]]:
 
 
 def with_head(probabilities: tuple[float, ...], head: Sequence[float] | None, scale: Scale) -> tuple[float, ...]:
-    """A model's probabilities, corrected by a verdict head.
+    """Probabilities of the scale's labels, corrected by those of a verdict head (REFUTES, DISPUTED, SUPPORTS, ...).
 
     On the head's own scale its probabilities are taken. On another one it decides between the two sides (a disputed
     claim lies half on each), and the model among the labels of a side.
-
-    Args:
-        probabilities: Of the scale's labels.
-        head: Of REFUTES, DISPUTED, SUPPORTS and NOT_ENOUGH_INFO; None leaves everything as it is.
-        scale: Of ``probabilities``.
     """
     if head is None:
         return probabilities

@@ -257,16 +257,15 @@ def look_up(
     quotations: Sequence[Quotation] = (),
     in_house: bool = False,
 ) -> Borne:
-    """Look everything up that an assessment says of its passages.
+    """Look up everything that an assessment with a verdict says of its passages.
 
     Args:
-        context: Where.
-        assessment: One with a verdict.
+        context: The debate.
+        assessment: What a model said.
         statement: What is judged.
         exhibits: The passages that may be cited and quoted.
-        quotations: Others that bear the verdict, already looked up: of the single statements of a claim.
-        in_house: Whether what is said may rest on the model's own knowledge, as that of an advocate without passages
-            does.
+        quotations: Others that bear the verdict, already looked up.
+        in_house: Whether a verdict may rest on the model's own knowledge.
     """
     scale = context.scale
     explanation, removed_citations = context.ground(assessment.explanation, assessment.cut, exhibits)
@@ -304,13 +303,7 @@ def look_up(
 
 
 def likelihood_holds(likelihood: Likelihood, right: bool, texts: Sequence[str]) -> bool:
-    """Whether a likelihood goes with a verdict on one side and is stated in a text, or its opposite is.
-
-    Args:
-        likelihood: How likely the claim is to be true.
-        right: The side of the verdict.
-        texts: The sentences that bear the verdict.
-    """
+    """Whether a likelihood goes with a verdict's side, and a text that bears it states the same or its opposite."""
     if not takes_side(likelihood, right):
         return False
     stated = {match[1].lower() for text in texts for match in _TERM.finditer(" ".join(text.split()))}

@@ -267,14 +267,7 @@ def pool(opinions: Sequence[AdvocateOpinion], weights: Mapping[str, float]) -> t
     """Logarithmic opinion pool of the advocates' probabilities, their weights scaled to a sum of 1.
 
     ``p(label)`` is proportional to ``product over advocates of p_a(label) ** (weight_a / sum of weights)``. It is no
-    vote: an advocate that is nearly sure moves the result more than several that are not.
-
-    Args:
-        opinions: Those with probabilities count; at least one.
-        weights: Authority by name.
-
-    Returns:
-        Probabilities of the scale's labels, or nothing where no opinion has any.
+    vote: an advocate that is nearly sure moves the result more than several that are not. Empty where nobody gives any.
 
     References:
         Genest and Zidek (1986), Combining probability distributions, Statistical Science 1, section 3.
@@ -308,14 +301,9 @@ def _pooled(
 def decide(
     context: DebateContext, number: int, limit: int, found: Consolidation, changed: bool
 ) -> Steps[MediatorDecision]:
-    """Whether the debate closes after a round, and why.
+    """Whether the debate closes after a round, of at most ``limit``, and why.
 
-    Args:
-        context: The debate.
-        number: Number of the round.
-        limit: Most rounds.
-        found: What the mediator made of the round.
-        changed: Whether any advocate's verdict differs from the round before; not used in round 1.
+    ``changed`` says whether any advocate's verdict differs from the round before; it is not used in round 1.
     """
     asked = found.assessment
     reason: CloseReason | OpenReason
@@ -430,15 +418,7 @@ def plain_question(opinion: AdvocateOpinion, informed: Sequence[AdvocateOpinion]
 def final_verdict(
     mediator: Mediator, context: DebateContext, claim: str, last: Round, found: Consolidation
 ) -> Steps[Verdict]:
-    """The verdict at the end of a debate, explained; "not enough information" where nothing bears one.
-
-    Args:
-        mediator: Who decides.
-        context: The debate.
-        claim: As the user wrote it.
-        last: The last round.
-        found: What the mediator made of it.
-    """
+    """The verdict at the end of a debate, explained; "not enough information" where nothing bears one."""
     decision = last.decision
     if decision.error is not None:
         return Verdict("failed", None, claim, error=decision.error)

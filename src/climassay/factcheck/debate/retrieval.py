@@ -63,11 +63,7 @@ def find_evidence(
 ) -> Steps[Evidence]:
     """Search all advocates' collections for all statements, and choose what lies before each advocate.
 
-    Args:
-        advocates: In order; one without collections gets nothing.
-        subclaims: At least one, with their queries.
-        claim: As it is put before models.
-        grader: None leaves the passages in the order of the search.
+    ``claim`` is worded as it is put before models. Without a grader the passages stay in the order of the search.
     """
     wanted = [(advocate, subclaim) for advocate in advocates for subclaim in subclaims]
     lists: list[tuple[Found, ...]] = yield from together(
@@ -97,13 +93,7 @@ def find_evidence(
 def find_for_questions(
     questions: Sequence[tuple[Advocate, FollowUp]], first: Evidence, *, graded: bool
 ) -> Steps[list[tuple[Found, ...]]]:
-    """Passages for the questions of a further round, in order, best first.
-
-    Args:
-        questions: Whose collections are searched, and for what.
-        first: What the first round found.
-        graded: Whether the first round was to be graded.
-    """
+    """Passages for the questions of a further round, in order, best first; ``first`` is what the first round found."""
     lists: list[tuple[Found, ...]] = yield from together(
         # A question is put to somebody; its queries are worded for a search.
         [_search(advocate, one.queries or (one.question,), graded) for advocate, one in questions]
@@ -186,11 +176,7 @@ def _that_bear(
 
 
 def _without_fillers(lists: Sequence[tuple[Found, ...]]) -> tuple[tuple[Found, ...], ...]:
-    """An advocate's passages for each statement; those that are only on the subject stay where there are no others.
-
-    They say nothing for or against the claim: the advocate that has no others is not asked, and they tell what was
-    found.
-    """
+    """An advocate's passages for each statement; those only on the subject stay where there are no others."""
     if all(one.grade == ON_SUBJECT for some in lists for one in some):
         return tuple(lists)
     return tuple(tuple(one for one in some if one.grade != ON_SUBJECT) for some in lists)
@@ -202,7 +188,7 @@ def _without_fillers(lists: Sequence[tuple[Found, ...]]) -> tuple[tuple[Found, .
 def _grade(
     grader: Grader, claim: str, subclaims: Sequence[Subclaim], candidates: Sequence[Found]
 ) -> Steps[dict[_Key, _Grade]]:
-    """One call for all candidates.
+    """Grade all candidates in one call.
 
     Raises:
         ValueError: It failed; the message says why.
@@ -256,18 +242,12 @@ _BEST_SENTENCES = 2
 
 
 def search_all(
-    asks: Sequence[AskPassages],
-    collections: Mapping[str, CollectionGroup],
-    latest_of: Callable[[str], frozenset[str]],
+    asks: Sequence[AskPassages], collections: Mapping[str, CollectionGroup], latest_of: Callable[[str], frozenset[str]]
 ) -> list[tuple[Found, ...]]:
     """Answer searches, in order; queries of one collection are searched together.
 
-    Several collections of one search take turns, in their order.
-
-    Args:
-        asks: What is looked for.
-        collections: By name.
-        latest_of: Ids of the documents of a collection that are the latest of their kind.
+    Several collections of one search take turns. ``latest_of`` gives the ids of the documents of a collection that are
+    the latest of their kind.
     """
     found: dict[tuple[int, str], list[Found]] = {}
     for name in dict.fromkeys(name for ask in asks for name in ask.collections):
@@ -312,13 +292,7 @@ def _search_settings(ask: AskPassages) -> tuple[int, float | None, bool, bool]:
 def cut_out(
     asks: Sequence[AskPassages], hits: Sequence[Sequence[Hit]], encoder: Encoder
 ) -> list[list[tuple[Hit, str]]]:
-    """Hits with their excerpts, reranked where that is asked for, at most as many as wanted.
-
-    Args:
-        asks: The searches.
-        hits: What each found, best first.
-        encoder: Compares sentences with queries.
-    """
+    """Hits with their excerpts, reranked where that is asked for, at most as many as each search wants."""
     chosen: list[list[tuple[Hit, str]]] = []
     sentences = [[split_sentences(hit.passage.text) or [hit.passage.text] for hit in some] for some in hits]
     plain = [not (ask.rerank or ask.excerpt_words) for ask in asks]

@@ -18,12 +18,7 @@ from climassay.factcheck.claims import latest_editions
 from climassay.factcheck.debate.retrieval import search_all
 from climassay.factcheck.debate.steps import Ask, AskEntailment, AskHead, AskOptions, AskPassages, AskText, Found, Steps
 from climassay.grounding import CollectionGroup
-from climassay.models.contract import (
-    Completion,
-    ConcurrentModel,
-    OptionScores,
-    unwrapped,
-)
+from climassay.models.contract import Completion, ConcurrentModel, OptionScores, unwrapped
 from climassay.records import RecordedModel
 
 HeadPredictor = Callable[[Sequence[tuple[str, Sequence[str]]]], list[tuple[float, ...] | None]]

@@ -50,16 +50,10 @@ def read_claim(
 ) -> Steps[Reading]:
     """Read a claim.
 
-    Args:
-        text: The claim.
-        splitter: ``model`` asks the model for quotations of the claim, each with a statement that can stand alone, and
-            falls back on rules where the quotations are not in the claim, overlap, or leave out half of it; ``rules``
-            splits at sentences and semicolons; ``none`` takes the claim whole.
-        model: Name of the model to ask.
-        profile: How it is asked: a brief prompt is for the statements only, a full one also asks whether the claim can
-            be checked, and for as many search queries a statement as the profile says.
-        templates: With ``split`` (of ``claim``, ``most``, ``longest``, ``queries`` and ``longest_query``) and
-            ``split_brief`` (of ``claim`` and ``most``).
+    ``model`` asks for quotations of the claim, each with a statement that can stand alone, and falls back on rules
+    where the quotations are not in the claim, overlap, or leave out half of it; ``rules`` splits at sentences and semicolons;
+    ``none`` takes the claim whole. A full prompt, unlike a brief one, also asks whether the claim can be checked, and
+    for search queries.
     """
     if splitter == "none":
         return Reading((whole(text),), "none")
@@ -138,10 +132,7 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _accepted(text: str, answer: str, profile: Profile) -> Reading | None:
-    """The model's reading, where its parts are quotations of the claim that do not overlap and cover most of it.
-
-    Of a single part the place does not matter: it is the claim.
-    """
+    """The model's reading, where its parts are quotations that do not overlap and cover most of the claim."""
     try:
         data = json.loads(answer)
         if not profile.brief and (refused := _REFUSED.get(data["kind"])) is not None:

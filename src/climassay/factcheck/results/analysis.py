@@ -93,16 +93,7 @@ def probability_of(verdict: Verdict, scale: Scale) -> float | None:
 def risk_coverage(
     transcripts: Sequence[Transcript], truths: Mapping[str, str], scale: Scale, classes: int
 ) -> RiskCoverage | None:
-    """The risk-coverage curve of the mediator's verdicts.
-
-    Args:
-        transcripts: Fact-checks of claims with a published verdict.
-        truths: That verdict by the claim's id.
-        scale: Scale of both.
-        classes: Number of classes in which a verdict has to be the published one.
-
-    Returns:
-        None where there is no verdict.
+    """The risk-coverage curve of the mediator's verdicts in so many classes; None where there is no verdict.
 
     References:
         El-Yaniv and Wiener (2010), On the Foundations of Noise-free Selective Classification, JMLR 11.
@@ -574,11 +565,7 @@ def analysis_data(analysis: RunAnalysis) -> dict[str, Any]:
 
 
 def _disagreements(
-    transcripts: Sequence[Transcript],
-    truths: Mapping[str, str],
-    published: Mapping[str, str],
-    scale: Scale,
-    shown: int,
+    transcripts: Sequence[Transcript], truths: Mapping[str, str], published: Mapping[str, str], scale: Scale, shown: int
 ) -> tuple[Disagreement, ...]:
     found = []
     for transcript in transcripts:

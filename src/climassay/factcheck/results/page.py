@@ -77,12 +77,7 @@ def factcheck_page(transcript: Transcript, scale: Scale | None = None) -> str:
 def page_values(transcript: Transcript, scale: Scale) -> dict[str, Any]:
     """What a template needs to show a fact-check: records, views of them, and functions.
 
-    Args:
-        transcript: The finished debate.
-        scale: Its scale.
-
-    Returns:
-        ``check`` is the transcript as it may be shown; whatever a template shows of it must be escaped.
+    ``check`` is the transcript as it may be shown; whatever a template shows of it must be escaped.
 
     Raises:
         InputError: The verdict is not one of the scale's labels.

@@ -2,13 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from climassay.factcheck.results.analysis import (
-    MEDIATOR,
-    Disagreement,
-    LevelChange,
-    RiskCoverage,
-    RunAnalysis,
-)
+from climassay.factcheck.results.analysis import MEDIATOR, Disagreement, LevelChange, RiskCoverage, RunAnalysis
 from climassay.factcheck.results.page_words import DEMONSTRATION
 from climassay.factcheck.results.scoring import NO_VERDICT, VerdictFigures, VerdictScores, interval, percent
 from climassay.reporting import (
@@ -42,11 +36,7 @@ CURVE_POINTS = 25
 
 
 def factcheck_report(
-    analysis: RunAnalysis,
-    *,
-    file: str,
-    facts: Sequence[tuple[str, str]] = (),
-    pages: Mapping[str, str] | None = None,
+    analysis: RunAnalysis, *, file: str, facts: Sequence[tuple[str, str]] = (), pages: Mapping[str, str] | None = None
 ) -> Report:
     """A run as a report.
 

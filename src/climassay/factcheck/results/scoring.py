@@ -294,13 +294,9 @@ def _answering(counts: NDArray[np.int64], constant: int) -> NDArray[np.int64]:
 
 
 def _averages(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Accuracy and macro precision, recall and F1 of confusion matrices.
+    """Accuracy and macro precision, recall and F1, shape [4, m], of confusion matrices of shape [m, k, k + 1].
 
-    Args:
-        counts: Shape [m, k, k + 1]: rows are true classes, columns predicted ones and, last, no verdict.
-
-    Returns:
-        Shape [4, m].
+    Rows are true classes, columns predicted ones and, last, no verdict.
     """
     k = counts.shape[1]
     hits = np.diagonal(counts, axis1=1, axis2=2)
@@ -316,19 +312,11 @@ def _averages(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _resample(cells: NDArray[np.int64], claims: NDArray[np.int64], size: int, how: _Resampling) -> NDArray[np.int64]:
-    """Cell counts of bootstrap samples of claims, every claim with all of its rows.
+    """Cell counts [resamples, size] of bootstrap samples of claims, every claim with all of its rows.
 
     Claims with the same rows are interchangeable, so that a sample is one draw from a multinomial distribution over the
-    kinds of claims: exactly as drawing claims one by one, but in a fraction of the time.
-
-    Args:
-        cells: Cell of the confusion matrix that each row falls into, shape [n].
-        claims: Number of each row's claim, shape [n].
-        size: Number of cells.
-        how: Number of samples and seed.
-
-    Returns:
-        Shape [resamples, size].
+    kinds of claims: exactly as drawing claims one by one, but in a fraction of the time. ``cells`` and ``claims`` give
+    each row's cell of the confusion matrix and the number of its claim, shape [n].
     """
     occupied, places = np.unique(cells, return_inverse=True)
     rows = np.zeros((int(claims.max()) + 1, len(occupied)), dtype=np.int64)
@@ -376,12 +364,7 @@ def _row_data(rows: RowScores) -> dict[str, Any]:
 
 
 def verdict_tables(scores: VerdictScores, *, width: int | None = None) -> list[Table]:
-    """Figures beside those of the constant answer, and the confusion matrix of all rows.
-
-    Args:
-        scores: What to show.
-        width: Characters of the screen; columns of a confusion matrix that does not fit are numbered, not named.
-    """
+    """Figures beside those of the constant answer, and the confusion matrix, fitted to a screen of so many columns."""
     named = _confusion_table(scores, numbered=False)
     cells = zip(*([column.heading for column in named.columns], *named.rows), strict=True)
     wide = sum(2 + max(len(line) for cell in column for line in cell.split("\n")) for column in cells)
@@ -497,13 +480,7 @@ def _counting_sentences(scores: VerdictScores, absent: Sequence[str]) -> Iterato
 
 
 def verdict_report(scores: VerdictScores, subject: str, facts: Sequence[tuple[str, str]] = ()) -> Report:
-    """Scores as a self-contained HTML report.
-
-    Args:
-        scores: What to show.
-        subject: What was scored, for the title.
-        facts: Shown small at the end, for example file and columns.
-    """
+    """Scores of ``subject`` as a self-contained report; ``facts`` stand at its end."""
     figures = scores.rows.figures
     dots = tuple(
         Dot(f"{name}, {variant.name}", name, value.value, value.interval.low, value.interval.high, constant.value)
