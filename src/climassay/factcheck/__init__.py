@@ -90,6 +90,13 @@ _PLACES = {
     "verdict_head": ("VerdictHead",),
 }
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
+_EARLIER_NAMES = {
+    "Company": "DebateResources",
+    "KeptCheck": "StoredCheck",
+    "KeptChecks": "CheckStore",
+    "Wanted": "CheckFilter",
+}
+"""What was called otherwise one version ago."""
 
 __all__ = [
     "FALLACIES",
@@ -153,6 +160,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: most commands need few of them, and none needs all."""
+    name = _EARLIER_NAMES.get(name, name)
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

@@ -198,24 +198,20 @@ def read_unit(text: str, position: int, *, bracketed: bool) -> tuple[Unit | None
     closing = CLOSING_BRACKET.match(text, position) if bracketed else None
     start = closing.end() if closing else position
     for pattern, unit in _UNITS:
-        if match := pattern.match(text, start):
-            return _with_rate(text, *_with_substance(text, unit, match.end()))
+        match = pattern.match(text, start)
+        if match is None:
+            continue
+        end = match.end()
+        if unit.kind == "mass":
+            for name, substance in _SUBSTANCE:
+                if match := substance.match(text, end):
+                    unit, end = replace(unit, kind=f"mass:{name}"), match.end()
+                    break
+        for per, rate, factor in _RATES:
+            if match := per.match(text, end):
+                return replace(unit, factor=unit.factor * factor, rate=rate), match.end()
+        return unit, end
     return None, position
-
-
-def _with_substance(text: str, unit: Unit, end: int) -> tuple[Unit, int]:
-    if unit.kind == "mass":
-        for name, pattern in _SUBSTANCE:
-            if match := pattern.match(text, end):
-                return replace(unit, kind=f"mass:{name}"), match.end()
-    return unit, end
-
-
-def _with_rate(text: str, unit: Unit, end: int) -> tuple[Unit, int]:
-    for pattern, rate, factor in _RATES:
-        if match := pattern.match(text, end):
-            return replace(unit, factor=unit.factor * factor, rate=rate), match.end()
-    return unit, end
 
 
 _COUNTING = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -342,11 +338,17 @@ def _has(known: Quantity, wanted: Quantity) -> bool:
         return False
     if wanted.bound is not None and known.bound is not None and wanted.bound[0] != known.bound[0]:
         return False
+    decade = known.unit is not None and known.unit.kind == "span"
+    if _CENTURY.search(wanted.text) and (decade or known.dated):
+        century = int((known.value if decade else known.value - 1) // 100) + 1
+        if century == wanted.value:
+            return True
     value = known.value
-    if _CENTURY.search(wanted.text) and _century(known) == wanted.value:
-        return True
     if wanted.unit is not None:
-        if known.unit is None or not _comparable(known, wanted):
+        if known.unit is None or not known.unit.is_kind_of(wanted.unit):
+            return False
+        rates = {known.unit.rate, wanted.unit.rate}
+        if len(rates) > 1 and not (rates == {"", "yr"} and known.yearly and wanted.yearly):
             return False
         value *= known.unit.factor / wanted.unit.factor
     if wanted.bound is not None and known.bound is None:
@@ -354,20 +356,6 @@ def _has(known: Quantity, wanted: Quantity) -> bool:
     if wanted.unit is None and (known.unit is not None or wanted.whole):
         return abs(value) == abs(wanted.value)
     return _rounds_to(value, wanted)
-
-
-def _century(known: Quantity) -> int | None:
-    """The century of a decade or of a year of a period; None of any other quantity."""
-    if known.unit is not None and known.unit.kind == "span":
-        return int(known.value // 100) + 1
-    return int((known.value - 1) // 100) + 1 if known.dated else None
-
-
-def _comparable(known: Quantity, wanted: Quantity) -> bool:
-    if known.unit is None or wanted.unit is None or not known.unit.is_kind_of(wanted.unit):
-        return False
-    rates = {known.unit.rate, wanted.unit.rate}
-    return len(rates) == 1 or (rates == {"", "yr"} and known.yearly and wanted.yearly)
 
 
 def _within(value: float, wanted: Quantity, side: int, inclusive: bool) -> bool:

@@ -136,14 +136,14 @@ def whether_to_ask(number: int, limit: int, opinions: Sequence[AdvocateOpinion],
     """Whether the mediator is to put questions after a round, of at most ``limit``; :func:`decide` goes by it."""
     informed = informed_opinions(opinions)
     changed = any(opinion.changed for opinion in opinions)
-    if number >= limit or not informed or len(_askable(opinions)) < 2 or (number > 1 and not changed):
+    if (
+        number >= limit
+        or not informed
+        or sum(one.verdict is not None for one in opinions) < 2
+        or (number > 1 and not changed)
+    ):
         return "no"
     return "may" if number > 1 or are_close(spread_of(informed, scale), scale) else "must"
-
-
-def _askable(opinions: Sequence[AdvocateOpinion]) -> list[AdvocateOpinion]:
-    """Those whose advocates can be put a question: all that did not fail."""
-    return [opinion for opinion in opinions if opinion.verdict is not None]
 
 
 def _interview(
@@ -211,7 +211,7 @@ def _interview(
     }
     blanks = [{"name": BLANK, "authority": BLANK, **hidden, "quotations": [], "parts": []}]
     blank = context.messages("mediator", **common, claim=BLANK, opinions=blanks, silent=[], exchanges=[], passages=[])
-    names = tuple(opinion.advocate for opinion in _askable(opinions))
+    names = tuple(opinion.advocate for opinion in opinions if opinion.verdict is not None)
     return AssessmentPrompt(
         mediator.model,
         prompt.messages,
@@ -375,41 +375,25 @@ def ask_follow_ups(
         return tuple(
             FollowUp(following, NAME, one.to, one.text, queries=one.queries) for one in found.assessment.questions
         )
+    informed, scale, contrast = found.informed, context.scale, decision.reason == "contrast"
+    places = [scale.position(opinion.verdict or "") for opinion in informed]
     asked = []
-    for opinion in whom_to_ask(mediator, context.scale, decision, found.informed):
+    for end in (min(places), max(places)) if contrast else (None,):
+        there = [one for one, place in zip(informed, places, strict=True) if end in (None, place)]
+        opinion = max(there, key=lambda one: mediator.weights[one.advocate])
         text = None
         if context.config.elicitation == "scored":
-            text = yield from write_question(context, mediator.model, NAME, found.informed, opinion.advocate)
+            text = yield from write_question(context, mediator.model, NAME, informed, opinion.advocate)
         if text:
             asked.append(FollowUp(following, NAME, opinion.advocate, text))
-        else:
-            fixed = plain_question(opinion, found.informed, decision)
-            asked.append(FollowUp(following, NAME, opinion.advocate, fixed, "template"))
+            continue
+        text = "Which of your passages bear most directly on the claim, and how sure are they of it?"
+        others = [f"{one.advocate} says {one.verdict}" for one in informed if one.verdict != opinion.verdict]
+        if contrast and others:
+            told = ", ".join(others)
+            text = f"You say {opinion.verdict}, but {told}: which of your passages bear on this difference?"
+        asked.append(FollowUp(following, NAME, opinion.advocate, text, "template"))
     return tuple(asked)
-
-
-def whom_to_ask(
-    mediator: Mediator, scale: Scale, decision: MediatorDecision, informed: Sequence[AdvocateOpinion]
-) -> list[AdvocateOpinion]:
-    """The most authoritative advocate at each end of a contrast, or of all where the mediator is uncertain."""
-
-    def weightiest(among: Sequence[AdvocateOpinion]) -> AdvocateOpinion:
-        return max(among, key=lambda opinion: mediator.weights[opinion.advocate])
-
-    if decision.reason != "contrast":
-        return [weightiest(informed)]
-    places = {opinion.advocate: scale.position(opinion.verdict or "") for opinion in informed}
-    ends = (min(places.values()), max(places.values()))
-    return [weightiest([opinion for opinion in informed if places[opinion.advocate] == end]) for end in ends]
-
-
-def plain_question(opinion: AdvocateOpinion, informed: Sequence[AdvocateOpinion], decision: MediatorDecision) -> str:
-    """A question in a fixed form."""
-    others = [other for other in informed if other.verdict != opinion.verdict]
-    if decision.reason == "contrast" and others:
-        told_by = ", ".join(f"{other.advocate} says {other.verdict}" for other in others)
-        return f"You say {opinion.verdict}, but {told_by}: which of your passages bear on this difference?"
-    return "Which of your passages bear most directly on the claim, and how sure are they of it?"
 
 
 # ------------------------------------------------------------------------------------------------------- the verdict
@@ -447,21 +431,18 @@ def final_verdict(
         reason = unborne(borne.withheld) if borne.withheld else "What the advocates brought does not settle the claim."
         return replace(verdict, caveats=(reason, *verdict.caveats))
     contradicts = yield from find_contradiction(context, mediator.model, claim, borne.verdict, borne.explanation)
+    caveats = []
+    if len(found.informed) == 1:
+        name = found.informed[0].advocate
+        caveats = [f"Only {name} has information on this claim: the evidence is not broadly substantiated."]
+    elif not are_close(decision.spread, context.scale):
+        views = ", ".join(f"{opinion.advocate} says {opinion.verdict}" for opinion in found.informed)
+        caveats = [f"The advocates still differ: {views}."]
     return replace(
         verdict,
         outcome="verdict",
         levels=borne.levels,
         probabilities=assessment.probabilities,
-        caveats=(*_caveats(decision, found.informed, context.scale), *verdict.caveats),
+        caveats=(*caveats, *verdict.caveats),
         contradicts=contradicts,
     )
-
-
-def _caveats(decision: MediatorDecision, informed: Sequence[AdvocateOpinion], scale: Scale) -> list[str]:
-    if len(informed) == 1:
-        name = informed[0].advocate
-        return [f"Only {name} has information on this claim: the evidence is not broadly substantiated."]
-    if not are_close(decision.spread, scale):
-        views = ", ".join(f"{opinion.advocate} says {opinion.verdict}" for opinion in informed)
-        return [f"The advocates still differ: {views}."]
-    return []

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from climassay.corpus.documents import Hit
 from climassay.corpus.excerpts import excerpt
@@ -254,14 +253,14 @@ def search_all(
         places = [place for place, ask in enumerate(asks) if name in ask.collections]
         lists = _search_one([asks[place] for place in places], name, collections[name], latest_of)
         found.update(((place, name), some) for place, some in zip(places, lists, strict=True))
-    return [_merged([found[place, name] for name in ask.collections], ask.passages) for place, ask in enumerate(asks)]
-
-
-def _merged(lists: Sequence[Sequence[Found]], most: int) -> tuple[Found, ...]:
-    """The first of each list, then the second of each and so on: similarities of two collections need not compare."""
-    ranked = [(rank, number, one) for number, some in enumerate(lists) for rank, one in enumerate(some)]
-    ranked.sort(key=lambda place: place[:2])
-    return tuple(one for _, _, one in ranked[:most])
+    merged = []
+    for place, ask in enumerate(asks):
+        # The first of each collection, then the second of each and so on: their similarities need not compare.
+        lists = [found[place, name] for name in ask.collections]
+        ranked = [(rank, number, one) for number, some in enumerate(lists) for rank, one in enumerate(some)]
+        ranked.sort(key=lambda entry: entry[:2])
+        merged.append(tuple(one for _, _, one in ranked[: ask.passages]))
+    return merged
 
 
 def _search_one(
@@ -270,8 +269,9 @@ def _search_one(
     [collection] = group.collections
     measured = RELEVANCE_COSINE.get(collection.settings.encoder)
     results: list[list[Found]] = [[] for _ in asks]
-    for key in dict.fromkeys(map(_search_settings, asks)):
-        places = [place for place, ask in enumerate(asks) if _search_settings(ask) == key]
+    keys = [(ask.passages, ask.min_cosine, ask.rerank, ask.latest_only) for ask in asks]
+    for key in dict.fromkeys(keys):
+        places = [place for place, other in enumerate(keys) if other == key]
         passages, limit, rerank, latest_only = key
         wanted = passages * (RERANK_FACTOR if rerank else 1) * (LATEST_FACTOR if latest_only else 1)
         queries = [asks[place].query for place in places]
@@ -283,10 +283,6 @@ def _search_one(
         for place, some in zip(places, chosen, strict=True):
             results[place] = [Found(hit.passage, name, hit.cosine, excerpt) for hit, excerpt in some]
     return results
-
-
-def _search_settings(ask: AskPassages) -> tuple[int, float | None, bool, bool]:
-    return (ask.passages, ask.min_cosine, ask.rerank, ask.latest_only)
 
 
 def cut_out(
@@ -306,11 +302,9 @@ def cut_out(
             chosen.append([(hit, hit.passage.text) for hit in some[: ask.passages]])
             continue
         near = [np.array([float(vectors[sentence] @ query) for sentence in passage]) for passage in parts]
-        order = sorted(range(len(some)), key=lambda place: -_nearness(near[place])) if ask.rerank else range(len(some))
-        kept = list(order)[: ask.passages]
+        order = list(range(len(some)))
+        if ask.rerank:
+            order.sort(key=lambda place: -float(np.sort(near[place])[-_BEST_SENTENCES:].mean()))
+        kept = order[: ask.passages]
         chosen.append([(some[place], excerpt(parts[place], near[place], ask.excerpt_words)) for place in kept])
     return chosen
-
-
-def _nearness(cosines: NDArray[np.float64]) -> float:
-    return float(np.sort(cosines)[-_BEST_SENTENCES:].mean())

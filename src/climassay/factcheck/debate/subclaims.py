@@ -51,9 +51,9 @@ def read_claim(
     """Read a claim.
 
     ``model`` asks for quotations of the claim, each with a statement that can stand alone, and falls back on rules
-    where the quotations are not in the claim, overlap, or leave out half of it; ``rules`` splits at sentences and semicolons;
-    ``none`` takes the claim whole. A full prompt, unlike a brief one, also asks whether the claim can be checked, and
-    for search queries.
+    where the quotations are not in the claim, overlap, or leave out half of it; ``rules`` splits at sentences and
+    semicolons; ``none`` takes the claim whole. A full prompt, unlike a brief one, also asks whether the claim can be
+    checked, and for search queries.
     """
     if splitter == "none":
         return Reading((whole(text),), "none")

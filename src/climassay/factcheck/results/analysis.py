@@ -347,29 +347,27 @@ def leave_one_out(
     for advocate in advocates:
         asked = [(one, dict(one.without)[advocate]) for one in debated if advocate in dict(one.without)]
         answered = [(one, label) for one, label in asked if label is not None and one.verdict.label is not None]
+        levels = []
+        for count in counts if answered else ():
+            pairs = [
+                (scale.collapse(verdict_of(one, MEDIATOR) or scale.nei, count), scale.collapse(label, count))
+                for one, label in answered
+            ]
+            known = [
+                (scale.collapse(truths[one.claim.id], count), *pair)
+                for (one, _), pair in zip(answered, pairs, strict=True)
+                if one.claim.id in truths
+            ]
+            gain = None
+            if known:
+                without_it = [float(without == truth) for truth, _, without in known]
+                with_it = [float(given == truth) for truth, given, _ in known]
+                gain = paired_difference(without_it, with_it, seed=seed)
+            changed = sum(given != without for given, without in pairs)
+            levels.append(LevelChange(count, proportion(changed, len(pairs)), gain))
         if asked:
-            levels = tuple(_change(answered, truths, scale, count, seed) for count in counts if answered)
-            found.append(LeftOut(advocate, len(answered), len(asked) - len(answered), levels))
+            found.append(LeftOut(advocate, len(answered), len(asked) - len(answered), tuple(levels)))
     return tuple(found)
-
-
-def _change(
-    answered: Sequence[tuple[Transcript, str]], truths: Mapping[str, str], scale: Scale, count: int, seed: int
-) -> LevelChange:
-    pairs = [
-        (one.claim.id, scale.collapse(verdict_of(one, MEDIATOR) or scale.nei, count), scale.collapse(label, count))
-        for one, label in answered
-    ]
-    wanted = [
-        (scale.collapse(truths[claim], count), given, without) for claim, given, without in pairs if claim in truths
-    ]
-    gain = None
-    if wanted:
-        without_it = [float(without == truth) for truth, _, without in wanted]
-        with_it = [float(given == truth) for truth, given, _ in wanted]
-        gain = paired_difference(without_it, with_it, seed=seed)
-    changed = sum(given != without for _, given, without in pairs)
-    return LevelChange(count, proportion(changed, len(pairs)), gain)
 
 
 @dataclass(frozen=True, slots=True)
