@@ -330,6 +330,10 @@ class CheckStore:
 
     # ------------------------------------------------------------------------------------------------------ reading
 
+    def _rows(self, query: sa.Select[Any]) -> "Sequence[sa.RowMapping]":
+        with self._database.read() as connection:
+            return connection.execute(query).mappings().all()
+
     def get(self, check: str) -> StoredCheck:
         """A check with its debate.
 
@@ -337,8 +341,7 @@ class CheckStore:
             InputError: There is no check of that id, or what is stored is damaged.
         """
         query = _summaries(checks.c.settings, checks.c.transcript).where(checks.c.id == check)
-        with self._database.read() as connection:
-            row = connection.execute(query).mappings().first()
+        row = next(iter(self._rows(query)), None)
         if row is None:
             raise InputError(f"There is no check {check!r}.")
         settings = parse_settings(json.loads(row["settings"]), where=f"The check {check}")
@@ -347,8 +350,7 @@ class CheckStore:
 
     def __contains__(self, check: str) -> bool:
         """Whether there is a check of an id."""
-        with self._database.read() as connection:
-            return connection.execute(sa.select(checks.c.id).where(checks.c.id == check)).first() is not None
+        return bool(self._rows(sa.select(checks.c.id).where(checks.c.id == check)))
 
     def list(self, wanted: CheckFilter | None = None, page: int = 1) -> CheckList:
         """A page of the checks that fit, the newest first; a page beyond the last is empty."""
@@ -384,42 +386,36 @@ class CheckStore:
 
     def ids(self) -> "Sequence[str]":
         """Ids of all checks, the oldest first."""
-        with self._database.read() as connection:
-            return list(connection.execute(sa.select(checks.c.id).order_by(checks.c.asked_at, checks.c.id)).scalars())
+        return [row["id"] for row in self._rows(sa.select(checks.c.id).order_by(checks.c.asked_at, checks.c.id))]
 
     def verdicts(self) -> "Sequence[str]":
         """What checks have ended with: labels, and outcomes of those without one; each once, in alphabetical order."""
-        query = sa.select(_ENDED_WITH).where(checks.c.outcome.is_not(None)).distinct()
-        with self._database.read() as connection:
-            return sorted(connection.execute(query).scalars())
+        query = sa.select(_ENDED_WITH.label("ended")).where(checks.c.outcome.is_not(None)).distinct()
+        return sorted(row["ended"] for row in self._rows(query))
 
     def of_runs(self, runs: Sequence[str]) -> dict[str, str]:
         """Ids of checks by the run that made them, where a run made one."""
         query = sa.select(checks.c.run, checks.c.id).where(checks.c.run.in_(runs))
-        with self._database.read() as connection:
-            return {row.run: row.id for row in connection.execute(query)}
+        return {row["run"]: row["id"] for row in self._rows(query)}
 
     def under_way(self, claim: Claim, by: str | None, set_up: str) -> str | None:
         """A check of the same claim and set-up that the same person asked for and that has not ended; the oldest."""
         mine = checks.c.by.is_(None) if by is None else checks.c.by == by
         waiting = sa.and_(checks.c.set_up == set_up, checks.c.state == "waiting", mine)
         query = sa.select(checks.c.id, checks.c.claim).where(waiting).order_by(checks.c.asked_at)
-        with self._database.read() as connection:
-            rows = connection.execute(query).all()
         # By the text: ids that an earlier climassay stored are the same for claims that differ in a sign.
-        return next((row.id for row in rows if claim_id(row.claim) == claim_id(storable_text(claim.text))), None)
+        wanted = claim_id(storable_text(claim.text))
+        return next((row["id"] for row in self._rows(query) if claim_id(row["claim"]) == wanted), None)
 
     def without_job(self) -> "Sequence[str]":
         """Checks that wait and that no job was begun for, the oldest first: the process that took them was killed."""
         query = sa.select(checks.c.id).where(checks.c.state == "waiting", checks.c.job.is_(None))
-        with self._database.read() as connection:
-            return list(connection.execute(query.order_by(checks.c.asked_at)).scalars())
+        return [row["id"] for row in self._rows(query.order_by(checks.c.asked_at))]
 
     def waiting(self) -> int:
         """How many checks have not ended."""
-        query = sa.select(sa.func.count()).select_from(checks).where(checks.c.state == "waiting")
-        with self._database.read() as connection:
-            return int(connection.execute(query).scalar_one())
+        query = sa.select(sa.func.count().label("waiting")).select_from(checks).where(checks.c.state == "waiting")
+        return int(self._rows(query)[0]["waiting"])
 
     # ------------------------------------------------------------------------------------------------------ merging
 
@@ -492,8 +488,7 @@ class CheckStore:
     def reviews(self, check: str) -> "Sequence[CheckReview]":
         """What people said about a check, in order; earlier words of a person are kept."""
         query = sa.select(check_reviews).where(check_reviews.c.check == check).order_by(check_reviews.c.number)
-        with self._database.read() as connection:
-            rows = connection.execute(query).mappings().all()
+        rows = self._rows(query)
         last = {row["by"]: row["number"] for row in rows}
         return [
             CheckReview(row["by"], row["opinion"], row["comment"], row["made_at"], last[row["by"]] == row["number"])
@@ -503,11 +498,10 @@ class CheckStore:
     def agreement(self) -> AgreementShare:
         """How often people agree with the verdicts, with Wilson's interval."""
         counts = current_reviews().subquery()
-        with self._database.read() as connection:
-            rows = connection.execute(sa.select(counts.c.agree, counts.c.disagree)).all()
-        agreed = sum(row.agree > row.disagree for row in rows)
-        against = sum(row.agree < row.disagree for row in rows)
-        divided = sum(row.agree == row.disagree and row.agree > 0 for row in rows)
+        rows = [(row["agree"], row["disagree"]) for row in self._rows(sa.select(counts.c.agree, counts.c.disagree))]
+        agreed = sum(agree > disagree for agree, disagree in rows)
+        against = sum(agree < disagree for agree, disagree in rows)
+        divided = sum(agree == disagree and agree > 0 for agree, disagree in rows)
         return AgreementShare(proportion(agreed, agreed + against) if agreed + against else None, divided)
 
 

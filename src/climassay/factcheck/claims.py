@@ -1,4 +1,4 @@
-"""Tables of claims to be checked, with their published verdicts where they have some."""
+"""Claims to be checked: tables of them, the years that they are about, and which evidence is too old for them."""
 
 import datetime
 import re

@@ -231,19 +231,19 @@ def _evidence(value: Any, where: str) -> list[Evidence]:
         value = [value]
     if not isinstance(value, (list, tuple)) or not all(isinstance(one, (str, Mapping, type(None))) for one in value):
         raise InputError(f"{where}: evidence must be a text, or a list of texts or of objects with a text.")
-    made = [_one(one, where) for one in value if one is not None and one != ""]
-    return [evidence for evidence in made if evidence.text]
-
-
-def _one(value: str | Row, where: str) -> Evidence:
-    if isinstance(value, str):
-        return Evidence(_text(value))
-    text = next((value[name] for name in ("evidence", "text") if name in value), None)
-    if not isinstance(text, str):
-        raise InputError(f"{where}: a piece of evidence has no text in evidence or text.")
-    source = next((value[name] for name in ("article", "source", "title") if name in value), None)
-    label = next((value[name] for name in ("evidence_label", "label") if name in value), None)
-    return Evidence(_text(text), _text(source), _text(label) or None)
+    found = []
+    for one in value:
+        if one is None or one == "":
+            continue
+        entry: Row = {"text": one} if isinstance(one, str) else one
+        text, source, label = (
+            next((entry[name] for name in names if name in entry), None)
+            for names in (("evidence", "text"), ("article", "source", "title"), ("evidence_label", "label"))
+        )
+        if not isinstance(text, str):
+            raise InputError(f"{where}: a piece of evidence has no text in evidence or text.")
+        found.append(Evidence(_text(text), _text(source), _text(label) or None))
+    return [evidence for evidence in found if evidence.text]
 
 
 def _text(value: object) -> str:

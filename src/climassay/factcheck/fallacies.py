@@ -358,19 +358,19 @@ def train_fallacies(
     if model is not None:
         states = text_states(model, known.texts, layers, on_progress=on_progress)
         for place, layer in enumerate(layers):
-            lesson = TrainingTexts(known.texts, known.labels, classes, models=FeatureModels(encoder, model, layer))
-            lesson.give("vectors", np.asarray(plain.block("vectors", np.arange(len(known)), None)))
-            lesson.give("mean states", states[:, place, 0].astype(np.float64))
-            sources += [(replace(spec, name=f"{spec.name}, layer {layer}"), lesson) for spec in STATES]
-    tried = [compare_classifiers([spec], lesson, folds=folds, seed=seed)[0] for spec, lesson in sources]
+            training = TrainingTexts(known.texts, known.labels, classes, models=FeatureModels(encoder, model, layer))
+            training.give("vectors", np.asarray(plain.block("vectors", np.arange(len(known)), None)))
+            training.give("mean states", states[:, place, 0].astype(np.float64))
+            sources += [(replace(spec, name=f"{spec.name}, layer {layer}"), training) for spec in STATES]
+    tried = [compare_classifiers([spec], training, folds=folds, seed=seed)[0] for spec, training in sources]
     chosen = best_of(tried)
-    lesson = sources[tried.index(chosen)][1]
+    training = sources[tried.index(chosen)][1]
     facts = provenance or Provenance()
-    settings, right = {**facts.settings, "subject": subject.name}, chosen.probabilities.argmax(axis=1) == lesson.truth
+    settings, right = {**facts.settings, "subject": subject.name}, chosen.probabilities.argmax(axis=1) == training.truth
     with suppress(InputError):  # where no threshold reaches the precision, there is none
         limit = threshold_for(precision, right, chosen.probabilities.max(axis=1), surely=True)
         settings["threshold"] = asdict(limit)
     facts = replace(facts, seed=seed, settings=settings, measured=chosen.evaluation.figures)
     return TrainedClassifier(
-        finish_classifier(chosen.spec, lesson, facts, kind=FallacyClassifier), tuple(tried), chosen
+        finish_classifier(chosen.spec, training, facts, kind=FallacyClassifier), tuple(tried), chosen
     )

@@ -6,6 +6,11 @@ supports it, or neither. Then Climate-FEVER's rule (both: disputed; one of them:
 applied to the probabilities as if passages were independent, and a small regression corrects for that they are not.
 Hence any number of passages will do. Every choice of the training is made by cross-validation whose folds share no
 claim.
+
+A head reads a model's hidden states, an encoder's vectors and the words. The model is asked whether the passage
+supports or refutes the claim, and its answer is made to end in each of three ways. The states at these ends are a
+contrast: what claim and passage have in common is in all three, and what differs is how each answer follows from them
+(Burns et al. 2023; Maiya 2024, with three answers instead of two).
 """
 
 import re

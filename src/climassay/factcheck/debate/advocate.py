@@ -16,7 +16,7 @@ from climassay.factcheck.debate.assessment import (
     weigh,
 )
 from climassay.factcheck.debate.context import (
-    Borne,
+    CheckedAssessment,
     DebateContext,
     RetrievedPassage,
     last_question,
@@ -181,7 +181,9 @@ def _judge_at_once(
     return Given(whole, tuple(opinions), replies)
 
 
-def _with(context: DebateContext, empty: AdvocateOpinion, assessment: Assessment, borne: Borne) -> AdvocateOpinion:
+def _with(
+    context: DebateContext, empty: AdvocateOpinion, assessment: Assessment, borne: CheckedAssessment
+) -> AdvocateOpinion:
     """An opinion from what came of an interview and was looked up."""
     asks = tuple(
         FollowUp(empty.round + 1, empty.advocate, one.to, one.text, queries=one.queries) for one in assessment.questions

@@ -1,4 +1,13 @@
-"""What all participants of one debate share: the claim, the rules, the templates, and the numbered passages."""
+"""What all participants of one debate share: the claim, the rules, the templates, and the numbered passages.
+
+Whatever one of them says is looked up in the passages (:func:`look_up`), by the same rules:
+
+- A quotation that does not stand in its passage is removed and counted, as a citation of no passage is.
+- A likelihood stands only where it takes the side of the verdict, and where a sentence that bears the verdict states it
+  or its opposite: one that is quoted for that side, or the one nearest to the claim in a passage that is only cited. A
+  term elsewhere in a passage may belong to another finding.
+- A verdict without one quotation or citation that holds becomes "not enough information". What was written stays.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -234,7 +243,7 @@ _TERM = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Borne:
+class CheckedAssessment:
     """An assessment after everything in it has been looked up."""
 
     verdict: str | None
@@ -256,7 +265,7 @@ def look_up(
     *,
     quotations: Sequence[Quotation] = (),
     in_house: bool = False,
-) -> Borne:
+) -> CheckedAssessment:
     """Look up everything that an assessment with a verdict says of its passages.
 
     Args:
@@ -280,7 +289,7 @@ def look_up(
     numbers = cited_numbers(explanation, quoted)
     given = assessment.verdict
     if given is None or given == scale.nei:
-        return Borne(given, None, None, explanation, removed_citations, quoted, removed_quotations)
+        return CheckedAssessment(given, None, None, explanation, removed_citations, quoted, removed_quotations)
     if not numbers and context.config.elicitation == "scored" and exhibits and context.encoder is not None:
         # Very small models neither cite nor quote: of the relevant passages that their options were weighed on, the
         # nearest sentence is looked up.
@@ -290,7 +299,7 @@ def look_up(
             text = f"A passage says: \u201c{nearest.text.rstrip('.')}\u201d."
             explanation = (AnswerSentence(text, numbers, "attributed", False, support),)
     if not numbers and not in_house:
-        return Borne(scale.nei, given, None, explanation, removed_citations, quoted, removed_quotations)
+        return CheckedAssessment(scale.nei, given, None, explanation, removed_citations, quoted, removed_quotations)
     levels = assessment.levels
     if levels is not None and levels.likelihood is not None:
         right = scale.is_correct(given)
@@ -299,7 +308,7 @@ def look_up(
         )
         holds = likelihood_holds(levels.likelihood, right, bearing)
         levels = levels if holds else replace(levels, likelihood=None)
-    return Borne(given, None, levels, explanation, removed_citations, quoted, removed_quotations)
+    return CheckedAssessment(given, None, levels, explanation, removed_citations, quoted, removed_quotations)
 
 
 def likelihood_holds(likelihood: Likelihood, right: bool, texts: Sequence[str]) -> bool:

@@ -77,6 +77,7 @@ class DebateSetup:
 
 
 Table = DebateSetup
+"""What :class:`DebateSetup` was called before."""
 
 
 def debate(claim: Claim, setup: DebateSetup, tell: Callable[[Event], None] = lambda _: None) -> Steps[Transcript]:

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from climassay.errors import ModelError
 from climassay.factcheck.claims import latest_editions
 from climassay.factcheck.debate.retrieval import search_all
-from climassay.factcheck.debate.steps import Ask, AskEntailment, AskHead, AskOptions, AskPassages, AskText, Found, Steps
+from climassay.factcheck.debate.steps import Ask, AskEntailment, AskHead, AskOptions, AskPassages, AskText, Steps
 from climassay.grounding import CollectionGroup
 from climassay.models.contract import Completion, ConcurrentModel, OptionScores, unwrapped
 from climassay.records import RecordedModel
@@ -65,7 +65,7 @@ class RequestBatcher:
         """Answers in the order of the asks; several threads may ask models that take calls of several."""
         answers: dict[int, Any] = {}
         ways: tuple[tuple[type[Ask], Callable[[Sequence[Any]], Sequence[Any]]], ...] = (
-            (AskPassages, self._search),
+            (AskPassages, lambda asks: search_all(asks, self._collections, self._latest_of)),
             (AskHead, self._judge),
             (AskOptions, self._weigh),
             (AskText, self._write),
@@ -98,9 +98,6 @@ class RequestBatcher:
             known.update(zip(own, given, strict=True))
         self._blanks.update((ask, known[ask]) for ask in missing if ask.blank and known[ask].error is None)
         return [known[ask] for ask in asks]
-
-    def _search(self, asks: Sequence[AskPassages]) -> list[tuple[Found, ...]]:
-        return search_all(asks, self._collections, self._latest_of)
 
     def _latest_of(self, name: str) -> frozenset[str]:
         if name not in self._latest:
