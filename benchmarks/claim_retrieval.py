@@ -31,12 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.corpus import open_or_create, read
-from climassay.factcheck.advocate import Advocate
 from climassay.factcheck.configuration import AdvocateSettings
-from climassay.factcheck.retrieval import Evidence, Grader, find_evidence
-from climassay.factcheck.searching import search_all
-from climassay.factcheck.steps import Ask, AskPassages, AskText, Steps
-from climassay.factcheck.subclaims import read_claim
+from climassay.factcheck.debate.advocate import Advocate
+from climassay.factcheck.debate.retrieval import Evidence, Grader, find_evidence, search_all
+from climassay.factcheck.debate.steps import Ask, AskPassages, AskText, Steps
+from climassay.factcheck.debate.subclaims import read_claim
 from climassay.factcheck.transcript import Subclaim
 from climassay.grounding import CollectionGroup, open_collections
 from climassay.models.contract import Completion

@@ -33,8 +33,8 @@ import api_server
 from climassay import primer
 from climassay.corpus import Collection, open_or_create, read
 from climassay.corpus.sentences import split_sentences
-from climassay.factcheck import Company, DebateSettings, advocates_from_names, make_claim, open_checker
-from climassay.factcheck.scheduler import Scheduler
+from climassay.factcheck import DebateResources, DebateSettings, advocates_from_names, make_claim, open_checker
+from climassay.factcheck.debate.scheduler import Scheduler
 from climassay.grounding import CollectionGroup
 from climassay.models.encoders.embedding_cache import VectorMemory
 from climassay.models.encoders.loading import load_encoder
@@ -146,7 +146,7 @@ def measured(place, claims, at_once, scheduler, remembers):
         try:
             url = server.stdout.readline().strip()
             model = OpenAIModel("m", base_url=url)
-            company = Company({"m": model}, groups, encoder=memory)
+            company = DebateResources({"m": model}, groups, encoder=memory)
             with (
                 Records(f"sqlite:///{folder}/records.sqlite") as store,
                 open_checker(settings, company, store) as checker,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from climassay import primer
 from climassay.corpus import open_or_create, read
-from climassay.factcheck import Claim, Company, DebateSettings, advocates_from_names, make_claim, open_checker
+from climassay.factcheck import Claim, DebateResources, DebateSettings, advocates_from_names, make_claim, open_checker
 from climassay.grounding import open_collections
 from climassay.models import load_model
 from climassay.records import Records
@@ -26,16 +26,16 @@ from climassay.workspace import Workspace
 BOOKS = ("physical_climate", "carbon_ice_past")
 
 
-def company(folder: Path, dtype: str) -> Company:
+def company(folder: Path, dtype: str) -> DebateResources:
     """The bundled model, and each book as a collection of its own."""
     place = Workspace.open(folder)
     for name in BOOKS:
         open_or_create(place, name, encoder="local:minilm").add(read(primer.book_path(name)).documents)
     groups = {name: open_collections(place, [name]) for name in BOOKS}
-    return Company({"local:smollm2": load_model("local:smollm2", dtype=dtype)}, groups)
+    return DebateResources({"local:smollm2": load_model("local:smollm2", dtype=dtype)}, groups)
 
 
-def debated(who: Company, claims: list[Claim], at_once: int, folder: Path) -> tuple[float, list[str | None]]:
+def debated(who: DebateResources, claims: list[Claim], at_once: int, folder: Path) -> tuple[float, list[str | None]]:
     """Seconds of all debates, and their verdicts."""
     settings = DebateSettings(
         advocates=advocates_from_names(BOOKS), split="rules", rounds=1, text_tokens=40, check_claims=False

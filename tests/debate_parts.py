@@ -7,10 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from climassay.corpus.documents import Hit, Passage
-from climassay.factcheck.checking import Company
-from climassay.factcheck.debate import debate
-from climassay.factcheck.exchange import Exchange
-from climassay.factcheck.scheduler import Scheduler
+from climassay.factcheck.checking import DebateResources
+from climassay.factcheck.debate.rounds import debate
+from climassay.factcheck.debate.scheduler import RequestBatcher, Scheduler
 
 
 class WordEncoder:
@@ -71,7 +70,7 @@ def company_of(model, *shelves, **others):
     """Models and collections of a debate: one model for all who are not named in ``others``."""
     first = next(iter(shelves), None)
     collections = {shelf.passages[0].id.rpartition("-")[0]: shelf for shelf in shelves}
-    return Company({model.name: model, **others}, collections, {}, first.encoder if first else WordEncoder())
+    return DebateResources({model.name: model, **others}, collections, {}, first.encoder if first else WordEncoder())
 
 
 def drive(steps, answer):
@@ -94,5 +93,5 @@ def drive_batches(steps, answer):
 
 def debates(table, company, claims, at_once=16):
     """Transcripts of claims debated side by side, without records."""
-    exchange = Exchange(company.models, company.collections)
+    exchange = RequestBatcher(company.models, company.collections)
     return Scheduler([debate(claim, table) for claim in claims], exchange, at_once).run()

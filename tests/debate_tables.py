@@ -14,12 +14,13 @@ import numpy as np
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Block, Document
 from climassay.errors import ModelError
-from climassay.factcheck.assessment import PLACEMENTS
-from climassay.factcheck.checking import Company, collections_of, make_claim, models_of, set_table
+from climassay.factcheck.checking import DebateResources, collections_of, models_of, set_up_debate
+from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, MediatorSettings
-from climassay.factcheck.debate import debate
-from climassay.factcheck.exchange import Exchange
-from climassay.factcheck.stage import load_templates
+from climassay.factcheck.debate.assessment import PLACEMENTS
+from climassay.factcheck.debate.context import load_templates
+from climassay.factcheck.debate.rounds import debate
+from climassay.factcheck.debate.scheduler import RequestBatcher
 from climassay.factcheck.transcript import Transcript
 from climassay.grounding import CollectionGroup
 from climassay.models.contract import Encoder
@@ -286,7 +287,7 @@ def hold(
         "profile": SCORED,
     }
     chosen = DebateSettings(advocates, MediatorSettings(decide=decide), **{**known, **settings})
-    company = Company(
+    company = DebateResources(
         dict.fromkeys(models_of(chosen), script.model),
         {name: collection(name) for name in collections_of(chosen)},
         encoder=encoder(),
@@ -300,12 +301,12 @@ def _templates() -> Mapping[str, Prompt]:
     return load_templates()
 
 
-def held(script: Script, settings: DebateSettings, company: Company, claim: str) -> Held:
+def held(script: Script, settings: DebateSettings, company: DebateResources, claim: str) -> Held:
     """Hold a debate with collections of the caller's own."""
     events: list[Any] = []
-    table = replace(set_table(settings, company), templates=_templates())
+    table = replace(set_up_debate(settings, company), templates=_templates())
     steps = debate(make_claim(claim), table, events.append)
-    exchange = Exchange(company.models, company.collections)
+    exchange = RequestBatcher(company.models, company.collections)
     answers = None
     try:
         while True:

@@ -64,7 +64,7 @@ def fill(folder: Path) -> None:
     from climassay.corpus import Collection
     from climassay.corpus.documents import Block, Document
     from climassay.factcheck import DebateSettings, make_claim
-    from climassay.factcheck.kept_checks import KeptChecks
+    from climassay.factcheck.check_store import CheckStore
     from climassay.generation.annotation import AnnotationSettings, AnnotationStore
     from climassay.records import RecordedModel, Records
     from climassay.web.accounts import AccountStore
@@ -93,7 +93,7 @@ def fill(folder: Path) -> None:
         accounts.add("bob", "annotator")
         accounts.set_password("ann", PASSWORD)
         accounts.make_token("ann", "script")
-        checks = KeptChecks(store)
+        checks = CheckStore(store)
         done = checks.begin(make_claim(CLAIM), DebateSettings(), set_up="one", by="ann")
         checks.finish(done, full_transcript(), run="r1")
         checks.review(done, "bob", "agree", "Well put.")

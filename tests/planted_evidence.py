@@ -5,8 +5,7 @@ import zlib
 import numpy as np
 
 from climassay.factcheck.evidence_mode import Evidence, EvidenceClaim, EvidenceTable
-from climassay.factcheck.verdict_head import VERDICT_LABELS, rule_verdict
-from climassay.factcheck.verdict_reading import ANSWERS, EVIDENCE_LABELS
+from climassay.factcheck.verdict_head import ANSWERS, EVIDENCE_LABELS, VERDICT_LABELS, rule_verdict
 from climassay.models.contract import Activations, Work
 
 WIDTH = 10

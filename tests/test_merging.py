@@ -10,7 +10,7 @@ from climassay.corpus import Collection
 from climassay.corpus.documents import Block, Document
 from climassay.errors import InputError
 from climassay.factcheck import DebateSettings, make_claim
-from climassay.factcheck.kept_checks import KeptChecks
+from climassay.factcheck.check_store import CheckStore
 from climassay.generation.annotation import AnnotationStore
 from climassay.generation.dataset_store import DatasetStore
 from climassay.merging import merge_workspace
@@ -160,7 +160,7 @@ def test_datasets_labels_and_checks_come_in(pair):
         labels.label(DATASET, "q0002", "bob", key="b2", **VALID)
         begin(store, plain(2), "theirs")
         DatasetStore(store).begin("mine", {"seed": 7})
-        checks = KeptChecks(store)
+        checks = CheckStore(store)
         done = checks.begin(make_claim("It warms."), DebateSettings(), set_up="one", by="bob")
         checks.finish(done, full_transcript(), run="r1")
         checks.review(done, "ann", "agree")
@@ -175,7 +175,7 @@ def test_datasets_labels_and_checks_come_in(pair):
         assert {name: (item.state, len(item.labels)) for name, item in items.items()} == {
             f"q000{number}": ("settled", 1) for number in range(3)
         }
-        assert KeptChecks(store).get(done).about.agree == 1
+        assert CheckStore(store).get(done).about.agree == 1
         assert AccountStore(store.database).users() == []
     again = take_in(here, there)
     assert (again.datasets, again.drafts, again.labels, again.checks) == (0, 0, 0, 0)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from climassay.confidence.topics import naming
-from climassay.factcheck import assessment, subclaims
+from climassay.factcheck.debate import assessment, subclaims
 from climassay.generation import schemas
 from climassay.metrics.facts_splitting import ModelSplitter
 from climassay.models.openai.schema import response_format, satisfying_json
@@ -29,13 +29,13 @@ def interviews():
     from climassay.factcheck.scales import CLIMATE_FEVER
 
     for others in ((), ("ipcc", "pamphlet")):
-        yield assessment.Interview("m", (), (), CLIMATE_FEVER, gate=not others, others=others)
+        yield assessment.AssessmentPrompt("m", (), (), CLIMATE_FEVER, gate=not others, others=others)
 
 
 SCHEMAS = {
     **{f"question {kind}": schemas.answer_schema(kind) for kind in KINDS},
     **{
-        f"assessment {number}": assessment.answer_schema(one, assessment.Manner())
+        f"assessment {number}": assessment.answer_schema(one, assessment.ElicitationConfig())
         for number, one in enumerate(interviews())
     },
     "claim read": subclaims._schema(200, True, 3),

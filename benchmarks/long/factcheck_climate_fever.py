@@ -28,16 +28,21 @@ from climassay.factcheck.evidence_mode import (
 )
 from climassay.factcheck.scales import CLIMATE_FEVER
 from climassay.factcheck.verdict_head import (
+    ANSWERS,
+    EVIDENCE_LABELS,
+    PROMPT,
     VERDICT_LABELS,
+    Material,
+    Reading,
     TrainedHead,
     TrainingData,
     VerdictHead,
     default_readings,
+    read_pairs,
     rule_verdict,
     train_head,
     verdict_features,
 )
-from climassay.factcheck.verdict_reading import ANSWERS, EVIDENCE_LABELS, PROMPT, Material, Reading, read_pairs
 from climassay.judging import ActivationStore, Contrast, fit_contrast
 from climassay.learning import hold_out, log_loss, near_duplicate_groups, reweighted, splits_of
 from climassay.models import OpenWeights, OptionRequest, load_model

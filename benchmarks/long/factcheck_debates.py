@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from climassay.factcheck import ClaimColumns, Scale, Transcript, from_data, load_scale, read_claims, score_verdicts
-from climassay.factcheck.mediator import pool
+from climassay.factcheck.debate.mediator import pool
 from climassay.reporting import Table, as_markdown
 from climassay.statistics import Estimate, proportion
 

@@ -21,11 +21,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from claim_retrieval import PARAGRAPHS, chosen_claims
 from climassay.corpus import open_or_create, read
-from climassay.factcheck import Company, DebateSettings, Transcript, factcheck_page, make_claim
+from climassay.factcheck import DebateResources, DebateSettings, Transcript, factcheck_page, make_claim
 from climassay.factcheck.checking import Checker, open_checker
 from climassay.factcheck.configuration import AdvocateSettings
+from climassay.factcheck.debate.steps import Ask, AskOptions, AskText
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, load_scale
-from climassay.factcheck.steps import Ask, AskOptions, AskText
 from climassay.grounding import answer_question, open_collections
 from climassay.models import Generator, load_model
 from climassay.models.servers import TrustedUrl, price_from_options
@@ -89,7 +89,7 @@ def check_claims(place: Workspace, store: Records, model: Generator, data: Path,
         published = {row["claim"]: row["climate_feedback_verdict"] for row in csv.DictReader(file)}
     settings = DebateSettings(model=model.name, advocates=ADVOCATES, rounds=2)
     groups = {name: open_collections(place, (name,)) for name in COLLECTIONS}
-    company = Company({settings.model: model}, groups)
+    company = DebateResources({settings.model: model}, groups)
     with open_checker(settings, company, store, command="strong models") as checker:
         transcripts = checker.check([make_claim(text) for text in texts])
         checker.keep(transcripts)

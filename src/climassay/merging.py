@@ -46,7 +46,7 @@ def merge_workspace(
     Raises:
         InputError: The other folder is no workspace, or the same one.
     """
-    from climassay.factcheck.kept_checks import KeptChecks
+    from climassay.factcheck.check_store import CheckStore
     from climassay.generation.merging import merge_datasets
 
     file = other / "records.sqlite"
@@ -59,7 +59,7 @@ def merge_workspace(
         with Records(f"sqlite:///{file.absolute()}") as theirs:
             answers, runs = merge_records(records.database, theirs.database, on_progress)
             found = merge_datasets(records, theirs)
-            checks, waiting = KeptChecks(records).merge(KeptChecks(theirs))
+            checks, waiting = CheckStore(records).merge(CheckStore(theirs))
         conflicts = found.conflicts
         if waiting:
             conflicts += (f"{waiting} checks have not ended there and are left out.",)

@@ -22,7 +22,7 @@ from climassay.workspace import Workspace, cache_folder
 
 if TYPE_CHECKING:
     from climassay.distributed import WorkerPool
-    from climassay.factcheck import Company, DebateSettings
+    from climassay.factcheck import DebateResources, DebateSettings
     from climassay.grounding import CollectionGroup
     from climassay.learning import ActivationStore
     from climassay.models import Generator
@@ -294,7 +294,7 @@ class Session:
             return ActivationStore(Path(self._stack.enter_context(TemporaryDirectory(prefix="climassay-"))))
         return ActivationStore(cache_folder() / "activations")
 
-    def debate(self, settings: "DebateSettings", model: "Generator | None" = None) -> "Company":
+    def debate(self, settings: "DebateSettings", model: "Generator | None" = None) -> "DebateResources":
         """Models, collections and encoder of a debate.
 
         Args:
@@ -305,7 +305,7 @@ class Session:
             InputError: A collection is not there, or an option goes with none of the models.
             ModelError: A model cannot be loaded.
         """
-        from climassay.factcheck import Company
+        from climassay.factcheck import DebateResources
         from climassay.factcheck.checking import collections_of, head_dtype, models_of
         from climassay.factcheck.scales import load_scale
         from climassay.models.servers import find_price, is_served, price_from_options
@@ -327,7 +327,7 @@ class Session:
         given = price_from_options(self.options.price_in, self.options.price_out)
         prices = {name: given or find_price(name, self.workspace.root) for name in models if is_served(name)}
         first = next(iter(groups.values()), None)
-        return Company(
+        return DebateResources(
             models,
             groups,
             {name: price for name, price in prices.items() if price is not None},

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from climassay.factcheck import DebateSettings, KeptChecks, advocates_from_names, from_data, make_claim
+from climassay.factcheck import CheckStore, DebateSettings, advocates_from_names, from_data, make_claim
 from climassay.records import Records
 from climassay.workspace import Workspace
 from command_line import run_command
@@ -22,7 +22,7 @@ def kept(tmp_path):
     """A finished check that two people reviewed, and one that broke."""
     settings = DebateSettings(advocates_from_names(["ar6"]), scale="climate-feedback")
     with Records(Workspace.open(tmp_path / "here").records_url) as records:
-        checks = KeptChecks(records)
+        checks = CheckStore(records)
         done = checks.begin(full_transcript().claim, settings, set_up="two", by="ann")
         checks.finish(done, full_transcript(), run="r1")
         checks.review(done, "ann", "disagree", "[bold]Too harsh.")

@@ -8,8 +8,7 @@ import pytest
 
 from climassay.factcheck.configuration import load_settings
 from climassay.factcheck.scales import ACCURACY
-from climassay.factcheck.serialisation import from_data
-from climassay.factcheck.transcript import Transcript
+from climassay.factcheck.transcript import Transcript, from_data
 from command_line import run_command
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace, stored
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from climassay.factcheck.scales import ACCURACY
-from climassay.factcheck.serialisation import from_data
+from climassay.factcheck.transcript import from_data
 from command_line import run_command
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace, stored
 from killed_process import START, kill_when

@@ -5,8 +5,7 @@ import pytest
 
 from climassay.claim_identity import claim_id, words_id
 from climassay.errors import InputError
-from climassay.factcheck.analysis import analyse, analysis_data, stored_truths
-from climassay.factcheck.risk_coverage import probability_of
+from climassay.factcheck.results.analysis import analyse, analysis_data, probability_of, stored_truths
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.models.contract import Usage
 from climassay.statistics import krippendorff_alpha, wilson_interval

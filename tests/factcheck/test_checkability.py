@@ -164,7 +164,7 @@ def test_held_out_examples_are_told_apart():
         chances = checkability.probabilities(vectors[fold], models)
         for place, (opinion, elsewhere) in zip(fold, chances, strict=True):
             ruled = checkability.refused_by_rule(texts[place].text)
-            kind = (ruled or checkability._by_probability(opinion, elsewhere)).kind
+            kind = (ruled or checkability.by_probability(opinion, elsewhere)).kind
             let_through[texts[place].kind] += kind == "checkable"
     counts = Counter(example.kind for example in texts)
     assert let_through["checkable"] / counts["checkable"] >= 0.98

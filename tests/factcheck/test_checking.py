@@ -12,14 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.factcheck.checking import (
-    SAMPLE_TEMPERATURE,
-    collections_of,
-    make_claim,
-    models_of,
-    open_checker,
-    set_table,
-)
+from climassay.factcheck.checking import SAMPLE_TEMPERATURE, collections_of, models_of, open_checker, set_up_debate
+from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import (
     DEFAULT_MODEL,
     AdvocateSettings,
@@ -27,11 +21,10 @@ from climassay.factcheck.configuration import (
     MediatorSettings,
     parse_settings,
 )
-from climassay.factcheck.past_checks import find_past
+from climassay.factcheck.results.past_checks import find_past
 from climassay.factcheck.scales import BINARY
-from climassay.factcheck.serialisation import as_data
-from climassay.factcheck.transcript import Subclaim, Verdict
-from climassay.models.encoders.loading import load_encoder
+from climassay.factcheck.transcript import Subclaim, Verdict, as_data
+from climassay.models.encoder import load_encoder
 from climassay.models.profiles import ProfileSettings
 from climassay.records import Records
 from debate_parts import Shelf, WordEncoder, company_of, debates
@@ -111,7 +104,7 @@ def test_models_and_collections_are_named_once_each():
 
 def table_of(rules, *names):
     one = ScriptedModel()
-    return set_table(rules, company_of(one, *shelves(), **{name: ScriptedModel(name=name) for name in names}))
+    return set_up_debate(rules, company_of(one, *shelves(), **{name: ScriptedModel(name=name) for name in names}))
 
 
 def test_everybody_at_the_table_is_as_the_settings_say():
@@ -156,7 +149,7 @@ def test_how_models_are_asked_depends_on_what_they_are(changes, elicitation, bri
     for name in ("local:scripted", DEFAULT_MODEL):
         models[name].parameters = 135_000_000
     company = replace(company_of(ScriptedModel(), *shelves()), models=models)
-    manner = set_table(debating(**{"profile": ProfileSettings(), **changes}), company).manner
+    manner = set_up_debate(debating(**{"profile": ProfileSettings(), **changes}), company).config
     assert (manner.elicitation, manner.brief) == (elicitation, brief)
 
 
@@ -166,13 +159,15 @@ def test_entries_outside_of_the_profile_set_those_of_the_profile():
     advocates = {"model": "local:scripted", "advocate": [{"name": "IPCC", "collections": list(IPCC.collections)}]}
     earlier = {"elicitation": "schema", "wording": "full", "calibrated": False, "text_tokens": 7}
     profile = {"scored": False, "brief": False, "calibrated": False, "text_tokens": 7}
-    tables = [set_table(parse_settings(advocates | own, where="f"), company) for own in (earlier, {"profile": profile})]
-    assert tables[0].manner == tables[1].manner
+    tables = [
+        set_up_debate(parse_settings(advocates | own, where="f"), company) for own in (earlier, {"profile": profile})
+    ]
+    assert tables[0].config == tables[1].config
     assert tables[0].profile == tables[1].profile
 
 
 def test_the_manner_is_that_of_the_settings():
-    manner = table_of(debating(verdict_first=True, calibrated=False, text_tokens=7, temperature=0.3, seed=9)).manner
+    manner = table_of(debating(verdict_first=True, calibrated=False, text_tokens=7, temperature=0.3, seed=9)).config
     assert (manner.verdict_first, manner.calibrated) == (True, False)
     assert (manner.sampling.max_tokens, manner.sampling.temperature, manner.sampling.seed) == (7, 0.3, 9)
 
@@ -222,7 +217,7 @@ def test_same_inputs_same_transcript_even_where_everything_is_asked_again(store)
 def table():
     """Table and company of the small debate, and what comes out where each claim is debated by itself."""
     company = company_of(model(), *shelves())
-    table = set_table(debating(), company)
+    table = set_up_debate(debating(), company)
     return table, company, {claim.id: as_data(debates(table, company, [claim])[0]) for claim in (SUN, ICE, COW)}
 
 
@@ -477,7 +472,7 @@ def test_a_source_is_told_by_the_titles_of_its_documents_shortened_and_counted()
     source = "ipcc_ar6_paragraphs.jsonl.gz"
     kept = [SimpleNamespace(report=one, title="Ice " * 50, source=source, passages=n) for one, n in passages.items()]
     company = company_of(model(), Shelf("ar6", "Ice.", documents=kept))
-    [profile] = set_table(debating(IPCC), company).profiles
+    [profile] = set_up_debate(debating(IPCC), company).profiles
     first, second, third = profile.about.split("; ")
     assert (first, second) == ("IPCC AR6 WG1 (2021)", "IPCC SR15 (2018)")
     assert third.startswith("Ice Ice")

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 from climassay.errors import InputError
-from climassay.factcheck.claimreview import claim_review, claim_review_script
+from climassay.factcheck.results.claimreview import claim_review, claim_review_script
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.factcheck.transcript import Claim
 from factcheck_transcripts import checked, full_transcript, sentence, unchecked

@@ -5,11 +5,12 @@ import re
 import pytest
 
 from climassay.errors import ModelError
-from climassay.factcheck.checking import Company, make_claim, set_table
+from climassay.factcheck.checking import DebateResources, set_up_debate
+from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import DebateSettings, MediatorSettings
-from climassay.factcheck.debate import debate
-from climassay.factcheck.exchange import Exchange
-from climassay.factcheck.steps import AskEntailment, AskHead
+from climassay.factcheck.debate.rounds import debate
+from climassay.factcheck.debate.scheduler import RequestBatcher
+from climassay.factcheck.debate.steps import AskEntailment, AskHead
 from debate_tables import (
     ICE,
     PAMPHLET,
@@ -42,7 +43,7 @@ def test_every_participant_asks_its_own_model():
         rounds=2,
     )
     models = {f"local:{name}": script.model for name, script in scripts.items()}
-    company = Company(models, {name: collection(name) for name in ("physical", "ice")}, encoder=encoder())
+    company = DebateResources(models, {name: collection(name) for name in ("physical", "ice")}, encoder=encoder())
     transcript = held(scripts["a"], settings, company, SUN).transcript
     heard = {
         name: {speaker_of(prompt) for prompt, _ in script.model.options} - {""} for name, script in scripts.items()
@@ -83,9 +84,9 @@ def test_what_a_debate_used_is_what_its_models_were_asked_but_for_content_free_p
 
 def answered(settings, script, give):
     """A debate whose heads and entailment are answered by ``give``."""
-    company = Company({"local:scripted": script.model}, {"physical": collection("physical")}, encoder=encoder())
-    exchange = Exchange(company.models, company.collections)
-    steps = debate(make_claim(SUN), set_table(settings, company))
+    company = DebateResources({"local:scripted": script.model}, {"physical": collection("physical")}, encoder=encoder())
+    exchange = RequestBatcher(company.models, company.collections)
+    steps = debate(make_claim(SUN), set_up_debate(settings, company))
     answers = None
     try:
         while True:

@@ -8,17 +8,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from climassay.factcheck import exchange, retrieval
-from climassay.factcheck.assessment import MOST_QUESTIONS
-from climassay.factcheck.checking import Company, make_claim, set_table
+from climassay.factcheck.checking import DebateResources, set_up_debate
+from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import ADVERSARY_WEIGHT, DebateSettings
-from climassay.factcheck.debate import debate, laid_before
-from climassay.factcheck.evidence import likelihood_holds
-from climassay.factcheck.exchange import Exchange
-from climassay.factcheck.levels import AGREEMENT, EVIDENCE, allowed_confidences
-from climassay.factcheck.page import factcheck_page
-from climassay.factcheck.searching import search_all
-from climassay.factcheck.steps import AskOptions, AskText
+from climassay.factcheck.debate import retrieval
+from climassay.factcheck.debate import scheduler as exchange
+from climassay.factcheck.debate.assessment import MOST_QUESTIONS
+from climassay.factcheck.debate.context import likelihood_holds
+from climassay.factcheck.debate.retrieval import search_all
+from climassay.factcheck.debate.rounds import debate, laid_before
+from climassay.factcheck.debate.scheduler import RequestBatcher
+from climassay.factcheck.debate.steps import AskOptions, AskText
+from climassay.factcheck.results.page import factcheck_page
+from climassay.factcheck.transcript import AGREEMENT, EVIDENCE, allowed_confidences
 from debate_tables import (
     ICE,
     PAMPHLET,
@@ -124,7 +126,7 @@ def by_json(*advocates, claim=SUN, statements=(), grades=None, shelves=None, **p
     settings = DebateSettings(advocates, model="openai:scripted", check_claims=False, **{**known, **given})
     names = dict.fromkeys(name for one in advocates for name in one.collections)
     collections = {name: (shelves or {}).get(name) or collection(name) for name in names}
-    company = Company({"openai:scripted": speaker.model}, collections, encoder=encoder())
+    company = DebateResources({"openai:scripted": speaker.model}, collections, encoder=encoder())
     return held(speaker, settings, company, claim)
 
 
@@ -475,8 +477,11 @@ def waves(claim, statements, rounds, **plans):
     third = replace(PHYSICAL, name="Third", weight=0.6)
     settings = DebateSettings((PHYSICAL, ICE, third), model="openai:scripted", rounds=rounds, scale="climate-feedback")
     shelves = {name: collection(name) for name in ("physical", "ice")}
-    company = Company({"openai:scripted": speaker.model}, shelves, encoder=encoder())
-    steps, exchange = debate(make_claim(claim), set_table(settings, company)), Exchange(company.models, shelves)
+    company = DebateResources({"openai:scripted": speaker.model}, shelves, encoder=encoder())
+    steps, exchange = (
+        debate(make_claim(claim), set_up_debate(settings, company)),
+        RequestBatcher(company.models, shelves),
+    )
     count, answers = 0, None
     try:
         while True:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.factcheck.checking import make_claim, set_table
+from climassay.factcheck.checking import set_up_debate
+from climassay.factcheck.claims import make_claim
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, MediatorSettings
 from climassay.factcheck.estimate import SAMPLE, rehearse
 from climassay.models.profiles import ProfileSettings
@@ -49,7 +50,7 @@ def filled_in(part, words):
 
 def estimated(rules, claims=CLAIMS, **others):
     company = company_of(one := ScriptedModel(write=legal, parameters=1), *shelves(), **others)
-    return rehearse(set_table(rules, company), company, claims), one
+    return rehearse(set_up_debate(rules, company), company, claims), one
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_requests_are_those_of_one_round_of_real_debates(changes):
     rules = debating(**changes)
     found, _ = estimated(rules)
     company = company_of(ScriptedModel(write=legal), *shelves())
-    held = debates(set_table(replace(rules, rounds=1), company), company, CLAIMS)
+    held = debates(set_up_debate(replace(rules, rounds=1), company), company, CLAIMS)
     assert all(len(transcript.rounds) == 1 and transcript.failures == 0 for transcript in held)
     assert found.claims == len(CLAIMS)
     assert found.requests == sum(transcript.usage.requests for transcript in held)
@@ -96,7 +97,7 @@ def test_calls_in_sequence_are_those_a_claim_waits_for():
 
 def test_a_model_behind_a_server_is_as_fast_as_it_was():
     company = company_of(ScriptedModel(name="openai:m", write=legal), *shelves())
-    table = set_table(debating(model="openai:m"), company)
+    table = set_up_debate(debating(model="openai:m"), company)
     found = rehearse(table, company, CLAIMS, pace={"openai:m": 2.5}.get)
     assert found.seconds == pytest.approx(2.5 * found.requests)
 
@@ -144,7 +145,7 @@ def test_only_a_few_requests_are_made_for_the_time():
 def test_nothing_is_asked_of_a_model_behind_an_api_and_its_price_is_counted():
     remote = ScriptedModel(name="openai:m", write=legal)
     company = company_of(remote, *shelves())
-    table = set_table(debating(model="openai:m"), company)
+    table = set_up_debate(debating(model="openai:m"), company)
     assert (rehearse(table, company, CLAIMS).cost, rehearse(table, company, CLAIMS).seconds) == (None, None)
     priced = replace(company, prices={"openai:m": Price(1.0, 10.0)})
     found = rehearse(table, priced, CLAIMS)
@@ -155,6 +156,6 @@ def test_nothing_is_asked_of_a_model_behind_an_api_and_its_price_is_counted():
 
 def test_every_sample_of_a_claim_is_counted():
     company = company_of(ScriptedModel(), *shelves())
-    table = set_table(debating(), company)
+    table = set_up_debate(debating(), company)
     once, thrice = rehearse(table, company, CLAIMS), rehearse(table, company, CLAIMS, samples=3)
     assert (thrice.requests, thrice.prompt_tokens) == (3 * once.requests, 3 * once.prompt_tokens)

@@ -17,8 +17,7 @@ from climassay.factcheck.evidence_mode import (
     sample_claims,
 )
 from climassay.factcheck.scales import CLIMATE_FEVER, SCIENCE_FEEDBACK
-from climassay.factcheck.verdict_head import VERDICT_LABELS, rule_verdict, train_head
-from climassay.factcheck.verdict_reading import EVIDENCE_LABELS, Reading
+from climassay.factcheck.verdict_head import EVIDENCE_LABELS, VERDICT_LABELS, Reading, rule_verdict, train_head
 from climassay.models.calibration import PLACEHOLDERS
 from climassay.models.contract import OptionScores
 from climassay.records import RecordedModel, Records

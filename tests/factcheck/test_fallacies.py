@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.factcheck import page_words
 from climassay.factcheck.fallacies import (
     CLAIMS,
     FALLACIES,
@@ -21,10 +20,10 @@ from climassay.factcheck.fallacies import (
     train_fallacies,
     with_fallacy,
 )
-from climassay.factcheck.page import factcheck_page
+from climassay.factcheck.results import page_words
+from climassay.factcheck.results.page import factcheck_page
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK
-from climassay.factcheck.serialisation import as_data, from_data
-from climassay.factcheck.transcript import Fallacy
+from climassay.factcheck.transcript import Fallacy, as_data, from_data
 from climassay.learning import TextClassifier
 from factcheck_transcripts import checked
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.factcheck.checking import Company
+from climassay.factcheck.checking import DebateResources
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
 from climassay.factcheck.scales import CLIMATE_FEEDBACK
 from climassay.models.contract import Message
@@ -46,14 +46,14 @@ def test_there_are_thirty_of_them():
 
 
 @functools.cache
-def company_with(text: str, folder: str) -> Company:
+def company_with(text: str, folder: str) -> DebateResources:
     shelf = make_collection(
         Path(folder) / str(len(list(Path(folder).iterdir()))),
         "shelf",
         ("Sunlight", text),
         ("Forcing", "The forcing by CO2 was 2.16 W m⁻²."),
     )
-    return Company({}, {"shelf": shelf}, encoder=encoder())
+    return DebateResources({}, {"shelf": shelf}, encoder=encoder())
 
 
 @functools.cache
@@ -77,7 +77,7 @@ def debate(text: str, place: str, folder: str, **settings):
         scale="climate-feedback",
         **{"split": "none", "check_claims": False, "rounds": 2, "profile": SCORED, **settings},
     )
-    company = Company({"local:scripted": script.model}, known.collections, encoder=encoder())
+    company = DebateResources({"local:scripted": script.model}, known.collections, encoder=encoder())
     return held(script, chosen, company, text if place == "claim" else SUN)
 
 
@@ -206,7 +206,7 @@ def debate_by_json(text: str, place: str, folder: str):
     chosen = DebateSettings(
         advocates, model="local:scripted", scale="climate-feedback", split="none", check_claims=False, rounds=2
     )
-    company = Company({"local:scripted": script.model}, known.collections, encoder=encoder())
+    company = DebateResources({"local:scripted": script.model}, known.collections, encoder=encoder())
     return held(script, chosen, company, text if place == "claim" else SUN), schemas
 
 

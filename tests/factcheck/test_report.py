@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 import pytest
 
 from climassay.claim_identity import claim_id
-from climassay.factcheck.analysis import analyse
-from climassay.factcheck.report import analysis_tables, factcheck_report
+from climassay.factcheck.results.analysis import analyse
+from climassay.factcheck.results.report import analysis_tables, factcheck_report
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.reporting import Cases, DotPlot, HeatMap, LinePlot, StackedBars, as_csv, as_markdown
 from factcheck_transcripts import checked, full_transcript, unchecked, with_text_everywhere

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.factcheck import retrieval
-from climassay.factcheck.advocate import Advocate
 from climassay.factcheck.configuration import AdvocateSettings
-from climassay.factcheck.retrieval import Evidence, Grader, find_evidence, find_for_questions
-from climassay.factcheck.searching import search_all
-from climassay.factcheck.steps import AskPassages, AskText
+from climassay.factcheck.debate import retrieval
+from climassay.factcheck.debate.advocate import Advocate
+from climassay.factcheck.debate.retrieval import Evidence, Grader, find_evidence, find_for_questions, search_all
+from climassay.factcheck.debate.steps import AskPassages, AskText
 from climassay.factcheck.transcript import FollowUp, Subclaim
 from climassay.models.contract import Completion
 from climassay.prompts import load_prompt

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.factcheck.steps import AskHead, AskOptions, AskText, Ledger, ask_options, ask_text, counted, together
+from climassay.factcheck.debate.steps import (
+    AskHead,
+    AskOptions,
+    AskText,
+    Ledger,
+    ask_options,
+    ask_text,
+    counted,
+    together,
+)
 from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
 from debate_parts import drive
 

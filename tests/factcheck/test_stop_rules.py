@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.factcheck.scales import BINARY, CLIMATE_FEEDBACK, CLIMATE_FEVER, SCALES
-from climassay.factcheck.stage import Retrieval
-from climassay.factcheck.transcript import AdvocateOpinion, FollowUp, MediatorDecision, Verdict
+from climassay.factcheck.transcript import AdvocateOpinion, FollowUp, MediatorDecision, Retrieval, Verdict
 from debate_tables import ICE, NEI, PAMPHLET, PHYSICAL, PLAIN, SUN, UNSURE, Script, View, among, hold
 
 LABELS = CLIMATE_FEEDBACK.labels

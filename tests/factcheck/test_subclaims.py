@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.factcheck.subclaims import MOST, by_rules, locate, read_claim, whole
+from climassay.factcheck.debate.subclaims import MOST, by_rules, locate, read_claim, whole
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import Completion
 from climassay.models.profiles import SMALL, STRONG

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.verdict_head import (
+    EVIDENCE_LABELS,
     VERDICT_LABELS,
+    Reading,
     VerdictHead,
     default_readings,
     rule_probabilities,
     rule_verdict,
     train_head,
+    word_features,
 )
-from climassay.factcheck.verdict_reading import EVIDENCE_LABELS, Reading, word_features
 from climassay.learning import ActivationStore
 from planted_evidence import TELLING_LAYER, EvidenceModel, WordEncoder, evidence_claims
 

@@ -105,13 +105,13 @@ def given(tmp_path_factory, server):
 
 
 def keep_a_check(workspace: Path) -> None:
-    from climassay.factcheck import DebateSettings, KeptChecks, advocates_from_names
+    from climassay.factcheck import CheckStore, DebateSettings, advocates_from_names
     from climassay.records import Records
     from climassay.workspace import Workspace
     from factcheck_transcripts import full_transcript
 
     with Records(Workspace.open(workspace).records_url) as records:
-        checks = KeptChecks(records)
+        checks = CheckStore(records)
         settings = DebateSettings(advocates_from_names(["ar6"]))
         checks.finish(checks.begin(full_transcript().claim, settings, set_up="two"), full_transcript(), run="r1")
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from climassay.corpus.documents import Passage
-from climassay.grounding import AnswerSentence, ground_text, written
-from climassay.grounding.faithfulness import ENTAILED, faithful_share, faithfulness
+from climassay.grounding import ground_text, written
 
 
 @dataclass(frozen=True)
@@ -132,36 +131,6 @@ def test_a_bare_answer_before_a_cited_sentence_is_not_marked():
 def test_digits_of_names_and_citations_are_no_foreign_quantities():
     (sentence,) = grounded("Under SSP5-8.5 more CO2 warms the surface by 1.09 °C [2].")
     assert sentence.foreign_numbers == ()
-
-
-class Scripted:
-    name = "scripted"
-
-    def __init__(self, scores):
-        self.scores, self.pairs = scores, []
-
-    def score(self, pairs):
-        self.pairs += pairs
-        return list(self.scores)
-
-
-def test_faithfulness_is_measured_for_every_citation_in_its_place():
-    sentences = grounded("Seas rise [1][2]. Penguins skate. It warms [2].")
-    scores = Scripted([0.9, 0.2, None])
-    measured, share = faithfulness(sentences, SOURCES, scores)
-    assert [sentence.entailment for sentence in measured] == [(0.9, 0.2), (), (None,)]
-    assert share == 0.5
-    first, second = (one.passage.text for one in SOURCES)
-    assert scores.pairs == [(first, "Seas rise."), (second, "Seas rise."), (second, "It warms.")]
-    assert [sentence.text for sentence in measured] == [sentence.text for sentence in sentences]
-
-
-@pytest.mark.parametrize(
-    ("scores", "share"), [((), None), ((None,), None), ((ENTAILED, 0.1, None), 0.5), ((1.0,), 1.0)]
-)
-def test_the_share_is_of_measured_citations(scores, share):
-    sentence = AnswerSentence("It warms.", tuple(range(len(scores))), "model", False, 0.5, entailment=tuple(scores))
-    assert faithful_share([sentence]) == share
 
 
 def test_nothing_is_measured_unless_asked():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.grounding.quoting import is_quoted
+from climassay.grounding.citations import is_quoted
 
 PASSAGE = (
     "Global mean sea level (GMSL) is rising, with acceler-\nation in recent decades (very high confidence). The rate "

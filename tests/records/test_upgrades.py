@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from annotated_drafts import DATASET
 from climassay.corpus import Collection
 from climassay.errors import RecordsError
-from climassay.factcheck.kept_checks import KeptChecks
+from climassay.factcheck.check_store import CheckStore
 from climassay.generation.annotation import AnnotationStore
 from climassay.generation.dataset_store import DatasetStore
 from climassay.records import RecordedModel, Records
@@ -70,7 +70,7 @@ def test_every_answer_label_account_job_and_check_is_found(url):
             assert [(user.name, user.role) for user in accounts.users()] == [("ann", "admin"), ("bob", "annotator")]
             assert accounts.check_password("ann", PASSWORD, "here").name == "ann"
             assert [token.label for token in accounts.tokens("ann")] == ["script"]
-            checks = KeptChecks(store)
+            checks = CheckStore(store)
             done = next(one for one in checks.newest(most=9) if one.claim.text == CLAIM)
             assert (done.state, done.agree, done.label) == ("done", 1, "incorrect")
             assert [len(one.opinions) for one in checks.get(done.id).transcript.rounds] == [3, 3]
@@ -95,7 +95,7 @@ def test_the_tables_are_those_of_a_new_database(workspace, tmp_path):
     shapes = []
     for folder in (workspace.folder, tmp_path):
         with Records(url_of(folder)) as store:
-            for open_room in (DatasetStore, AnnotationStore, KeptChecks):
+            for open_room in (DatasetStore, AnnotationStore, CheckStore):
                 open_room(store)
             for open_room in (AccountStore, Jobs):
                 open_room(store.database)

@@ -8,7 +8,7 @@ from selectolax.lexbor import LexborHTMLParser
 from annotated_dataset import WORDINGS, draft, fill, source
 from browser import arriving
 from climassay.factcheck import DebateSettings, make_claim
-from climassay.factcheck.kept_checks import KeptChecks
+from climassay.factcheck.check_store import CheckStore
 from climassay.generation import Wording
 from climassay.web import pages
 from factcheck_transcripts import full_transcript, with_text_everywhere
@@ -50,7 +50,7 @@ def poison(site):
     edited = evil_wording(WORDINGS["q5"][1])
     store.label("evil", "q5", "admin", accepted=True, wording=Wording(edited.question + EVIL, EVIL), key="k2")
     add_book(place, "evil", title=EVIL, texts=(EVIL, EVIL * 3), source=EVIL, url=LINK, licence=EVIL)
-    checks = KeptChecks(place.records)
+    checks = CheckStore(place.records)
     transcript = with_text_everywhere(full_transcript(), EVIL)
     for state in ("done", "failed", "waiting"):
         check = checks.begin(make_claim(EVIL, source=LINK), DebateSettings(), set_up=EVIL, by="mallory")

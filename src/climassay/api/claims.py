@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from climassay.factcheck import CheckedClaims, ClaimTable, DebateSettings, ScoredVerdicts, Transcript
     from climassay.factcheck.checking import Checker, Tell
     from climassay.factcheck.claims import ClaimColumns
-    from climassay.factcheck.debate import Table as DebateTable
+    from climassay.factcheck.debate.rounds import Table as DebateTable
     from climassay.factcheck.transcript import Claim
 
 PRIMER_CLAIMS = "primer:claims"
@@ -218,7 +218,7 @@ def score_verdicts(
         InputError: The file or a column cannot be used, or a verdict is not of the scale.
     """
     from climassay.factcheck import ScoredVerdicts, load_scale
-    from climassay.factcheck.scoring import score_verdicts as scored
+    from climassay.factcheck.results.scoring import score_verdicts as scored
     from climassay.questions.rows import parse_rows, read_bytes
 
     path, wanted = Path(file), load_scale(scale)

@@ -29,8 +29,8 @@ from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError, ModelError
 
 if TYPE_CHECKING:
-    from climassay.factcheck import DebateSettings, KeptChecks, PastCheck
-    from climassay.factcheck.debate import Table
+    from climassay.factcheck import CheckStore, DebateSettings, PastCheck
+    from climassay.factcheck.debate.rounds import Table
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
     from climassay.session import Session
 
@@ -291,13 +291,13 @@ def _estimate(
     as_json: bool,
 ) -> None:
     """Rehearse debates and say what they will take: on standard output where nothing else is asked for."""
-    from climassay.factcheck.checking import set_table
+    from climassay.factcheck.checking import set_up_debate
     from climassay.factcheck.estimate import rehearse
     from climassay.records.queries import seconds_per_answer
 
     company = session.debate(settings)
     with session.progress.waiting("Estimating ..."):
-        table = set_table(settings, company, session.options.prompts)
+        table = set_up_debate(settings, company, session.options.prompts)
         found = rehearse(
             table, company, claims, samples, lambda model: seconds_per_answer(session.records.database, model)
         )
@@ -353,11 +353,11 @@ app.add_typer(kept, name="kept", cls=WholeHelpGroup)
 
 
 @contextmanager
-def _kept(workspace: Path | None) -> "Iterator[KeptChecks]":
-    from climassay.factcheck import KeptChecks
+def _kept(workspace: Path | None) -> "Iterator[CheckStore]":
+    from climassay.factcheck import CheckStore
 
     with opened_session(workspace) as session:
-        yield KeptChecks(session.records)
+        yield CheckStore(session.records)
 
 
 @kept.command("list")
@@ -373,13 +373,13 @@ def list_checks(
     as_json: JsonOption = False,
 ) -> None:
     """List checks, the newest first, and how often people agree with the verdicts."""
-    from climassay.factcheck import Wanted
-    from climassay.factcheck.kept_check import iso_time, summary_data
+    from climassay.factcheck import CheckFilter
+    from climassay.factcheck.check_store import iso_time, summary_data
     from climassay.reporting import Table
     from climassay.reporting.results import Shown
 
     with _kept(workspace) as checks:
-        found = checks.list(Wanted(words, verdict, review), page)
+        found = checks.list(CheckFilter(words, verdict, review), page)
         share = checks.agreement()
     records = [summary_data(one) for one in found.checks]
     data = {"total": found.total, "page": found.page, "pages": found.pages, "checks": records, "reviews": share}
@@ -406,8 +406,8 @@ def show(
 ) -> None:
     """Show a check with its verdict and its reviews."""
     from climassay.factcheck import check_data, load_scale
-    from climassay.factcheck.checked_claims import verdict_lines
-    from climassay.factcheck.kept_check import iso_time
+    from climassay.factcheck.check_store import iso_time
+    from climassay.factcheck.results.checked_claims import verdict_lines
     from climassay.reporting.results import Shown
 
     with _kept(workspace) as checks:
@@ -513,7 +513,7 @@ class _Teller:
 def _opinion(opinion: "AdvocateOpinion") -> Any:
     from rich.text import Text
 
-    from climassay.factcheck.checked_claims import level_words
+    from climassay.factcheck.results.checked_claims import level_words
 
     verdict = opinion.verdict or f"no opinion ({opinion.error})"
     changed = " (changed)" if opinion.changed else ""

@@ -7,12 +7,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from climassay.factcheck.analysis import RunAnalysis, analyse, stored_truths
+    from climassay.factcheck.check_store import (
+        CheckFilter,
+        CheckReview,
+        CheckStore,
+        CheckSummary,
+        StoredCheck,
+        check_data,
+    )
     from climassay.factcheck.checkability import Checkability, assess_claims
-    from climassay.factcheck.checked_claims import CheckedClaim, CheckedClaims, ScoredVerdicts
-    from climassay.factcheck.checking import Checker, Company, make_claim, open_checker
-    from climassay.factcheck.claimreview import claim_review
-    from climassay.factcheck.claims import ClaimColumns, ClaimTable, read_claims
+    from climassay.factcheck.checking import Checker, DebateResources, open_checker
+    from climassay.factcheck.claims import ClaimColumns, ClaimTable, make_claim, read_claims
     from climassay.factcheck.configuration import (
         AdvocateSettings,
         DebateSettings,
@@ -22,14 +27,14 @@ if TYPE_CHECKING:
     )
     from climassay.factcheck.evidence_mode import check_with_evidence, check_with_head, read_evidence_claims
     from climassay.factcheck.fallacies import FALLACIES, FoundFallacy, find_fallacies, load_fallacies
-    from climassay.factcheck.kept_check import CheckReview, CheckSummary, KeptCheck, Wanted, check_data
-    from climassay.factcheck.kept_checks import KeptChecks
-    from climassay.factcheck.page import factcheck_page
-    from climassay.factcheck.past_checks import PastCheck, find_past
-    from climassay.factcheck.report import factcheck_report
+    from climassay.factcheck.results.analysis import RunAnalysis, analyse, stored_truths
+    from climassay.factcheck.results.checked_claims import CheckedClaim, CheckedClaims, ScoredVerdicts
+    from climassay.factcheck.results.claimreview import claim_review
+    from climassay.factcheck.results.page import factcheck_page
+    from climassay.factcheck.results.past_checks import PastCheck, find_past
+    from climassay.factcheck.results.report import factcheck_report
+    from climassay.factcheck.results.scoring import VerdictScores, score_verdicts
     from climassay.factcheck.scales import SCALES, Scale, load_scale
-    from climassay.factcheck.scoring import VerdictScores, score_verdicts
-    from climassay.factcheck.serialisation import as_data, from_data
     from climassay.factcheck.transcript import (
         AdvocateOpinion,
         Claim,
@@ -41,16 +46,16 @@ if TYPE_CHECKING:
         Subclaim,
         Transcript,
         Verdict,
+        as_data,
+        from_data,
     )
     from climassay.factcheck.verdict_head import VerdictHead
 
 _PLACES = {
-    "analysis": ("RunAnalysis", "analyse", "stored_truths"),
+    "check_store": ("CheckFilter", "CheckReview", "CheckStore", "CheckSummary", "StoredCheck", "check_data"),
     "checkability": ("Checkability", "assess_claims"),
-    "checked_claims": ("CheckedClaim", "CheckedClaims", "ScoredVerdicts"),
-    "checking": ("Checker", "Company", "make_claim", "open_checker"),
-    "claimreview": ("claim_review",),
-    "claims": ("ClaimColumns", "ClaimTable", "read_claims"),
+    "checking": ("Checker", "DebateResources", "open_checker"),
+    "claims": ("ClaimColumns", "ClaimTable", "make_claim", "read_claims"),
     "configuration": (
         "AdvocateSettings",
         "DebateSettings",
@@ -60,14 +65,14 @@ _PLACES = {
     ),
     "evidence_mode": ("check_with_evidence", "check_with_head", "read_evidence_claims"),
     "fallacies": ("FALLACIES", "FoundFallacy", "find_fallacies", "load_fallacies"),
-    "kept_check": ("CheckReview", "CheckSummary", "KeptCheck", "Wanted", "check_data"),
-    "kept_checks": ("KeptChecks",),
-    "page": ("factcheck_page",),
-    "past_checks": ("PastCheck", "find_past"),
-    "report": ("factcheck_report",),
+    "results.analysis": ("RunAnalysis", "analyse", "stored_truths"),
+    "results.checked_claims": ("CheckedClaim", "CheckedClaims", "ScoredVerdicts"),
+    "results.claimreview": ("claim_review",),
+    "results.page": ("factcheck_page",),
+    "results.past_checks": ("PastCheck", "find_past"),
+    "results.report": ("factcheck_report",),
+    "results.scoring": ("VerdictScores", "score_verdicts"),
     "scales": ("SCALES", "Scale", "load_scale"),
-    "scoring": ("VerdictScores", "score_verdicts"),
-    "serialisation": ("as_data", "from_data"),
     "transcript": (
         "AdvocateOpinion",
         "Claim",
@@ -79,17 +84,28 @@ _PLACES = {
         "Subclaim",
         "Transcript",
         "Verdict",
+        "as_data",
+        "from_data",
     ),
     "verdict_head": ("VerdictHead",),
 }
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
+_EARLIER_NAMES = {
+    "Company": "DebateResources",
+    "KeptCheck": "StoredCheck",
+    "KeptChecks": "CheckStore",
+    "Wanted": "CheckFilter",
+}
+"""What was called otherwise one version ago."""
 
 __all__ = [
     "FALLACIES",
     "SCALES",
     "AdvocateOpinion",
     "AdvocateSettings",
+    "CheckFilter",
     "CheckReview",
+    "CheckStore",
     "CheckSummary",
     "Checkability",
     "CheckedClaim",
@@ -98,12 +114,10 @@ __all__ = [
     "Claim",
     "ClaimColumns",
     "ClaimTable",
-    "Company",
+    "DebateResources",
     "DebateSettings",
     "FollowUp",
     "FoundFallacy",
-    "KeptCheck",
-    "KeptChecks",
     "Levels",
     "MediatorDecision",
     "MediatorSettings",
@@ -113,12 +127,12 @@ __all__ = [
     "RunAnalysis",
     "Scale",
     "ScoredVerdicts",
+    "StoredCheck",
     "Subclaim",
     "Transcript",
     "Verdict",
     "VerdictHead",
     "VerdictScores",
-    "Wanted",
     "advocates_from_names",
     "analyse",
     "as_data",
@@ -146,6 +160,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: most commands need few of them, and none needs all."""
+    name = _EARLIER_NAMES.get(name, name)
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

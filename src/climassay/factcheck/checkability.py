@@ -104,8 +104,18 @@ def assess_claims(texts: Sequence[str], encoder: Encoder) -> list[Checkability]:
     if left:
         chances = probabilities(encoder.encode([texts[place] for place in left]), _models(encoder))
         for place, (opinion, elsewhere) in zip(left, chances.tolist(), strict=True):
-            found[place] = _by_probability(opinion, elsewhere)
+            found[place] = by_probability(opinion, elsewhere)
     return [one for one in found if one is not None]
+
+
+def by_probability(opinion: float, elsewhere: float) -> Checkability:
+    """The assessment of a text that no rule refuses, from what :func:`probabilities` gives."""
+    if opinion >= OPINION_THRESHOLD:
+        reason = "It reads as an opinion, a wish or a request, and not as a statement of fact."
+        return Checkability("not checkable", opinion, reason)
+    if elsewhere >= TOPIC_THRESHOLD:
+        return Checkability("not about climate", elsewhere, "It seems to be about something else than climate.")
+    return Checkability("checkable", 1.0 - max(opinion, elsewhere), "")
 
 
 def refused_by_rule(text: str) -> Checkability | None:
@@ -129,15 +139,6 @@ def _refused(reason: str) -> Checkability:
     return Checkability("not checkable", 1.0, reason)
 
 
-def _by_probability(opinion: float, elsewhere: float) -> Checkability:
-    if opinion >= OPINION_THRESHOLD:
-        reason = "It reads as an opinion, a wish or a request, and not as a statement of fact."
-        return Checkability("not checkable", opinion, reason)
-    if elsewhere >= TOPIC_THRESHOLD:
-        return Checkability("not about climate", elsewhere, "It seems to be about something else than climate.")
-    return Checkability("checkable", 1.0 - max(opinion, elsewhere), "")
-
-
 # -------------------------------------------------------------------------------------------------- the two models
 
 
@@ -149,7 +150,7 @@ class Example:
     text: str
     kind: Kind
     topic: Literal["climate", "other", "none"]
-    """Of orders to this program and nonsense: none."""
+    """``none`` for orders to this program and nonsense."""
 
 
 @lru_cache(maxsize=1)
@@ -164,12 +165,7 @@ def _examples_path() -> Path:
 
 
 def fit(texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[LinearModel, ...]:
-    """Fit the models of "no statement of fact" and of "not about climate".
-
-    Args:
-        texts: Labelled texts.
-        vectors: Of the encoder, shape [texts, width].
-    """
+    """Fit the models of "no statement of fact" and of "not about climate" to vectors of shape [texts, width]."""
     rows = np.asarray(vectors, dtype=np.float64)
     opinion = np.array([one.kind == "not checkable" for one in texts], dtype=np.int64)
     elsewhere = np.array([one.topic == "other" for one in texts], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Checking claims: from settings to a table, from claims to transcripts, through the records."""
+"""Checking claims: from settings to a debate, from claims to transcripts, through the records."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,57 +8,39 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
-from climassay.corpus.documents import report_name
+from climassay.corpus.report_names import report_name
 from climassay.errors import InputError
-from climassay.factcheck.advocate import Advocate
-from climassay.factcheck.assessment import Elicitation, Manner
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
-from climassay.factcheck.debate import Table, debate, unchecked
-from climassay.factcheck.exchange import EntailmentScorer, Exchange
-from climassay.factcheck.mediator import Mediator
+from climassay.factcheck.debate.advocate import Advocate
+from climassay.factcheck.debate.assessment import Elicitation, ElicitationConfig
+from climassay.factcheck.debate.context import load_templates
+from climassay.factcheck.debate.mediator import Mediator
+from climassay.factcheck.debate.rounds import DebateSetup, debate
+from climassay.factcheck.debate.scheduler import EntailmentScorer, RequestBatcher, Scheduler, Watch
+from climassay.factcheck.debate.steps import Steps, together
+from climassay.factcheck.results.view import as_shown
 from climassay.factcheck.scales import load_scale
-from climassay.factcheck.scheduler import Scheduler, Watch
-from climassay.factcheck.serialisation import as_data
-from climassay.factcheck.shown import as_shown
-from climassay.factcheck.stage import Event, load_templates
-from climassay.factcheck.steps import Steps, together
-from climassay.factcheck.transcript import AdvocateProfile, Claim, Stability, Transcript
+from climassay.factcheck.transcript import AdvocateProfile, Claim, Event, Stability, Transcript, as_data
 from climassay.models.contract import Encoder, Generator, OpenWeights, number_format
-from climassay.models.encoders.embedding_cache import VectorMemory
-from climassay.models.profiles import Profile, profile_of
+from climassay.models.profiles import profile_of
+from climassay.models.vector_memory import VectorMemory
 from climassay.records import RecordedModel, Records, Run, Tally
 
 if TYPE_CHECKING:
     from climassay.factcheck.checkability import Checkability
     from climassay.factcheck.verdict_head import VerdictHead
     from climassay.grounding import CollectionGroup
-    from climassay.models.servers import Price
+    from climassay.models.openai_prices import Price
 
 AT_ONCE = 16
 """Debates held side by side: enough to fill the batches of a local model, and not many texts to lose from sight."""
 SAMPLE_TEMPERATURE = 0.7
-"""Of the texts of the second and further samples of a claim."""
+"""Temperature at which the second and further samples of a claim are written."""
 Tell = Callable[[Claim, Event], None]
 
 
-def _silent(claim: Claim, event: Event) -> None:
-    """Tell nobody."""
-
-
-def make_claim(text: str, *, source: str = "", date: str = "") -> Claim:
-    """A claim, its words one space apart.
-
-    Raises:
-        InputError: There is no text.
-    """
-    words = " ".join(text.split())
-    if not words:
-        raise InputError("The claim is empty.")
-    return Claim(words, source.strip(), date.strip())
-
-
 @dataclass(frozen=True, slots=True)
-class Company:
+class DebateResources:
     """Models and collections of debates, loaded by whoever calls."""
 
     models: Mapping[str, Generator]
@@ -66,7 +48,7 @@ class Company:
     collections: "Mapping[str, CollectionGroup]"
     """Each a group of one, by name."""
     prices: "Mapping[str, Price]" = field(default_factory=dict)
-    """Of the models that have one, for estimates."""
+    """Prices of the models that have one, for estimates."""
     encoder: Encoder | None = None
     """Attributes sentences and tells what is about climate; by default that of the first collection."""
 
@@ -82,20 +64,17 @@ def collections_of(settings: DebateSettings) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for advocate in settings.advocates for name in advocate.collections))
 
 
-def set_table(settings: DebateSettings, company: Company, prompts: Path | None = None) -> Table:
-    """Everybody at the table.
-
-    Args:
-        settings: Who, and by which rules.
-        company: Their models and collections.
-        prompts: Folder of the user's own templates.
+def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts: Path | None = None) -> DebateSetup:
+    """Everything that a debate needs; ``prompts`` is a folder of the user's own templates.
 
     Raises:
         InputError: There is no advocate, or the rules do not go together.
     """
     if not settings.advocates:
         raise InputError("A debate needs an advocate: name a collection (--collection NAME), or --plain.")
-    profile = _profile(settings, company)
+    # Everybody is asked as a strong model is, where one of them is strong.
+    found = [profile_of(resources.models[name], settings.asked_as) for name in models_of(settings)]
+    profile = next((profile for profile in found if profile.name == "strong"), found[0])
     elicitation: Elicitation = "scored" if profile.scored else "schema"
     if settings.head and elicitation == "schema":
         raise InputError('A verdict head decides by scores: use elicitation = "scored" with it.')
@@ -121,17 +100,17 @@ def set_table(settings: DebateSettings, company: Company, prompts: Path | None =
             one.settings.kind,
             one.settings.collections,
             one.model,
-            company.models[one.model].fingerprint,
+            resources.models[one.model].fingerprint,
             one.settings.authority,
-            _about(one.settings, company),
-            number_format(company.models[one.model]),
+            _about(one.settings, resources),
+            number_format(resources.models[one.model]),
         )
         for one in advocates
     )
     style = settings.mediator.style
     if style == "auto":
         style = "neutral" if any(one.settings.kind == "adversarial" for one in advocates) else "expert"
-    manner = Manner(
+    config = ElicitationConfig(
         elicitation,
         settings.verdict_first,
         profile.calibrated,
@@ -142,9 +121,9 @@ def set_table(settings: DebateSettings, company: Company, prompts: Path | None =
         settings.seed,
         0 if profile.brief else profile.queries,
     )
-    first = next(iter(company.collections.values()), None)
-    encoder = company.encoder or (first.encoder if first else None)
-    return Table(
+    first = next(iter(resources.collections.values()), None)
+    encoder = resources.encoder or (first.encoder if first else None)
+    return DebateSetup(
         settings,
         load_scale(settings.scale),
         advocates,
@@ -158,15 +137,9 @@ def set_table(settings: DebateSettings, company: Company, prompts: Path | None =
         ),
         load_templates(prompts),
         VectorMemory.of(encoder) if encoder else None,
-        manner,
-        profile_of(company.models[settings.model], settings.asked_as),
+        config,
+        profile_of(resources.models[settings.model], settings.asked_as),
     )
-
-
-def _profile(settings: DebateSettings, company: Company) -> Profile:
-    """How everybody is asked: as a strong model is where one of them is strong."""
-    found = [profile_of(company.models[name], settings.asked_as) for name in models_of(settings)]
-    return next((profile for profile in found if profile.name == "strong"), found[0])
 
 
 _TITLES = 3
@@ -175,11 +148,11 @@ _LONGEST_TITLE = 80
 """Characters of each."""
 
 
-def _about(advocate: AdvocateSettings, company: Company) -> str:
+def _about(advocate: AdvocateSettings, resources: DebateResources) -> str:
     """What an advocate's source is, in one line."""
     if advocate.about or advocate.kind == "plain":
         return " ".join(advocate.about.split()) or "the model's own knowledge, without documents"
-    kept = [one for name in advocate.collections for one in company.collections[name].collections[0].documents()]
+    kept = [one for name in advocate.collections for one in resources.collections[name].collections[0].documents()]
     passages: Counter[str] = Counter()
     for one in kept:
         title = report_name(" ".join((one.report or one.title).split()), one.source)
@@ -190,15 +163,17 @@ def _about(advocate: AdvocateSettings, company: Company) -> str:
 
 
 class Checker:
-    """Checks claims at one table; made by :func:`open_checker`.
+    """Checks claims with one set-up; made by :func:`open_checker`.
 
     Attributes:
         table: Who debates, and how.
         run: Id of the run in the records.
     """
 
-    def __init__(self, table: Table, exchange: Exchange, models: Mapping[str, RecordedModel], run: Run) -> None:
-        self.table = table
+    def __init__(
+        self, setup: DebateSetup, exchange: RequestBatcher, models: Mapping[str, RecordedModel], run: Run
+    ) -> None:
+        self.table = setup
         self.run = run.id
         self._exchange = exchange
         self._models = models
@@ -217,7 +192,7 @@ class Checker:
         samples: int = 1,
         at_once: int = AT_ONCE,
         force: bool = False,
-        tell: Tell = _silent,
+        tell: Tell = lambda *_: None,
         on_done: Callable[[Transcript], None] | None = None,
         watch: Watch | None = None,
     ) -> list[Transcript]:
@@ -242,35 +217,34 @@ class Checker:
         if samples < 1 or at_once < 1:
             raise InputError("Samples and debates at a time must be at least 1.")
         refused = [None] * len(claims) if force else self._refused(claims)
-        table = self.table
+        setup = self.table
         if force:
-            table = replace(table, settings=replace(table.settings, check_claims=False))
+            setup = replace(setup, settings=replace(setup.settings, check_claims=False))
         steps = [
-            self._sampled(table, claim, samples, tell) if given is None else _given(given)
-            for claim, given in zip(claims, refused, strict=True)
+            self._sampled(setup, claim, samples, tell, given) for claim, given in zip(claims, refused, strict=True)
         ]
         return Scheduler(steps, self._exchange, at_once, on_done, watch).run()
 
     def keep(self, transcripts: Sequence[Transcript], published: Mapping[str, str] | None = None) -> None:
-        """Store transcripts as results of the run.
-
-        Args:
-            transcripts: Finished fact-checks.
-            published: Verdicts that people came to, by the claim's id, where they are known.
-        """
+        """Store transcripts as results of the run, with the verdicts that people came to, by the claim's id."""
         self._run.save_results("transcript", [as_data(transcript) for transcript in transcripts])
         if published:
             rows = [{"claim": claim, "verdict": verdict} for claim, verdict in published.items()]
             self._run.save_results("published", rows)
 
-    def _sampled(self, table: Table, claim: Claim, samples: int, tell: Tell) -> "Steps[Transcript]":
+    def _sampled(
+        self, setup: DebateSetup, claim: Claim, samples: int, tell: Tell, refused: Transcript | None
+    ) -> "Steps[Transcript]":
         from climassay.factcheck.fallacies import with_fallacy
 
-        tables = [table]
+        if refused is not None:
+            return refused
+
+        tables = [setup]
         for number in range(1, samples):
-            seed = table.manner.seed + number
-            manner = replace(table.manner, temperature=SAMPLE_TEMPERATURE, seed=seed)
-            tables.append(replace(table, manner=manner))
+            seed = setup.config.seed + number
+            config = replace(setup.config, temperature=SAMPLE_TEMPERATURE, seed=seed)
+            tables.append(replace(setup, config=config))
         debates = [debate(claim, tables[0], lambda event: tell(claim, event)), *(debate(claim, t) for t in tables[1:])]
         transcripts = yield from together(debates)
         shown = [as_shown(transcript, self.table.scale) for transcript in transcripts]
@@ -296,21 +270,15 @@ class Checker:
         else:
             found = assess_claims(texts, encoder)
         return [
-            None if one is None or one.kind == "checkable" else unchecked(claim, self.table, one.kind, one.reason)
+            None if one is None or one.kind == "checkable" else self.table.unchecked(claim, one.kind, one.reason)
             for claim, one in zip(claims, found, strict=True)
         ]
-
-
-def _given(transcript: Transcript) -> "Steps[Transcript]":
-    """A step that asks nothing."""
-    yield from ()
-    return transcript
 
 
 @contextmanager
 def open_checker(
     settings: DebateSettings,
-    company: Company,
+    resources: DebateResources,
     store: Records,
     *,
     command: str = "check",
@@ -318,11 +286,11 @@ def open_checker(
     prompts: Path | None = None,
     use_cache: bool = True,
 ) -> Iterator[Checker]:
-    """A table whose answers are recorded as one run.
+    """A checker whose answers are recorded as one run.
 
     Args:
         settings: Who debates, and by which rules.
-        company: Models and collections, loaded.
+        resources: Models and collections, loaded.
         store: Where answers and transcripts are kept.
         command: As the user knows it.
         config: What else decides the outcome, for example the file of claims.
@@ -332,22 +300,22 @@ def open_checker(
     Raises:
         InputError: The settings do not go together.
     """
-    table = set_table(settings, company, prompts)
+    setup = set_up_debate(settings, resources, prompts)
     kept = {
         **asdict(settings),
-        "prompts": {name: template.sha256 for name, template in table.templates.items()},
+        "prompts": {name: template.sha256 for name, template in setup.templates.items()},
         **(config or {}),
     }
     with store.run(command=command, config=kept, seeds={"sampling": settings.seed}) as run:
-        models = {name: RecordedModel(model, store, run, use_cache) for name, model in company.models.items()}
-        loaded = _load_head(settings, company, table.encoder)
-        exchange = Exchange(
+        models = {name: RecordedModel(model, store, run, use_cache) for name, model in resources.models.items()}
+        loaded = _load_head(settings, resources, setup.encoder)
+        exchange = RequestBatcher(
             models,
-            company.collections,
+            resources.collections,
             loaded.predict_proba if loaded else None,
-            _entailment_scorer(settings, loaded, models, table),
+            _entailment_scorer(settings, loaded, models, setup),
         )
-        yield Checker(table, exchange, models, run)
+        yield Checker(setup, exchange, models, run)
 
 
 def head_dtype(settings: DebateSettings) -> str | None:
@@ -363,12 +331,12 @@ def head_dtype(settings: DebateSettings) -> str | None:
     return VerdictHead.load(Path(settings.head)).provenance.dtype or None
 
 
-def _load_head(settings: DebateSettings, company: Company, encoder: Encoder | None) -> "VerdictHead | None":
+def _load_head(settings: DebateSettings, resources: DebateResources, encoder: Encoder | None) -> "VerdictHead | None":
     if not settings.head:
         return None
     from climassay.factcheck.verdict_head import VerdictHead
 
-    head, model = VerdictHead.load(Path(settings.head)), company.models[settings.model]
+    head, model = VerdictHead.load(Path(settings.head)), resources.models[settings.model]
     if not isinstance(model, OpenWeights):
         raise InputError(f"A verdict head reads hidden states: use a local: model, not {model.name}.")
     known = encoder is not None and encoder.fingerprint == head.provenance.encoder_fingerprint
@@ -376,7 +344,7 @@ def _load_head(settings: DebateSettings, company: Company, encoder: Encoder | No
 
 
 def _entailment_scorer(
-    settings: DebateSettings, head: "VerdictHead | None", models: Mapping[str, RecordedModel], table: Table
+    settings: DebateSettings, head: "VerdictHead | None", models: Mapping[str, RecordedModel], setup: DebateSetup
 ) -> EntailmentScorer | None:
     """P(passage supports sentence): of the verdict head where there is one, else of the prompted mediator."""
     if not settings.entailment:
@@ -384,8 +352,8 @@ def _entailment_scorer(
     if head is None:
         from climassay.metrics import PromptedEntailment
 
-        return PromptedEntailment(models[table.mediator.model], encoder=table.encoder).score
-    from climassay.factcheck.verdict_reading import EVIDENCE_LABELS
+        return PromptedEntailment(models[setup.mediator.model], encoder=setup.encoder).score
+    from climassay.factcheck.verdict_head import EVIDENCE_LABELS
 
     place = EVIDENCE_LABELS.index("SUPPORTS")
 

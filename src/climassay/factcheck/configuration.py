@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from climassay.configuration import filled, is_tables, load_toml
 from climassay.errors import InputError
-from climassay.factcheck.subclaims import Splitter
+from climassay.factcheck.debate.subclaims import Splitter
 from climassay.models.profiles import ProfileSettings
 
 DEFAULT_MODEL = "local:smollm2"

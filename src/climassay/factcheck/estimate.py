@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from climassay.factcheck.checking import Company
-from climassay.factcheck.debate import Table, debate
-from climassay.factcheck.exchange import Exchange
-from climassay.factcheck.steps import Ask, AskHead, AskOptions, AskPassages, AskText, Steps, together
+from climassay.factcheck.checking import DebateResources
+from climassay.factcheck.debate.rounds import DebateSetup, debate
+from climassay.factcheck.debate.scheduler import RequestBatcher
+from climassay.factcheck.debate.steps import Ask, AskHead, AskOptions, AskPassages, AskText, Steps, together
 from climassay.factcheck.transcript import Claim
 from climassay.models.contract import Completion, GenerationRequest, OptionRequest, OptionScorer, OptionScores
 from climassay.models.profiles import parameters_of
@@ -56,7 +56,9 @@ class Estimate(Result):
         claims = "1 claim" if self.claims == 1 else f"{self.claims} claims"
         wait = "time unknown, as the records have no answer of this model"
         if self.seconds is not None:
-            wait = f"about {_duration(self.seconds)}"
+            minutes, hours = self.seconds / 60, self.seconds / 3600
+            wait = f"about {minutes:.0f} minutes" if minutes < 90 else f"about {hours:.1f} hours"
+            wait = f"about {self.seconds:.0f} seconds" if self.seconds < 90 else wait
         money = "cost unknown, as no price is given" if self.cost is None else f"at most about ${self.cost:.2f}"
         further = f", and at most {self.further_rounds} more" if self.further_rounds else ""
         if self.further_rounds and self.further_sequence is not None:
@@ -68,11 +70,11 @@ class Estimate(Result):
         )
 
 
-class _Rehearsal(Exchange):
+class _Rehearsal(RequestBatcher):
     """Searches for real; every model answers something legal at once and is only counted."""
 
-    def __init__(self, company: Company, text_tokens: int) -> None:
-        super().__init__({}, company.collections)
+    def __init__(self, resources: DebateResources, text_tokens: int) -> None:
+        super().__init__({}, resources.collections)
         self.options: list[AskOptions] = []
         self.texts: list[AskText] = []
         # No two sentences are the same: repeated ones would be taken out before others read them.
@@ -125,24 +127,19 @@ def _legal(schema: Mapping[str, Any], words: str) -> Any:
 
 
 def rehearse(
-    table: Table,
-    company: Company,
+    setup: DebateSetup,
+    resources: DebateResources,
     claims: Sequence[Claim],
     samples: int = 1,
     pace: Callable[[str], float | None] = lambda _: None,
 ) -> Estimate:
-    """Count one round on a spread of the claims, and scale it to all.
+    """Count one round on a spread of the claims, and scale it to all; local models are timed on a few requests.
 
-    Args:
-        table: Who debates.
-        company: Models and collections; local models are timed on a few of the requests.
-        claims: All of them, at least one.
-        samples: Debates a claim.
-        pace: Seconds per answer of a model that is not on this machine, by its name; None where that is not known.
+    ``pace`` gives the seconds per answer of another model, by its name; None where that is not known.
     """
     sample = _spread(claims, SAMPLE)
-    short = replace(table, settings=replace(table.settings, rounds=1, entailment=False))
-    rehearsal = _Rehearsal(company, table.manner.text_tokens)
+    short = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))
+    rehearsal = _Rehearsal(resources, setup.config.text_tokens)
     waits: list[int] = []
     steps = together([_waits(debate(claim, short), waits) for claim in sample])
     answers: list[Any] | None = None
@@ -156,18 +153,34 @@ def rehearse(
     prompts: list[OptionRequest | GenerationRequest] = [ask.request for ask in rehearsal.options]
     prompts += [ask.request for ask in rehearsal.texts]
     prompt_tokens = sum(_tokens(request) for request in prompts)
-    completion_tokens = sum(_most(ask.request, table) for ask in rehearsal.texts)
-    seconds = _seconds(rehearsal, company, pace)
+    completion_tokens = sum(_most(ask.request, setup) for ask in rehearsal.texts)
+    seconds: float | None = 0.0
+    for name, model in resources.models.items():
+        options = [ask.request for ask in rehearsal.options if ask.model == name]
+        texts = [ask.request for ask in rehearsal.texts if ask.model == name]
+        if parameters_of(model) is not None and isinstance(model, OptionScorer):
+            # Local models are asked a few of the requests.
+            took: float | None = _timed(options, model.option_logprobs) + _timed(texts, model.generate)
+        elif (each := pace(name)) is not None:
+            took = each * (len(options) + len(texts))
+        else:
+            took = None
+        seconds = None if seconds is None or took is None else seconds + took
+    cost = None
+    if set(resources.models) <= set(resources.prices):
+        prices = resources.prices
+        cost = sum(prices[ask.model].cost(_tokens(ask.request), 1) for ask in rehearsal.options)
+        cost += sum(prices[ask.model].cost(_tokens(ask.request), _most(ask.request, setup)) for ask in rehearsal.texts)
     return Estimate(
         len(claims),
         round(scale * len(prompts)),
         max(waits),
-        table.settings.rounds - 1,
-        FURTHER_SEQUENCE if table.manner.elicitation == "schema" else None,
+        setup.settings.rounds - 1,
+        FURTHER_SEQUENCE if setup.config.elicitation == "schema" else None,
         round(scale * prompt_tokens),
         round(scale * completion_tokens),
         None if seconds is None else scale * seconds,
-        _cost(rehearsal, company, scale, table),
+        None if cost is None else scale * cost,
     )
 
 
@@ -182,26 +195,8 @@ def _tokens(request: OptionRequest | GenerationRequest) -> int:
     return round(characters / _CHARACTERS_A_TOKEN)
 
 
-def _most(request: GenerationRequest, table: Table) -> int:
-    return request.sampling.max_tokens or 3 * table.manner.text_tokens
-
-
-def _seconds(rehearsal: _Rehearsal, company: Company, pace: Callable[[str], float | None]) -> float | None:
-    """Time of the rehearsed requests: local models are asked a few of them, the others are as fast as they were."""
-    total = 0.0
-    for name, model in company.models.items():
-        if parameters_of(model) is None or not isinstance(model, OptionScorer):
-            each = pace(name)
-            if each is None:
-                return None
-            total += each * [*(ask.model for ask in rehearsal.options), *(ask.model for ask in rehearsal.texts)].count(
-                name
-            )
-            continue
-        options = [ask.request for ask in rehearsal.options if ask.model == name]
-        texts = [ask.request for ask in rehearsal.texts if ask.model == name]
-        total += _timed(options, model.option_logprobs) + _timed(texts, model.generate)
-    return total
+def _most(request: GenerationRequest, setup: DebateSetup) -> int:
+    return request.sampling.max_tokens or 3 * setup.config.text_tokens
 
 
 def _timed(requests: Sequence[T], ask: Callable[[Sequence[T]], object]) -> float:
@@ -213,20 +208,3 @@ def _timed(requests: Sequence[T], ask: Callable[[Sequence[T]], object]) -> float
     before = time.perf_counter()
     ask(timed)
     return (time.perf_counter() - before) * len(requests) / len(timed)
-
-
-def _cost(rehearsal: _Rehearsal, company: Company, scale: float, table: Table) -> float | None:
-    if not set(company.models) <= set(company.prices):
-        return None
-    total = 0.0
-    for weighed in rehearsal.options:
-        total += company.prices[weighed.model].cost(_tokens(weighed.request), 1)
-    for written in rehearsal.texts:
-        total += company.prices[written.model].cost(_tokens(written.request), _most(written.request, table))
-    return scale * total
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

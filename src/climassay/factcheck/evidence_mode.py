@@ -73,7 +73,7 @@ class EvidenceTable:
 
     name: str
     sha256: str
-    """Of the file's content (unpacked)."""
+    """Hash of the file's content (unpacked)."""
     rows: tuple[EvidenceClaim, ...]
     skipped: tuple[str, ...]
     """Why rows were left out, one sentence each."""
@@ -87,7 +87,7 @@ class EvidencePrediction:
     verdict: str | None
     """The most probable label; None where a model call failed."""
     probabilities: tuple[float, ...] = ()
-    """Of the scale's labels in order, "not enough information" last."""
+    """One a label of the scale in order, "not enough information" last."""
     error: str | None = None
 
 
@@ -113,7 +113,9 @@ def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None 
     for wanted in (claim, label):
         if wanted is not None and wanted not in names:
             raise InputError(f"{file} has no column {wanted!r}: it has {', '.join(map(str, names)) or 'none'}.")
-    places = _evidence_columns(names)
+    numbered = [name for name in names if name.startswith("evidence_") and name.removeprefix("evidence_").isdigit()]
+    places = [name for name in _EVIDENCE if name in names][:1]
+    places = places or sorted(numbered, key=lambda name: int(name.removeprefix("evidence_")))
     if not places:
         raise InputError(f"{file} has no evidence: give a column evidence, evidences or evidence_1, evidence_2, ...")
     verdicts = label or next((name for name in _LABELS if name in names), None)
@@ -167,7 +169,16 @@ def check_with_evidence(
     """
     prompt = load_prompt(PROMPT, prompts)
     requests = [_request(prompt, scale, row.text, row.passages) for row in rows]
-    corrections = _corrections(rows, scorer, prompt, scale) if calibrated else {}
+    # Content-free log-probabilities for each number of passages; all of them asked in one go.
+    corrections: dict[int, tuple[float, ...] | None] = {}
+    if calibrated:
+        counts, each = sorted({len(row.evidence) for row in rows}), len(PLACEHOLDERS)
+        blanks = scorer.option_logprobs(
+            [_request(prompt, scale, text, [text] * count) for count in counts for text in PLACEHOLDERS]
+        )
+        corrections = {
+            count: correction_of(blanks[place * each : (place + 1) * each]) for place, count in enumerate(counts)
+        }
     told = (lambda _, __: on_progress(1)) if on_progress else None
     scores = scorer.option_logprobs(requests, on_result=told)
     labels, found = (*scale.labels, scale.nei), []
@@ -209,28 +220,6 @@ def _request(prompt: Prompt, scale: Scale, claim: str, evidence: Sequence[str]) 
     return OptionRequest(rendered.messages, options, rendered.assistant_prefix)
 
 
-def _corrections(
-    rows: Sequence[EvidenceClaim], scorer: OptionScorer, prompt: Prompt, scale: Scale
-) -> dict[int, tuple[float, ...] | None]:
-    """Content-free log-probabilities for each number of passages; all of them asked in one go."""
-    counts = sorted({len(row.evidence) for row in rows})
-    requests = [_request(prompt, scale, text, [text] * count) for count in counts for text in PLACEHOLDERS]
-    scores = scorer.option_logprobs(requests)
-    each = len(PLACEHOLDERS)
-    found: dict[int, tuple[float, ...] | None] = {}
-    for place, count in enumerate(counts):
-        found[count] = correction_of(scores[place * each : (place + 1) * each])
-    return found
-
-
-def _evidence_columns(names: Sequence[str]) -> list[str]:
-    whole = [name for name in _EVIDENCE if name in names]
-    if whole:
-        return whole[:1]
-    numbered = [name for name in names if name.startswith("evidence_") and name.removeprefix("evidence_").isdigit()]
-    return sorted(numbered, key=lambda name: int(name.removeprefix("evidence_")))
-
-
 def _evidence(value: Any, where: str) -> list[Evidence]:
     """Passages of one cell."""
     if isinstance(value, str) and value.lstrip().startswith("["):
@@ -242,19 +231,19 @@ def _evidence(value: Any, where: str) -> list[Evidence]:
         value = [value]
     if not isinstance(value, (list, tuple)) or not all(isinstance(one, (str, Mapping, type(None))) for one in value):
         raise InputError(f"{where}: evidence must be a text, or a list of texts or of objects with a text.")
-    made = [_one(one, where) for one in value if one is not None and one != ""]
-    return [evidence for evidence in made if evidence.text]
-
-
-def _one(value: str | Row, where: str) -> Evidence:
-    if isinstance(value, str):
-        return Evidence(_text(value))
-    text = next((value[name] for name in ("evidence", "text") if name in value), None)
-    if not isinstance(text, str):
-        raise InputError(f"{where}: a piece of evidence has no text in evidence or text.")
-    source = next((value[name] for name in ("article", "source", "title") if name in value), None)
-    label = next((value[name] for name in ("evidence_label", "label") if name in value), None)
-    return Evidence(_text(text), _text(source), _text(label) or None)
+    found = []
+    for one in value:
+        if one is None or one == "":
+            continue
+        entry: Row = {"text": one} if isinstance(one, str) else one
+        text, source, label = (
+            next((entry[name] for name in names if name in entry), None)
+            for names in (("evidence", "text"), ("article", "source", "title"), ("evidence_label", "label"))
+        )
+        if not isinstance(text, str):
+            raise InputError(f"{where}: a piece of evidence has no text in evidence or text.")
+        found.append(Evidence(_text(text), _text(source), _text(label) or None))
+    return [evidence for evidence in found if evidence.text]
 
 
 def _text(value: object) -> str:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import ClimassayError, InputError
+from climassay.factcheck.results.view import is_against
 from climassay.factcheck.scales import Scale
-from climassay.factcheck.shown import is_against
 from climassay.factcheck.transcript import Fallacy, Transcript
 from climassay.learning import (
     ClassifierSpec,
@@ -113,7 +113,7 @@ class Subject:
 
     name: str
     meanings: Mapping[str, str]
-    """Its classes, and what each means."""
+    """What each class means, by its name."""
     column: str
     """Where a table of FLICC has it."""
 
@@ -218,12 +218,8 @@ def threshold_of(classifier: TextClassifier) -> Threshold | None:
 def with_fallacy(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> Transcript:
     """A finished check with the fallacy of its claim, where the verdict is on the wrong side and a fallacy is likely.
 
-    Without the classifier's encoder nothing is added: a check is not to fail for it.
-
-    Args:
-        transcript: The finished debate.
-        scale: Its scale.
-        encoder: One that is loaded already; taken if it is the classifier's.
+    An encoder that is loaded already is taken if it is the classifier's. Without that encoder nothing is added: a check
+    is not to fail for it.
     """
     if not is_against(transcript.verdict, scale):
         return transcript
@@ -274,12 +270,7 @@ class LabelledTexts:
 
 
 def score_fallacies(classifier: TextClassifier, given: LabelledTexts, *, seed: int = 0) -> dict[str, Evaluation]:
-    """Figures on labelled texts; of claims those of the five groups, too, whose probability is that of their claims.
-
-    Args:
-        classifier: What is measured.
-        given: Texts that it was not trained on.
-        seed: Of the resampling.
+    """Figures on texts that the classifier was not trained on; of claims those of the five groups, too.
 
     Raises:
         InputError: No label names one of its classes.
@@ -367,19 +358,19 @@ def train_fallacies(
     if model is not None:
         states = text_states(model, known.texts, layers, on_progress=on_progress)
         for place, layer in enumerate(layers):
-            lesson = TrainingTexts(known.texts, known.labels, classes, models=FeatureModels(encoder, model, layer))
-            lesson.give("vectors", np.asarray(plain.block("vectors", np.arange(len(known)), None)))
-            lesson.give("mean states", states[:, place, 0].astype(np.float64))
-            sources += [(replace(spec, name=f"{spec.name}, layer {layer}"), lesson) for spec in STATES]
-    tried = [compare_classifiers([spec], lesson, folds=folds, seed=seed)[0] for spec, lesson in sources]
+            training = TrainingTexts(known.texts, known.labels, classes, models=FeatureModels(encoder, model, layer))
+            training.give("vectors", np.asarray(plain.block("vectors", np.arange(len(known)), None)))
+            training.give("mean states", states[:, place, 0].astype(np.float64))
+            sources += [(replace(spec, name=f"{spec.name}, layer {layer}"), training) for spec in STATES]
+    tried = [compare_classifiers([spec], training, folds=folds, seed=seed)[0] for spec, training in sources]
     chosen = best_of(tried)
-    lesson = sources[tried.index(chosen)][1]
+    training = sources[tried.index(chosen)][1]
     facts = provenance or Provenance()
-    settings, right = {**facts.settings, "subject": subject.name}, chosen.probabilities.argmax(axis=1) == lesson.truth
+    settings, right = {**facts.settings, "subject": subject.name}, chosen.probabilities.argmax(axis=1) == training.truth
     with suppress(InputError):  # where no threshold reaches the precision, there is none
         limit = threshold_for(precision, right, chosen.probabilities.max(axis=1), surely=True)
         settings["threshold"] = asdict(limit)
     facts = replace(facts, seed=seed, settings=settings, measured=chosen.evaluation.figures)
     return TrainedClassifier(
-        finish_classifier(chosen.spec, lesson, facts, kind=FallacyClassifier), tuple(tried), chosen
+        finish_classifier(chosen.spec, training, facts, kind=FallacyClassifier), tuple(tried), chosen
     )

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from climassay.configuration import load_toml
@@ -181,25 +180,21 @@ def _side_elsewhere(text: str) -> str | None:
 
 
 def _level(groups: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
-    return MappingProxyType({label: name for name, labels in groups.items() for label in labels})
+    return {label: name for name, labels in groups.items() for label in labels}
 
 
 ACCURACY = Scale(
     "accuracy",
     ("false", "mostly false", "misleading", "mostly true", "true"),
-    MappingProxyType(
-        {
-            "false": "is contradicted by the evidence",
-            "mostly false": "has a part that is right, but what it mainly says is contradicted by the evidence",
-            "misleading": "mixes right and wrong, or leaves out something without which it gives a wrong picture",
-            "mostly true": "agrees with the evidence in what it mainly says, but a detail is wrong or imprecise",
-            "true": "agrees with the evidence in everything that matters",
-        }
-    ),
+    {
+        "false": "is contradicted by the evidence",
+        "mostly false": "has a part that is right, but what it mainly says is contradicted by the evidence",
+        "misleading": "mixes right and wrong, or leaves out something without which it gives a wrong picture",
+        "mostly true": "agrees with the evidence in what it mainly says, but a detail is wrong or imprecise",
+        "true": "agrees with the evidence in everything that matters",
+    },
     frozenset({"mostly true", "true"}),
-    levels=MappingProxyType(
-        {2: _level({"incorrect": ("false", "mostly false", "misleading"), "correct": ("mostly true", "true")})}
-    ),
+    levels={2: _level({"incorrect": ("false", "mostly false", "misleading"), "correct": ("mostly true", "true")})},
 )
 """Five steps in words that readers know; the default for people."""
 
@@ -209,63 +204,57 @@ _RIGHT = ("correct", "accurate", "correct but", "mostly accurate", "mostly corre
 CLIMATE_FEEDBACK = Scale(
     "climate-feedback",
     VERDICTS,
-    MappingProxyType(
-        {
-            "incorrect": "is contradicted by the evidence",
-            "inaccurate": "gets important facts or numbers wrong",
-            "flawed reasoning": "draws a conclusion that does not follow",
-            "lacks context": "leaves out facts that would change how it is understood",
-            "misleading": "suggests a wrong conclusion, whatever its parts",
-            "unsupported": "has no sufficient evidence behind it",
-            "imprecise": "is too vague or too broad for the evidence",
-            "correct but": "is right, with a reservation that must be said",
-            "mostly correct": "is right but for details",
-            "mostly accurate": "agrees with the evidence but for details",
-            "accurate": "agrees with the evidence",
-            "correct": "is fully confirmed by the evidence",
-        }
-    ),
+    {
+        "incorrect": "is contradicted by the evidence",
+        "inaccurate": "gets important facts or numbers wrong",
+        "flawed reasoning": "draws a conclusion that does not follow",
+        "lacks context": "leaves out facts that would change how it is understood",
+        "misleading": "suggests a wrong conclusion, whatever its parts",
+        "unsupported": "has no sufficient evidence behind it",
+        "imprecise": "is too vague or too broad for the evidence",
+        "correct but": "is right, with a reservation that must be said",
+        "mostly correct": "is right but for details",
+        "mostly accurate": "agrees with the evidence but for details",
+        "accurate": "agrees with the evidence",
+        "correct": "is fully confirmed by the evidence",
+    },
     frozenset(_RIGHT),
     lack=frozenset({"unsupported"}),
     # Leippold et al. (2024), figure 3 and table 1: these groups reproduce the published figures exactly.
-    levels=MappingProxyType(
-        {
-            7: _level(
-                {
-                    "incorrect": ("incorrect", "inaccurate"),
-                    "lacks context": ("lacks context", "flawed reasoning"),
-                    "misleading": ("misleading",),
-                    "unsupported": ("unsupported",),
-                    "imprecise": ("imprecise",),
-                    "mostly accurate": ("mostly accurate", "mostly correct", "correct but"),
-                    "correct": ("correct", "accurate"),
-                }
-            ),
-            5: _level(
-                {
-                    "incorrect": ("incorrect", "inaccurate", "imprecise"),
-                    "lacks context": ("lacks context", "flawed reasoning"),
-                    "misleading": ("misleading",),
-                    "unsupported": ("unsupported",),
-                    "correct": _RIGHT,
-                }
-            ),
-            2: _level({"incorrect": _WRONG, "correct": _RIGHT}),
-        }
-    ),
+    levels={
+        7: _level(
+            {
+                "incorrect": ("incorrect", "inaccurate"),
+                "lacks context": ("lacks context", "flawed reasoning"),
+                "misleading": ("misleading",),
+                "unsupported": ("unsupported",),
+                "imprecise": ("imprecise",),
+                "mostly accurate": ("mostly accurate", "mostly correct", "correct but"),
+                "correct": ("correct", "accurate"),
+            }
+        ),
+        5: _level(
+            {
+                "incorrect": ("incorrect", "inaccurate", "imprecise"),
+                "lacks context": ("lacks context", "flawed reasoning"),
+                "misleading": ("misleading",),
+                "unsupported": ("unsupported",),
+                "correct": _RIGHT,
+            }
+        ),
+        2: _level({"incorrect": _WRONG, "correct": _RIGHT}),
+    },
 )
 """The twelve verdicts of Climate Feedback and their published consolidation to 7, 5 and 2 classes."""
 
 CLIMATE_FEVER = Scale(
     "climate-fever",
     ("REFUTES", "DISPUTED", "SUPPORTS"),
-    MappingProxyType(
-        {
-            "REFUTES": "is refuted by the evidence",
-            "DISPUTED": "is supported by some of the evidence and refuted by some",
-            "SUPPORTS": "is supported by the evidence",
-        }
-    ),
+    {
+        "REFUTES": "is refuted by the evidence",
+        "DISPUTED": "is supported by some of the evidence and refuted by some",
+        "SUPPORTS": "is supported by the evidence",
+    },
     frozenset({"SUPPORTS"}),
     nei="NOT_ENOUGH_INFO",
 )
@@ -274,28 +263,26 @@ CLIMATE_FEVER = Scale(
 SCIENCE_FEEDBACK = Scale(
     "science-feedback",
     ("inaccurate", "misleading", "accurate"),
-    MappingProxyType(
-        {
-            "inaccurate": "is contradicted by the evidence or rests on flawed reasoning or on nothing",
-            "misleading": "is imprecise or leaves out what one must know",
-            "accurate": "agrees with the evidence",
-        }
-    ),
+    {
+        "inaccurate": "is contradicted by the evidence or rests on flawed reasoning or on nothing",
+        "misleading": "is imprecise or leaves out what one must know",
+        "accurate": "agrees with the evidence",
+    },
     frozenset({"accurate"}),
-    levels=MappingProxyType({2: _level({"incorrect": ("inaccurate", "misleading"), "correct": ("accurate",)})}),
+    levels={2: _level({"incorrect": ("inaccurate", "misleading"), "correct": ("accurate",)})},
 )
 """Three classes of Science Feedback, as the thesis on PPairS uses them."""
 
 BINARY = Scale(
     "binary",
     ("incorrect", "correct"),
-    MappingProxyType({"incorrect": "is contradicted by the evidence", "correct": "agrees with the evidence"}),
+    {"incorrect": "is contradicted by the evidence", "correct": "agrees with the evidence"},
     frozenset({"correct"}),
 )
 
-SCALES: Mapping[str, Scale] = MappingProxyType(
-    {scale.name: scale for scale in (ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER, SCIENCE_FEEDBACK, BINARY)}
-)
+SCALES: Mapping[str, Scale] = {
+    scale.name: scale for scale in (ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER, SCIENCE_FEEDBACK, BINARY)
+}
 
 
 def load_scale(name: str) -> Scale:
@@ -360,11 +347,11 @@ def parse_scale(data: Mapping[str, Any], name: str, *, where: str) -> Scale:
     return Scale(
         _word(data.get("name", name), "name", where),
         labels,
-        MappingProxyType({label: clauses.get(label, f"is {label}") for label in labels}),
+        {label: clauses.get(label, f"is {label}") for label in labels},
         frozenset(correct),
         nei,
         frozenset(lack),
-        MappingProxyType(_parse_levels(data.get("classes", {}), labels, nei, where)),
+        _parse_levels(data.get("classes", {}), labels, nei, where),
     )
 
 

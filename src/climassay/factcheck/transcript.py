@@ -4,19 +4,25 @@ Everything here is frozen and can be written as JSON (:func:`as_data`) and read 
 numbered once for the whole debate: a citation ``[3]`` means the same passage whoever makes it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from climassay.claim_identity import claim_id
 from climassay.corpus.documents import Passage
+from climassay.errors import InputError
 from climassay.grounding.citing import AnswerSentence
 from climassay.models.contract import Usage
 from climassay.reporting.results import Result
 
 if TYPE_CHECKING:
-    from climassay.factcheck.checked_claims import CheckedClaim
+    from climassay.factcheck.results.checked_claims import CheckedClaim
     from climassay.reporting import Table
+
 
 EvidenceLevel = Literal["limited", "medium", "robust"]
 """Type, amount, quality and consistency of evidence (IPCC Guidance Note on Uncertainty)."""
@@ -104,11 +110,16 @@ class PassageCitation:
         return self.passage.citation
 
 
+def _in_words_of_the_ipcc(level: Any) -> Any:
+    """A level of evidence as files of earlier versions call it, in the IPCC's word."""
+    return {"low": "limited", "high": "robust"}.get(level, level) if isinstance(level, str) else level
+
+
 @dataclass(frozen=True, slots=True)
 class Levels:
     """Certainty of an assessment, after the IPCC's guidance on uncertainty (Mastrandrea et al. 2010)."""
 
-    evidence: EvidenceLevel
+    evidence: Annotated[EvidenceLevel, BeforeValidator(_in_words_of_the_ipcc)]
     agreement: AgreementLevel
     confidence: Confidence
     likelihood: Likelihood | None = None
@@ -142,7 +153,7 @@ class Quotation:
     """Words of a passage that speak for or against what is judged; they stand there as they are given here."""
 
     passage: int
-    """Its number."""
+    """Number of the passage."""
     text: str
     """Word for word, with ``...`` for what was left out."""
     side: Side | None
@@ -185,7 +196,7 @@ class AdvocateOpinion:
     """None without information."""
     placement: Placement | None = None
     probabilities: tuple[float, ...] = ()
-    """Of the scale's labels, in order, summing to 1; empty where the model gives none."""
+    """One a label of the scale, in order, summing to 1; empty where the model gives none."""
     draft: str = ""
     """Assessment written before the verdict was decided."""
     explanation: tuple[AnswerSentence, ...] = ()
@@ -218,12 +229,12 @@ class MediatorDecision:
 
     round: int
     closes: bool
-    reason: CloseReason | OpenReason
+    reason: Literal[CloseReason, OpenReason]
     verdict: str | None
     """Where the mediator would close with it now; None where a model call failed."""
     levels: Levels | None = None
     probabilities: tuple[float, ...] = ()
-    """Of the scale's labels, in order."""
+    """One a label of the scale, in order."""
     spread: int | None = None
     """Steps between the two most distant informed verdicts; None with fewer than two."""
     informed: tuple[str, ...] = ()
@@ -309,7 +320,7 @@ class Stability:
     labels: tuple[str | None, ...]
     """Verdict of each sample, the first one being that of the transcript."""
     share: float
-    """Of samples with the most frequent verdict."""
+    """Share of the samples with the most frequent verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,8 +366,6 @@ class Transcript(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Every word, as :func:`from_data` reads it again."""
-        from climassay.factcheck.serialisation import as_data
-
         return as_data(self)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -376,7 +385,219 @@ class Transcript(Result):
         return self._checked().page()
 
     def _checked(self) -> "CheckedClaim":
-        from climassay.factcheck.checked_claims import CheckedClaim
+        from climassay.factcheck.results.checked_claims import CheckedClaim
         from climassay.factcheck.scales import load_scale
 
         return CheckedClaim(self, load_scale(self.scale))
+
+
+EVIDENCE: tuple[EvidenceLevel, ...] = get_args(EvidenceLevel)
+AGREEMENT: tuple[AgreementLevel, ...] = get_args(AgreementLevel)
+CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
+LIKELIHOODS: tuple[Likelihood, ...] = get_args(Likelihood)
+QUANTIFIABLE: frozenset[Confidence] = frozenset({"high", "very high"})
+"""Confidence from which a likelihood may be given."""
+UNCERTAIN: frozenset[Confidence] = frozenset({"very low", "low"})
+"""Confidence at which the mediator holds another round."""
+
+
+def allowed_confidences(evidence: EvidenceLevel, agreement: AgreementLevel) -> tuple[Confidence, ...]:
+    """Levels of confidence that go with a pair of evidence and agreement: the one in the middle and its neighbours.
+
+    Limited evidence with low agreement allows very low and low, robust with high allows high and very high.
+    """
+    middle = EVIDENCE.index(evidence) + AGREEMENT.index(agreement)
+    return CONFIDENCES[max(middle - 1, 0) : middle + 2]
+
+
+def coherent(evidence: EvidenceLevel, agreement: AgreementLevel, confidence: Confidence) -> Confidence:
+    """The allowed confidence that is nearest to the one given."""
+    allowed = allowed_confidences(evidence, agreement)
+    place = CONFIDENCES.index(confidence)
+    return min(allowed, key=lambda level: abs(CONFIDENCES.index(level) - place))
+
+
+def takes_side(likelihood: Likelihood, right: bool) -> bool:
+    """Whether a likelihood that a claim is true goes with a verdict on the right or the wrong side of a scale."""
+    return likelihood == "about as likely as not" or right != ("unlikely" in likelihood)
+
+
+ALL_LEVELS: tuple[Levels, ...] = tuple(
+    Levels(evidence, agreement, confidence)
+    for evidence in EVIDENCE
+    for agreement in AGREEMENT
+    for confidence in allowed_confidences(evidence, agreement)
+)
+"""Every coherent assessment, without likelihood."""
+
+
+def weakest(levels: list[Levels]) -> Levels:
+    """What holds for several statements at once: the lowest of each level; a likelihood does not carry over."""
+    evidence = min((one.evidence for one in levels), key=EVIDENCE.index)
+    agreement = min((one.agreement for one in levels), key=AGREEMENT.index)
+    confidence = min((one.confidence for one in levels), key=CONFIDENCES.index)
+    return Levels(evidence, agreement, coherent(evidence, agreement, confidence))
+
+
+# ------------------------------------------------------------------------------------------------- to JSON and back
+
+FORMAT = 1
+"""Number of the layout; it grows when files of an older climassay can no longer be read as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """Passages have been found: what citations may name from now on."""
+
+    sources: tuple[PassageCitation, ...]
+    """Those that are new, and those that lie before one more advocate; a later one of the same number stands."""
+
+
+Event = tuple[Subclaim, ...] | Retrieval | AdvocateOpinion | FollowUp | MediatorDecision | Verdict
+EventKind = Literal["subclaims", "passages", "opinion", "question", "decision", "verdict"]
+EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
+_EVENTS: Mapping[str, Any] = {
+    "subclaims": tuple[Subclaim, ...],
+    "passages": tuple[PassageCitation, ...],
+    "opinion": AdvocateOpinion,
+    "question": FollowUp,
+    "decision": MediatorDecision,
+    "verdict": Verdict,
+}
+
+
+def as_data(transcript: Transcript) -> dict[str, Any]:
+    """A transcript as dictionaries, lists, texts and numbers, field by field in their order.
+
+    Returns:
+        What ``json.dumps`` takes; :func:`from_data` gives the same transcript back. The first key, ``format``, is
+        :data:`FORMAT`. A claim's ``id`` and a passage's ``citation``, which follow from the rest, are written for
+        readers without climassay.
+    """
+    return {"format": FORMAT, **as_plain(transcript)}
+
+
+def as_plain(value: Any) -> Any:
+    """A record, and what it holds, as dictionaries, lists, texts and numbers.
+
+    Raises:
+        TypeError: It holds something else.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        plain = {field.name: as_plain(getattr(value, field.name)) for field in fields(value)}
+        if isinstance(value, PassageCitation):
+            plain["citation"] = value.citation
+        elif isinstance(value, Claim):
+            plain["id"] = value.id
+        return plain
+    if isinstance(value, (tuple, list)):
+        return [as_plain(entry) for entry in value]
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    raise TypeError(f"What is written holds records, tuples, texts and numbers, not {type(value).__name__}.")
+
+
+def event_data(event: Event) -> tuple[EventKind, dict[str, Any]]:
+    """An event's kind, and what happened: dictionaries, lists, texts and numbers.
+
+    The fields of an opinion, a question, a decision or a verdict are those of its record; subclaims and passages stand
+    under the name of the kind.
+    """
+    if isinstance(event, tuple):
+        return "subclaims", {"subclaims": as_plain(event)}
+    if isinstance(event, Retrieval):
+        return "passages", {"passages": as_plain(event.sources)}
+    kinds: Mapping[type, EventKind] = {
+        AdvocateOpinion: "opinion", FollowUp: "question", MediatorDecision: "decision", Verdict: "verdict"
+    }  # fmt: skip
+    return kinds[type(event)], as_plain(event)
+
+
+def from_data(data: Any) -> Transcript:
+    """The transcript that :func:`as_data` wrote.
+
+    Fields with a default may be missing, so that files written before they existed stay readable.
+
+    Args:
+        data: What ``json.loads`` gives for a stored transcript.
+
+    Raises:
+        InputError: It is damaged: something is missing, of another kind, unknown, or names a passage that is not there.
+            The message says where.
+    """
+    if not isinstance(data, dict):
+        raise InputError(f"A stored fact-check must be a table of names and values, not {str(data)[:40]!r}.")
+    if data.get("format") != FORMAT:
+        raise InputError(
+            f"The stored fact-check has the format {data.get('format')!r}, and this climassay reads format {FORMAT}: "
+            "check the claim again."
+        )
+    sources = data.get("sources")
+    given = {
+        **data,
+        "claim": _without(data.get("claim"), "id"),
+        "sources": [_without(one, "citation") for one in sources] if isinstance(sources, list) else sources,
+    }
+    del given["format"]
+    transcript: Transcript = _read(Transcript, given)
+    _check_numbers(transcript)
+    return transcript
+
+
+def event_from_data(kind: str, data: Mapping[str, Any]) -> Event:
+    """The event that :func:`event_data` wrote.
+
+    Raises:
+        InputError: It is damaged, or of no known kind.
+    """
+    if kind not in _EVENTS:
+        raise InputError(f"{kind!r} is nothing that happens in a debate; there are {', '.join(EVENT_KINDS)}.")
+    given: Any = data
+    if kind in ("subclaims", "passages"):
+        given = [_without(entry, "citation") for entry in data.get(kind, ())]
+    event: Any = _read(_EVENTS[kind], given)
+    return Retrieval(event) if kind == "passages" else event
+
+
+def _without(entry: Any, derived: str) -> Any:
+    """A table without what follows from its other entries; anything else as it is."""
+    return {name: entry[name] for name in entry if name != derived} if isinstance(entry, dict) else entry
+
+
+@cache
+def _reader(kind: Any) -> TypeAdapter[Any]:
+    # A dataclass takes the settings of what holds it, here of a tuple.
+    return TypeAdapter(tuple[kind], config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
+
+
+def _read(kind: Any, data: Any) -> Any:
+    try:
+        # Strict JSON: lists become tuples, and whole numbers stand for numbers, but no text does.
+        return _reader(kind).validate_json(json.dumps([data]))[0]
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"][1:])
+        raise InputError(f"The stored fact-check's {where.removeprefix('.') or 'data'}: {first['msg']}.") from None
+
+
+def _check_numbers(transcript: Transcript) -> None:
+    """Every number must name a passage of the debate, and every subclaim must lie within the claim."""
+    numbers = [source.number for source in transcript.sources]
+    if numbers != list(range(1, len(numbers) + 1)):
+        raise InputError("The stored fact-check's sources must be numbered from 1, in order.")
+    verdict = transcript.verdict
+    named = {"verdict": cited_numbers(verdict.explanation, verdict.quotations)}
+    for held in transcript.rounds:
+        for opinion in (*held.opinions, *held.parts):
+            cited = (*cited_numbers(opinion.explanation, opinion.quotations), *opinion.retrieved)
+            where = f"opinion of {opinion.advocate} in round {held.number}"
+            named[where] = (*named.get(where, ()), *cited)
+        for asked in held.follow_ups:
+            where = f"question to {asked.to} in round {held.number}"
+            named[where] = (*named.get(where, ()), *cited_numbers(asked.reply), *asked.retrieved)
+    for where, cited in named.items():
+        if strange := sorted(set(cited) - set(numbers)):
+            raise InputError(f"The stored fact-check's {where} names passage {strange[0]}, which it does not have.")
+    for subclaim in transcript.subclaims:
+        if not 0 <= subclaim.start <= subclaim.end <= len(transcript.claim.text):
+            raise InputError(f"The stored fact-check's subclaim {subclaim.number} does not lie within the claim.")

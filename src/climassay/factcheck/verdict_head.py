@@ -6,40 +6,173 @@ supports it, or neither. Then Climate-FEVER's rule (both: disputed; one of them:
 applied to the probabilities as if passages were independent, and a small regression corrects for that they are not.
 Hence any number of passages will do. Every choice of the training is made by cross-validation whose folds share no
 claim.
+
+A head reads a model's hidden states, an encoder's vectors and the words. The model is asked whether the passage
+supports or refutes the claim, and its answer is made to end in each of three ways. The states at these ends are a
+contrast: what claim and passage have in common is in all three, and what differs is how each answer follows from them
+(Burns et al. 2023; Maiya 2024, with three answers instead of two).
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError, ModelError
 from climassay.factcheck.scales import CLIMATE_FEVER
-from climassay.factcheck.verdict_reading import (
-    EVIDENCE_LABELS,
-    PROMPT,
-    FloatArray,
-    Material,
-    Reading,
-    StateUse,
-    read_pairs,
-)
+from climassay.learning import harvest
+from climassay.learning.activation_store import ActivationStore
 from climassay.learning.calibration import class_shares, reweighted
 from climassay.learning.evaluation import Evaluation, evaluate, log_loss
-from climassay.learning.features import FeatureModels, Progress
-from climassay.learning.harvest import ActivationStore
+from climassay.learning.features import FeatureModels, Progress, text_vectors
 from climassay.learning.linear import LinearModel, fit_linear
 from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
 from climassay.learning.splits import FOLDS, IntArray, group_folds, near_duplicate_groups, splits_of
-from climassay.models.contract import Encoder, Generator, OpenWeights
-from climassay.prompts import load_prompt
+from climassay.models.contract import Encoder, Generator, OpenWeights, OptionRequest
+from climassay.prompts import Prompt, load_prompt
 
 if TYPE_CHECKING:
     from climassay.factcheck.evidence_mode import EvidenceClaim, EvidenceTable
+
+
+FloatArray = NDArray[np.float64]
+StateUse = Literal["contrast", "mean", "none"]
+EncoderUse = Literal["vectors", "cosine", "none"]
+
+PROMPT = "factcheck_head"
+EVIDENCE_LABELS = ("REFUTES", "SUPPORTS", "NOT_ENOUGH_INFO")
+"""What a passage does to a claim (Climate-FEVER's labels of evidence)."""
+ANSWERS = (" refutes", " supports", " neither")
+"""Ends of the model's answer, in the order of :data:`EVIDENCE_LABELS`."""
+
+_NEGATION = re.compile(
+    r"\b(?:no|not|never|none|nor|neither|without|cannot|false|myth|incorrect|wrong|contrary|however|although|despite)\b"
+    r"|n['’]t\b",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_WORD = re.compile(r"\w{4,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Which features a head reads."""
+
+    states: StateUse = "contrast"
+    """``contrast``: how the states of "refutes" and "supports" differ from that of "neither"; ``mean``: their mean."""
+    layers: tuple[int, ...] = ()
+    """Layers whose states are read, side by side; numbered as in :meth:`OpenWeights.harvest`."""
+    encoder: EncoderUse = "cosine"
+    """``cosine``: of claim and passage; ``vectors``: also u, v, |u - v| and u * v (Conneau et al. 2017)."""
+
+    def __post_init__(self) -> None:
+        if (self.states == "none") != (not self.layers):
+            raise InputError("A reading of hidden states names their layers, and one without states names none.")
+
+    def __str__(self) -> str:
+        parts = [] if self.states == "none" else [f"{self.states} of layer {'+'.join(map(str, self.layers))}"]
+        return ", ".join([*parts, *([] if self.encoder == "none" else [self.encoder]), "words"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Material:
+    """What was read of pairs of a claim and a passage, once for all readings."""
+
+    layers: tuple[int, ...]
+    states: NDArray[np.float32]
+    """Shape [pairs, answers, layers, width]; no layers where no model was read."""
+    claims: FloatArray
+    """Unit vectors of the claims, shape [pairs, width]; width 0 without an encoder."""
+    passages: FloatArray
+    words: FloatArray
+    """Shape [pairs, features]: see :func:`word_features`."""
+    failed: dict[int, str]
+    """Why a pair could not be read, by its place."""
+
+    def blocks(self, reading: Reading) -> list[FloatArray]:
+        """Features of one reading, in blocks of one kind each; shape [pairs, features] each.
+
+        Raises:
+            InputError: The reading needs what was not read.
+        """
+        blocks: list[FloatArray] = []
+        if reading.states != "none":
+            if not set(reading.layers) <= set(self.layers):
+                raise InputError(f"This reading needs layers {reading.layers}, and {self.layers} were read.")
+            places = [self.layers.index(layer) for layer in reading.layers]
+            states: FloatArray = self.states[:, :, places].astype(np.float64)
+            states = states.mean(axis=1) if reading.states == "mean" else states[:, :2] - states[:, 2:]
+            blocks.append(np.reshape(states, (len(states), -1)))
+        if reading.encoder == "none":
+            return [*blocks, self.words]
+        if not self.claims.shape[1]:
+            raise InputError("This reading compares vectors of claim and passage: it needs an encoder.")
+        first, second = self.claims, self.passages
+        if reading.encoder == "vectors":
+            blocks.append(np.concatenate([first, second, np.abs(first - second), first * second], axis=1))
+        return [*blocks, np.concatenate([self.words, np.sum(first * second, axis=1, keepdims=True)], axis=1)]
+
+    def take(self, kept: NDArray[np.bool_]) -> "Material":
+        """Only some of the pairs, none of which may have failed; ``kept`` has shape [pairs]."""
+        return Material(
+            self.layers, self.states[kept], self.claims[kept], self.passages[kept], self.words[kept], failed={}
+        )
+
+
+def read_pairs(
+    pairs: Sequence[tuple[str, str]],
+    prompt: Prompt,
+    *,
+    model: OpenWeights | None,
+    layers: Sequence[int] = (),
+    encoder: Encoder | None = None,
+    store: ActivationStore | None = None,
+    on_read: Progress | None = None,
+) -> Material:
+    """Read pairs of a claim and a passage.
+
+    Args:
+        pairs: Any number.
+        prompt: Template with ``claim`` and ``passage``.
+        model: Whose hidden states are read; None for none.
+        layers: Which ones.
+        encoder: For vectors; None for none.
+        store: Where states are kept, so that nothing is computed twice.
+        on_read: Called with the number of pairs whose states are known since the last call.
+    """
+    states = np.zeros((len(pairs), len(ANSWERS), 0, 0), dtype=np.float32)
+    failed: dict[int, str] = {}
+    if model is not None and layers and pairs:
+        rendered = [prompt.render(claim=claim, passage=passage) for claim, passage in pairs]
+        requests = [OptionRequest(one.messages, ANSWERS, one.assistant_prefix) for one in rendered]
+        found = harvest(model, requests, layers=tuple(layers), store=store, on_progress=on_read)
+        states, failed = found.states, found.failed
+    claims = passages = np.zeros((len(pairs), 0))
+    if encoder is not None:
+        claims, passages = (text_vectors([pair[side] for pair in pairs], encoder) for side in (0, 1))
+    words = np.array([word_features(*pair) for pair in pairs], dtype=np.float64).reshape(len(pairs), -1)
+    return Material(tuple(layers) if model is not None else (), states, claims, passages, words, failed)
+
+
+def word_features(claim: str, passage: str) -> tuple[float, ...]:
+    """What can be told from the words alone.
+
+    Returns:
+        Whether the claim has a negation, the passage has one, only one of them has; how many numbers they share and how
+        many the claim has alone; and the share of the claim's words (of four letters or more) that the passage has.
+    """
+    negated, denied = (bool(_NEGATION.search(text)) for text in (claim, passage))
+    numbers, given = (set(_NUMBER.findall(text)) for text in (claim, passage))
+    words, others = (set(_WORD.findall(text.casefold())) for text in (claim, passage))
+    overlap = len(words & others) / max(1, len(words))
+    shared = float(len(numbers & given))
+    return (float(negated), float(denied), float(negated != denied), shared, len(numbers) - shared, overlap)
+
 
 VERDICT_LABELS = (*CLIMATE_FEVER.labels, CLIMATE_FEVER.nei)
 """REFUTES, DISPUTED, SUPPORTS, NOT_ENOUGH_INFO: the order of a head's probabilities."""
@@ -120,12 +253,7 @@ class VerdictHead(SavedModel):
         return [None if row is None else VERDICT_LABELS[int(np.argmax(row))] for row in self.predict_proba(claims)]
 
     def score(self, rows: "Sequence[EvidenceClaim]", *, seed: int = 0) -> Evaluation:
-        """Figures on claims with a published verdict; they say something only of claims that it was not trained on.
-
-        Args:
-            rows: Those without a verdict are left out.
-            seed: Of the resampling, over claims.
-        """
+        """Figures on claims with a published verdict; they say something only of claims that it was not trained on."""
         known = [row for row in rows if row.label is not None]
         return verdict_scores(known, self.predict_proba([(row.text, row.passages) for row in known]), seed=seed)
 
@@ -138,7 +266,7 @@ class VerdictHead(SavedModel):
         """
         source, encoder = self.provenance, self.models.encoder
         if encoder is None and self.reading.encoder != "none":
-            from climassay.models.encoders.loading import load_encoder
+            from climassay.models.encoder import load_encoder
 
             encoder = load_encoder(source.encoder)
             source.check(self.FORMAT.thing, encoder=encoder)
@@ -171,8 +299,7 @@ class VerdictHead(SavedModel):
     def combine(self, evidence: Sequence[Sequence[float]]) -> tuple[float, ...]:
         """Second step: from what the passages of one claim do to it to probabilities of the verdicts.
 
-        Args:
-            evidence: One row a passage, probabilities of :data:`EVIDENCE_LABELS`; the order of rows does not matter.
+        ``evidence`` has one row a passage, probabilities of :data:`EVIDENCE_LABELS`, in any order.
         """
         if not len(evidence):
             return (0.0, 0.0, 0.0, 1.0)
@@ -287,12 +414,7 @@ class TrainedHead:
 
 
 def default_readings(layers: int | None, encoder: bool) -> tuple[Reading, ...]:
-    """What is tried where nobody says otherwise.
-
-    Args:
-        layers: Of the model; None where there is none.
-        encoder: Whether there is one.
-    """
+    """What is tried where nobody says otherwise, with a model of so many layers, if any, and perhaps an encoder."""
     if layers is None:
         return (Reading("none", (), "vectors" if encoder else "none"),)
     return state_readings([(layer,) for layer in sorted({max(1, round(depth * layers)) for depth in DEPTHS})], encoder)
@@ -442,11 +564,9 @@ class TrainingData:
         return found
 
     def fit_verdicts(self, guesses: FloatArray, claims: IntArray) -> LinearModel:
-        """Second step, on all passages of each claim and on one random set of each smaller number.
+        """Second step, on all passages of some claims and on one random set of each smaller number.
 
-        Args:
-            guesses: Held-out probabilities of what passages do, shape [passages, 3].
-            claims: Which claims to fit on.
+        ``guesses`` are held-out probabilities of what passages do, shape [passages, 3].
         """
         features, labels = [], []
         generator = np.random.default_rng(self._seed)

@@ -1,8 +1,7 @@
 """Answers that rest on retrieved passages: citations that exist, in-house knowledge marked, or an honest no."""
 
-from climassay.grounding.answer import GroundedAnswer, Source, answer_question
+from climassay.grounding.answer import GroundedAnswer, Source, answer_card, answer_data, answer_question, answer_report
 from climassay.grounding.citing import IN_HOUSE_MARK, AnswerSentence, ground_text, written
-from climassay.grounding.presentation import answer_card, answer_data, answer_report
 from climassay.grounding.retrieval import CollectionGroup, open_collections
 
 __all__ = [

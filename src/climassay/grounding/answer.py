@@ -6,7 +6,8 @@
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from climassay.corpus.documents import Passage
@@ -15,15 +16,14 @@ from climassay.grounding.citing import AnswerSentence, ground_text, written
 from climassay.models.contract import GenerationRequest, Generator, Sampling, Usage, number_format
 from climassay.models.profiles import ProfileSettings, profile_of
 from climassay.prompts import Prompt, load_prompt
-from climassay.reporting import Report, Table
+from climassay.reporting import AnswerCard, Report, Section, Table
 from climassay.reporting.results import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.text import Text
 
     from climassay.grounding.retrieval import CollectionGroup
+
 
 NOT_ENOUGH = "not enough information"
 
@@ -73,9 +73,11 @@ class GroundedAnswer(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON can write it, with its whole text and the citation of every source."""
-        from climassay.grounding.presentation import answer_data
-
-        return answer_data(self)
+        data = asdict(self)
+        data["text"] = self.text
+        for source, entry in zip(self.sources, data["sources"], strict=True):
+            entry["citation"] = source.citation
+        return data
 
     def rows(self) -> list[dict[str, Any]]:
         """A row a sentence, with the citations that it rests on."""
@@ -96,16 +98,27 @@ class GroundedAnswer(Result):
         """None: the lines name the sources."""
         return ()
 
-    def lines(self) -> "Iterator[str | Text]":
-        """The answer, its sources, and what was taken out of it."""
-        from climassay.grounding.presentation import answer_lines
+    def lines(self) -> "Iterator[Text]":
+        """The answer, its sources, and what was taken out of it; nothing where the model gave none."""
+        from rich.text import Text
 
-        return answer_lines(self)
+        if self.error is not None:
+            return
+        yield Text(self.text)
+        if not self.enough_information:
+            reason = "the passages found do not answer it" if self.sources else "no passage is relevant"
+            yield Text(f"({reason}; nothing was made up)", style="dim")
+        if self.sources:
+            yield Text()
+        for source in self.sources:
+            similarity = "" if source.cosine is None else f"  ({source.cosine:.2f})"
+            yield Text(f"[{source.number}] {source.citation}{similarity}", style="dim")
+        unchecked = unchecked_note(one for sentence in self.sentences for one in sentence.unchecked_references)
+        for note in filter(None, (removed_note(self.removed_citations), unchecked)):
+            yield Text(note, style="dim")
 
     def report(self) -> Report:
         """A page with the answer and the passages that it rests on."""
-        from climassay.grounding.presentation import answer_report
-
         return answer_report(self)
 
 
@@ -164,21 +177,18 @@ def answer_question(
     told = replace(told, usage=completion.usage, error=completion.error)
     if completion.error is not None:
         return told
-    refused = _is_refusal(completion.text)
-    cut = completion.finish_reason == "length"
-    encoder = collections.encoder
-    found, removed = (
-        ((), 0)
-        if refused
-        else ground_text(
+    refused = bool(re.match(rf"[\W_]*{NOT_ENOUGH}\b", completion.text, re.IGNORECASE))
+    found: tuple[AnswerSentence, ...] = ()
+    removed = 0
+    if not refused:
+        found, removed = ground_text(
             completion.text,
-            cut=cut,
+            cut=completion.finish_reason == "length",
             sources=sources,
-            encoder=encoder,
+            encoder=collections.encoder,
             given=question,
             documents=lambda: collections.document_words(),
         )
-    )
     return replace(
         told,
         enough_information=not refused,
@@ -188,5 +198,51 @@ def answer_question(
     )
 
 
-def _is_refusal(text: str) -> bool:
-    return bool(re.match(rf"[\W_]*{NOT_ENOUGH}\b", text, re.IGNORECASE))
+def removed_note(citations: int) -> str:
+    """What is said of citations that were removed because their passages do not exist; empty where none was."""
+    if citations == 1:
+        return "1 citation of a passage that does not exist was removed."
+    return f"{citations} citations of passages that do not exist were removed." if citations else ""
+
+
+def unchecked_note(references: Iterable[str]) -> str:
+    """What is said of references to works that no document at hand is; empty where there is none."""
+    named = ", ".join(dict.fromkeys(references))
+    return f"Not checked, because no document here is the work: {named}." if named else ""
+
+
+def answer_card(answer: GroundedAnswer) -> AnswerCard:
+    """The answer with its sources, ready for a report."""
+    sentences = (
+        tuple((sentence.text, sentence.citations, sentence.in_house) for sentence in answer.sentences)
+        if answer.sentences
+        else ((answer.text, (), False),)
+    )
+    notes = []
+    if not answer.sources:
+        notes.append("No passage is relevant, so the model was not asked.")
+    attributed = sum(sentence.origin == "attributed" for sentence in answer.sentences)
+    if attributed:
+        notes.append(f"{attributed} of {len(answer.sentences)} citations were found by comparing sentence and passage.")
+    foreign = [number for sentence in answer.sentences for number in sentence.foreign_numbers]
+    if foreign:
+        notes.append(f"Numbers that the cited passages do not have: {', '.join(foreign)}.")
+    notes.append(removed_note(answer.removed_citations))
+    notes.append(unchecked_note(one for sentence in answer.sentences for one in sentence.unchecked_references))
+    sources = tuple((source.number, source.citation, source.passage.text) for source in answer.sources)
+    return AnswerCard(answer.question, sentences, sources, " ".join(filter(None, notes)))
+
+
+def answer_report(answer: GroundedAnswer) -> Report:
+    """A page with one answer."""
+    return Report(
+        title="A cited answer",
+        lead=f"Written by {answer.model} from the passages below; unfold a source to read it.",
+        sections=(Section("Answer", (answer_card(answer),)),),
+        facts=(("Model fingerprint", answer.fingerprint), ("Number format", answer.dtype or "-")),
+    )
+
+
+def answer_data(answer: GroundedAnswer) -> dict[str, Any]:
+    """The same as :meth:`GroundedAnswer.to_dict`."""
+    return answer.to_dict()

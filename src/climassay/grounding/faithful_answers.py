@@ -56,13 +56,7 @@ class FaithfulnessScore:
 
 
 def answer_features(answers: Sequence[JudgedAnswer], scorer: RelationScorer, encoder: Encoder) -> FloatArray:
-    """Shape [answers, features]; see :data:`NAMES`. Each sentence counts with the passage that bears it best.
-
-    Args:
-        answers: Each with at least one passage.
-        scorer: Entailment of sentences by passages, asked once for all.
-        encoder: For similarities of sentences.
-    """
+    """Features :data:`NAMES`, shape [answers, features]; each sentence counts with the passage that bears it best."""
     said = [split_sentences(answer.text) or [answer.text] for answer in answers]
     cited = [[split_sentences(passage) or [passage] for passage in answer.passages] for answer in answers]
     pairs = [
@@ -102,9 +96,9 @@ def measure_faithfulness(
 
     Args:
         answers: Of at least two groups.
-        features: Theirs, shape [answers, features].
+        features: Shape [answers, features].
         resamples: Bootstrap samples of whole groups.
-        seed: Of folds and bootstrap.
+        seed: For folds and bootstrap.
 
     Raises:
         InputError: Fewer than two groups, or answers of one kind only.

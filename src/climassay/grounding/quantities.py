@@ -29,7 +29,190 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from climassay.grounding.units import CLOSING_BRACKET, Unit, money_before, read_magnitude, read_unit
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a number counts."""
+
+    kind: str
+    """Units of one kind convert into each other; ``mass:CO2`` is a special ``mass``."""
+    factor: float
+    """Value of 1 in the kind's own unit."""
+    rate: str = ""
+    """``yr`` (per year, per decade and per century convert), ``d``, ``K`` or nothing."""
+
+    @property
+    def is_money(self) -> bool:
+        """Whether it is a currency."""
+        return self.kind.startswith("money")
+
+    def is_kind_of(self, other: "Unit") -> bool:
+        """Whether the two may be compared: the same kind, or one a special case of the other."""
+        first, second = sorted((self.kind, other.kind), key=len)
+        return first == second or second.startswith(first + ":")
+
+
+MAGNITUDES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "mn": 1e6, "bn": 1e9, "tn": 1e12}
+_MONEY_LETTERS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+_MAGNITUDE = re.compile(
+    rf"\s*-?\s*(?P<word>{'|'.join(MAGNITUDES)})\b"
+    r"|\s*[×x]\s*10(?:\s*\^\s*|\s+|(?=[-⁰¹²³⁴⁵⁶⁷⁸⁹]))(?P<power>[-−–]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})(?!\.?\d)",
+    re.IGNORECASE,
+)
+_PLAIN_DIGITS = str.maketrans("−–⁰¹²³⁴⁵⁶⁷⁸⁹", "--0123456789")
+_MONEY_LETTER = re.compile(r"\s?([kmbt])\b", re.IGNORECASE)
+_CURRENCIES = {"$": "USD", "us$": "USD", "usd": "USD", "€": "EUR", "eur": "EUR", "£": "GBP", "gbp": "GBP"}
+_CURRENCY = re.compile(r"(US\$|USD|EUR|GBP|[$€£])\s?$", re.IGNORECASE)
+
+CLOSING_BRACKET = re.compile(r"\s*[\])]")
+_GAP = r"\s*-?\s*"
+_SQUARE = r"(?:\s?\^?[2²](?!\.?\d))"
+_CUBE = r"(?:\s?\^?[3³](?!\.?\d))"
+_SQUARE_METRE = (
+    rf"(?:\s?m\s?\^?\s?[-−–]\s?[2²]|\s?/\s?m{_SQUARE}"
+    rf"|(?i:\s*(?:per|an?|each|every)\s+(?:square\s+met(?:re|er)|met(?:re|er)\s+squared|m{_SQUARE})))"
+)
+
+
+def _unit(kind: str, factor: float, pattern: str) -> tuple[re.Pattern[str], Unit]:
+    return re.compile(rf"{_GAP}(?:{pattern})"), Unit(kind, factor)
+
+
+# Tried in this order: longer spellings before their beginnings ("W m-2" before "W", "m2" before "m").
+_UNITS = (
+    _unit("share", 1, r"%(?:[ -]points?\b)?|(?i:per ?cent|percentage points?|pct)\b"),
+    _unit(
+        "temperature:F", 1, r"(?:°|º)\s?F\b|(?i:deg(?:ree)?s?\s*|°\s?|º\s?)(?i:fahrenheit)\b|(?i:degrees?)\s+F\b|F\b"
+    ),
+    _unit(
+        "temperature:C",
+        1,
+        r"(?:°|º|\bo )\s?C\b|℃|(?i:deg(?:ree)?s?\s*|°\s?|º\s?)(?i:celsius|centigrade|kelvin)\b|(?i:degrees?)\s+[CK]\b"
+        r"|degC\b|(?i:celsius|kelvins?)\b|[CK]\b(?!\.\w)",
+    ),
+    _unit("angle", 1, r"(?:°|º|(?i:degrees?))\s?(?:[NSEW]\b|(?i:north|south|east|west|latitude|longitude)\b)"),
+    _unit("temperature", 1, r"°|º|(?i:degrees?)\b"),
+    _unit("flux", 1, rf"W{_SQUARE_METRE}|(?i:watts?){_SQUARE_METRE}"),
+    _unit("flux", 1e-3, rf"mW{_SQUARE_METRE}"),
+    _unit("mixing", 1, r"(?i:ppmv?)\b|(?i:parts\s+per\s+million)\b"),
+    _unit("mixing", 1e-3, r"(?i:ppbv?)\b|(?i:parts\s+per\s+billion)\b"),
+    _unit("mixing", 1e-6, r"(?i:pptv?)\b|(?i:parts\s+per\s+trillion)\b"),
+    _unit("area", 1e12, rf"Mkm{_SQUARE}"),
+    _unit("area", 1e6, rf"km{_SQUARE}|(?i:square\s+kilomet(?:re|er)s?|sq\.?\s?km)\b"),
+    _unit("area", 2589988.110336, r"(?i:square\s+miles?|sq\.?\s?mi)\b"),
+    _unit("area", 1e10, r"Mha\b|(?i:million\s+hectares?)\b"),
+    _unit("area", 1e4, r"ha\b|(?i:hectares?)\b"),
+    _unit("area", 4046.8564224, r"(?i:acres?)\b"),
+    _unit("area", 1, rf"m{_SQUARE}|(?i:square\s+met(?:re|er)s?)\b"),
+    _unit("volume", 1e9, rf"km{_CUBE}|(?i:cubic\s+kilomet(?:re|er)s?)\b"),
+    _unit("volume", 4168181825.44, r"(?i:cubic\s+miles?|cu\.?\s?mi)\b"),
+    _unit("volume", 1, rf"m{_CUBE}|(?i:cubic\s+met(?:re|er)s?)\b"),
+    _unit("length", 1e-3, r"mm\b|(?i:millimet(?:re|er)s?)\b"),
+    _unit("length", 1e-2, r"cm\b|(?i:centimet(?:re|er)s?)\b"),
+    _unit("length", 1e-6, r"[µμ]m\b|(?i:micromet(?:re|er)s?|microns?)\b"),
+    _unit("length", 1e3, r"km\b(?!/h)|(?i:kilomet(?:re|er)s?)\b"),
+    _unit("length", 1, r"m\b(?!\s?/\s?s)|(?i:met(?:re|er)s?)\b"),
+    _unit("length", 0.0254, r"in\b(?=[.)])|(?i:inch(?:es)?)\b"),
+    _unit("length", 0.3048, r"ft\b|(?i:feet|foot)\b"),
+    _unit("length", 1609.344, r"(?i:miles?)\b(?!\s+(?:per\s+hour|an\s+hour))"),
+    _unit("speed", 1, r"m\s?/\s?s\b|m\s?s\s?[-−–]\s?[1¹]|(?i:met(?:re|er)s?\s+(?:per|a)\s+second)\b"),
+    _unit(
+        "speed",
+        1 / 3.6,
+        r"(?i:km\s?/\s?h|kph|kmh)\b|km\s?h\s?[-−–]\s?[1¹]|(?i:kilomet(?:re|er)s?\s+(?:per|an)\s+hour)\b",
+    ),
+    _unit("speed", 0.44704, r"(?i:mph|miles?\s+(?:per|an)\s+hour)\b"),
+    _unit("mass", 1e9, r"(?:Gt|Pg)(?![a-z])|(?i:gigaton(?:ne)?s?|petagrams?)\b"),
+    _unit("mass", 1e6, r"(?:Mt|Tg)(?![a-z])|(?i:megaton(?:ne)?s?|teragrams?)\b"),
+    _unit("mass", 1e3, r"kt(?=CO|C\b|\b)|(?i:kiloton(?:ne)?s?)\b"),
+    _unit("mass", 1e-3, r"kg\b|(?i:kilograms?|kilos?)\b"),
+    _unit("mass", 1, r"t(?=CO|C\b|\b)|(?i:(?:metric\s+)?ton(?:ne)?s?)\b"),
+    _unit("energy", 1e21, r"ZJ\b|(?i:zettajoules?)\b"),
+    _unit("energy", 1e18, r"EJ\b|(?i:exajoules?)\b"),
+    _unit("energy", 3.6e15, r"TWh\b|(?i:terawatt[ -]?hours?)\b"),
+    _unit("energy", 3.6e12, r"GWh\b|(?i:gigawatt[ -]?hours?)\b"),
+    _unit("energy", 3.6e9, r"MWh\b|(?i:megawatt[ -]?hours?)\b"),
+    _unit("energy", 3.6e6, r"kWh\b|(?i:kilowatt[ -]?hours?)\b"),
+    _unit("energy", 1, r"J\b|(?i:joules?)\b"),
+    _unit("power", 1e12, r"TW\b|(?i:terawatts?)\b"),
+    _unit("power", 1e9, r"GW\b|(?i:gigawatts?)\b"),
+    _unit("power", 1e6, r"MW\b|(?i:megawatts?)\b"),
+    _unit("power", 1e3, r"kW\b|(?i:kilowatts?)\b"),
+    _unit("power", 1, r"W\b|(?i:watts?)\b"),
+    _unit("pressure", 100, r"(?:hPa|mbar)\b|(?i:hectopascals?|millibars?)\b"),
+    _unit("pressure", 1, r"Pa\b|(?i:pascals?)\b"),
+    _unit("time", 1e6, r"(?:Myr|My|Ma|Mya|mya)\b|(?i:million[ -]years?)\b"),
+    _unit("time", 1e3, r"(?:kyr|ky|ka|kya)\b|(?i:millenni(?:a|um))\b"),
+    _unit("time", 100, r"(?i:centur(?:y|ies))\b"),
+    _unit("time", 10, r"(?i:decades?)\b"),
+    _unit("time", 1, r"(?:yr|yrs|y)\b(?!\s?[-−–]\s?[1¹])|(?i:years?)\b"),
+    _unit("time", 1 / 12, r"(?i:months?)\b"),
+    _unit("days", 7, r"(?i:weeks?)\b"),
+    _unit("days", 1, r"d\b|(?i:days?)\b"),
+    _unit("days", 1 / 24, r"(?<![12]\d{3})h\b|(?i:hours?|hrs?)\b"),
+    _unit("money:USD", 1, r"(?:USD|US\s?\$)|(?i:(?:US )?dollars?)\b"),
+    _unit("money:EUR", 1, r"(?:EUR\b|€)|(?i:euros?)\b"),
+    _unit("ordinal", 1, r"(?:st|nd|rd|th)\b(?:[\s-]+(?i:centur(?:y|ies))\b)?"),
+    _unit("span", 1, r"(?<=\d)'?s\b"),
+)
+_SUBSTANCES = (
+    ("CO2e", r"CO\s?2[\s-]*(?:eq(?:uivalents?)?|e)\b|(?i:carbon\s+dioxide[\s-]+equivalents?)\b"),
+    ("CO2", r"CO\s?2\b|(?i:carbon\s+dioxide)\b"),
+    ("CH4", r"CH\s?4\b|(?i:methane)\b"),
+    ("N2O", r"N\s?2\s?O\b|(?i:nitrous\s+oxide)\b"),
+    ("C", r"C\b|(?i:carbon)\b"),
+)
+_SUBSTANCE = tuple((name, re.compile(rf"\s*(?i:of\s+)?(?:{pattern})")) for name, pattern in _SUBSTANCES)
+_PER = r"\s*(?:/\s?|(?i:(?:per|a|each|every)\s+))"
+_POWER = r"\s?[-−–]\s?[1¹](?!\.?\d)"
+_RATES = (
+    (re.compile(rf"{_PER}(?:(?i:years?)|yr|y|a)\b|\s*(?:yr|y|a){_POWER}|\s*(?i:annually|yearly)\b"), "yr", 1.0),
+    (re.compile(rf"{_PER}(?i:decade|dec)\b|\s*(?i:decade){_POWER}"), "yr", 0.1),
+    (re.compile(rf"{_PER}(?i:century)\b|\s*(?i:century){_POWER}"), "yr", 0.01),
+    (re.compile(rf"{_PER}(?:(?i:day)|d)\b|\s*(?:d|(?i:day)){_POWER}"), "d", 1.0),
+    (re.compile(rf"{_PER}(?:°\s?C|K|(?i:degrees?(?:\s+celsius)?))|\s*(?:°\s?C|K){_POWER}"), "K", 1.0),
+)
+
+
+def read_magnitude(text: str, position: int, *, money: bool) -> tuple[float, int]:
+    """Magnitude behind a number, and where it ends; 1 where there is none. After a currency "5m" are five million."""
+    if match := _MAGNITUDE.match(text, position):
+        word, power = match["word"], match["power"]
+        return (MAGNITUDES[word.lower()] if word else 10.0 ** int(power.translate(_PLAIN_DIGITS))), match.end()
+    if money and (match := _MONEY_LETTER.match(text, position)):
+        return _MONEY_LETTERS[match[1].lower()], match.end()
+    return 1.0, position
+
+
+def money_before(text: str, position: int) -> tuple[Unit | None, int]:
+    """The currency that stands before a number, as a unit, and where it begins; None and ``position`` without one."""
+    match = _CURRENCY.search(text, max(0, position - 4), position)
+    return (Unit(f"money:{_CURRENCIES[match[1].lower()]}", 1.0), match.start()) if match else (None, position)
+
+
+def read_unit(text: str, position: int, *, bracketed: bool) -> tuple[Unit | None, int]:
+    """The unit behind a number, with its substance and rate, and where it ends; None where there is none.
+
+    ``bracketed``: a closing bracket may stand before the unit, as in ``[0.95 to 1.20] °C``.
+    """
+    closing = CLOSING_BRACKET.match(text, position) if bracketed else None
+    start = closing.end() if closing else position
+    for pattern, unit in _UNITS:
+        match = pattern.match(text, start)
+        if match is None:
+            continue
+        end = match.end()
+        if unit.kind == "mass":
+            for name, substance in _SUBSTANCE:
+                if match := substance.match(text, end):
+                    unit, end = replace(unit, kind=f"mass:{name}"), match.end()
+                    break
+        for per, rate, factor in _RATES:
+            if match := per.match(text, end):
+                return replace(unit, factor=unit.factor * factor, rate=rate), match.end()
+        return unit, end
+    return None, position
+
 
 _COUNTING = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
@@ -155,11 +338,17 @@ def _has(known: Quantity, wanted: Quantity) -> bool:
         return False
     if wanted.bound is not None and known.bound is not None and wanted.bound[0] != known.bound[0]:
         return False
+    decade = known.unit is not None and known.unit.kind == "span"
+    if _CENTURY.search(wanted.text) and (decade or known.dated):
+        century = int((known.value if decade else known.value - 1) // 100) + 1
+        if century == wanted.value:
+            return True
     value = known.value
-    if _CENTURY.search(wanted.text) and _century(known) == wanted.value:
-        return True
     if wanted.unit is not None:
-        if known.unit is None or not _comparable(known, wanted):
+        if known.unit is None or not known.unit.is_kind_of(wanted.unit):
+            return False
+        rates = {known.unit.rate, wanted.unit.rate}
+        if len(rates) > 1 and not (rates == {"", "yr"} and known.yearly and wanted.yearly):
             return False
         value *= known.unit.factor / wanted.unit.factor
     if wanted.bound is not None and known.bound is None:
@@ -167,20 +356,6 @@ def _has(known: Quantity, wanted: Quantity) -> bool:
     if wanted.unit is None and (known.unit is not None or wanted.whole):
         return abs(value) == abs(wanted.value)
     return _rounds_to(value, wanted)
-
-
-def _century(known: Quantity) -> int | None:
-    """The century of a decade or of a year of a period; None of any other quantity."""
-    if known.unit is not None and known.unit.kind == "span":
-        return int(known.value // 100) + 1
-    return int((known.value - 1) // 100) + 1 if known.dated else None
-
-
-def _comparable(known: Quantity, wanted: Quantity) -> bool:
-    if known.unit is None or wanted.unit is None or not known.unit.is_kind_of(wanted.unit):
-        return False
-    rates = {known.unit.rate, wanted.unit.rate}
-    return len(rates) == 1 or (rates == {"", "yr"} and known.yearly and wanted.yearly)
 
 
 def _within(value: float, wanted: Quantity, side: int, inclusive: bool) -> bool:
@@ -357,11 +532,7 @@ def _from_the_right(plain: str, left: _Place, right: _Place) -> _Place:
 def _from_the_left(plain: str, left: _Place, right: _Place, *, passed_on: bool) -> _Place:
     """The right number with the unit of the left one: in a bracket behind it (``1.1 °C [0.8 to 1.3]``), or money.
 
-    Args:
-        plain: The text.
-        left: A number.
-        right: The next one.
-        passed_on: Whether the left one has its unit from its own left, so that the bracket goes on.
+    ``passed_on``: the left one has its unit from its own left, so that the bracket goes on.
     """
     given = left.quantity.unit
     if given is None or right.quantity.unit is not None or right.year_like:

@@ -114,7 +114,7 @@ def debate_settings(room: Room) -> "DebateSettings":
 def _check(room: Room, answer: str, talk: Talk) -> str:
     from climassay.api import check_claim
     from climassay.factcheck import factcheck_page
-    from climassay.factcheck.page_words import DEMONSTRATION, ENDING
+    from climassay.factcheck.results.page_words import DEMONSTRATION, ENDING
     from climassay.folder_files import write_file
     from climassay.grounding import written
 

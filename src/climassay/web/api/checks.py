@@ -6,9 +6,9 @@ from fastapi import Query, Request
 from pydantic import Field
 from starlette.responses import JSONResponse, Response
 
+from climassay.factcheck.check_store import CheckFilter, Reviewed
 from climassay.factcheck.configuration import settings_tables
-from climassay.factcheck.kept_check import Reviewed, Wanted
-from climassay.factcheck.serialisation import as_data
+from climassay.factcheck.transcript import as_data
 from climassay.web.access import Annotator, Asker, Reader
 from climassay.web.accounts import User
 from climassay.web.api.checks_data import (
@@ -67,7 +67,7 @@ def list_checks(
     after: AfterName = None,
 ) -> Listed[CheckData]:
     """All checks that fit, the newest first."""
-    found = checks_of(place).newest(Wanted(q, verdict, review or ""), most=limit + 1, after=after)
+    found = checks_of(place).newest(CheckFilter(q, verdict, review or ""), most=limit + 1, after=after)
     shown = found[:limit]
     return Listed(items=[check_data(one, user) for one in shown], next=shown[-1].id if len(found) > limit else None)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
-from climassay.factcheck.kept_check import CheckReview, CheckState, CheckSummary, Opinion, Reviewed
+from climassay.factcheck.check_store import CheckReview, CheckState, CheckSummary, Opinion, Reviewed
 from climassay.web.accounts import User
 from climassay.web.api.fields import Data, Moment, ShortText, Text, moment, some_moment
 from climassay.web.api.jobs import JobData

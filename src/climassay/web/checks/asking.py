@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from climassay.errors import InputError
 from climassay.factcheck import Claim, make_claim
+from climassay.factcheck.check_store import LONGEST_CLAIM, LONGEST_SOURCE
 from climassay.factcheck.claims import iso_date
-from climassay.factcheck.kept_check import LONGEST_CLAIM, LONGEST_SOURCE
 from climassay.web.access import Asker
 from climassay.web.accounts import User
 from climassay.web.checks.company import similar_checks

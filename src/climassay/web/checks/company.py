@@ -3,7 +3,7 @@
 import threading
 
 from climassay.corpus import Collection
-from climassay.factcheck import Company, PastCheck, find_past
+from climassay.factcheck import DebateResources, PastCheck, find_past
 from climassay.factcheck.checking import collections_of, head_dtype, models_of
 from climassay.factcheck.configuration import DebateSettings
 from climassay.grounding import CollectionGroup
@@ -16,7 +16,7 @@ MOST_PAST = 5
 """Past checks shown before a claim is checked again."""
 
 
-def company_of(place: Place, settings: DebateSettings) -> Company:
+def company_of(place: Place, settings: DebateSettings) -> DebateResources:
     """Whom and what a debate needs.
 
     Models and encoders are loaded once a server. Collections are opened anew, which takes milliseconds: one that was
@@ -31,7 +31,7 @@ def company_of(place: Place, settings: DebateSettings) -> Company:
     priced = {name: model_price(name, None, None, place.workspace.root) for name in models}
     prices = {name: price for name, price in priced.items() if price is not None}
     first = next(iter(groups.values()), None)
-    return Company(models, groups, prices, first.encoder if first else place.encoder(BUNDLED_ENCODER))
+    return DebateResources(models, groups, prices, first.encoder if first else place.encoder(BUNDLED_ENCODER))
 
 
 def similar_checks(place: Place, claim: str) -> list[PastCheck]:

@@ -7,9 +7,9 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from climassay.factcheck import claim_review, factcheck_page
-from climassay.factcheck.kept_check import KeptCheck, check_data, iso_time
+from climassay.factcheck.check_store import StoredCheck, check_data, iso_time
+from climassay.factcheck.results.view import as_shown
 from climassay.factcheck.scales import load_scale
-from climassay.factcheck.shown import as_shown
 from climassay.web.access import Reader
 from climassay.web.checks.reviews import shown_name
 from climassay.web.checks.store import checks_of, found_check
@@ -52,7 +52,7 @@ def download_page(place: PlaceHere, _user: Reader, check: str) -> Response:
     return Response(made, media_type="text/html", headers=_attached(f"{check}.html"))
 
 
-def claim_review_of(place: Place, kept: KeptCheck) -> dict[str, Any] | None:
+def claim_review_of(place: Place, kept: StoredCheck) -> dict[str, Any] | None:
     """The ClaimReview of a check; None without a verdict, or where the server names nobody who answers for it."""
     about, publisher = kept.about, place.settings.publisher.strip()
     if kept.transcript is None or not publisher:

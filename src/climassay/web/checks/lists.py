@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from climassay.errors import InputError
-from climassay.factcheck.kept_check import Reviewed, Wanted
+from climassay.factcheck.check_store import CheckFilter, Reviewed
 from climassay.web.access import Reader
 from climassay.web.checks.store import checks_of
 from climassay.web.pages import page
@@ -32,7 +32,7 @@ def show_all(
     if len(q) > LONGEST_SEARCH:
         raise InputError(f"Search for at most {LONGEST_SEARCH} characters.")
     checks = checks_of(place)
-    found = checks.list(Wanted(q, verdict, review), number)
+    found = checks.list(CheckFilter(q, verdict, review), number)
     given = {name: value for name, value in (("q", q), ("verdict", verdict), ("review", review)) if value}
     return page(
         request,

@@ -4,9 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from climassay.factcheck.events import EVENT_KINDS, EventKind, event_from_data
-from climassay.factcheck.stage import Event, Retrieval
-from climassay.factcheck.transcript import AdvocateOpinion, FollowUp, MediatorDecision, PassageCitation
+from climassay.factcheck.transcript import (
+    EVENT_KINDS,
+    AdvocateOpinion,
+    Event,
+    EventKind,
+    FollowUp,
+    MediatorDecision,
+    PassageCitation,
+    Retrieval,
+    event_from_data,
+)
 from climassay.web.checks.work import BEGIN
 from climassay.web.jobs import JobEvent, Jobs
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Form
 from starlette.responses import Response
 
 from climassay.errors import InputError
-from climassay.factcheck.kept_check import LONGEST_COMMENT, CheckReview
+from climassay.factcheck.check_store import LONGEST_COMMENT, CheckReview
 from climassay.web.access import Annotator
 from climassay.web.accounts import User
 from climassay.web.checks.store import checks_of, found_check

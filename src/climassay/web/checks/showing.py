@@ -5,8 +5,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from climassay.factcheck.kept_check import KeptCheck
-from climassay.factcheck.page import page_values, shared_values
+from climassay.factcheck.check_store import StoredCheck
+from climassay.factcheck.results.page import page_values, shared_values
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import Transcript
 from climassay.web.access import Annotator, Asker, Reader
@@ -62,7 +62,7 @@ def ask_again(request: Request, place: PlaceHere, user: Asker, check: str) -> Re
     return back_to(f"/checks/{check}")
 
 
-def _live_values(place: Place, kept: KeptCheck, job: Job | None, after: int = 0) -> dict[str, Any]:
+def _live_values(place: Place, kept: StoredCheck, job: Job | None, after: int = 0) -> dict[str, Any]:
     debate = LiveDebate((), (), 0) if job is None else live_debate(place.jobs, job.id)
     numbers = {source.number for source in debate.sources}
     return {
@@ -72,7 +72,7 @@ def _live_values(place: Place, kept: KeptCheck, job: Job | None, after: int = 0)
     }
 
 
-def _verdict_values(place: Place, kept: KeptCheck, transcript: Transcript, user: User | None) -> dict[str, Any]:
+def _verdict_values(place: Place, kept: StoredCheck, transcript: Transcript, user: User | None) -> dict[str, Any]:
     return {
         **page_values(transcript, load_scale(kept.settings.scale)),
         **review_values(place, kept.about.id, user),

@@ -1,7 +1,6 @@
 """The checks of a server: stored, and done by its jobs."""
 
-from climassay.factcheck.kept_check import CheckSummary, KeptCheck
-from climassay.factcheck.kept_checks import KeptChecks
+from climassay.factcheck.check_store import CheckStore, CheckSummary, StoredCheck
 from climassay.web.accounts import User
 from climassay.web.failures import Missing, Refused
 from climassay.web.jobs import Job
@@ -12,12 +11,12 @@ KIND = "check"
 _TITLE_CHARACTERS = 80
 
 
-def checks_of(place: Place) -> KeptChecks:
+def checks_of(place: Place) -> CheckStore:
     """The store of a server's checks."""
-    return place.shared("checks", lambda: KeptChecks(place.records))
+    return place.shared("checks", lambda: CheckStore(place.records))
 
 
-def found_check(place: Place, check: str) -> tuple[KeptCheck, Job | None]:
+def found_check(place: Place, check: str) -> tuple[StoredCheck, Job | None]:
     """A check, and the job that does the work.
 
     A job that was stopped or broke before the work began leaves its check waiting; that is put right here.
@@ -59,7 +58,7 @@ def may_stop(user: User | None, about: CheckSummary) -> bool:
     return user is not None and (user.name == about.by or user.may("adjudicator"))
 
 
-def may_begin_again(user: User | None, kept: KeptCheck) -> bool:
+def may_begin_again(user: User | None, kept: StoredCheck) -> bool:
     """Whether somebody who may ask may go on with a check: one that broke; one that was stopped, who may stop it."""
     about = kept.about
     return may_stop(user, about) if about.state == "stopped" else about.state == "failed" or about.outcome == "failed"

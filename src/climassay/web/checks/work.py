@@ -7,10 +7,9 @@ from typing import Any
 
 from climassay.errors import ClimassayError
 from climassay.factcheck import Claim, Transcript, open_checker
-from climassay.factcheck.events import event_data
-from climassay.factcheck.kept_check import KeptCheck
-from climassay.factcheck.stage import Event
-from climassay.factcheck.steps import Ask, AskEntailment, AskHead, AskOptions, AskPassages, AskText
+from climassay.factcheck.check_store import StoredCheck
+from climassay.factcheck.debate.steps import Ask, AskEntailment, AskHead, AskOptions, AskPassages, AskText
+from climassay.factcheck.transcript import Event, event_data
 from climassay.web.checks.company import company_of
 from climassay.web.checks.store import checks_of
 from climassay.web.jobs import JobReport, Stopped
@@ -60,7 +59,7 @@ def check_claim(place: Place, payload: dict[str, Any], report: JobReport) -> dic
     return {"check": name, "outcome": about.outcome, "verdict": about.label}
 
 
-def _debate(place: Place, kept: KeptCheck, report: JobReport) -> tuple[Transcript, str]:
+def _debate(place: Place, kept: StoredCheck, report: JobReport) -> tuple[Transcript, str]:
     """The transcript, and the id of the run."""
     asked = 0
 

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from climassay.factcheck import Transcript, factcheck_page, load_scale, stored_truths
-from climassay.factcheck.page import page_values
-from climassay.factcheck.page_words import OUTCOME
+from climassay.factcheck.results.page import page_values
+from climassay.factcheck.results.page_words import OUTCOME
 from climassay.factcheck.scales import Scale
 from climassay.web.access import Reader
 from climassay.web.failures import Missing

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import ClimassayError, InputError
-from climassay.grounding.presentation import removed_note, unchecked_note
+from climassay.grounding.answer import removed_note, unchecked_note
 from climassay.records.queries import RunDetails
 from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table
 from climassay.reporting.html import Block

@@ -1,0 +1,550 @@
+"""Fact-checks that were asked for, one by one, with their debates and with what people say about them.
+
+A check is stored before its debate begins, under an id of its own that stays; what experts and readers say is added
+beside it. Nothing is deleted, and a second word of the same person stands in place of the first, which is kept.
+"""
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, get_args
+
+import sqlalchemy as sa
+
+from climassay.claim_identity import claim_id
+from climassay.errors import InputError
+from climassay.factcheck.configuration import DebateSettings, parse_settings, settings_tables
+from climassay.factcheck.transcript import Claim, Transcript, as_data, from_data
+from climassay.records import Records
+from climassay.records.answers import storable_text
+from climassay.statistics.intervals import Estimate, proportion
+
+metadata = sa.MetaData()
+
+checks = sa.Table(
+    "checks",
+    metadata,
+    sa.Column("id", sa.String(16), primary_key=True),
+    sa.Column("claim_id", sa.String(12), nullable=False),
+    sa.Column("claim", sa.Text, nullable=False),
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("date", sa.Text, nullable=False),
+    sa.Column("by", sa.String(120)),
+    sa.Column("asked_at", sa.Float, nullable=False),
+    sa.Column("ended_at", sa.Float),
+    sa.Column("state", sa.String(12), nullable=False),
+    sa.Column("set_up", sa.String(120), nullable=False),
+    sa.Column("settings", sa.Text, nullable=False),
+    sa.Column("job", sa.String(40)),
+    sa.Column("run", sa.String(16)),
+    sa.Column("outcome", sa.String(24)),
+    sa.Column("label", sa.Text),
+    sa.Column("error", sa.Text),
+    sa.Column("transcript", sa.Text),
+    sa.CheckConstraint("state IN ('waiting', 'done', 'failed', 'stopped')", name="known_check_state"),
+    sa.Index("checks_by_time", "asked_at"),
+    sa.Index("checks_by_claim", "claim_id"),
+    sa.Index("checks_by_run", "run"),
+    comment="One claim that somebody asked to have checked, with the debate once it has ended.",
+)
+check_reviews = sa.Table(
+    "check_reviews",
+    metadata,
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("check", sa.String(16), sa.ForeignKey("checks.id"), nullable=False),
+    sa.Column("by", sa.String(120), nullable=False),
+    sa.Column("opinion", sa.String(12), nullable=False),
+    sa.Column("comment", sa.Text, nullable=False),
+    sa.Column("made_at", sa.Float, nullable=False),
+    sa.CheckConstraint("opinion IN ('agree', 'disagree', 'undecided')", name="known_check_opinion"),
+    sa.Index("reviews_by_check", "check", "by", "number"),
+    comment="What a person said about a finished check; the last word of each stands.",
+)
+
+
+def current_reviews() -> sa.Select[tuple[str, int, int, int]]:
+    """How many people hold what of each check that was reviewed; only the last word of each counts."""
+    numbers = sa.select(sa.func.max(check_reviews.c.number)).group_by(check_reviews.c.check, check_reviews.c.by)
+    counts = [
+        sa.func.sum(sa.case((check_reviews.c.opinion == opinion, 1), else_=0)).label(opinion)
+        for opinion in ("agree", "disagree", "undecided")
+    ]
+    current = check_reviews.c.number.in_(numbers)
+    return sa.select(check_reviews.c.check, *counts).where(current).group_by(check_reviews.c.check)
+
+
+CheckState = Literal["waiting", "done", "failed", "stopped"]
+"""``waiting`` until its debate has ended; ``failed`` where something broke, ``stopped`` where a person said so."""
+Opinion = Literal["agree", "disagree", "undecided"]
+Reviewed = Literal["agreed", "disagreed", "divided", "commented", "unreviewed"]
+"""What most of those who reviewed a check hold of it: more agree, more disagree, as many of both, only comments."""
+LONGEST_CLAIM = 2000
+LONGEST_SOURCE = 500
+LONGEST_COMMENT = 4000
+"""Characters."""
+PAGE = 50
+"""Checks on one page of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSummary:
+    """A check without its debate, as lists show it."""
+
+    id: str
+    claim: Claim
+    by: str | None
+    """Name of the account; None for somebody without one, or the command line."""
+    asked_at: float
+    """Seconds since 1970-01-01 UTC."""
+    ended_at: float | None
+    state: CheckState
+    set_up: str
+    """Name of the debate's set-up."""
+    job: str | None
+    """Id of the job that does, or did, the work."""
+    run: str | None
+    """Id of the run in the records, once it has ended."""
+    outcome: str | None
+    """As in :class:`~climassay.factcheck.transcript.Verdict`; None before it has ended."""
+    label: str | None
+    """The verdict."""
+    error: str | None
+    """Why it failed."""
+    agree: int = 0
+    """People whose present word is that they agree."""
+    disagree: int = 0
+    undecided: int = 0
+
+    @property
+    def reviewed(self) -> Reviewed:
+        """What most of the reviewers hold."""
+        if self.agree != self.disagree:
+            return "agreed" if self.agree > self.disagree else "disagreed"
+        return "divided" if self.agree else "commented" if self.undecided else "unreviewed"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheck:
+    """A check with its debate."""
+
+    about: CheckSummary
+    settings: DebateSettings
+    """Who debates, and by which rules."""
+    transcript: Transcript | None
+    """None until it has ended, and where it was stopped or broke."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReview:
+    """What a person says about a finished check."""
+
+    by: str
+    """Name of the account."""
+    opinion: Opinion
+    comment: str
+    made_at: float
+    """Seconds since 1970-01-01 UTC."""
+    current: bool
+    """Whether it is the person's last word."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFilter:
+    """Which checks a list shows; an empty text leaves a filter out."""
+
+    words: str = ""
+    """All of them must stand in the claim or its source, in any case."""
+    verdict: str = ""
+    """Label, or outcome of a check without one."""
+    review: str = ""
+    """One of :data:`Reviewed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckList:
+    """A page of a list of checks."""
+
+    checks: tuple[CheckSummary, ...]
+    total: int
+    """On all pages."""
+    page: int
+    """From 1."""
+
+    @property
+    def pages(self) -> int:
+        """At least 1."""
+        return max(1, -(-self.total // PAGE))
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementShare:
+    """How often people agree with the verdicts of checks; a check counts once, however many reviewed it."""
+
+    agreed: Estimate | None
+    """Share of the checks with most reviewers for it, among those with a majority; None where there is none."""
+    divided: int
+    """Checks with as many for as against it, which are not counted."""
+
+
+def summary_data(about: CheckSummary) -> dict[str, Any]:
+    """A check without its debate as texts and numbers, for ``json.dumps``."""
+    return {
+        "id": about.id,
+        "claim": about.claim.text,
+        "source": about.claim.source,
+        "date": about.claim.date,
+        "asked_by": about.by,
+        "asked_at": iso_time(about.asked_at),
+        "ended_at": None if about.ended_at is None else iso_time(about.ended_at),
+        "state": about.state,
+        "error": about.error,
+        "outcome": about.outcome,
+        "verdict": about.label,
+        "run": about.run,
+        "set_up": about.set_up,
+        "reviewed": about.reviewed,
+        "agree": about.agree,
+        "disagree": about.disagree,
+        "undecided": about.undecided,
+    }
+
+
+def check_data(kept: StoredCheck, reviews: Sequence[CheckReview]) -> dict[str, Any]:
+    """A check for a file: what was asked, how it ended, what people said, and the debate.
+
+    Args:
+        kept: The check.
+        reviews: As :meth:`~climassay.factcheck.check_store.CheckStore.reviews` gives them.
+
+    Returns:
+        What ``json.dumps`` takes; ``transcript`` is what :func:`climassay.factcheck.from_data` reads, ``settings`` are
+        the tables of a file that sets up a debate.
+    """
+    said = [
+        {
+            "by": one.by,
+            "opinion": one.opinion,
+            "comment": one.comment,
+            "at": iso_time(one.made_at),
+            "current": one.current,
+        }
+        for one in reviews
+    ]
+    return {
+        **summary_data(kept.about),
+        "reviews": said,
+        "settings": settings_tables(kept.settings),
+        "transcript": None if kept.transcript is None else as_data(kept.transcript),
+    }
+
+
+def iso_time(seconds: float) -> str:
+    """Seconds since 1970 as ISO 8601, UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+class CheckStore:
+    """Checks of one records database; its tables are made when they are first needed.
+
+    A check is stored before its debate begins, under an id of its own that stays; nothing is deleted.
+
+    Args:
+        records: The open records.
+    """
+
+    def __init__(self, records: Records) -> None:
+        self._database = records.database
+        self._database.create_tables(metadata)
+
+    def begin(self, claim: Claim, settings: DebateSettings, *, set_up: str, by: str | None = None) -> str:
+        """Store a check that is to be made.
+
+        Returns:
+            Its id: ``c`` and twelve hexadecimal digits.
+
+        Raises:
+            InputError: The claim or its source is too long.
+        """
+        for text, most, what in ((claim.text, LONGEST_CLAIM, "claim"), (claim.source, LONGEST_SOURCE, "source")):
+            if len(text) > most:
+                raise InputError(f"The {what} has {len(text):,} characters, and the limit is {most:,}: shorten it.")
+        row = {
+            "id": "c" + os.urandom(6).hex(),
+            "claim_id": claim.id,
+            "claim": storable_text(claim.text),
+            "source": storable_text(claim.source),
+            "date": storable_text(claim.date),
+            "by": by,
+            "asked_at": time.time(),
+            "state": "waiting",
+            "set_up": set_up,
+            "settings": json.dumps(settings_tables(settings), ensure_ascii=False),
+        }
+        self._database.write(lambda connection: connection.execute(checks.insert().values(row)))
+        return str(row["id"])
+
+    def reopen(self, check: str) -> None:
+        """Let a check wait again that broke, was stopped or ended without a result; another one stays as it is."""
+        fruitless = checks.c.state.in_(("failed", "stopped")) | (checks.c.outcome == "failed")
+        names = ("job", "run", "outcome", "label", "error", "ended_at", "transcript")
+        self._update(checks.c.id == check, fruitless, state="waiting", **dict.fromkeys(names))
+
+    def give_to(self, check: str, job: str) -> None:
+        """Note which job does the work."""
+        self._update(checks.c.id == check, job=job)
+
+    def finish(self, check: str, transcript: Transcript, *, run: str) -> None:
+        """Store how a check ended; one that has ended already stays as it is, unless it had broken elsewhere."""
+        written = json.dumps(as_data(transcript), ensure_ascii=False, allow_nan=False)
+        values = {"outcome": transcript.verdict.outcome, "label": transcript.verdict.label, "run": run, "error": None}
+        self._update(
+            checks.c.id == check,
+            checks.c.state.in_(("waiting", "failed")),
+            state="done",
+            ended_at=time.time(),
+            transcript=storable_text(written),
+            **values,
+        )
+
+    def fail(self, check: str, error: str) -> None:
+        """Store that a check broke, and why, in one sentence."""
+        waits = checks.c.state == "waiting"
+        self._update(checks.c.id == check, waits, state="failed", ended_at=time.time(), error=storable_text(error))
+
+    def stop(self, check: str, job: str | None = None) -> None:
+        """Store that a person stopped a check.
+
+        Args:
+            check: Id of the check.
+            job: Only if this job still does the work: a check may have been begun again before the job that was
+                stopped comes to its end.
+        """
+        mine = () if job is None else (checks.c.job == job,)
+        self._update(checks.c.id == check, checks.c.state == "waiting", *mine, state="stopped", ended_at=time.time())
+
+    def _update(self, *where: sa.ColumnElement[bool], **values: Any) -> None:
+        self._database.write(lambda connection: connection.execute(checks.update().where(*where).values(values)))
+
+    # ------------------------------------------------------------------------------------------------------ reading
+
+    def _rows(self, query: sa.Select[Any]) -> "Sequence[sa.RowMapping]":
+        with self._database.read() as connection:
+            return connection.execute(query).mappings().all()
+
+    def get(self, check: str) -> StoredCheck:
+        """A check with its debate.
+
+        Raises:
+            InputError: There is no check of that id, or what is stored is damaged.
+        """
+        query = _summaries(checks.c.settings, checks.c.transcript).where(checks.c.id == check)
+        row = next(iter(self._rows(query)), None)
+        if row is None:
+            raise InputError(f"There is no check {check!r}.")
+        settings = parse_settings(json.loads(row["settings"]), where=f"The check {check}")
+        transcript = None if row["transcript"] is None else from_data(json.loads(row["transcript"]))
+        return StoredCheck(_summary(row), settings, transcript)
+
+    def __contains__(self, check: str) -> bool:
+        """Whether there is a check of an id."""
+        return bool(self._rows(sa.select(checks.c.id).where(checks.c.id == check)))
+
+    def list(self, wanted: CheckFilter | None = None, page: int = 1) -> CheckList:
+        """A page of the checks that fit, the newest first; a page beyond the last is empty."""
+        query = _summaries().where(*_conditions(wanted or CheckFilter()))
+        ordered = query.order_by(checks.c.asked_at.desc(), checks.c.id).limit(PAGE).offset((max(page, 1) - 1) * PAGE)
+        with self._database.read() as connection:
+            total = connection.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
+            rows = connection.execute(ordered).mappings().all()
+        return CheckList(tuple(_summary(row) for row in rows), total, max(page, 1))
+
+    def newest(
+        self, wanted: CheckFilter | None = None, *, most: int, after: str | None = None
+    ) -> "Sequence[CheckSummary]":
+        """Checks that fit, the newest first; checks that begin meanwhile do not shift what comes behind another one.
+
+        Args:
+            wanted: Which ones.
+            most: How many.
+            after: Id of the check behind which the list begins.
+
+        Raises:
+            InputError: There is no check of that id.
+        """
+        query = _summaries().where(*_conditions(wanted or CheckFilter()))
+        with self._database.read() as connection:
+            if after is not None:
+                at = connection.execute(sa.select(checks.c.asked_at).where(checks.c.id == after)).scalar_one_or_none()
+                if at is None:
+                    raise InputError(f"There is no check {after!r}.")
+                query = query.where(sa.tuple_(-checks.c.asked_at, checks.c.id) > sa.tuple_(-at, after))
+            ordered = query.order_by(checks.c.asked_at.desc(), checks.c.id).limit(most)
+            return [_summary(row) for row in connection.execute(ordered).mappings()]
+
+    def ids(self) -> "Sequence[str]":
+        """Ids of all checks, the oldest first."""
+        return [row["id"] for row in self._rows(sa.select(checks.c.id).order_by(checks.c.asked_at, checks.c.id))]
+
+    def verdicts(self) -> "Sequence[str]":
+        """What checks have ended with: labels, and outcomes of those without one; each once, in alphabetical order."""
+        query = sa.select(_ENDED_WITH.label("ended")).where(checks.c.outcome.is_not(None)).distinct()
+        return sorted(row["ended"] for row in self._rows(query))
+
+    def of_runs(self, runs: Sequence[str]) -> dict[str, str]:
+        """Ids of checks by the run that made them, where a run made one."""
+        query = sa.select(checks.c.run, checks.c.id).where(checks.c.run.in_(runs))
+        return {row["run"]: row["id"] for row in self._rows(query)}
+
+    def under_way(self, claim: Claim, by: str | None, set_up: str) -> str | None:
+        """A check of the same claim and set-up that the same person asked for and that has not ended; the oldest."""
+        mine = checks.c.by.is_(None) if by is None else checks.c.by == by
+        waiting = sa.and_(checks.c.set_up == set_up, checks.c.state == "waiting", mine)
+        query = sa.select(checks.c.id, checks.c.claim).where(waiting).order_by(checks.c.asked_at)
+        # By the text: ids that an earlier climassay stored are the same for claims that differ in a sign.
+        wanted = claim_id(storable_text(claim.text))
+        return next((row["id"] for row in self._rows(query) if claim_id(row["claim"]) == wanted), None)
+
+    def without_job(self) -> "Sequence[str]":
+        """Checks that wait and that no job was begun for, the oldest first: the process that took them was killed."""
+        query = sa.select(checks.c.id).where(checks.c.state == "waiting", checks.c.job.is_(None))
+        return [row["id"] for row in self._rows(query.order_by(checks.c.asked_at))]
+
+    def waiting(self) -> int:
+        """How many checks have not ended."""
+        query = sa.select(sa.func.count().label("waiting")).select_from(checks).where(checks.c.state == "waiting")
+        return int(self._rows(query)[0]["waiting"])
+
+    # ------------------------------------------------------------------------------------------------------ merging
+
+    def merge(self, other: "CheckStore") -> tuple[int, int]:
+        """Take in the checks of another workspace that have ended, and what people said about them.
+
+        Returns:
+            Checks that were not here before, and checks left out because they have not ended there.
+        """
+        ended = checks.c.state != "waiting"
+        said = check_reviews.c.check.in_(sa.select(checks.c.id).where(ended))
+        with other._database.read() as reading:
+            rows = [dict(row) | {"job": None} for row in reading.execute(sa.select(checks).where(ended)).mappings()]
+            waiting = int(reading.execute(sa.select(sa.func.count()).select_from(checks).where(~ended)).scalar_one())
+            words = sa.select(check_reviews).where(said).order_by(check_reviews.c.number)
+            reviews = [dict(row) for row in reading.execute(words).mappings()]
+        for review in reviews:
+            del review["number"]
+
+        def work(connection: sa.Connection) -> int:
+            known = set(connection.execute(sa.select(checks.c.id)).scalars())
+            new = [row for row in rows if row["id"] not in known]
+            self._database.insert_new(connection, checks, new)
+            there = sa.select(check_reviews.c.check, check_reviews.c.by, check_reviews.c.made_at)
+            told = {tuple(row) for row in connection.execute(there)}
+            fresh = [one for one in reviews if (one["check"], one["by"], one["made_at"]) not in told]
+            if fresh:
+                connection.execute(check_reviews.insert(), fresh)
+            return len(new)
+
+        return self._database.write(work), waiting
+
+    # ------------------------------------------------------------------------------------------------------ reviews
+
+    def review(self, check: str, by: str, opinion: str, comment: str = "") -> None:
+        """Add what a person says about a finished check; the same word a second time changes nothing.
+
+        Args:
+            check: Id of the check.
+            by: Name of the account.
+            opinion: One of :data:`Opinion`.
+            comment: In the person's own words.
+
+        Raises:
+            InputError: There is no such check, it has not ended, or what is said does not fit.
+        """
+        said = storable_text(comment.strip())
+        if opinion not in get_args(Opinion):
+            raise InputError(f"An opinion on a check is {', '.join(get_args(Opinion))}, not {opinion!r}.")
+        if len(said) > LONGEST_COMMENT:
+            raise InputError(f"The comment has {len(said):,} characters, and the limit is {LONGEST_COMMENT:,}.")
+        if opinion == "undecided" and not said:
+            raise InputError("Say whether you agree, or write a comment.")
+        row = {"check": check, "by": by, "opinion": opinion, "comment": said, "made_at": time.time()}
+        mine = sa.and_(check_reviews.c.check == check, check_reviews.c.by == by)
+        last = sa.select(check_reviews).where(mine).order_by(check_reviews.c.number.desc()).limit(1)
+
+        def work(connection: sa.Connection) -> None:
+            state = connection.execute(sa.select(checks.c.state).where(checks.c.id == check)).scalar_one_or_none()
+            if state is None:
+                raise InputError(f"There is no check {check!r}.")
+            if state != "done":
+                raise InputError("A check can be reviewed when its debate has ended.")
+            before = connection.execute(last).mappings().first()
+            if before is None or (before["opinion"], before["comment"]) != (opinion, said):
+                connection.execute(check_reviews.insert().values(row))
+
+        self._database.write(work)
+
+    def reviews(self, check: str) -> "Sequence[CheckReview]":
+        """What people said about a check, in order; earlier words of a person are kept."""
+        query = sa.select(check_reviews).where(check_reviews.c.check == check).order_by(check_reviews.c.number)
+        rows = self._rows(query)
+        last = {row["by"]: row["number"] for row in rows}
+        return [
+            CheckReview(row["by"], row["opinion"], row["comment"], row["made_at"], last[row["by"]] == row["number"])
+            for row in rows
+        ]
+
+    def agreement(self) -> AgreementShare:
+        """How often people agree with the verdicts, with Wilson's interval."""
+        counts = current_reviews().subquery()
+        rows = [(row["agree"], row["disagree"]) for row in self._rows(sa.select(counts.c.agree, counts.c.disagree))]
+        agreed = sum(agree > disagree for agree, disagree in rows)
+        against = sum(agree < disagree for agree, disagree in rows)
+        divided = sum(agree == disagree and agree > 0 for agree, disagree in rows)
+        return AgreementShare(proportion(agreed, agreed + against) if agreed + against else None, divided)
+
+
+_ENDED_WITH = sa.func.coalesce(checks.c.label, checks.c.outcome)
+
+
+def _summaries(*more: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """Rows of checks with the counts of their reviews."""
+    counts = current_reviews().subquery("counts")
+    shown = [column for column in checks.c if column.name not in ("settings", "transcript")]
+    said = [sa.func.coalesce(counts.c[name], 0).label(name) for name in get_args(Opinion)]
+    joined = checks.outerjoin(counts, counts.c.check == checks.c.id)
+    return sa.select(*shown, *said, *more).select_from(joined)
+
+
+def _conditions(wanted: CheckFilter) -> "Sequence[sa.ColumnElement[bool]]":
+    text = sa.func.lower(checks.c.claim + "\n" + checks.c.source)
+    found: list[sa.ColumnElement[bool]] = [
+        text.contains(word, autoescape=True) for word in storable_text(wanted.words).lower().split()
+    ]
+    if wanted.verdict:
+        found.append(_ENDED_WITH.in_([storable_text(wanted.verdict)]))
+    if wanted.review:
+        if wanted.review not in get_args(Reviewed):
+            raise InputError(f"Checks are {', '.join(get_args(Reviewed))}, not {wanted.review!r}.")
+        counts = current_reviews().subquery("held")
+        agree, disagree = counts.c.agree, counts.c.disagree
+        # The same rule as in CheckSummary.reviewed.
+        rules = {
+            "agreed": agree > disagree,
+            "disagreed": agree < disagree,
+            "divided": sa.and_(agree == disagree, agree > 0),
+            "commented": sa.and_(agree == 0, disagree == 0),
+        }
+        if wanted.review == "unreviewed":
+            found.append(checks.c.id.not_in(sa.select(counts.c.check)))
+        else:
+            found.append(checks.c.id.in_(sa.select(counts.c.check).where(rules[wanted.review])))
+    return found
+
+
+def _summary(row: sa.RowMapping) -> CheckSummary:
+    names = ("id", "by", "asked_at", "ended_at", "state", "set_up", "job", "run", "outcome", "label", "error")
+    values: dict[str, Any] = {name: row[name] for name in names}
+    values.update((name, int(row[name])) for name in get_args(Opinion))
+    return CheckSummary(claim=Claim(row["claim"], row["source"], row["date"]), **values)

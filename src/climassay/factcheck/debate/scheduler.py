@@ -1,0 +1,290 @@
+"""Many debates side by side, each going on as soon as what it asked is answered.
+
+Requests to a model that takes several calls at a time (one behind a server) leave at once, each debate's from a thread.
+Searches have threads as well. Beside them the calling thread advances debates and asks the models of this
+machine, which get in one call whatever waits for them, so that their batches are full. No debate waits for another.
+"""
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from climassay.errors import ModelError
+from climassay.factcheck.claims import latest_editions
+from climassay.factcheck.debate.retrieval import search_all
+from climassay.factcheck.debate.steps import Ask, AskEntailment, AskHead, AskOptions, AskPassages, AskText, Steps
+from climassay.grounding import CollectionGroup
+from climassay.models.contract import Completion, ConcurrentModel, OptionScores, unwrapped
+from climassay.records import RecordedModel
+
+HeadPredictor = Callable[[Sequence[tuple[str, Sequence[str]]]], list[tuple[float, ...] | None]]
+EntailmentScorer = Callable[[Sequence[tuple[str, str]]], list[float | None]]
+
+
+class RequestBatcher:
+    """Answers what debates ask: requests that wait at the same time go to each model in one call.
+
+    Args:
+        models: By name, each behind the records.
+        collections: By name, each a group of one.
+        head: Applies the verdict head, where debates have one.
+        entailment: Scores pairs of premise and statement, where debates measure it.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, RecordedModel],
+        collections: Mapping[str, CollectionGroup],
+        head: HeadPredictor | None = None,
+        entailment: EntailmentScorer | None = None,
+    ) -> None:
+        self._models = models
+        self._collections = collections
+        self._head = head
+        self._entailment = entailment
+        self._blanks: dict[AskOptions, OptionScores] = {}
+        self._latest: dict[str, frozenset[str]] = {}
+
+    def concurrent_model(self, ask: Ask) -> str | None:
+        """Name of the model that an ask goes to, where it takes calls of several threads; None for all other asks."""
+        if not isinstance(ask, AskText | AskOptions):
+            return None
+        return ask.model if isinstance(unwrapped(self._models[ask.model]), ConcurrentModel) else None
+
+    def cancel(self, threads: Collection[int]) -> None:
+        """End the calls of some threads that are under way; see :class:`~climassay.models.contract.ConcurrentModel`."""
+        for model in map(unwrapped, self._models.values()):
+            if isinstance(model, ConcurrentModel):
+                model.cancel(threads)
+
+    def answer(self, asks: Sequence[Ask]) -> list[Any]:
+        """Answers in the order of the asks; several threads may ask models that take calls of several."""
+        answers: dict[int, Any] = {}
+        ways: tuple[tuple[type[Ask], Callable[[Sequence[Any]], Sequence[Any]]], ...] = (
+            (AskPassages, lambda asks: search_all(asks, self._collections, self._latest_of)),
+            (AskHead, self._judge),
+            (AskOptions, self._weigh),
+            (AskText, self._write),
+            (AskEntailment, self._entail),
+        )
+        for kind, give in ways:
+            places = [place for place, ask in enumerate(asks) if isinstance(ask, kind)]
+            if places:
+                given = give([asks[place] for place in places])
+                answers.update(zip(places, given, strict=True))
+        return [answers[place] for place in range(len(asks))]
+
+    def _write(self, asks: Sequence[AskText]) -> list[Completion]:
+        answers: dict[int, Completion] = {}
+        for name in dict.fromkeys(ask.model for ask in asks):
+            places = [place for place, ask in enumerate(asks) if ask.model == name]
+            given = self._models[name].generate([asks[place].request for place in places])
+            answers.update(zip(places, given, strict=True))
+        return [answers[place] for place in range(len(asks))]
+
+    def _weigh(self, asks: Sequence[AskOptions]) -> list[OptionScores]:
+        missing = [ask for ask in dict.fromkeys(asks) if ask not in self._blanks]
+        known = dict(self._blanks)
+        for name in dict.fromkeys(ask.model for ask in missing):
+            own = [ask for ask in missing if ask.model == name]
+            try:
+                given = self._models[name].option_logprobs([ask.request for ask in own])
+            except ModelError as error:
+                given = [OptionScores.failed(str(error)) for _ in own]
+            known.update(zip(own, given, strict=True))
+        self._blanks.update((ask, known[ask]) for ask in missing if ask.blank and known[ask].error is None)
+        return [known[ask] for ask in asks]
+
+    def _latest_of(self, name: str) -> frozenset[str]:
+        if name not in self._latest:
+            [collection] = self._collections[name].collections
+            self._latest[name] = latest_editions(collection.documents())
+        return self._latest[name]
+
+    def _judge(self, asks: Sequence[AskHead]) -> list[tuple[float, ...] | None]:
+        if self._head is None:
+            raise ModelError("A debate asks for a verdict head, but none was loaded.")
+        return self._head([(ask.claim, ask.evidence) for ask in asks])
+
+    def _entail(self, asks: Sequence[AskEntailment]) -> list[float | None]:
+        if self._entailment is None:
+            raise ModelError("A debate asks for entailment, but nothing that measures it was loaded.")
+        return self._entailment([(ask.premise, ask.statement) for ask in asks])
+
+
+T = TypeVar("T")
+Watch = Callable[[Sequence[Ask]], None]
+MOST_THREADS = 256
+"""Most calls under way at a time, each with any number of requests."""
+SEARCHES = 2
+"""Most searches under way at a time while requests are, each of one debate."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """An ask under way, and who waits for it."""
+
+    ask: Ask
+    places: list[tuple[int, int]]
+    """Numbers of debates, and of the ask within what each asks: equal requests of several debates are asked once."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What is asked in one go."""
+
+    asked: Sequence[_Asked]
+    answers: Sequence[Any] = ()
+    error: BaseException | None = None
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A debate that waits."""
+
+    asks: int
+    answers: dict[int, Any] = field(default_factory=dict)
+
+
+class Scheduler(Generic[T]):
+    """Advances debates over an exchange; used once.
+
+    Args:
+        steps: The debates.
+        exchange: Answers what they ask.
+        at_once: Most debates under way at a time; as one ends the next begins.
+        on_result: Called with each result as it comes, in order of completion.
+        watch: Called before anything is asked, with what will be; an exception of its own ends the debates there.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Steps[T]],
+        exchange: RequestBatcher,
+        at_once: int,
+        on_result: Callable[[T], None] | None = None,
+        watch: Watch | None = None,
+    ) -> None:
+        self._steps = steps
+        self._exchange = exchange
+        self._at_once = at_once
+        self._on_result = on_result
+        self._watch = watch
+        self._results: dict[int, T] = {}
+        self._begun = 0
+        self._ready: deque[tuple[int, list[Any] | None]] = deque()
+        """Debates that can go on, with what they were waiting for."""
+        self._waiting: dict[int, _Waiting] = {}
+        self._here: list[_Asked] = []
+        """For the calling thread."""
+        self._searches: list[_Asked] = []
+        """For the threads that search."""
+        self._searching = 0
+        self._requests: dict[str, _Asked] = {}
+        """Under way in threads."""
+        self._ended: queue.SimpleQueue[_Call] = queue.SimpleQueue()
+
+    def run(self) -> list[T]:
+        """Results of all debates, in order.
+
+        Whatever ends this early (Ctrl-C, an error of a call or a callback) cancels the requests that are under way.
+        """
+        threads: set[int] = set()
+        most = min(2 * self._at_once, MOST_THREADS) + SEARCHES
+        pool = ThreadPoolExecutor(most, initializer=lambda: threads.add(threading.get_ident()))
+        try:
+            while len(self._results) < len(self._steps):
+                self._go_on(pool)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            self._exchange.cancel(threads)
+            raise
+        finally:
+            pool.shutdown()
+        return [self._results[place] for place in range(len(self._steps))]
+
+    def _go_on(self, pool: ThreadPoolExecutor) -> None:
+        """Do what is most urgent: advance a debate, so that requests leave; search; ask; with nothing to do, wait."""
+        while self._begun < len(self._steps) and len(self._waiting) + len(self._ready) < self._at_once:
+            self._ready.append((self._begun, None))
+            self._begun += 1
+        if self._ready:
+            self._advance(pool, *self._ready.popleft())
+            return
+        while self._searches and self._searching < (SEARCHES if self._requests else 1):
+            # While requests are under way one debate's searches in a call, so that its requests leave soon.
+            debate = self._searches[0].places[0][0] if self._requests else None
+            chosen = [one for one in self._searches if debate is None or one.places[0][0] == debate]
+            self._searches = self._searches[len(chosen) :]
+            self._searching += 1
+            self._send(pool, chosen)
+        if self._here and not self._searching:
+            here, self._here = self._here, []
+            self._tell([one.ask for one in here])
+            self._deliver(self._answered(here))
+        else:
+            self._deliver(self._ended.get())
+
+    def _advance(self, pool: ThreadPoolExecutor, debate: int, answers: list[Any] | None) -> None:
+        """Send a debate its answers; note or send what it asks next, or its result."""
+        step = self._steps[debate]
+        try:
+            asks = next(step) if answers is None else step.send(answers)
+        except StopIteration as end:
+            self._results[debate] = end.value
+            if self._on_result is not None:
+                self._on_result(end.value)
+            return
+        if not asks:
+            self._ready.append((debate, []))
+            return
+        self._waiting[debate] = _Waiting(len(asks))
+        calls: dict[tuple[type[Ask], str], list[_Asked]] = {}
+        for number, ask in enumerate(asks):
+            model = self._exchange.concurrent_model(ask)
+            if model is None:
+                (self._searches if isinstance(ask, AskPassages) else self._here).append(_Asked(ask, [(debate, number)]))
+            elif (known := self._requests.get(repr(ask))) is not None:
+                known.places.append((debate, number))
+            else:
+                asked = self._requests[repr(ask)] = _Asked(ask, [(debate, number)])
+                calls.setdefault((type(ask), model), []).append(asked)
+        for call in calls.values():
+            self._send(pool, call)
+
+    def _send(self, pool: ThreadPoolExecutor, asked: Sequence[_Asked]) -> None:
+        self._tell([one.ask for one in asked])
+        pool.submit(lambda: self._ended.put(self._answered(asked)))
+
+    def _answered(self, asked: Sequence[_Asked]) -> _Call:
+        try:
+            return _Call(asked, self._exchange.answer([one.ask for one in asked]))
+        except BaseException as error:
+            # Raised in the calling thread, where it is delivered.
+            return _Call(asked, error=error)
+
+    def _deliver(self, call: _Call) -> None:
+        """Give answers to those who wait for them.
+
+        Raises:
+            BaseException: What ended the call.
+        """
+        if call.error is not None:
+            raise call.error
+        self._searching -= isinstance(call.asked[0].ask, AskPassages)
+        for one, answer in zip(call.asked, call.answers, strict=True):
+            self._requests.pop(repr(one.ask), None)
+            for debate, number in one.places:
+                waiting = self._waiting[debate]
+                waiting.answers[number] = answer
+                if len(waiting.answers) == waiting.asks:
+                    del self._waiting[debate]
+                    self._ready.append((debate, [waiting.answers[place] for place in range(waiting.asks)]))
+
+    def _tell(self, asks: Sequence[Ask]) -> None:
+        if self._watch is not None:
+            self._watch(asks)

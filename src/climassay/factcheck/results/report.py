@@ -1,0 +1,505 @@
+"""A run of fact-checks as a self-contained report."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from climassay.factcheck.results.analysis import MEDIATOR, Disagreement, LevelChange, RiskCoverage, RunAnalysis
+from climassay.factcheck.results.page_words import DEMONSTRATION
+from climassay.factcheck.results.scoring import NO_VERDICT, VerdictFigures, VerdictScores, interval, percent
+from climassay.reporting import (
+    Axis,
+    Case,
+    Cases,
+    Category,
+    Dot,
+    DotPlot,
+    Facts,
+    HeatMap,
+    LinePlot,
+    Point,
+    Prose,
+    Report,
+    Section,
+    Series,
+    StackedBar,
+    StackedBars,
+    Table,
+)
+from climassay.reporting.html import Block
+from climassay.statistics import Estimate
+
+SHOWN_DISAGREEMENTS = 200
+"""More would make the report too long to read."""
+ENOUGH_OTHERS = 20
+"""Claims outside the most frequent class from which a verdict is compared with the constant answer in words."""
+CURVE_POINTS = 25
+"""Drawn of a risk-coverage curve; the area is over all of them."""
+
+
+def factcheck_report(
+    analysis: RunAnalysis, *, file: str, facts: Sequence[tuple[str, str]] = (), pages: Mapping[str, str] | None = None
+) -> Report:
+    """A run as a report.
+
+    Args:
+        analysis: What came out.
+        file: Name of the claims' file, for the title.
+        facts: Run id, models and what else belongs at the end.
+        pages: Address of each claim's own page by the claim's id, relative to the report; claims may be missing.
+    """
+    sections = [
+        ("Verdicts against the published ones", _score_blocks(analysis)),
+        ("Verdicts given", (_distribution_figure(analysis), distribution_table(analysis), nei_table(analysis))),
+        ("How the debates went", (outcome_table(analysis), round_table(analysis), agreement_table(analysis))),
+        ("What drove the verdicts", (left_out_table(analysis),)),
+        ("What the explanations rest on", (citation_table(analysis), contradiction_table(analysis))),
+        ("How sure the verdicts are", (_risk_plot(analysis.risk) if analysis.risk else None, risk_table(analysis))),
+        ("Disagreements", _disagreement_blocks(analysis, pages or {})),
+    ]
+    advocates = [one.party for one in analysis.distributions if one.party not in ("published", MEDIATOR)]
+    who = f"debated by {', '.join(advocates)}" if advocates else "none of them debated"
+    filled = [(heading, tuple(block for block in blocks if block is not None)) for heading, blocks in sections]
+    return Report(
+        title=f"Fact-checks of {file}",
+        lead=f"{analysis.claims} claims, {analysis.with_truth} of them with a published verdict, {who}; verdicts by "
+        "language models, not reviewed by a person." + (f" {DEMONSTRATION}" if analysis.demonstration else ""),
+        sections=tuple(Section(heading, blocks) for heading, blocks in filled if blocks),
+        facts=(("Scale", analysis.scale.name), *facts),
+    )
+
+
+def _score_blocks(analysis: RunAnalysis) -> tuple[Block | None, ...]:
+    if not analysis.scores:
+        return (
+            Prose("No claim has a published verdict, so that nothing can be said about how right the verdicts are."),
+        )
+    mediator = analysis.scores[0]
+    return (
+        _headline(mediator.levels),
+        _dot_plot(analysis),
+        score_table(analysis),
+        informed_score_table(analysis),
+        published_table(analysis),
+        round_score_table(analysis),
+        *(_heat_map(scores) for scores in mediator.levels),
+    )
+
+
+def _headline(levels: Sequence[VerdictScores]) -> Facts:
+    """One sentence a level, which says whether the mediator is better than a constant answer."""
+    lines = []
+    for scores in levels:
+        figures = scores.rows.figures
+        constant = figures.constant_accuracy.value
+        low, high = figures.accuracy.interval
+        others = round(figures.n * (1 - constant))
+        versus = "more than" if low > constant else "less than" if high < constant else "not clearly other than"
+        if others < ENOUGH_OTHERS:
+            versus = f"too few other claims ({others}) to compare with"
+        words = (
+            f"{percent(figures.accuracy.value)}% right ({percent(low)} to {percent(high)}), {versus} the "
+            f"{percent(constant)}% of always answering '{figures.constant}'"
+        )
+        lines.append((f"Mediator, {len(scores.classes)} classes", words))
+    return Facts(tuple(lines))
+
+
+def _dot_plot(analysis: RunAnalysis) -> DotPlot:
+    dots = tuple(
+        Dot(
+            f"{one.party}, {len(scores.classes)} classes",
+            one.party,
+            scores.rows.figures.accuracy.value,
+            scores.rows.figures.accuracy.interval[0],
+            scores.rows.figures.accuracy.interval[1],
+            scores.rows.figures.constant_accuracy.value,
+        )
+        for levels in zip(*(one.levels for one in analysis.scores), strict=True)
+        for one, scores in zip(analysis.scores, levels, strict=True)
+    )
+    note = "Dots: accuracy. Bars: 95% interval, bootstrap over claims. Dashed tick: the best constant answer."
+    return DotPlot("Accuracy of the mediator and the advocates", dots, note=note)
+
+
+def _heat_map(scores: VerdictScores) -> HeatMap:
+    """The mediator's confusion matrix; columns that nobody chose are there only where they are classes."""
+    confusion = scores.rows.confusion
+    kept = [
+        place
+        for place, name in enumerate(confusion.predicted)
+        if name in confusion.truth or any(row[place] for row in confusion.counts)
+    ]
+    return HeatMap(
+        f"Mediator, {len(scores.classes)} classes",
+        confusion.truth,
+        tuple(confusion.predicted[place] for place in kept),
+        tuple(tuple(row[place] for place in kept) for row in confusion.counts),
+        "published verdict",
+        "mediator's verdict",
+        "The darker a cell, the larger its share of the row.",
+    )
+
+
+def _distribution_figure(analysis: RunAnalysis) -> StackedBars:
+    classes = analysis.scale.classes(analysis.shown)
+    places = {name: number / (len(classes) - 1) for number, name in enumerate(classes)}
+    names = [name for name, _ in analysis.distributions[0].counts]
+    return StackedBars(
+        f"Distribution of verdicts, {analysis.shown} classes",
+        tuple(Category(name, places.get(name), hatched=name == NO_VERDICT) for name in names),
+        tuple(StackedBar(one.party, tuple(count for _, count in one.counts)) for one in analysis.distributions),
+        "From wrong (left) to right; grey: not enough information; hatched: no verdict.",
+    )
+
+
+def _risk_plot(risk: RiskCoverage) -> LinePlot:
+    # Points about evenly apart, first and last included.
+    step = max(1.0, (len(risk.points) - 1) / (CURVE_POINTS - 1))
+    drawn = [risk.points[round(number * step)] for number in range(min(len(risk.points), CURVE_POINTS))]
+    curve = Series(
+        "the surest verdicts",
+        tuple(
+            Point(point.coverage, point.accuracy.value, *point.accuracy.interval, f"{point.accuracy.n} verdicts")
+            for point in drawn
+        ),
+    )
+    level = (Point(0.0, risk.constant_accuracy), Point(1.0, risk.constant_accuracy))
+    constant = Series(f"always '{risk.constant}'", level, reference=True)
+    axes = [
+        Axis(label, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=True)
+        for label in ("claims covered", "accuracy on them")
+    ]
+    note = (
+        f"Verdicts from the surest on, by {risk.ordered_by}. Bars: 95% interval (Wilson). 'Not enough information' and "
+        f"failed checks cover nothing. Dashed: always '{risk.constant}' ({percent(risk.constant_accuracy)}%)."
+    )
+    return LinePlot("Accuracy against coverage", (curve, constant), axes[0], axes[1], note=note)
+
+
+def _disagreement_blocks(analysis: RunAnalysis, pages: Mapping[str, str]) -> tuple[Block, ...]:
+    if not analysis.with_truth:
+        return ()
+    if not analysis.disagreements:
+        return (Prose("No verdict differs from the published one."),)
+    shown = analysis.disagreements[:SHOWN_DISAGREEMENTS]
+    left = len(analysis.disagreements) - len(shown)
+    note = "Farthest from the published verdict first, then the most probable. 'Not enough information' is not listed."
+    return (
+        Cases(
+            f"{len(analysis.disagreements)} verdicts other than the published ones, {analysis.shown} classes",
+            tuple(_case(one, pages.get(one.claim, "")) for one in shown),
+            note + (f" {left} more are left out here." if left else ""),
+        ),
+    )
+
+
+def _case(found: Disagreement, page: str) -> Case:
+    facts = [("Published", found.truth), ("Given", found.verdict)]
+    if found.distance is not None:
+        facts.append(("Distance", f"{found.distance} step{'' if found.distance == 1 else 's'}"))
+    if found.probability is not None:
+        facts.append(("Probability", f"{percent(found.probability)}%"))
+    if found.confidence is not None:
+        facts.append(("Confidence", found.confidence))
+    words = found.text.split()
+    text = found.text if len(words) <= 60 else " ".join(words[:60]) + " ..."
+    return Case(text, tuple(facts), found.explanation, page)
+
+
+_NONE = "-"
+
+_PUBLISHED = (
+    ("Climinator", "62.94 / 38.87", "64.71 / 44.27", "97.06 / 90.58"),
+    ("IPCC advocate alone, NEI left out", "61.96 / 34.48", "63.80 / 38.85", "95.71 / 86.75"),
+    ("GPT-4 without retrieval, NEI left out", "49.70 / 28.36", "52.10 / 35.52", "95.81 / 83.66"),
+    ("always 'incorrect' (not in the paper)", "67.65", "68.82", "91.76"),
+)
+
+
+def analysis_tables(analysis: RunAnalysis) -> list[Table]:
+    """Every table of a run that has something to show, in the order of the report."""
+    tables = [
+        outcome_table(analysis),
+        score_table(analysis),
+        informed_score_table(analysis),
+        round_score_table(analysis),
+        distribution_table(analysis),
+        nei_table(analysis),
+        round_table(analysis),
+        agreement_table(analysis),
+        left_out_table(analysis),
+        citation_table(analysis),
+        contradiction_table(analysis),
+        risk_table(analysis),
+    ]
+    return [table for table in tables if table is not None]
+
+
+def outcome_table(analysis: RunAnalysis) -> Table:
+    """How the fact-checks ended, and what they took."""
+    usage = analysis.usage
+    rows = [(str(outcome), str(count)) for outcome, count in analysis.outcomes if count]
+    rows += [
+        ("claims", str(analysis.claims)),
+        ("with a published verdict", str(analysis.with_truth)),
+        ("repeated, left out", str(analysis.repeated)),
+        ("with failed model calls", f"{analysis.with_failures} ({analysis.failures} calls)"),
+        ("prompt tokens", f"{usage.prompt_tokens:,}"),
+        ("completion tokens", f"{usage.completion_tokens:,}"),
+        ("cost", _NONE if usage.cost is None else f"{usage.cost:.4f} US dollars"),
+    ]
+    return Table.of("Fact-checks", ["what", "number"], rows, note="Tokens: those served from the records included.")
+
+
+def score_table(analysis: RunAnalysis) -> Table | None:
+    """Accuracy and macro-F1 of everybody on every level, beside the constant answer; NEI is wrong."""
+    if not analysis.scores:
+        return None
+    rows = [
+        (classes, party, *_figure_cells(scores.rows.figures), str(scores.rows.nei), str(scores.rows.missing))
+        for classes, party, scores in _by_level(analysis)
+    ]
+    constants = [(len(one.classes), one.rows.figures.constant) for one in analysis.scores[0].levels]
+    named = "; ".join(f"{classes}: {label!r}" for classes, label in constants)
+    return Table.of(
+        "Verdicts against the published ones (%)",
+        ["classes", "party", *_FIGURE_HEADINGS, "NEI", "none"],
+        rows,
+        left=2,
+        grouped=1,
+        strong=[number for number, row in enumerate(rows) if row[1] == MEDIATOR],
+        note=f"const.: always the most frequent published class ({named}). NEI: not enough information, wrong unless "
+        "it is the published verdict. none: no verdict (not debated, or failed), wrong too. Macro averages count a "
+        "class that occurs on one side only with 0, as the paper does.",
+    )
+
+
+def informed_score_table(analysis: RunAnalysis) -> Table | None:
+    """The same on the claims where a party had enough information; None where that makes no difference."""
+    levels = list(_by_level(analysis))
+    if not any(scores.rows.nei or scores.rows.true_nei for _, _, scores in levels):
+        return None
+    rows = [
+        (classes, party, *((_NONE,) * 7 if informed is None else _figure_cells(informed)))
+        for classes, party, scores in levels
+        for informed in [scores.rows.without_nei]
+    ]
+    return Table.of(
+        "The same without 'not enough information' (%)",
+        ["classes", "party", *_FIGURE_HEADINGS],
+        rows,
+        left=2,
+        grouped=1,
+        strong=[number for number, row in enumerate(rows) if row[1] == MEDIATOR],
+        note="Only claims where neither the verdict nor the published one is 'not enough information': other claims "
+        "for each party, so that parties cannot be compared with each other here.",
+    )
+
+
+_FIGURE_HEADINGS = ("n", "right", "95% interval", "const.", "macro F1", "95% interval", "const.")
+
+
+def _by_level(analysis: RunAnalysis) -> Iterator[tuple[str, str, VerdictScores]]:
+    """Number of classes in words, party and scores, by level."""
+    for levels in zip(*(one.levels for one in analysis.scores), strict=True):
+        for one, scores in zip(analysis.scores, levels, strict=True):
+            yield f"{len(scores.classes)} classes", one.party, scores
+
+
+def _figure_cells(figures: VerdictFigures) -> tuple[str, ...]:
+    return (
+        str(figures.n),
+        percent(figures.accuracy.value),
+        interval(figures.accuracy),
+        percent(figures.constant_accuracy.value),
+        percent(figures.f1.value),
+        interval(figures.f1),
+        percent(figures.constant_f1.value),
+    )
+
+
+def round_score_table(analysis: RunAnalysis) -> Table | None:
+    """Where everybody stood after each round."""
+    if not analysis.by_round:
+        return None
+    rows = [
+        (
+            one.party,
+            str(one.round),
+            str(one.still_open),
+            *_figure_cells(one.scores.rows.figures),
+            str(one.scores.rows.nei),
+        )
+        for one in analysis.by_round
+    ]
+    return Table.of(
+        f"After each round, {analysis.shown} classes (%)",
+        ["party", "round", "open", *_FIGURE_HEADINGS, "NEI"],
+        rows,
+        grouped=1,
+        left=1,
+        note="open: debates that went on after the round. Debates that had closed count as they closed.",
+    )
+
+
+def distribution_table(analysis: RunAnalysis) -> Table:
+    """How often each class was given."""
+    names = [name for name, _ in analysis.distributions[0].counts]
+    kept = [name for name in names if any(dict(one.counts)[name] for one in analysis.distributions)]
+    rows = [(name, *(str(dict(one.counts)[name]) for one in analysis.distributions)) for name in kept]
+    return Table.of(
+        f"Verdicts given, {analysis.shown} classes",
+        ["class", *(one.party for one in analysis.distributions)],
+        rows,
+        note="Published verdicts are those of claims that have one." if analysis.with_truth else "",
+    )
+
+
+def nei_table(analysis: RunAnalysis) -> Table | None:
+    """How often everybody had not enough information."""
+    if not analysis.nei:
+        return None
+    rows = [(one.party, str(one.share.n), percent(one.share.value), interval(one.share)) for one in analysis.nei]
+    return Table.of(
+        "Not enough information (%)",
+        ["party", "debates", "share", "95% interval"],
+        rows,
+        note="At the end of the debates. Intervals: Wilson.",
+    )
+
+
+def round_table(analysis: RunAnalysis) -> Table | None:
+    """How many rounds it took, and why."""
+    rounds = analysis.rounds
+    if not rounds.debates:
+        return None
+    rows = [("rounds needed", str(number), str(count)) for number, count in rounds.needed]
+    rows += [("closed because", reason, str(count)) for reason, count in rounds.closed]
+    rows += [("went on because", reason, str(count)) for reason, count in rounds.opened]
+    rows.append(("opinions", "changed from one round to the next", str(rounds.changed)))
+    return Table.of(f"Rounds of {rounds.debates} debates", ["what", "", "number"], rows, left=2)
+
+
+def agreement_table(analysis: RunAnalysis) -> Table | None:
+    """Alpha between advocates."""
+    if not analysis.agreement:
+        return None
+    rows = [
+        (one.stage, str(one.claims), *(cell for alpha in (one.ordinal, one.sides) for cell in _alpha_cells(alpha)))
+        for one in analysis.agreement
+    ]
+    return Table.of(
+        "Agreement between the advocates (Krippendorff's alpha)",
+        ["when", "claims", "ordinal", "95% interval", "two sides", "95% interval"],
+        rows,
+        note="1: full agreement, 0: that of chance. Only claims on which at least two advocates were informed.",
+    )
+
+
+def _alpha_cells(alpha: Estimate | None) -> tuple[str, str]:
+    if alpha is None:
+        return _NONE, _NONE
+    return f"{alpha.value:.2f}", f"{alpha.interval.low:.2f} to {alpha.interval.high:.2f}"
+
+
+def left_out_table(analysis: RunAnalysis) -> Table | None:
+    """What drove the verdicts."""
+    if not analysis.left_out:
+        return None
+    rows = [
+        (one.advocate, str(one.claims), str(one.failed), str(level.classes), *_change_cells(level))
+        for one in analysis.left_out
+        for level in one.levels
+    ]
+    rows += [(one.advocate, "0", str(one.failed), *(_NONE,) * 7) for one in analysis.left_out if not one.levels]
+    return Table.of(
+        "Without each advocate in turn (%)",
+        ["advocate", "claims", "failed", "classes", "changed", "95% interval", "n", "gain", "95% interval", "p"],
+        rows,
+        grouped=1,
+        note="The mediator asked again without the advocate. changed: claims whose verdict becomes another one. gain: "
+        "points of accuracy that the advocate brings, on the n claims with a published verdict; paired bootstrap and "
+        "sign-flip test.",
+    )
+
+
+def _change_cells(level: LevelChange) -> tuple[str, ...]:
+    shares = (percent(level.changed.value), interval(level.changed))
+    if level.gain is None:
+        return (*shares, *(_NONE,) * 4)
+    gain = level.gain.difference
+    p_value = "<0.001" if level.gain.p_value < 0.001 else f"{level.gain.p_value:.3f}"
+    reach = f"{100 * gain.interval.low:+.1f} to {100 * gain.interval.high:+.1f}"
+    return (*shares, str(gain.n), f"{100 * gain.value:+.1f}", reach, p_value)
+
+
+def citation_table(analysis: RunAnalysis) -> Table | None:
+    """What explanations rest on."""
+    if not any(one.sentences or one.removed for one in analysis.citations):
+        return None
+    rows = []
+    for one in analysis.citations:
+        shares = (one.cited, one.attributed, one.in_house, one.with_foreign_numbers)
+        entailed = (_NONE, _NONE) if one.entailed is None else (percent(one.entailed.value), str(one.entailed.n))
+        parts = [percent(count / one.sentences) if one.sentences else _NONE for count in shares]
+        rows.append((one.party, str(one.explanations), str(one.sentences), *parts, str(one.removed), *entailed))
+    return Table.of(
+        "What the explanations rest on (% of sentences)",
+        ["party", "texts", "sentences", "cited", "attributed", "in-house", "foreign\nnumbers", "removed", "entailed",
+         "of"],
+        rows,
+        note="cited: by the model; attributed: by comparison with the passages; in-house: by nothing; foreign numbers: "
+        "a number that the cited passages do not have; removed: citations of passages that were not retrieved "
+        "(a count); entailed: % of so many citations whose passage entails the sentence.",
+    )  # fmt: skip
+
+
+def contradiction_table(analysis: RunAnalysis) -> Table | None:
+    """Explanations against verdicts."""
+    rows = [
+        (one.party, _NONE, _NONE, _NONE, str(one.unknown))
+        if one.share is None
+        else (one.party, str(one.share.n), percent(one.share.value), interval(one.share), str(one.unknown))
+        for one in analysis.contradictions
+        if one.share is not None or one.unknown
+    ]
+    if not rows:
+        return None
+    return Table.of(
+        "Explanations that contradict their verdict (%)",
+        ["party", "n", "share", "95% interval", "unknown"],
+        rows,
+        note="An explanation contradicts where it argues for the other side of the scale. unknown: not determined.",
+    )
+
+
+def risk_table(analysis: RunAnalysis) -> Table | None:
+    """Accuracy of the surest verdicts."""
+    risk = analysis.risk
+    if risk is None:
+        return None
+    rows = [
+        (name, percent(point.coverage), str(point.accuracy.n), percent(point.accuracy.value), interval(point.accuracy))
+        for name, share in (("surest quarter", 0.25), ("surest half", 0.5), ("all verdicts", 1.0))
+        for point in [min(risk.points, key=lambda one: abs(one.coverage - share * risk.points[-1].coverage))]
+    ]
+    return Table.of(
+        f"Accuracy of the surest verdicts, {analysis.shown} classes (%)",
+        ["kept", "coverage", "n", "right", "95% interval"],
+        rows,
+        note=f"Ordered by {risk.ordered_by}; equally sure verdicts are kept together. Mean accuracy over all "
+        f"coverages: {percent(risk.area)}; {percent(risk.unordered)} where the order says nothing. Always "
+        f"{risk.constant!r}: {percent(risk.constant_accuracy)}.",
+    )
+
+
+def published_table(analysis: RunAnalysis) -> Table | None:
+    """The paper's figures; only for the scale that they are on."""
+    if analysis.scale.name != "climate-feedback":
+        return None
+    return Table.of(
+        "Published: accuracy / macro F1 (%) on 170 claims of Climate Feedback",
+        ["system", "7 classes", "5 classes", "2 classes"],
+        _PUBLISHED,
+        note="Leippold et al. (2024), table 1. Other claims and other models than in this run, so that the figures are "
+        "a frame and no comparison. The constant answer is right more often than the system on 7 and 5 classes.",
+    )

@@ -1,0 +1,278 @@
+"""Checks that are kept: from asking to the last review, on both databases."""
+
+import json
+from itertools import chain, combinations_with_replacement
+from typing import get_args
+
+import pytest
+
+from climassay.claim_identity import claim_id, words_id
+from climassay.errors import InputError
+from climassay.factcheck import DebateSettings, advocates_from_names, from_data, make_claim
+from climassay.factcheck.check_store import LONGEST_COMMENT, PAGE, CheckFilter, CheckStore, Reviewed, check_data, checks
+from climassay.factcheck.configuration import AdvocateSettings, MediatorSettings, parse_settings, settings_tables
+from climassay.records import Records
+from climassay.statistics.intervals import wilson_interval
+from factcheck_transcripts import checked, full_transcript, unchecked
+
+SETTINGS = DebateSettings(advocates_from_names(["ar6", "wmo=0.5"], plain=True), rounds=2)
+
+
+@pytest.fixture
+def store(database_url):
+    with Records(database_url) as records:
+        yield CheckStore(records)
+
+
+@pytest.fixture
+def local(tmp_path):
+    """Only on SQLite: what no database makes a difference to."""
+    with Records(f"sqlite:///{tmp_path / 'records.sqlite'}") as records:
+        yield CheckStore(records)
+
+
+def begun(store, text="It warms.", by=None, **more):
+    return store.begin(make_claim(text, **more), SETTINGS, set_up="two", by=by)
+
+
+def done(store, text="It warms.", label="correct", by=None):
+    check = begun(store, text, by)
+    store.finish(check, checked(text, ({"IPCC": label}, label)), run="r1")
+    return check
+
+
+def test_a_verdict_that_was_reached_is_kept_whoever_failed_meanwhile(store):
+    check = begun(store)
+    store.fail(check, "The other server could not load the model.")
+    store.finish(check, full_transcript(), run="r1")
+    store.fail(check, "Too late.")
+    store.stop(check)
+    kept = store.get(check).about
+    assert (kept.state, kept.label, kept.error) == ("done", "incorrect", None)
+
+
+def test_a_check_is_kept_from_asking_to_the_verdict(store):
+    check = store.begin(make_claim("It warms.", source="Ann", date="2024"), SETTINGS, set_up="two", by="bob")
+    waiting = store.get(check)
+    assert (waiting.about.state, waiting.about.outcome, waiting.transcript) == ("waiting", None, None)
+    assert (waiting.about.claim.source, waiting.about.claim.date, waiting.about.by) == ("Ann", "2024", "bob")
+    assert waiting.settings == SETTINGS
+    store.give_to(check, "j1")
+    store.finish(check, full_transcript(), run="r2")
+    kept = store.get(check)
+    assert (kept.about.state, kept.about.outcome, kept.about.label) == ("done", "verdict", "incorrect")
+    assert (kept.about.job, kept.about.run) == ("j1", "r2")
+    assert kept.transcript == full_transcript()
+    assert kept.about.ended_at >= kept.about.asked_at
+    assert store.of_runs(["r2", "r9"]) == {"r2": check}
+    assert check in store
+    assert "c0" not in store
+
+
+def test_what_has_ended_stays_as_it_is_and_what_bore_no_fruit_can_be_opened_again(store):
+    check = done(store)
+    store.fail(check, "Late.")
+    store.stop(check)
+    store.reopen(check)
+    store.finish(check, checked("It warms.", ({"IPCC": "incorrect"}, "incorrect")), run="r9")
+    assert (store.get(check).about.state, store.get(check).about.label) == ("done", "correct")
+    broken, halted, failed = (begun(store, f"Claim {number}.") for number in range(3))
+    store.fail(broken, "No luck.")
+    store.stop(halted)
+    store.finish(failed, unchecked("Claim 2.", "failed", error="No answer."), run="r3")
+    assert store.get(broken).about.error == "No luck."
+    for fruitless in (broken, halted, failed):
+        store.reopen(fruitless)
+        about = store.get(fruitless).about
+        assert (about.state, about.error, about.outcome, about.job, about.run) == ("waiting", None, None, None, None)
+    assert store.waiting() == 3
+    assert list(store.without_job()) == [broken, halted, failed]
+
+
+def test_a_job_that_was_stopped_does_not_stop_the_one_that_took_its_place(store):
+    check = begun(store)
+    store.give_to(check, "j1")
+    store.stop(check)
+    store.reopen(check)
+    store.stop(check, "j1")
+    store.give_to(check, "j2")
+    store.stop(check, "j1")
+    assert store.get(check).about.state == "waiting"
+    store.stop(check, "j2")
+    assert store.get(check).about.state == "stopped"
+
+
+def test_a_list_goes_on_behind_a_check_whatever_was_asked_meanwhile(store):
+    made = [begun(store, f"Claim {number}.") for number in range(4)][::-1]
+    first = [one.id for one in store.newest(most=2)]
+    begun(store, "Another claim.")
+    assert first == made[:2]
+    assert [one.id for one in store.newest(most=9, after=first[-1])] == made[2:]
+    assert [one.id for one in store.newest(CheckFilter("claim 1"), most=9)] == [made[2]]
+    with pytest.raises(InputError, match="no check 'c0'"):
+        store.newest(most=1, after="c0")
+
+
+def test_the_same_person_finds_the_check_of_the_same_claim_that_is_under_way(store):
+    first, second = begun(store, by="ann"), begun(store)
+    assert store.under_way(make_claim("it  WARMS."), "ann", "two") == first
+    assert store.under_way(make_claim("It warms."), None, "two") == second
+    assert store.under_way(make_claim("It warms."), "bob", "two") is None
+    assert store.under_way(make_claim("It warms."), "ann", "three") is None
+    store.stop(first)
+    assert store.under_way(make_claim("It warms."), "ann", "two") is None
+
+
+def test_opposite_claims_are_two_whatever_ids_an_earlier_climassay_stored(store):
+    check = begun(store, "The trend is +0.5 percent.", by="ann")
+    words = words_id("The trend is -0.5 percent.")
+    assert words == words_id("The trend is +0.5 percent.")
+    store._database.write(lambda connection: connection.execute(checks.update().values(claim_id=words)))
+    assert store.under_way(make_claim("The trend is -0.5 percent."), "ann", "two") is None
+    assert store.under_way(make_claim("the trend is +0.5 percent."), "ann", "two") == check
+    assert store.get(check).about.claim.id == claim_id("The trend is +0.5 percent.")
+
+
+def test_the_last_word_of_each_person_counts_and_earlier_ones_are_kept(store):
+    check = done(store)
+    for by, opinion, comment in (
+        ("ann", "disagree", "No."), ("bob", "agree", ""), ("ann", "agree", "Well."), ("ann", "agree", " Well. "),
+        ("cat", "undecided", "Hm."),
+    ):  # fmt: skip
+        store.review(check, by, opinion, comment)
+    assert [(one.by, one.opinion, one.current) for one in store.reviews(check)] == [
+        ("ann", "disagree", False), ("bob", "agree", True), ("ann", "agree", True), ("cat", "undecided", True),
+    ]  # fmt: skip
+    about = store.get(check).about
+    assert (about.agree, about.disagree, about.undecided, about.reviewed) == (2, 0, 1, "agreed")
+
+
+@pytest.mark.parametrize(
+    ("opinion", "comment", "sentence"),
+    [
+        ("love", "", "is agree, disagree, undecided, not 'love'"),
+        ("undecided", "  ", "Say whether you agree, or write a comment."),
+        ("agree", "x" * (LONGEST_COMMENT + 1), "4,001 characters"),
+    ],
+    ids=["unknown", "empty", "long"],
+)
+def test_reviews_that_say_nothing_or_too_much_are_refused(local, opinion, comment, sentence):
+    check = done(local)
+    with pytest.raises(InputError, match=sentence):
+        local.review(check, "ann", opinion, comment)
+    assert local.reviews(check) == []
+
+
+def test_only_finished_checks_are_reviewed(local):
+    with pytest.raises(InputError, match="when its debate has ended"):
+        local.review(begun(local), "ann", "agree")
+    with pytest.raises(InputError, match="There is no check 'c0'"):
+        local.review("c0", "ann", "agree")
+    with pytest.raises(InputError, match="There is no check 'c0'"):
+        local.get("c0")
+
+
+def test_the_share_of_agreement_counts_checks_by_their_majority(store):
+    assert store.agreement().agreed is None
+    words = {"a": "agree", "d": "disagree", "u": "undecided"}
+    for pattern in ("aad", "a", "ddu", "ad", "u", ""):
+        check = done(store, f"Claim {pattern}.")
+        for number, letter in enumerate(pattern):
+            store.review(check, f"person {number}", words[letter], "Because.")
+    share = store.agreement()
+    assert (share.agreed.value, share.agreed.n, share.divided) == (2 / 3, 3, 1)
+    assert share.agreed.interval == wilson_interval(2, 3)
+
+
+def test_lists_are_filtered_by_words_verdict_and_reviews(store):
+    warm, ice, none = done(store, "It WARMS 100%."), done(store, "Ice_melts.", "incorrect"), begun(store, "Ice grows.")
+    store.review(warm, "ann", "agree")
+    store.review(ice, "ann", "disagree")
+
+    def found(**wanted):
+        return [one.id for one in store.list(CheckFilter(**wanted)).checks]
+
+    assert found() == [none, ice, warm]
+    assert found(words="warms 100%") == [warm]
+    assert found(words="%") == [warm]
+    assert found(words="_") == [ice]
+    assert found(words="ice") == [none, ice]
+    assert found(verdict="incorrect") == [ice]
+    assert found(review="agreed") == [warm]
+    assert found(review="disagreed") == [ice]
+    assert found(review="unreviewed") == [none]
+    assert found(review="divided") == found(review="commented") == []
+    assert store.verdicts() == ["correct", "incorrect"]
+    with pytest.raises(InputError, match="not 'liked'"):
+        found(review="liked")
+
+
+def test_what_a_summary_says_is_what_the_filter_finds(local):
+    words = {"a": "agree", "d": "disagree", "u": "undecided"}
+    for letters in chain.from_iterable(combinations_with_replacement("adu", size) for size in range(4)):
+        check = done(local, f"Claim {letters}.")
+        for number, letter in enumerate(letters):
+            local.review(check, f"person {number}", words[letter], "Because.")
+    summaries = {one.id: one.reviewed for one in local.list().checks}
+    assert set(summaries.values()) == set(get_args(Reviewed))
+    for wanted in get_args(Reviewed):
+        found = {one.id for one in local.list(CheckFilter(review=wanted)).checks}
+        assert found == {check for check, reviewed in summaries.items() if reviewed == wanted}
+
+
+def test_pages_follow_each_other_without_gap_or_repetition(local):
+    every = [begun(local, f"Claim {number}.") for number in range(PAGE + 3)]
+    first, second, third = (local.list(page=number) for number in (1, 2, 3))
+    assert (first.total, first.pages, len(first.checks)) == (PAGE + 3, 2, PAGE)
+    assert [one.id for one in (*first.checks, *second.checks)] == every[::-1]
+    assert third.checks == ()
+    assert list(local.ids()) == every
+
+
+def test_texts_that_databases_cannot_hold_are_mended(store):
+    check = begun(store, "It\x00 warms \ud800 now.", source="a\x00b")
+    kept = store.get(check)
+    assert "\x00" not in kept.about.claim.text + kept.about.claim.source
+    store.finish(check, checked("It\x00 warms.", ({"IPCC": "correct"}, "correct")), run="r1")
+    assert store.get(check).about.label == "correct"
+    store.review(check, "ann", "agree", "Good\x00.")
+    assert store.list(CheckFilter(words="\x00")).total in (0, 1)
+
+
+@pytest.mark.parametrize(("text", "source"), [("x" * 2001, ""), ("x", "y" * 501)], ids=["claim", "source"])
+def test_claims_that_are_too_long_are_not_kept(local, text, source):
+    with pytest.raises(InputError, match="and the limit is"):
+        begun(local, text, source=source)
+    assert local.ids() == []
+    assert begun(local, text[:2000], source=source[:500]) in local
+
+
+def test_a_check_as_data_holds_the_debate_the_settings_and_every_review(local):
+    check = begun(local, full_transcript().claim.text)
+    local.finish(check, full_transcript(), run="r2")
+    local.review(check, "ann", "disagree", "No.")
+    local.review(check, "ann", "agree")
+    data = json.loads(json.dumps(check_data(local.get(check), local.reviews(check)), allow_nan=False))
+    assert from_data(data["transcript"]) == full_transcript()
+    assert parse_settings(data["settings"], where="it") == SETTINGS
+    assert [(one["opinion"], one["current"]) for one in data["reviews"]] == [("disagree", False), ("agree", True)]
+    assert (data["verdict"], data["reviewed"], data["agree"]) == ("incorrect", "agreed", 1)
+    assert check_data(local.get(begun(local)), [])["transcript"] is None
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        DebateSettings(),
+        DebateSettings(
+            (AdvocateSettings("A", collections=("a", "b"), min_cosine=0.25), AdvocateSettings("m", "plain"))
+        ),
+        DebateSettings(
+            (AdvocateSettings("m", "plain", model="openai:x"),), MediatorSettings("neutral", "openai:y", "pool")
+        ),
+    ],
+    ids=["default", "collections", "models"],
+)
+def test_settings_come_back_from_their_tables(settings):
+    tables = json.loads(json.dumps(settings_tables(settings)))
+    assert parse_settings(tables, where="it") == settings

@@ -1,0 +1,197 @@
+"""Searching for evidence: excerpts, reranking, several collections, and latest editions."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from climassay.corpus.collection import Collection
+from climassay.corpus.documents import Block, Document
+from climassay.corpus.excerpts import excerpt
+from climassay.factcheck.claims import latest_editions
+from climassay.factcheck.debate.retrieval import RERANK_FACTOR, search_all
+from climassay.factcheck.debate.steps import AskPassages
+from climassay.grounding import CollectionGroup
+from climassay.models.encoder import load_encoder
+from debate_parts import Shelf, WordEncoder
+
+# ---------------------------------------------------------------------------------------------------------- excerpts
+
+SENTENCES = st.lists(
+    st.integers(1, 12).map(lambda count: " ".join(f"w{place}" for place in range(count)) + "."), min_size=1, max_size=8
+)
+
+
+@given(SENTENCES, st.data(), st.integers(1, 30))
+def test_an_excerpt_is_in_order_within_its_words_and_has_the_nearest_sentence(sentences, data, words):
+    sentences = [f"s{place} {sentence}" for place, sentence in enumerate(sentences)]
+    nearness = np.array(data.draw(st.lists(st.floats(-1, 1), min_size=len(sentences), max_size=len(sentences))))
+    text = excerpt(sentences, nearness, words)
+    said = [word for word in text.split() if word != "..."]
+    assert 1 <= len(said) <= words
+    nearest = sentences[int(nearness.argmax())]
+    if len(nearest.split()) > words:
+        assert text == " ".join(nearest.split()[:words]) + " ..."
+        return
+    kept = [place for place, sentence in enumerate(sentences) if sentence in text]
+    assert nearest in text
+    assert said == " ".join(sentences[place] for place in kept).split()
+    assert text.count("...") == sum(b > a + 1 for a, b in pairwise(kept))
+    left_out = [place for place in range(len(sentences)) if place not in kept]
+    # What is left out for want of room is no nearer than what is in, or longer than the room that was left.
+    room = words - len(said)
+    assert all(len(sentences[place].split()) > room for place in left_out)
+
+
+def test_worked_example_of_an_excerpt():
+    sentences = ["The ice melts.", "Cows graze here.", "The ice is thin.", "Nobody knows."]
+    nearness = np.array([0.9, 0.1, 0.8, 0.7])
+    assert excerpt(sentences, nearness, 7) == "The ice melts. ... The ice is thin."
+    assert excerpt(sentences, nearness, 9) == "The ice melts. ... The ice is thin. Nobody knows."
+    assert excerpt(sentences, nearness, 5) == "The ice melts. ... Nobody knows."
+    assert excerpt(sentences, nearness, 2) == "The ice ..."
+    assert excerpt(sentences, nearness, 0) == "The ice melts. Cows graze here. The ice is thin. Nobody knows."
+
+
+def test_a_nearest_sentence_that_is_too_long_is_cut_and_not_passed_over():
+    assert excerpt(["The ice of the Arctic melts.", "No."], np.array([0.9, 0.0]), 3) == "The ice of ..."
+
+
+# ----------------------------------------------------------------------------------------------------------- searches
+
+ICE = "Arctic ice melts. Penguins live elsewhere. The weather was fine."
+SEA = "The sea rises. Ice on land melts and fills it."
+COW = "Cows graze. Grass grows."
+
+
+def found_in(asks, *shelves, latest=lambda name: frozenset()):
+    collections = {shelf.passages[0].id.rpartition("-")[0]: shelf for shelf in shelves}
+    return search_all(asks, collections, latest)
+
+
+def ids(found):
+    return [one.passage.id for one in found]
+
+
+def test_answers_stand_in_the_order_of_the_searches_and_each_kind_is_searched_once():
+    first, second = Shelf("a", ICE, SEA), Shelf("b", COW, ICE)
+    asks = [
+        AskPassages(("b",), "cows graze", 1),
+        AskPassages(("a",), "the sea rises", 1),
+        AskPassages(("a",), "arctic ice melts", 1),
+        AskPassages(("a",), "arctic ice melts", 2),
+        AskPassages(("a",), "arctic ice melts", 2, min_cosine=0.99),
+    ]
+    found = found_in(asks, first, second)
+    assert [ids(some) for some in found] == [["b-0"], ["a-1"], ["a-0"], ["a-0", "a-1"], []]
+    assert [one.collection for some in found[:3] for one in some] == ["b", "a", "a"]
+    assert [(queries, k) for queries, k, _ in first.searches] == [
+        (["the sea rises", "arctic ice melts"], 1), (["arctic ice melts"], 2), (["arctic ice melts"], 2),
+    ]  # fmt: skip
+
+
+def test_passages_are_given_whole_where_no_words_are_named():
+    [[one]] = found_in([AskPassages(("a",), "ice", 1)], shelf := Shelf("a", ICE))
+    assert one.excerpt == ICE
+    assert "Penguins live elsewhere." not in shelf.encoder.encoded
+
+
+def test_passages_are_cut_to_the_sentences_nearest_to_the_query():
+    asks = [
+        AskPassages(("a",), "ice melts", 1, excerpt_words=3),
+        AskPassages(("a",), "penguins live", 1, excerpt_words=6),
+    ]
+    [[first], [second]] = found_in(asks, Shelf("a", ICE))
+    assert first.excerpt == "Arctic ice melts."
+    assert second.excerpt == "Arctic ice melts. Penguins live elsewhere."
+    assert first.passage.text == ICE
+
+
+def test_a_sentence_is_encoded_once_however_many_searches_find_it():
+    shelf = Shelf("a", ICE, encoder=WordEncoder())
+    found_in([AskPassages(("a",), query, 1, excerpt_words=9) for query in ("ice", "ice melts", "arctic")], shelf)
+    assert shelf.encoder.encoded.count("Penguins live elsewhere.") == 1
+
+
+def test_reranking_takes_the_best_of_four_times_as_many_by_their_nearest_sentences():
+    far = "Ice melts here. " + " ".join(f"Unrelated word{place} stands." for place in range(40))
+    near = [f"ice word{place} more{place}" for place in range(6)]
+    shelf = Shelf("a", *near, far)
+    [plain] = found_in([AskPassages(("a",), "ice melts here", 2)], shelf)
+    assert "a-6" not in ids(plain)
+    [ranked] = found_in([AskPassages(("a",), "ice melts here", 2, rerank=True)], shelf)
+    assert ids(ranked)[0] == "a-6"
+    assert ranked[0].excerpt.startswith("Ice melts here. Unrelated")
+    assert shelf.searches[-1][1] == 2 * RERANK_FACTOR == 8
+
+
+def test_several_collections_take_turns():
+    first, second = Shelf("a", ICE, COW, "Arctic ice melts."), Shelf("b", SEA, "Arctic ice.")
+    [some] = found_in([AskPassages(("a", "b"), "arctic ice melts", 4)], first, second)
+    assert ids(some) == ["a-2", "b-1", "a-0", "b-0"]
+    [turned] = found_in([AskPassages(("b", "a"), "arctic ice melts", 4)], first, second)
+    assert ids(turned) == ["b-1", "a-2", "b-0", "a-0"]
+    [fewer] = found_in([AskPassages(("a", "b"), "arctic ice melts", 2)], first, second)
+    assert fewer == some[:2]
+
+
+@given(
+    st.lists(st.sampled_from(["ice", "sea", "cow"]), min_size=1, max_size=6),
+    st.integers(1, 4),
+    st.booleans(),
+    st.booleans(),
+)
+def test_what_is_asked_beside_it_does_not_change_an_answer(queries, passages, rerank, both):
+    names = ("a", "b") if both else ("a",)
+    asks = [AskPassages(names, query, passages, 5, rerank) for query in queries]
+    shelves = (Shelf("a", ICE, SEA, COW), Shelf("b", COW, SEA))
+    together = found_in(asks, *shelves)
+    for ask, some in zip(asks, together, strict=True):
+        assert found_in([ask], *shelves) == [some]
+        assert len(some) <= passages
+        assert all(len(one.excerpt.replace("...", "").split()) <= 5 for one in some)
+
+
+def test_the_threshold_of_the_encoder_holds_where_none_is_named():
+    shelf = Shelf("a", ICE)
+    shelf.encoder.name = shelf.collections[0].settings.encoder = "local:minilm"
+    found_in([AskPassages(("a",), "ice", 1), AskPassages(("a",), "ice", 1, min_cosine=0.1)], shelf)
+    assert [limit for _, _, limit in shelf.searches] == [0.40, 0.1]
+
+
+# ----------------------------------------------------------------------------------------------------- latest editions
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """Two editions of a report and a book, in a real collection."""
+    collection = Collection.create(tmp_path_factory.mktemp("workspace"), "reports", load_encoder())
+    for name, title, date, text in [
+        ("old", "Report on Sea Level 2014", "2014", "Sea level rises by 3.2 mm each year."),
+        ("new", "Report on Sea Level 2021", "2021", "Sea level rises by 3.7 mm each year."),
+        ("book", "The Sea", None, "Sea level differs from place to place."),
+    ]:
+        collection.add([Document(name, title, f"{name}.md", (Block(text),), date=date)])
+    return collection
+
+
+def test_latest_only_leaves_out_what_has_a_later_edition(reports):
+    group = {"reports": CollectionGroup((reports,))}
+
+    def documents(latest_only):
+        ask = AskPassages(("reports",), "How fast does sea level rise?", 3, min_cosine=0.0, latest_only=latest_only)
+        [some] = search_all([ask], group, lambda _: latest_editions(reports.documents()))
+        return {one.passage.document_id for one in some}
+
+    assert documents(False) == {"old", "new", "book"}
+    assert documents(True) == {"new", "book"}
+
+
+def test_enough_is_searched_for_that_old_editions_can_be_left_out():
+    texts = [("arctic ice melts", f"old{place}") for place in range(2)] + [("arctic ice melts now", "new")]
+    shelf = Shelf("a", *texts)
+    ask = AskPassages(("a",), "arctic ice melts", 1, latest_only=True)
+    [some] = found_in([ask], shelf, latest=lambda name: frozenset({"new"}))
+    assert ids(some) == ["a-2"]

@@ -1,0 +1,292 @@
+"""What is told of a debate, and the same as data."""
+
+import copy
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from climassay.confidence import vocabulary
+from climassay.errors import InputError
+from climassay.factcheck.configuration import DebateSettings
+from climassay.factcheck.debate.context import SourceBook
+from climassay.factcheck.debate.steps import Found
+from climassay.factcheck.transcript import (
+    AGREEMENT,
+    ALL_LEVELS,
+    CONFIDENCES,
+    EVENT_KINDS,
+    EVIDENCE,
+    LIKELIHOODS,
+    QUANTIFIABLE,
+    UNCERTAIN,
+    AdvocateOpinion,
+    FollowUp,
+    Levels,
+    Retrieval,
+    allowed_confidences,
+    as_data,
+    coherent,
+    event_data,
+    event_from_data,
+    from_data,
+    weakest,
+)
+from debate_parts import Shelf, company_of
+from debate_tables import PAMPHLET, PHYSICAL, SCORED, SUN, Script, View, among, held
+from factcheck_transcripts import full_transcript, passage, transcripts, unchecked
+
+
+@given(transcripts())
+def test_any_transcript_comes_back_as_it_was(transcript):
+    text = json.dumps(as_data(transcript), allow_nan=False)
+    assert from_data(json.loads(text)) == transcript
+
+
+def test_a_full_transcript_comes_back_as_it_was_with_its_keys_in_order():
+    transcript = full_transcript()
+    data = json.loads(json.dumps(as_data(transcript)))
+    assert from_data(data) == transcript
+    assert list(data)[:4] == ["format", "claim", "scale", "advocates"]
+    assert as_data(from_data(data)) == data
+
+
+def test_what_follows_from_the_records_is_written_for_other_readers():
+    data = as_data(full_transcript())
+    assert data["sources"][0]["citation"] == full_transcript().sources[0].citation
+    assert data["sources"][0]["passage"]["url"] == "https://example.org/report?page=11"
+
+
+def test_whole_numbers_may_stand_for_numbers_and_defaults_may_be_missing():
+    data = as_data(full_transcript())
+    data["advocates"][0]["weight"] = 1
+    del data["stability"], data["warnings"], data["sources"][0]["citation"]
+    read = from_data(data)
+    assert read == replace(full_transcript(), stability=None, warnings=())
+    assert isinstance(read.advocates[0].weight, float)
+
+
+def changed(*path, to):
+    data = copy.deepcopy(as_data(full_transcript()))
+    *way, last = path
+    place = data
+    for step in way:
+        place = place[step]
+    if to is KeyError:
+        del place[last]
+    else:
+        place[last] = to
+    return data
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([], "must be a table of names and values"),
+        ("text", "not 'text'"),
+        (changed("format", to=2), "format 2"),
+        (changed("format", to=KeyError), "format None"),
+        (changed("claim", to=None), "claim: "),
+        (changed("claim", "text", to=KeyError), "claim.text: Field required"),
+        (changed("claim", "text", to=3), "claim.text: Input should be a valid string"),
+        (changed("claim", "colour", to="red"), "claim.colour: Unexpected"),
+        (changed("rounds", 0, "number", to=True), "rounds[0].number: Input should be a valid integer"),
+        (changed("rounds", 0, "number", to=1.5), "rounds[0].number: Input should be a valid integer"),
+        (changed("rounds", 0, "opinions", to="none"), "rounds[0].opinions: Input should be a valid array"),
+        (
+            changed("rounds", 1, "opinions", 2, "levels", "evidence", to="strong"),
+            "evidence: Input should be 'limited', 'medium' or 'robust'",
+        ),
+        (
+            changed("rounds", 1, "opinions", 2, "levels", "evidence", to=["low"]),
+            "evidence: Input should be 'limited', 'medium' or 'robust'",
+        ),
+        (
+            changed("verdict", "probabilities", 0, to=float("nan")),
+            "verdict.probabilities[0]: Input should be a finite number",
+        ),
+        (
+            changed("verdict", "probabilities", 0, to=10**400),
+            "verdict.probabilities[0]: Input should be a finite number",
+        ),
+        (changed("prefixed", to=1), "prefixed: Input should be a valid boolean"),
+        (changed("verdict", "explanation", 0, "citations", to=[9]), "verdict names passage 9"),
+        (changed("rounds", 1, "opinions", 0, "retrieved", to=[0]), "opinion of IPCC in round 2 names passage 0"),
+        (changed("rounds", 1, "follow_ups", 0, "retrieved", to=[7]), "question to Pamphlet in round 2 names passage 7"),
+        (changed("sources", 1, "number", to=1), "numbered from 1"),
+        (changed("subclaims", 1, "end", to=999), "subclaim 2 does not lie within the claim"),
+        (changed("without", 0, to=["IPCC"]), "without[0][1]: Field required"),
+    ],
+    ids=range(22),
+)
+def test_damaged_data_is_refused_with_its_place(data, message):
+    with pytest.raises(InputError) as refused:
+        from_data(data)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(("earlier", "now"), [("low", "limited"), ("medium", "medium"), ("high", "robust")])
+def test_levels_of_evidence_in_earlier_words_are_read_in_those_of_the_ipcc(earlier, now):
+    path = ("rounds", 1, "opinions", 2, "levels", "evidence")
+    given = changed(*path, to=earlier)
+    before = json.dumps(given)
+    assert as_data(from_data(given)) == changed(*path, to=now)
+    assert json.dumps(given) == before
+
+
+def test_a_check_without_debate_comes_back():
+    transcript = unchecked("Hello.", "not checkable", error="It states nothing.")
+    assert from_data(json.loads(json.dumps(as_data(transcript)))) == transcript
+
+
+def test_what_is_no_record_is_not_written():
+    with pytest.raises(TypeError, match="not set"):
+        as_data(replace(full_transcript(), warnings={"a"}))
+
+
+def events_of(transcript):
+    yield transcript.subclaims
+    yield Retrieval(transcript.sources)
+    for one in transcript.rounds:
+        yield from (*one.follow_ups, *one.opinions, *one.parts, one.decision)
+    yield transcript.verdict
+
+
+def again(event):
+    kind, data = event_data(event)
+    return event_from_data(kind, json.loads(json.dumps(data, allow_nan=False)))
+
+
+@settings(max_examples=15)
+@given(transcripts())
+def test_any_event_comes_back_as_it_was(transcript):
+    for event in events_of(transcript):
+        assert again(event) == event
+
+
+def test_every_kind_of_event_has_a_name():
+    assert {event_data(event)[0] for event in events_of(full_transcript())} == set(EVENT_KINDS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "sentence"),
+    [
+        ("opinion", {"advocate": "IPCC"}, "round: Field required"),
+        ("decision", {"advocate": "IPCC"}, "round: Field required"),
+        ("passages", {"passages": [{"number": 1}]}, "passage: Field required"),
+        ("cheer", {}, "'cheer' is nothing that happens in a debate"),
+    ],
+)
+def test_damaged_events_are_told_in_one_sentence(kind, data, sentence):
+    with pytest.raises(InputError, match=sentence):
+        event_from_data(kind, data)
+
+
+def test_passages_are_told_before_anybody_cites_them_and_again_when_they_lie_before_another_one():
+    script = Script({"Physical": [View(says="It did not [1].")], "Pamphlet": [View("correct"), View("inaccurate")]})
+    shelves = Shelf("physical", "The Sun is steady.", "Ice melts."), Shelf("pamphlet", "The Sun caused the warming.")
+    advocates = [among(one, min_cosine=None, passages=1) for one in (PHYSICAL, PAMPHLET)]
+    settings = DebateSettings(
+        tuple(advocates),
+        model="local:scripted",
+        scale="climate-feedback",
+        profile=SCORED,
+        split="none",
+        check_claims=False,
+    )
+    found = held(script, settings, company_of(script.model, *shelves), SUN)
+    told, cited = {}, set()
+    for event in found.events:
+        if isinstance(event, Retrieval):
+            told.update((source.number, source) for source in event.sources)
+        said = event.explanation if isinstance(event, AdvocateOpinion) else ()
+        said = event.reply if isinstance(event, FollowUp) else said
+        cited.update(number for sentence in said for number in sentence.citations)
+        assert cited <= set(told)
+    assert cited
+    assert len(found.transcript.rounds) > 1
+    assert tuple(told[number] for number in sorted(told)) == found.transcript.sources
+
+
+def test_news_of_passages_are_those_that_came_or_changed_since():
+    one, two = (Found(passage(number), "ar6", 0.5, "Text.") for number in (1, 2))
+    book = SourceBook()
+    assert book.news() == ()
+    book.add([one], "IPCC")
+    assert [source.number for source in book.news()] == [1]
+    book.add([one], "IPCC")
+    assert book.news() == ()
+    book.add([two, one], "WMO")
+    assert [(source.number, source.advocates) for source in book.news()] == [(1, ("IPCC", "WMO")), (2, ("WMO",))]
+
+
+ASSESSMENTS = st.sampled_from(ALL_LEVELS)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "agreement", "allowed"),
+    [
+        ("limited", "low", ("very low", "low")),
+        ("limited", "medium", ("very low", "low", "medium")),
+        ("limited", "high", ("low", "medium", "high")),
+        ("medium", "low", ("very low", "low", "medium")),
+        ("medium", "medium", ("low", "medium", "high")),
+        ("medium", "high", ("medium", "high", "very high")),
+        ("robust", "low", ("low", "medium", "high")),
+        ("robust", "medium", ("medium", "high", "very high")),
+        ("robust", "high", ("high", "very high")),
+    ],
+)
+def test_confidence_increases_towards_the_corner_of_high_evidence_and_agreement(evidence, agreement, allowed):
+    # Mastrandrea et al. (2010), figure 1: the levels lie on the diagonals of the table.
+    assert allowed_confidences(evidence, agreement) == allowed
+
+
+def test_words_stand_in_order():
+    # The words of the IPCC stand in one place more, where reports and drafts are read for them.
+    assert (EVIDENCE, AGREEMENT, CONFIDENCES) == (vocabulary.EVIDENCE, vocabulary.AGREEMENT, vocabulary.TAGS)
+    assert CONFIDENCES == ("very low", "low", "medium", "high", "very high")
+    middles = [sum(vocabulary.LIKELIHOOD_RANGES[term]) for term in LIKELIHOODS]
+    assert middles == sorted(middles)
+    assert len(LIKELIHOODS) == 10
+    assert set(CONFIDENCES) - QUANTIFIABLE - UNCERTAIN == {"medium"}
+
+
+def test_every_coherent_assessment_is_listed_once():
+    assert len(set(ALL_LEVELS)) == len(ALL_LEVELS) == 25
+    assert all(one.confidence in allowed_confidences(one.evidence, one.agreement) for one in ALL_LEVELS)
+    assert {one.confidence for one in ALL_LEVELS} == set(CONFIDENCES)
+
+
+@given(st.sampled_from(EVIDENCE), st.sampled_from(AGREEMENT), st.sampled_from(CONFIDENCES))
+def test_an_incoherent_confidence_becomes_the_nearest_one_allowed(evidence, agreement, confidence):
+    allowed = allowed_confidences(evidence, agreement)
+    found = coherent(evidence, agreement, confidence)
+    assert found in allowed
+    place = CONFIDENCES.index(confidence)
+    steps = [abs(CONFIDENCES.index(level) - place) for level in allowed]
+    assert abs(CONFIDENCES.index(found) - place) == min(steps)
+    assert coherent(evidence, agreement, found) == found
+
+
+def test_very_low_confidence_with_the_best_evidence_is_raised_no_further_than_needed():
+    assert coherent("robust", "high", "very low") == "high"
+    assert coherent("limited", "low", "very high") == "low"
+
+
+@given(st.lists(ASSESSMENTS, min_size=1, max_size=6), st.sampled_from(LIKELIHOODS))
+def test_several_statements_hold_no_better_than_the_weakest(assessments, likelihood):
+    found = weakest([Levels(one.evidence, one.agreement, one.confidence, likelihood) for one in assessments])
+    assert Levels(found.evidence, found.agreement, found.confidence) in ALL_LEVELS
+    assert found.likelihood is None
+    for one in assessments:
+        assert EVIDENCE.index(found.evidence) <= EVIDENCE.index(one.evidence)
+        assert AGREEMENT.index(found.agreement) <= AGREEMENT.index(one.agreement)
+        assert CONFIDENCES.index(found.confidence) <= CONFIDENCES.index(one.confidence)
+
+
+@given(ASSESSMENTS)
+def test_one_statement_stays_what_it_is(assessment):
+    assert weakest([assessment]) == assessment
