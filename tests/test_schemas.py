@@ -6,7 +6,7 @@ import pytest
 
 from climassay.confidence.topics import naming
 from climassay.factcheck import assessment, subclaims
-from climassay.generation import schemas
+from climassay.generation import question_requests as schemas
 from climassay.metrics.facts_splitting import ModelSplitter
 from climassay.models.openai_schema import response_format, satisfying_json
 from climassay.questions import KINDS

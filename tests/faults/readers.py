@@ -73,7 +73,7 @@ def _template(path: Path) -> object:
 
 def _published(path: Path) -> object:
     """A folder whose manifest is damaged, with the drafts that it tells of."""
-    from climassay.generation.publishing.reading import read_dataset
+    from climassay.generation.publishing.dataset import read_dataset
 
     (path.parent / "drafts.jsonl").write_bytes(samples.drafts())
     return read_dataset(path.parent)

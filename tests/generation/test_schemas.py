@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.generation.schemas import (
+from climassay.generation.question_requests import (
     BRIEF,
     FULL,
     DeclinedError,

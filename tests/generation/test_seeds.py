@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus import Collection
-from climassay.generation.seeds import SeedSampler, _Place, stratified_order
+from climassay.generation.passages import SeedSampler, _Place, stratified_order
 from climassay.grounding import CollectionGroup
 from topic_encoder import TopicEncoder, book_group
 
@@ -79,7 +79,7 @@ def test_another_process_draws_the_same(group, sampler, tmp_path):
     script = tmp_path / "draw.py"
     script.write_text(
         "import sys\n"
-        "from climassay.generation.seeds import _Place, stratified_order\n"
+        "from climassay.generation.passages import _Place, stratified_order\n"
         "print(*stratified_order([_Place(str(n), (str(n % 5),)) for n in range(30)], 'key'))\n",
         encoding="utf-8",
     )

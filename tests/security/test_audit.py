@@ -188,7 +188,7 @@ def test_the_tests_that_the_page_names_exist():
 def test_the_limits_that_the_page_states_are_those_of_the_code():
     from climassay.corpus import apart, epub, html, markdown
     from climassay.corpus.options import ReadOptions
-    from climassay.questions import parquet
+    from climassay.questions import rows as parquet
     from climassay.web.settings import ServerSettings
 
     page = " ".join((ROOT / "docs" / "security.md").read_text(encoding="utf-8").split())

@@ -16,7 +16,7 @@ from climassay.corpus.options import MEBIBYTE, ReadOptions
 from climassay.corpus.pdf import MOST_TEXTS
 from climassay.corpus.reading import read
 from climassay.errors import InputError
-from climassay.questions import parquet
+from climassay.questions import rows as parquet
 from climassay.questions.rows import parse_rows, read_bytes
 from pdf_building import Text, build_pdf
 

@@ -96,6 +96,11 @@ class DatasetSummary:
     """Drafts by state, as the line left them."""
 
 
+def chunks(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Names in parts that one query can take."""
+    return (names[start : start + DRAFTS_PER_QUERY] for start in range(0, len(names), DRAFTS_PER_QUERY))
+
+
 class DatasetStore:
     """The datasets of one records database; its tables are made when they are first needed.
 
@@ -187,10 +192,8 @@ class DatasetStore:
     @staticmethod
     def _ordinals(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = {}
-        for start in range(0, len(ids), DRAFTS_PER_QUERY):
-            query = sa.select(drafts.c.id, drafts.c.ordinal).where(
-                drafts.c.dataset == name, drafts.c.id.in_(ids[start : start + DRAFTS_PER_QUERY])
-            )
+        for chunk in chunks(ids):
+            query = sa.select(drafts.c.id, drafts.c.ordinal).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
             found |= {row.id: row.ordinal for row in connection.execute(query)}
         return found
 
@@ -245,7 +248,7 @@ class DatasetStore:
             if not rows:
                 return
             for row in rows:
-                yield Placed(_with(draft_from_row(json.loads(row.body)), later.get(row.id, ())), row.book, row.number)
+                yield Placed(_draft(row.body, later.get(row.id, ())), row.book, row.number)
             last = rows[-1].ordinal
 
     def drafts(self, name: str) -> Iterator[Draft]:
@@ -267,20 +270,13 @@ class DatasetStore:
 
 
 def drafts_before_experts(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, Draft]:
-    """Drafts by id with every later decision but the outcome of experts' labels.
-
-    Args:
-        connection: In a transaction.
-        name: Of the dataset.
-        ids: Of drafts; those that there are none of are left out.
-    """
+    """Drafts by id with every later decision but the outcome of experts' labels."""
     found: dict[str, Draft] = {}
-    for start in range(0, len(ids), DRAFTS_PER_QUERY):
-        chunk = ids[start : start + DRAFTS_PER_QUERY]
+    for chunk in chunks(ids):
         query = sa.select(drafts.c.id, drafts.c.body).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
         later = _decisions(connection, name, chunk, without=EXPERTS)
         for row in connection.execute(query):
-            found[row.id] = _with(draft_from_row(json.loads(row.body)), later.get(row.id, ()))
+            found[row.id] = _draft(row.body, later.get(row.id, ()))
     return found
 
 
@@ -300,13 +296,11 @@ def _decisions(
     return found
 
 
-def _with(draft: Draft, later: Sequence[Mapping[str, Any]]) -> Draft:
-    """A draft with the decisions that were added to it."""
-    if not later:
-        return draft
-    row = draft_row(draft)
-    row["decisions"] = [*row["decisions"], *(entry["decision"] for entry in later)]
+def _draft(body: str, later: Sequence[Mapping[str, Any]]) -> Draft:
+    """A stored draft with the decisions that were added to it."""
+    row = json.loads(body)
     for entry in later:
+        row["decisions"].append(entry["decision"])
         row["wording"] = entry["wording"] or row["wording"]
     return draft_from_row(row)
 

@@ -21,10 +21,9 @@ from climassay.generation.annotation import (
     GivenLabel,
     Item,
     Label,
-    accepted_from,
     content_key,
     edit_texts,
-    edited_wording,
+    label_from_texts,
 )
 from climassay.given_files import parse_json
 from climassay.questions import option_letter
@@ -50,12 +49,7 @@ _TEXTS = (
 
 
 def argilla_settings(guidelines: str = GUIDELINES, overlap: int = 1) -> dict[str, Any]:
-    """The settings of a dataset, as ``rg.Settings.from_json`` reads them.
-
-    Args:
-        guidelines: What annotators are told.
-        overlap: Labels that a record needs.
-    """
+    """The settings of a dataset, as ``rg.Settings.from_json`` reads them."""
     verdict = {"type": "label_selection", "options": [{"value": word, "text": word} for word in ("valid", "invalid")]}
     reasons = [{"value": reason.name, "text": reason.words} for reason in ANNOTATION_REASONS]
     questions = [
@@ -238,22 +232,9 @@ def _by_user(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _given(name: str, annotator: str, answers: Mapping[str, Any], drafts: Mapping[str, Draft]) -> list[GivenLabel]:
     if not answers.get("verdict"):
         return []
-    draft = drafts.get(name)
-    if draft is None:
-        raise InputError(f"the dataset has no item {name!r} to annotate")
-    accepted = accepted_from(answers["verdict"])
-    texts = EditTexts(
-        question=str(answers.get("edited_question") or ""),
-        answer=str(answers.get("edited_answer") or ""),
-        options=tuple(line.strip() for line in str(answers.get("edited_options") or "").splitlines() if line.strip()),
-        correct=str(answers.get("edited_correct") or ""),
-    )
-    label = GivenLabel(
-        draft=name,
-        annotator=annotator,
-        accepted=accepted,
-        reasons=() if accepted else tuple(answers.get("reasons") or ()),
-        remark=str(answers.get("remark") or ""),
-        wording=edited_wording(draft, texts) if accepted else None,
-    )
+    said = {question: str(answers.get(question) or "") for question, _ in _TEXTS}
+    options = tuple(line.strip() for line in said["edited_options"].splitlines() if line.strip())
+    texts = EditTexts(said["edited_question"], said["edited_answer"], options, said["edited_correct"])
+    reasons = answers.get("reasons") or ()
+    label = label_from_texts(drafts, name, answers["verdict"], texts, reasons, said["remark"], annotator)
     return [replace(label, key=content_key("argilla", label))]

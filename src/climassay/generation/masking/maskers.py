@@ -130,11 +130,7 @@ class StatisticsMasker:
     name = STATISTICS
 
     def __init__(
-        self,
-        passages: Iterable[str] = (),
-        glossary: Iterable[str] = (),
-        *,
-        weights: Mapping[str, float] = WEIGHTS,
+        self, passages: Iterable[str] = (), glossary: Iterable[str] = (), *, weights: Mapping[str, float] = WEIGHTS
     ) -> None:
         """Count the collection's words.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.generation.draft_files import read_drafts
+from climassay.generation.draft import read_drafts
 from climassay.generation.masking.maskers import Choice, Masker
 from climassay.generation.masking.words import FEATURES, Candidate, WordStatistics, candidates, word_features
 from climassay.given_files import parse_json, read_text
@@ -110,11 +110,6 @@ def context_features(
     vector is the mean over the word's tokens less the mean over the statement's, so that what is learned is about words
     and not about the topics of the statements.
 
-    Args:
-        statements: Any number.
-        found: The candidates of each.
-        reader: The encoder.
-
     Returns:
         For each statement impacts, shape [candidates, 1], and vectors, shape [candidates, width]. A word behind the end
         of what the encoder reads has the vector 0.
@@ -130,7 +125,11 @@ def context_features(
     features = []
     for statement, text, own in zip(statements, whole, found, strict=True):
         middle = _mean(text)
-        impacts = [[1.0 - _cosine(middle, _mean(next(left)))] for _ in own]
+        impacts = []
+        for _ in own:
+            without = _mean(next(left))
+            size = float(np.linalg.norm(middle) * np.linalg.norm(without))
+            impacts.append([1.0 - (float(middle @ without) / size if size else 0.0)])
         vectors = [_vector(text, next(spelled), word.start / len(statement), middle) for word in own]
         features.append((np.array(impacts).reshape(len(own), 1), np.array(vectors).reshape(len(own), len(middle))))
     return features
@@ -139,11 +138,6 @@ def context_features(
 def _mean(text: TokenVectors) -> NDArray[np.float64]:
     kept = text.vectors if text.empty else text.vectors[~text.special]
     return np.asarray(kept.mean(axis=0), dtype=np.float64)
-
-
-def _cosine(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    size = float(np.linalg.norm(first) * np.linalg.norm(second))
-    return float(first @ second) / size if size else 0.0
 
 
 def _vector(
@@ -385,10 +379,7 @@ def _material(
 
 
 def _left_out(
-    choices: Sequence[ExpertChoice],
-    blocks: Sequence[FloatArray],
-    sets: IntArray,
-    chosen: IntArray,
+    choices: Sequence[ExpertChoice], blocks: Sequence[FloatArray], sets: IntArray, chosen: IntArray
 ) -> list[Choice | None]:
     found: list[Choice | None] = []
     for number, choice in enumerate(choices):

@@ -18,12 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from climassay.errors import InputError
 from climassay.folder_files import write_file
 from climassay.generation.draft import Draft
-from climassay.generation.validation.evaluation import RESAMPLES, precision_at, share_words
+from climassay.generation.screening.catalogue import share_words
 from climassay.generation.validation.labels import (
+    RESAMPLES,
     LabelledDraft,
     LabelSet,
     check_labels,
     labels_array,
+    precision_at,
     reason_figure,
     source_groups,
 )

@@ -26,11 +26,7 @@ ANSWERS = (" VALID", " INVALID")
 """Ends of the model's answer."""
 LONGEST_CONTEXT = 8000
 """Characters of a context that a model is shown: the main passage stands first and is never what is cut."""
-_KINDS = {
-    "mcq": "multiple-choice questions",
-    "freeform": "freeform questions",
-    "cloze": "fill-in-the-gap statements",
-}
+_KINDS = {"mcq": "multiple-choice questions", "freeform": "freeform questions", "cloze": "fill-in-the-gap statements"}
 PAIRS = ("context and answer", "context and question", "answer and question")
 OWN = (
     "words of question", "words of answer", "words of context", "options", "answer longer than options",

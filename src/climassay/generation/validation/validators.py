@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 from climassay.errors import InputError, ModelError
 from climassay.folder_files import write_file
 from climassay.generation.draft import Decision, Draft, Subject
-from climassay.generation.validation.evaluation import ValidatorScores, score_validator
-from climassay.generation.validation.labels import LabelledDraft, labels_array, source_groups
+from climassay.generation.validation.labels import (
+    LabelledDraft,
+    ValidatorScores,
+    labels_array,
+    score_validator,
+    source_groups,
+)
 from climassay.generation.validation.reading import (
     Progress,
     Reader,
@@ -97,11 +102,7 @@ class Validator(Protocol):
 
 
 def validate(
-    drafts: Sequence[Draft],
-    validator: Validator,
-    threshold: float | None = None,
-    *,
-    on_judged: Progress | None = None,
+    drafts: Sequence[Draft], validator: Validator, threshold: float | None = None, *, on_judged: Progress | None = None
 ) -> list[Draft]:
     """Let a validator decide on all drafts that are still usable; the others stay as they are.
 
@@ -330,9 +331,7 @@ class PromptedValidator(Validator):
         if not (profile_of(self.model).calibrated if self.content_free is None else self.content_free):
             return None
         return content_free_correction(
-            self.model,
-            lambda text: content_free_request(kind, options, text, self.prompt, self.subject),
-            PLACEHOLDERS,
+            self.model, lambda text: content_free_request(kind, options, text, self.prompt, self.subject), PLACEHOLDERS
         )
 
 

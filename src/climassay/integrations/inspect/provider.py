@@ -4,15 +4,7 @@ from typing import Any
 
 import anyio
 from anyio.lowlevel import checkpoint
-from inspect_ai.model import (
-    ChatMessage,
-    GenerateConfig,
-    ModelAPI,
-    ModelCall,
-    ModelOutput,
-    ModelUsage,
-    modelapi,
-)
+from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelCall, ModelOutput, ModelUsage, modelapi
 from inspect_ai.model import StopReason as InspectStop
 from inspect_ai.tool import ToolChoice, ToolInfo
 

@@ -1,22 +1,129 @@
-"""The three tasks of ClimaQA for Inspect: ``inspect eval climassay/mcq -T file=questions.jsonl -T examples=5``."""
+"""From questions to Inspect samples and back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from inspect_ai import Task, task
-from inspect_ai.model import GenerateConfig
-from inspect_ai.scorer import Scorer
-from inspect_ai.solver import generate
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser, GenerateConfig
+from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accuracy, grouped, mean, scorer, stderr
+from inspect_ai.solver import TaskState, generate
 
 from climassay.errors import InputError
-from climassay.integrations.asking import MAX_TOKENS, PosedQuestion
-from climassay.integrations.benchmark import open_benchmark
-from climassay.integrations.inspect.samples import as_samples
-from climassay.integrations.inspect.scorers import answer_letter, cloze_scores, freeform_scores
-from climassay.integrations.rows import read_prompt_rows
-from climassay.integrations.scoring import BUNDLED_JUDGE
+from climassay.integrations.benchmark import MAX_TOKENS, PosedQuestion, open_benchmark, read_prompt_rows
+from climassay.integrations.scoring import BUNDLED_JUDGE, answer_of, score_answer
+from climassay.models.contract import Message
 from climassay.primer import PRIMER
-from climassay.questions import Kind
+from climassay.questions import Kind, Question
+
+_TURNS = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+NO_LEVEL = "none"
+
+
+def as_samples(rows: Sequence[PosedQuestion], *, prefix: bool = True) -> list[Sample]:
+    """Samples with the whole chat as input and the question in the metadata.
+
+    Args:
+        rows: Questions with their prompts.
+        prefix: Whether the chat ends with the start of the answer, for the model to go on from. Some providers refuse
+            a chat that ends with the assistant.
+    """
+    samples = []
+    for row in rows:
+        turns = list(row.messages)
+        if prefix and row.prefix:
+            turns.append(Message("assistant", row.prefix))
+        samples.append(
+            Sample(
+                input=as_chat(turns),
+                target=row.target,
+                id=row.question.id,
+                metadata={"level": row.question.level or NO_LEVEL, "question": asdict(row.question)},
+            )
+        )
+    return samples
+
+
+def as_chat(messages: Sequence[Message]) -> list[ChatMessage]:
+    """Messages as Inspect has them."""
+    return [_TURNS[message.role](content=message.content) for message in messages]
+
+
+def question_of(metadata: Mapping[str, Any]) -> Question:
+    """The question of a sample that :func:`as_samples` made; it may have been through a log file."""
+    fields = dict(metadata["question"])
+    return Question(**{**fields, "options": tuple(fields["options"])})
+
+
+LEVEL = "level"
+"""Key of a sample's metadata by which scores are grouped; ``none`` where a question has no level."""
+
+
+@scorer(metrics=[grouped(accuracy(), LEVEL), stderr()])
+def answer_letter() -> Scorer:
+    """Right or wrong by the option letter that the model wrote; an answer that names none is wrong."""
+
+    async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
+        question = _question(state)
+        text = state.output.completion
+        letter = answer_of(question, text)
+        right = score_answer(question, text)["accuracy"] == 1.0
+        return Score(
+            value=CORRECT if right else INCORRECT,
+            answer=letter,
+            explanation=text,
+            reason=None if letter else "invalid_response_format",
+        )
+
+    return score
+
+
+@scorer(metrics={"*": [grouped(mean(), LEVEL), stderr()]})
+def cloze_scores(encoder: str | None = None) -> Scorer:
+    """Exact match, raw and normalised, and phrase similarity of the word that the model wrote.
+
+    Args:
+        encoder: Of phrase similarity, as climassay names it (``local:minilm``, the bundled one, by default).
+    """
+
+    async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
+        question = _question(state)
+        text = state.output.completion
+        return _several(question, text, score_answer(question, text, encoder=encoder))
+
+    return score
+
+
+@scorer(metrics={"*": [grouped(mean(), LEVEL), stderr()]})
+def freeform_scores(entailment: str | None = BUNDLED_JUDGE) -> Scorer:
+    """BLEU over characters and words, BERTScore and factual accuracy of an answer in one or two sentences.
+
+    Args:
+        entailment: Judge of factual accuracy, as ``climassay metrics entailment evaluate`` names it; ``none`` leaves
+            its scores out.
+    """
+    judge = None if entailment == "none" else entailment
+
+    async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
+        question = _question(state)
+        text = state.output.completion
+        scores = score_answer(question, text, entailment=judge)
+        if judge is not None and "factual_accuracy" not in scores:
+            # Inspect wants the same keys of every sample: a judge that failed must not pass for a score.
+            raise InputError(f"The judge {judge} gave no answer for {question.id}: run the sample again.")
+        return _several(question, text, scores)
+
+    return score
+
+
+def _question(state: TaskState) -> Question:
+    return question_of(state.metadata)
+
+
+def _several(question: Question, text: str, scores: dict[str, float]) -> Score:
+    return Score(value=dict(scores), answer=answer_of(question, text), explanation=text)
 
 
 @task
@@ -54,18 +161,7 @@ def freeform(
     prefix: bool = True,
     entailment: str = BUNDLED_JUDGE,
 ) -> Task:
-    """Freeform questions, answered in at most two sentences; see :func:`mcq` for the parameters.
-
-    Args:
-        file: As for mcq.
-        level: As for mcq.
-        examples: As for mcq.
-        pool: As for mcq.
-        seed: As for mcq.
-        prompts: As for mcq.
-        prefix: As for mcq.
-        entailment: Judge of factual accuracy; ``none`` leaves the score out.
-    """
+    """Freeform questions, answered in at most two sentences; see :func:`mcq` for the parameters."""
     return _task("freeform", file, level, examples, pool, seed, prompts, prefix, freeform_scores(entailment))
 
 
@@ -80,28 +176,12 @@ def cloze(
     prefix: bool = True,
     encoder: str | None = None,
 ) -> Task:
-    """Cloze statements, filled with one scientific word; see :func:`mcq` for the parameters.
-
-    Args:
-        file: As for mcq.
-        level: As for mcq.
-        examples: As for mcq.
-        pool: As for mcq.
-        seed: As for mcq.
-        prompts: As for mcq.
-        prefix: As for mcq.
-        encoder: Of phrase similarity; the bundled one by default.
-    """
+    """Cloze statements, filled with one scientific word; see :func:`mcq` for the parameters."""
     return _task("cloze", file, level, examples, pool, seed, prompts, prefix, cloze_scores(encoder))
 
 
 def published_task(kind: Kind, files: Sequence[str | Path], *, prefix: bool = True) -> Task:
     """A task of a benchmark that ``climassay generate publish`` wrote, with the very prompts that it wrote.
-
-    Args:
-        kind: Of its questions.
-        files: Files of prompts.
-        prefix: As for :func:`mcq`.
 
     Raises:
         InputError: A file cannot be read, or is not a file of prompts.

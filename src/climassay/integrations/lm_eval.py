@@ -4,13 +4,12 @@ Every row of the data has its prompt filled in, so that the harness only puts th
 ``description``, ``doc_to_text`` and ``gen_prefix`` are names of columns, which it takes as they are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from climassay.integrations.asking import MAX_TOKENS
-from climassay.integrations.benchmark import Benchmark
-from climassay.integrations.scoring import SCORES
+from climassay.integrations.benchmark import MAX_TOKENS, Benchmark, question_from_row
+from climassay.integrations.scoring import SCORES, score_answer
 from climassay.questions import Kind, Level
 
 Form = Literal["mcq", "mcq_letter", "freeform", "cloze"]
@@ -20,11 +19,7 @@ VERSION = 1
 BASE = "_base_yaml"
 GROUP = "_group.yaml"
 DOCUMENTS = "documents.py"
-_FORMS: Mapping[Kind, tuple[Form, ...]] = {
-    "mcq": ("mcq", "mcq_letter"),
-    "freeform": ("freeform",),
-    "cloze": ("cloze",),
-}
+_FORMS: Mapping[Kind, tuple[Form, ...]] = {"mcq": ("mcq", "mcq_letter"), "freeform": ("freeform",), "cloze": ("cloze",)}
 _RESULTS: Mapping[Form, str] = {
     "mcq_letter": "letter_results",
     "freeform": "freeform_results",
@@ -82,12 +77,7 @@ def harness_tasks(benchmark: Benchmark) -> list[HarnessTask]:
 
 
 def harness_files(benchmark: Benchmark, rows: str) -> dict[str, str]:
-    """The files of the harness's folder by name.
-
-    Args:
-        benchmark: What is published.
-        rows: Folder of the rows, relative to the harness's folder.
-    """
+    """The files of the harness's folder by name."""
     tasks = harness_tasks(benchmark)
     files = {BASE: _yaml(_base(benchmark)), DOCUMENTS: _DOCUMENTS, GROUP: _yaml(_group(benchmark, tasks))}
     files |= {f"{task.name}.yaml": _yaml(_task(task, rows)) for task in tasks}
@@ -161,3 +151,22 @@ def _yaml(data: Mapping[str, Any]) -> str:
 
     Dumper.add_representer(_Function, lambda dumper, value: dumper.represent_scalar("!function", str(value)))
     return str(yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
+
+
+def letter_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
+    """Accuracy by the option letter that the model wrote; an answer that names none is wrong."""
+    return _scores(doc, results)
+
+
+def freeform_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
+    """BLEU over characters and words, BERTScore, and factual accuracy by the bundled judge."""
+    return _scores(doc, results)
+
+
+def cloze_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
+    """Exact match, raw and normalised, and phrase similarity by the bundled encoder."""
+    return _scores(doc, results)
+
+
+def _scores(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
+    return score_answer(question_from_row(doc), results[0])

@@ -7,13 +7,16 @@ passage is loaded to work it out.
 """
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 
-from climassay.corpus import Collection, Passage
+from climassay.corpus import RELEVANCE_COSINE, Collection, Hit, Passage, SearchMode
+from climassay.errors import InputError
+from climassay.generation.draft import SourcePassage
 from climassay.grounding import CollectionGroup
 
 _PASSAGES_KEPT = 512
@@ -62,12 +65,13 @@ class SeedSampler:
                 by default every passage is suitable.
         """
         self._group = group
-        self._seed = seed
         self._suitable = suitable
         self._read: dict[str, _Book] = {}
         self._faults: Counter[str] = Counter()
-        self._load = lru_cache(maxsize=_PASSAGES_KEPT)(self._load_passage)
-        self._order = lru_cache(maxsize=_ORDERS_KEPT)(self._ordered_places)
+        self._load = lru_cache(maxsize=_PASSAGES_KEPT)(lambda book, id: self._read[book].collection.passage(id))
+        self._order = lru_cache(maxsize=_ORDERS_KEPT)(
+            lambda *parts: stratified_order(self._book(parts[1]).places, "\x1f".join(map(str, (seed, *parts))))
+        )
 
     @cached_property
     def books(self) -> tuple[str, ...]:
@@ -117,26 +121,16 @@ class SeedSampler:
             for passage in collection.document_passages(book):
                 fault = None if self._suitable is None else self._suitable(passage)
                 if fault is None:
-                    places.append(_Place(passage.id, _section(passage)))
+                    section = passage.headings or ((passage.chapter,) if passage.chapter else ())
+                    places.append(_Place(passage.id, section))
                 else:
                     self._faults[fault] += 1
             self._read[book] = _Book(collection, tuple(places))
         return self._read[book]
 
-    def _load_passage(self, book: str, passage_id: str) -> Passage:
-        return self._read[book].collection.passage(passage_id)
-
-    def _ordered_places(self, stream: str, book: str, turn: int) -> tuple[str, ...]:
-        return stratified_order(self._book(book).places, f"{self._seed}\x1f{stream}\x1f{book}\x1f{turn}")
-
 
 def stratified_order(places: Sequence[_Place], key: str) -> tuple[str, ...]:
-    """Passage ids in an order that takes one passage of every section in turn, until all are taken.
-
-    Args:
-        places: Of the passages.
-        key: Decides the order of the sections, and of the passages within each.
-    """
+    """Passage ids in an order that takes one passage of every section in turn, until all are taken."""
     sections: dict[tuple[str, ...], list[str]] = {}
     for place in places:
         sections.setdefault(place.section, []).append(place.id)
@@ -148,11 +142,104 @@ def stratified_order(places: Sequence[_Place], key: str) -> tuple[str, ...]:
     return tuple(queue[turn] for turn in range(longest) for queue in queues if turn < len(queue))
 
 
-def _section(passage: Passage) -> tuple[str, ...]:
-    """What counts as the passage's section: its headings, else its chapter."""
-    return passage.headings or ((passage.chapter,) if passage.chapter else ())
-
-
 def _rank(*parts: str) -> bytes:
     """A place in a random order that is the same everywhere; Python's own hash differs from process to process."""
     return hashlib.sha256("\x1f".join(parts).encode()).digest()
+
+
+_SHARED_WORDS = 12
+"""Passages that have a run of so many words in common are two cuts of one text, not two sources."""
+_SPARE = 20
+"""Hits asked for beyond those wanted, since neighbours and copies of the main passage are left out."""
+
+
+class ContextFinder:
+    """Finds the passages that are shown beside a seed passage.
+
+    The paper (section 4.2) takes passages above a cosine threshold, so that several sources have a say. Here passages
+    of documents that are not yet among the chosen ones come first, and what overlaps with a chosen passage, such as
+    its neighbour or another edition of it, is left out: it would say the same again.
+    """
+
+    def __init__(
+        self,
+        group: CollectionGroup,
+        *,
+        most: int = 2,
+        threshold: float | None = None,
+        mode: SearchMode = "dense",
+        other_documents: bool = False,
+        suitable: Callable[[Passage], str | None] | None = None,
+    ) -> None:
+        """Prepare to search.
+
+        Args:
+            group: Where to search.
+            most: Retrieved passages of a seed passage, at most; 0 leaves it alone.
+            threshold: Least cosine to the seed passage, whatever the mode. By default what was measured for the
+                collections' encoder (``climassay.corpus.RELEVANCE_COSINE``; of several encoders the greatest), or none
+                where nothing was.
+            mode: What the search sorts by; see :meth:`climassay.corpus.Collection.search_many`.
+            other_documents: Only passages of other documents than the seed passage's.
+            suitable: As for :class:`~climassay.generation.passages.SeedSampler`; unsuitable passages are left out.
+
+        Raises:
+            InputError: ``most`` is negative.
+        """
+        if most < 0:
+            raise InputError(f"{most} passages cannot be shown beside the main one: take 0 or more.")
+        self._group = group
+        self._most = most
+        if threshold is None:
+            known = (RELEVANCE_COSINE.get(collection.settings.encoder) for collection in group.collections)
+            threshold = max((cosine for cosine in known if cosine is not None), default=None)
+        self._threshold = threshold
+        self._mode: SearchMode = mode
+        self._other_documents = other_documents
+        self._suitable = suitable
+
+    def find(self, seeds: Sequence[Passage]) -> list[tuple[SourcePassage, ...]]:
+        """Each seed passage with those found for it, nearest first; all are searched for in one call.
+
+        Raises:
+            InputError: The threshold or the search mode makes no sense.
+        """
+        if not seeds or self._most == 0:
+            return [(SourcePassage.of(seed),) for seed in seeds]
+        found = self._group.search_many(
+            [seed.text for seed in seeds], k=10 * self._most + _SPARE, min_cosine=self._threshold, mode=self._mode
+        )
+        return [
+            (SourcePassage.of(seed), *(SourcePassage.of(hit.passage, hit.cosine) for hit in self._chosen(seed, hits)))
+            for seed, hits in zip(seeds, found, strict=True)
+        ]
+
+    def _chosen(self, seed: Passage, hits: Sequence[Hit]) -> list[Hit]:
+        """The hits to show: the best of each new document, then the best of the rest."""
+        usable = [
+            hit
+            for hit in hits
+            if hit.passage.id != seed.id
+            and not (self._other_documents and hit.passage.document_id == seed.document_id)
+            and (self._suitable is None or self._suitable(hit.passage) is None)
+        ]
+        chosen: list[Hit] = []
+        runs, documents = _runs(seed.text), {seed.document_id}
+        for only_new in (True, False):
+            for hit in usable:
+                if len(chosen) == self._most:
+                    break
+                own = _runs(hit.passage.text)
+                if own & runs or (only_new and hit.passage.document_id in documents):
+                    continue
+                chosen.append(hit)
+                runs |= own
+                documents.add(hit.passage.document_id)
+        return sorted(chosen, key=lambda hit: (-(hit.cosine or 0.0), hit.rank))
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    """All runs of words by which two cuts of one text are known; a shorter text is one run."""
+    words = re.findall(r"\w+", text.casefold())
+    last = max(1, len(words) - _SHARED_WORDS + 1)
+    return {tuple(words[start : start + _SHARED_WORDS]) for start in range(last)}

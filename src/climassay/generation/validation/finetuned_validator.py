@@ -10,18 +10,16 @@ import numpy as np
 
 from climassay.errors import InputError, ModelError
 from climassay.generation.draft import Subject
-from climassay.generation.validation.evaluation import (
+from climassay.generation.validation.labels import (
     KEPT_SHARES,
     RESAMPLES,
-    chosen_threshold,
-    precision_at,
-    score_validator,
-)
-from climassay.generation.validation.labels import (
     LabelledDraft,
     LabelSet,
     check_labels,
+    chosen_threshold,
     labels_array,
+    precision_at,
+    score_validator,
     source_groups,
 )
 from climassay.generation.validation.reading import ANSWERS, validation_prompt, validation_request
