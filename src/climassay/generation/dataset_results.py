@@ -183,7 +183,7 @@ def dataset_report(stats: DatasetStats, placed: Sequence[Placed], facts: Sequenc
     """A page with the numbers and with every draft: its words, its passages and what was decided about it.
 
     Args:
-        stats: Of these drafts.
+        stats: What was counted over these drafts.
         placed: The drafts; the first :data:`SHOWN` are listed.
         facts: What the reader should know of how they were made.
     """

@@ -70,7 +70,7 @@ class Placed:
     book: str
     """Document id of the main passage."""
     number: int
-    """Of the seed passage in the book, in the draft's stream."""
+    """Number of the seed passage in the book, in the draft's stream."""
 
     @property
     def stream(self) -> Stream:
@@ -116,7 +116,7 @@ class DatasetStore:
         """Begin a dataset, or go on with it.
 
         Args:
-            name: Of the dataset.
+            name: Name of the dataset.
             deciding: What decides its questions; see :meth:`climassay.generation.recipe.Recipe.deciding`.
 
         Raises:
@@ -156,7 +156,7 @@ class DatasetStore:
         """Store drafts in one transaction, after those that are there; a draft of the same id is replaced in its place.
 
         Args:
-            name: Of a dataset that was begun.
+            name: Name of a dataset that was begun.
             placed: Drafts in the order of the line.
         """
         rows: list[dict[str, Any]] = [
@@ -201,7 +201,7 @@ class DatasetStore:
         """Add a decision to a stored draft, once for each key.
 
         Args:
-            name: Of the dataset.
+            name: Name of the dataset.
             draft: Id of the draft.
             decision: By an expert, for example.
             key: The same key stores nothing a second time; made by who sends it, unique in the dataset.

@@ -71,11 +71,11 @@ class Origin:
     model: str
     """As in ``--model``."""
     fingerprint: str
-    """Of the model; see :class:`~climassay.models.contract.Generator`."""
+    """Fingerprint of the model; see :class:`~climassay.models.contract.Generator`."""
     prompts: tuple[tuple[str, str], ...]
     """(name, SHA-256 of the template) of every prompt used, in the order of their use."""
     seed: int
-    """Of the sampling of the last request."""
+    """Seed of the last request's sampling."""
     evolved_from: "Wording | None" = None
     """The base question that this one was evolved from."""
     dtype: str = ""
@@ -284,7 +284,7 @@ def question_draft(question: Question, document: str = "") -> Draft:
     finds no fault.
 
     Args:
-        question: Of any kind.
+        question: A question of any kind.
         document: Title of its source where it names none.
     """
     context, title = question.context or "", question.document or document

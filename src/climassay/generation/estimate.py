@@ -26,13 +26,13 @@ ASSUMED_YIELD = 0.5
 MEASURED_FROM = 20
 """Drafts of a stream from which its own yield is used."""
 ANSWER_TOKENS: dict[Kind, int] = dict.fromkeys(KINDS, 90) | {"mcq": 130, "cloze": 50}
-"""Of a written answer, as JSON."""
+"""Tokens of a written answer, as JSON."""
 QUESTION_TOKENS = 150
-"""Of a multiple-choice question with its options and instructions, beside its passages."""
+"""Tokens of a multiple-choice question with its options and instructions, beside its passages."""
 VERIFYING_TOKENS = 550
-"""Of a question with the instructions for verifying it, beside its passages."""
+"""Tokens of a question with the instructions for verifying it, beside its passages."""
 VERDICT_TOKENS = 120
-"""Of the answer."""
+"""Tokens of the verdict."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 
@@ -25,21 +24,8 @@ _ORDERS_KEPT = 256
 """Orders in memory: one for each stream, book and round in use."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """What the order needs to know of a passage."""
-
-    id: str
-    section: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Book:
-    """A document whose passages were looked at."""
-
-    collection: Collection
-    places: tuple[_Place, ...]
-    """Of its suitable passages, in reading order."""
+Place = tuple[str, tuple[str, ...]]
+"""Id and section of a passage."""
 
 
 class SeedSampler:
@@ -66,17 +52,17 @@ class SeedSampler:
         """
         self._group = group
         self._suitable = suitable
-        self._read: dict[str, _Book] = {}
+        self._read: dict[str, tuple[Place, ...]] = {}
         self._faults: Counter[str] = Counter()
-        self._load = lru_cache(maxsize=_PASSAGES_KEPT)(lambda book, id: self._read[book].collection.passage(id))
+        self._load = lru_cache(maxsize=_PASSAGES_KEPT)(lambda book, id: self._holders[book].passage(id))
         self._order = lru_cache(maxsize=_ORDERS_KEPT)(
-            lambda *parts: stratified_order(self._book(parts[1]).places, "\x1f".join(map(str, (seed, *parts))))
+            lambda *parts: stratified_order(self._book(parts[1]), "\x1f".join(map(str, (seed, *parts))))
         )
 
     @cached_property
     def books(self) -> tuple[str, ...]:
         """Ids of the documents that have a suitable passage, by title; reads every book once."""
-        return tuple(book for book in self._holders if self._book(book).places)
+        return tuple(book for book in self._holders if self._book(book))
 
     @property
     def unsuitable(self) -> Mapping[str, int]:
@@ -98,7 +84,7 @@ class SeedSampler:
         """
         if book not in self._holders:
             return None
-        count = len(self._book(book).places)
+        count = len(self._book(book))
         if count == 0:
             return None
         turn, at = divmod(number, count)
@@ -114,26 +100,25 @@ class SeedSampler:
                     found[document.id] = (document.title, collection)
         return {book: found[book][1] for book in sorted(found, key=lambda book: (found[book][0], book))}
 
-    def _book(self, book: str) -> _Book:
+    def _book(self, book: str) -> tuple[Place, ...]:
         if book not in self._read:
-            collection = self._holders[book]
             places = []
-            for passage in collection.document_passages(book):
+            for passage in self._holders[book].document_passages(book):
                 fault = None if self._suitable is None else self._suitable(passage)
                 if fault is None:
                     section = passage.headings or ((passage.chapter,) if passage.chapter else ())
-                    places.append(_Place(passage.id, section))
+                    places.append((passage.id, section))
                 else:
                     self._faults[fault] += 1
-            self._read[book] = _Book(collection, tuple(places))
+            self._read[book] = tuple(places)
         return self._read[book]
 
 
-def stratified_order(places: Sequence[_Place], key: str) -> tuple[str, ...]:
+def stratified_order(places: Sequence[Place], key: str) -> tuple[str, ...]:
     """Passage ids in an order that takes one passage of every section in turn, until all are taken."""
     sections: dict[tuple[str, ...], list[str]] = {}
-    for place in places:
-        sections.setdefault(place.section, []).append(place.id)
+    for passage_id, section in places:
+        sections.setdefault(section, []).append(passage_id)
     queues = [
         sorted(sections[section], key=lambda item: _rank(key, item))
         for section in sorted(sections, key=lambda section: _rank(key, *section))

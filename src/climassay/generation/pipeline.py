@@ -141,12 +141,12 @@ class LineReport:
 
     dataset: str
     counts: LineCounts
-    """Of the whole dataset, earlier runs included."""
+    """Counts of the whole dataset, earlier runs included."""
     wanted: Mapping[Stream, int]
     ended: Mapping[Stream, str]
     """Why a stream ended short of what was wanted."""
     usage: Usage
-    """Of this run."""
+    """Usage of this run."""
 
     @property
     def complete(self) -> bool:

@@ -72,7 +72,7 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
     """The wording that a model's answer holds.
 
     Args:
-        kind: Of the question asked for.
+        kind: Kind of the question asked for.
         text: The answer.
         lengths: Those of the schema it was asked under.
         position: Where the correct option shall stand, from 0.
@@ -155,7 +155,7 @@ class QuestionRequest:
     passages: tuple[SourcePassage, ...]
     """The main passage first."""
     seed: int
-    """Of the sampling and of the options' order."""
+    """Decides the sampling and the options' order."""
     render: Callable[[Sequence[SourcePassage]], RenderedPrompt]
     """The prompt about these passages, the main one first."""
 
@@ -192,8 +192,8 @@ class QuestionAsker:
 
         Args:
             model: To be asked; a recorded one as well.
-            temperature: Of the sampling.
-            max_tokens: Of an answer; one that needs more is cut off and counts as failed.
+            temperature: Sampling temperature.
+            max_tokens: Most tokens of an answer; one that needs more is cut off and counts as failed.
             lengths: Bounds of the texts, and what is asked beside them.
 
         Raises:

@@ -34,7 +34,7 @@ class Assignment:
     passages: tuple[SourcePassage, ...]
     """The main passage first, then those retrieved for it."""
     seed: int
-    """Of the sampling, and of the order of the options."""
+    """Decides the sampling and the order of the options."""
 
 
 class Writer:
@@ -68,8 +68,8 @@ class Writer:
                 ``retrieved_sources`` (title and section), ``subject`` and ``own_terms``.
             examples: Shown as earlier turns of the chat, each with its passage and its answer in the very format that
                 is asked for. Of questions of several levels only those of level base are shown, if there are any.
-            temperature: Of the sampling.
-            max_tokens: Of an answer.
+            temperature: Sampling temperature.
+            max_tokens: Most tokens of an answer.
             brief: Short prompts, for very small models; they are not asked whether a passage is fit to write from.
             own_terms: Whether the writer of a statement names the term to be masked; never with ``brief``.
 
@@ -112,7 +112,7 @@ class Writer:
         if it must be; the draft keeps what was shown.
 
         Args:
-            assignments: Of any kinds; all are asked in one call.
+            assignments: Questions of any kinds; all are asked in one call.
             on_progress: Called with the number of drafts written so far.
         """
         requests = [
@@ -171,8 +171,8 @@ class Evolver:
                 ``distractors``) and ``examples`` (texts in the format that is asked for).
             examples: Those of the level that is asked for are shown in the prompt. They are no turns of the chat, for
                 the questions that they were made from are not known.
-            temperature: Of the sampling.
-            max_tokens: Of an answer.
+            temperature: Sampling temperature.
+            max_tokens: Most tokens of an answer.
             brief: Short prompts, for very small models.
 
         Raises:

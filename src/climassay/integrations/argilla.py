@@ -106,7 +106,7 @@ def write_argilla(
 
     Args:
         folder: Made where it is missing.
-        name: Of the dataset in Argilla.
+        name: Name of the dataset in Argilla.
         items: What is annotated.
         overlap: Labels that an item needs.
         guidelines: What annotators are told.
@@ -194,7 +194,7 @@ def read_argilla(path: Path, drafts: Mapping[str, Draft], users: Mapping[str, st
 
     Args:
         path: The folder, or its ``records.json``.
-        drafts: Of the dataset, by id.
+        drafts: Drafts of the dataset by id.
         users: Annotator -> id of the user in Argilla; others are named by their ids.
 
     Raises:

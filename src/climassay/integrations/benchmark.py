@@ -35,7 +35,7 @@ class Shots:
     count: int
     """Examples a prompt."""
     seed: int = 0
-    """Of the draw."""
+    """Seed of the draw."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def open_benchmark(
         kinds: Leave out questions of other kinds.
         examples: Worked examples before every question.
         pool: Where they are drawn from, never from the test: ``primer`` or a question file.
-        seed: Of the draw.
+        seed: Seed of the draw.
         prompts: Folder of templates that replace built-in ones.
 
     Raises:

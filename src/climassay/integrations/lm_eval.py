@@ -15,7 +15,7 @@ from climassay.questions import Kind, Level
 Form = Literal["mcq", "mcq_letter", "freeform", "cloze"]
 """``mcq`` compares the likelihood of the letters, ``mcq_letter`` reads the letter that the model writes."""
 VERSION = 1
-"""Of the tasks: raised when the same questions would be put or scored otherwise."""
+"""Version of the tasks: raised when the same questions would be put or scored otherwise."""
 BASE = "_base_yaml"
 GROUP = "_group.yaml"
 DOCUMENTS = "documents.py"
@@ -153,20 +153,10 @@ def _yaml(data: Mapping[str, Any]) -> str:
     return str(yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 
-def letter_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
-    """Accuracy by the option letter that the model wrote; an answer that names none is wrong."""
-    return _scores(doc, results)
-
-
-def freeform_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
-    """BLEU over characters and words, BERTScore, and factual accuracy by the bundled judge."""
-    return _scores(doc, results)
-
-
-def cloze_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
-    """Exact match, raw and normalised, and phrase similarity by the bundled encoder."""
-    return _scores(doc, results)
-
-
-def _scores(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
+def answer_scores(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
+    """What the YAML files name as ``process_results``: the scores of what a model wrote to a row's question."""
     return score_answer(question_from_row(doc), results[0])
+
+
+letter_results = freeform_results = cloze_results = answer_scores
+"""The names that published tasks have for it."""

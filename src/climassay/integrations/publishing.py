@@ -80,7 +80,7 @@ def publish_benchmark(
         kinds: Publish these kinds of questions.
         examples: Worked examples in every prompt.
         pool: Where they are drawn from, never from the test.
-        seed: Of the draw.
+        seed: Seed of the draw.
         prompts: Folder of templates that replace built-in ones.
         force: Replace another benchmark in the folder.
 

@@ -37,7 +37,7 @@ def score_answer(
     """Scores of what a model wrote after the start of its answer.
 
     Args:
-        question: Of any kind.
+        question: A question of any kind.
         text: The model's text, as it came.
         encoder: For ``phrase_similarity``, as ``load_encoder`` takes it; the bundled one by default.
         entailment: For ``factual_accuracy`` and ``supported``, as ``load_entailment`` takes it; None leaves them out.

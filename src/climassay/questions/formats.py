@@ -29,7 +29,7 @@ from climassay.questions.types.cloze import GAPS
 from climassay.questions.types.multiple_choice import OPTION_MARK
 
 _SHOWN_CHARACTERS = 300
-"""Of the columns that a message names: a damaged header may be a whole file long."""
+"""Most characters of the columns that a message names: a damaged header may be a whole file long."""
 _DASHES = re.compile(r"^\s*-{5,}\s*$", re.MULTILINE)
 
 
@@ -42,7 +42,7 @@ class QuestionSet:
     skipped: tuple[str, ...]
     """One sentence for each row that was left out, with its number."""
     sha256: str
-    """Of the file's bytes; part of every run's configuration."""
+    """SHA-256 of the file's bytes; part of every run's configuration."""
 
     def of_kind(self, kind: Kind) -> tuple[Question, ...]:
         """The questions of one kind."""
@@ -68,7 +68,7 @@ def read_questions(path: str | Path) -> QuestionSet:
     rows = list(parse_rows(file, data))
     if not rows:
         raise InputError(f"{file} has no rows: a question file needs at least one.")
-    convert = _converter(file, rows[0])
+    convert = row_converter(file, rows[0])
     questions: list[Question] = []
     skipped: list[str] = []
     for number, row in enumerate(rows, start=1):
@@ -88,7 +88,7 @@ def join_questions(name: str, sets: Sequence[QuestionSet]) -> QuestionSet:
     is still the same gets a suffix.
 
     Args:
-        name: Of the whole.
+        name: Name of the whole.
         sets: One or more.
 
     Raises:
@@ -115,7 +115,12 @@ def _numbered(questions: Sequence[Question]) -> tuple[Question, ...]:
     return tuple(kept)
 
 
-def _converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
+def row_converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
+    """What makes questions of the rows of a file, and of their numbers, by the columns of its first row.
+
+    Raises:
+        InputError: The columns are of no known format.
+    """
     names = set(row)
     if {"question", "alternative", "A", "B"} <= names:
         return _from_pira

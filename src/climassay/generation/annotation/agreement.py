@@ -59,7 +59,7 @@ class AnnotatorStatistics:
     reasons: Mapping[str, int]
     """Reason for rejection -> labels that name it."""
     median_seconds: float | None
-    """Of the labels that say how long they took."""
+    """Median over the labels that say how long they took."""
     agreement: Estimate | None
     """Share of labels that the outcome confirms, among settled items that somebody else spoke about too; else None."""
     skips: int
@@ -73,7 +73,7 @@ def agreement_of(labels: Sequence[Label], *, seed: int = 0) -> Agreement:
 
     Args:
         labels: Any number; adjudications are left out, since they are made in sight of the others.
-        seed: Of the bootstrap.
+        seed: Seed of the bootstrap.
     """
     said: dict[str, dict[str, bool]] = {}
     for label in labels:

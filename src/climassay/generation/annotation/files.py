@@ -34,7 +34,7 @@ COLUMNS = (
     "draft", "kind", "question", "annotator", "label", "reasons", "remark", "edited_question", "edited_answer",
     "edited_options", "edited_correct", "seconds", "made_at", "adjudicates", "key",
 )  # fmt: skip
-"""Of the table; of an imported one only ``draft``, ``annotator`` and ``label`` are needed."""
+"""Columns of a table; an imported one needs only ``draft``, ``annotator`` and ``label``."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
@@ -45,7 +45,7 @@ class AnnotationFile:
     labels: tuple[GivenLabel, ...]
     skips: tuple[GivenSkip, ...] = ()
     settings: AnnotationSettings | None = None
-    """Of the dataset that it was written from, where the file tells."""
+    """Settings of the dataset that it was written from, where the file tells."""
     unreadable: tuple[str, ...] = ()
     """One sentence for each row that makes no label."""
 
@@ -60,7 +60,7 @@ def write_annotations(
         dataset: Its name.
         settings: How it is annotated.
         labels: All of them, oldest first.
-        skips: Of all annotators.
+        skips: What all annotators passed over.
 
     Returns:
         How many labels were written.
@@ -164,8 +164,8 @@ def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
     """Read labels from a table: comma- or tab-separated values, JSON Lines or Parquet, with :data:`COLUMNS`.
 
     Args:
-        path: Of the table.
-        drafts: Of the dataset, by id.
+        path: The table.
+        drafts: Drafts of the dataset by id.
 
     Raises:
         InputError: It cannot be read, or has not the columns ``draft``, ``annotator`` and ``label``. Rows that make no

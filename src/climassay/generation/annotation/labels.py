@@ -48,7 +48,7 @@ class AnnotationSettings:
     order: Order = "margin"
     """Which items come first; see :func:`climassay.generation.validation.choose_next`."""
     seed: int = 0
-    """Of everything in the order that is left to chance."""
+    """Decides all in the order that is left to chance."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.overlap <= 20:
@@ -391,7 +391,7 @@ class Outcome:
     wording: Wording | None = None
     """The words from now on; None where they stay as they are."""
     made_at: float = 0.0
-    """Of the last label that it rests on."""
+    """When the last label that it rests on was made."""
 
 
 def outcome_of(labels: Sequence[Label], overlap: int, base: Wording) -> Outcome:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OnProgress = Callable[[int, int, str], None]
 """(done, total, what is being done)."""
 FOLDER = "validators"
-"""Of the workspace; one file a training."""
+"""Folder of the workspace with one file a training."""
 AT_ONCE = 100
 """Items that are judged before their probabilities are stored."""
 
@@ -71,8 +71,8 @@ def retrain(
         dataset: Its name.
         reader: What the validator reads of drafts; by default the features of the bundled encoder.
         precision: Wanted share of valid ones among those kept; None chooses no threshold.
-        folds: Of the cross-validation.
-        seed: Of the folds.
+        folds: Number of cross-validation folds.
+        seed: Seed of the folds.
         progress: Called as work goes on.
 
     Raises:

@@ -127,8 +127,8 @@ class AnnotationStore:
 
         Args:
             dataset: Name of the dataset.
-            draft: Of this draft only.
-            annotator: Of this annotator only.
+            draft: Only labels of this draft.
+            annotator: Only labels of this annotator.
             current: Leave out withdrawn ones.
         """
         query = sa.select(annotations).where(annotations.c.dataset == dataset).order_by(annotations.c.number)

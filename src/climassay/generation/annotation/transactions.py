@@ -98,7 +98,7 @@ class LockedQueue:
     """The queue of a dataset, locked: until the end of the transaction nobody else writes.
 
     Args:
-        database: Of the records.
+        database: The database of the records.
         connection: In a transaction.
         dataset: Name of the dataset; its queue is made where it is missing.
 

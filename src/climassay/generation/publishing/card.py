@@ -23,12 +23,12 @@ class CardFacts:
     name: str
     entries: Sequence[Entry]
     splits: Sequence[Split]
-    """Of each entry."""
+    """The split of each entry."""
     drafts: Sequence[Draft]
     """All drafts, the rejected ones included; none where the questions were not generated here."""
     plan: SplitPlan
     licence: str | None
-    """Of the questions."""
+    """Licence of the questions."""
     canary: str | None
     """GUID."""
     waiting: int

@@ -103,11 +103,11 @@ def publish_dataset(
     Args:
         source: Drafts with all that was decided about them, or questions from elsewhere.
         folder: Made where it is missing.
-        name: Of the dataset.
-        seed: Of the splits.
+        name: Name of the dataset.
+        seed: Seed of the splits.
         splits: Train, dev and test: shares, or numbers of questions; see :class:`SplitPlan`.
         kinds: Publish questions of these kinds only; drafts of other kinds stay in ``drafts.jsonl``.
-        licence: Of the questions, as hubs spell it, for example ``cc-by-4.0``.
+        licence: Licence of the questions, as hubs spell it, for example ``cc-by-4.0``.
         canary: Whether every file carries a canary where its format allows one; or the GUID to use.
         force: Write over another dataset in the folder.
 

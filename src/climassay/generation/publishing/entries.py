@@ -200,7 +200,7 @@ def canary_guid(name: str, content: str) -> str:
     """The GUID of a dataset: always the same for the same name and content.
 
     Args:
-        name: Of the dataset.
+        name: Name of the dataset.
         content: What tells it from others of that name, for example the hash of its questions.
     """
     return str(uuid.uuid5(_NAMESPACE, f"{name}\n{content}"))

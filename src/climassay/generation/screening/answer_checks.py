@@ -56,7 +56,7 @@ class SelfConsistency:
                 option is about as right.
             with_passages: Whether the model is given the draft's passages.
             prompts: Templates of the evaluation; the built-in ones by default.
-            seed: Of the orders beyond the rotations.
+            seed: Decides the orders beyond the rotations.
 
         Raises:
             InputError: No orders, or a share or margin out of its range.
@@ -84,7 +84,7 @@ class SelfConsistency:
         through unasked.
 
         Args:
-            drafts: Of any kind.
+            drafts: Drafts of any kind.
             on_progress: Called with the number of answers that came in.
         """
         askable = {}
@@ -186,7 +186,7 @@ class Verification:
             subject: The science that questions are about.
             prompts: Folder of templates that replace built-in ones (``verify``).
             max_tokens: Room for an answer.
-            seed: Of the sampling.
+            seed: Seed of the sampling.
 
         Raises:
             InputError: The prompt is not valid.
@@ -204,7 +204,7 @@ class Verification:
         failed the draft is undecided.
 
         Args:
-            drafts: Of any kind.
+            drafts: Drafts of any kind.
             on_progress: Called with 1 whenever an answer came in.
         """
         places = [place for place, draft in enumerate(drafts) if _complete(draft)]
@@ -278,7 +278,7 @@ def answer_check(
         margin: Least lead of the marked option, for small models that give probabilities.
         prompts: Folder of the user's own templates.
         subject: The science, for the verification.
-        seed: Of orders and sampling.
+        seed: Seed of orders and sampling.
 
     Raises:
         InputError: A number makes no sense, or a prompt is not valid.

@@ -21,7 +21,7 @@ class Check:
     """One named fault that a draft can have, and how it is seen."""
 
     name: str
-    """Of the fault; the ``by`` and ``reason`` of the decisions it makes."""
+    """Name of the fault; the ``by`` and ``reason`` of the decisions it makes."""
     kinds: tuple[Kind, ...]
     """Kinds of questions that can have it."""
     words: str

@@ -1,10 +1,8 @@
 """Questions that people have called valid or invalid: what a validator learns from and is measured on."""
 
 import hashlib
-import json
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +14,7 @@ from climassay.errors import InputError
 from climassay.generation.draft import Draft, SourcePassage, draft_from_row, question_draft
 from climassay.generation.screening.catalogue import share_words
 from climassay.learning import Calibration, Evaluation, Threshold, calibration, evaluate, threshold_for
-from climassay.questions import read_questions
+from climassay.questions.formats import row_converter
 from climassay.questions.rows import Row, parse_rows, read_bytes
 from climassay.reporting import Category, StackedBar, StackedBars, Table
 from climassay.statistics import Estimate, proportion
@@ -57,7 +55,7 @@ class LabelSet(NamedTuple):
     skipped: tuple[str, ...]
     """One sentence for each row that has a label and cannot be used."""
     sha256: str
-    """Of the file's bytes."""
+    """SHA-256 of the file's bytes."""
 
 
 def read_label_set(path: str | Path) -> LabelSet:
@@ -79,60 +77,47 @@ def read_label_set(path: str | Path) -> LabelSet:
     rows = list(parse_rows(file, data))
     if not rows:
         raise InputError(f"{file} is empty: a validator learns from labelled questions.")
+    drafts = {"wording", "passages", "decisions"} <= set(rows[0])
+    rated = {"question_en_origin", *(name for name, _, _ in PIRA_FAULTS)} <= set(rows[0])
+    column = next((name for name in _VALIDITY if name in rows[0]), None)
+    if not drafts and not rated and column is None:
+        raise InputError(
+            f"{file} says of no question whether it is valid: give drafts with expert decisions, a question table with "
+            "a column Validation or valid, or Pirá's rated questions."
+        )
     labelled, unlabelled, skipped = [], 0, []
-    with tempfile.TemporaryDirectory(prefix="climassay-") as folder:
-        read = _reader(file, rows[0], Path(folder) / "row.jsonl")
-        for number, row in enumerate(rows, start=1):
-            try:
-                found = read(row, number)
-            except InputError as error:
-                skipped.append(f"row {number}: {error}")
-                continue
-            if found is None:
-                unlabelled += 1
+    for number, row in enumerate(rows, start=1):
+        try:
+            if drafts:
+                found = label_of(draft_from_row(row))
             else:
-                labelled.append(found)
+                said = _rating(row) if rated else _word(row, str(column))
+                found = None if said is None else LabelledDraft(_row_draft(file, row, number), *said)
+        except InputError as error:
+            skipped.append(f"row {number}: {error}")
+            continue
+        if found is None:
+            unlabelled += 1
+        else:
+            labelled.append(found)
     if not labelled:
         first = f" The first row that cannot be used: {skipped[0]}." if skipped else ""
         raise InputError(f"Nobody has called a question of {file} valid or invalid.{first}")
     return LabelSet(file.name, tuple(labelled), unlabelled, tuple(skipped), hashlib.sha256(data).hexdigest())
 
 
-def _reader(file: Path, first: Row, place: Path) -> Callable[[Row, int], LabelledDraft | None]:
-    """What reads a row of a file like this.
-
-    The public reader of questions leaves out what is marked invalid, and invalid ones are what is wanted here: it is
-    given each row without its marks, written down at ``place``.
-    """
-    if {"wording", "passages", "decisions"} <= set(first):
-        return lambda row, _: label_of(draft_from_row(row))
-    rated = {"question_en_origin", *(name for name, _, _ in PIRA_FAULTS)} <= set(first)
-    column = next((name for name in _VALIDITY if name in first), None)
-    if not rated and column is None:
-        raise InputError(
-            f"{file} says of no question whether it is valid: give drafts with expert decisions, a question table with "
-            "a column Validation or valid, or Pirá's rated questions."
-        )
-
-    def read(row: Row, number: int) -> LabelledDraft | None:
-        found = _rating(row) if rated else _word(row, str(column))
-        if found is None:
-            return None
-        marks = [name for name, _, _ in PIRA_FAULTS] if rated else [column]
-        plain = {name: value for name, value in row.items() if name not in marks}
-        place.write_text(json.dumps(plain, default=str), encoding="utf-8")
-        try:
-            (question,) = read_questions(place).questions
-        except InputError as error:
-            raise InputError(str(error).replace(str(place), file.name)) from None
-        named = replace(question, id=str(row.get("id") or row.get("id_qa") or f"{file.stem}-{number:05d}"))
-        draft = question_draft(named, file.stem)
-        if not draft.passages:  # what is learned reads the main passage, be it empty
-            title = question.document or file.stem
-            draft = replace(draft, passages=(SourcePassage("", "", title, title, question.section or ""),))
-        return LabelledDraft(draft, *found)
-
-    return read
+def _row_draft(file: Path, row: Row, number: int) -> Draft:
+    """The question of a row without its marks, since those of questions that are marked invalid are left out."""
+    marks = {*(name for name, _, _ in PIRA_FAULTS), *_VALIDITY}
+    plain = {name: value for name, value in row.items() if name not in marks}
+    question = row_converter(file, plain)(plain, number)
+    named = replace(question, id=str(row.get("id") or row.get("id_qa") or f"{file.stem}-{number:05d}"))
+    draft = question_draft(named, file.stem)
+    if draft.passages:
+        return draft
+    # What is learned reads the main passage, be it empty.
+    title = question.document or file.stem
+    return replace(draft, passages=(SourcePassage("", "", title, title, question.section or ""),))
 
 
 def _rating(row: Row) -> tuple[bool, str] | None:
@@ -220,7 +205,7 @@ def reason_figure(sets: Sequence[tuple[str, Sequence[LabelledDraft]]]) -> Stacke
 
 CLASSES = ("invalid", "valid")
 KEPT_SHARES = (0.5, 0.8)
-"""Of which precision is reported, since precision alone can be had by keeping little."""
+"""Shares kept at which precision is reported, since precision alone can be had by keeping little."""
 RESAMPLES = 2000
 
 
@@ -270,7 +255,7 @@ def score_validator(
         probabilities: P(valid), shape [items]; NaN where a question could not be judged.
         groups: Shape [items], the main passage of each.
         folds: Shape [items]: who was predicted by the same fit, see :func:`climassay.learning.evaluate`.
-        seed: Of the resampling.
+        seed: Seed of the resampling.
 
     Raises:
         InputError: All questions that were judged have the same label, or shapes differ.

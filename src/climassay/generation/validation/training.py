@@ -79,8 +79,8 @@ def train_validator(
         labels: What experts said.
         reader: Turns drafts into features.
         precision: Wanted share of valid ones among those kept; None chooses no threshold.
-        folds: Of the cross-validation.
-        seed: Of the folds.
+        folds: Number of cross-validation folds.
+        seed: Seed of the folds.
         on_read: Called with the number of drafts read since the last call.
         on_fold: Called with 1 after each fold.
 

@@ -54,7 +54,7 @@ ASKED_FORMAT = "climassay-asked-validator"
 FACTS_FILE = "climassay-validator.json"
 """Beside an adapter."""
 REASON = "invalid by the validator"
-"""Of the decision that rejects a draft."""
+"""Reason of the decision that rejects a draft."""
 DEFAULT_THRESHOLD = 0.5
 LoadModel = Callable[..., Generator]
 """Like :func:`climassay.models.load_model`, of which a validator that a server fine-tuned gives the ``base_url``,
@@ -303,7 +303,7 @@ class PromptedValidator(Validator):
         return [None if score is None else next(given) for score in scores]
 
     def log_odds(self, drafts: Sequence[Draft], *, on_judged: Progress | None = None) -> list[float | None]:
-        """Of VALID against INVALID, before any calibration on labels; None where the model failed."""
+        """Log-odds of VALID against INVALID, before any calibration on labels; None where the model failed."""
         kinds = KINDS if self.learned is None else self.learned.kinds
         places = [place for place, draft in enumerate(drafts) if draft.kind in kinds]
         requests = [validation_request(drafts[place], self.prompt, self.subject) for place in places]
@@ -395,7 +395,7 @@ def load_validator(
             - a file that ``--method features`` or ``probe`` wrote, or the folder or state file of the two above;
             - ``mcq=NAME,freeform=NAME``: one of these for each kind of question.
         load: From a model's name to the model.
-        encoder: Of features; loaded by its name if None.
+        encoder: Encoder for features; loaded by its name if None.
         prompts: Folder of the user's own templates.
         subject: The science, for ``prompted:``; trained ones know theirs.
         store: Where hidden states are kept.

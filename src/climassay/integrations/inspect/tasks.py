@@ -1,9 +1,8 @@
-"""From questions to Inspect samples and back."""
+"""The three tasks of ClimaQA for Inspect: ``inspect eval climassay/mcq -T file=questions.jsonl -T examples=5``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import Sample
@@ -19,31 +18,8 @@ from climassay.primer import PRIMER
 from climassay.questions import Kind, Question
 
 _TURNS = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
-NO_LEVEL = "none"
-
-
-def as_samples(rows: Sequence[PosedQuestion], *, prefix: bool = True) -> list[Sample]:
-    """Samples with the whole chat as input and the question in the metadata.
-
-    Args:
-        rows: Questions with their prompts.
-        prefix: Whether the chat ends with the start of the answer, for the model to go on from. Some providers refuse
-            a chat that ends with the assistant.
-    """
-    samples = []
-    for row in rows:
-        turns = list(row.messages)
-        if prefix and row.prefix:
-            turns.append(Message("assistant", row.prefix))
-        samples.append(
-            Sample(
-                input=as_chat(turns),
-                target=row.target,
-                id=row.question.id,
-                metadata={"level": row.question.level or NO_LEVEL, "question": asdict(row.question)},
-            )
-        )
-    return samples
+LEVEL = "level"
+"""Key of a sample's metadata by which scores are grouped; ``none`` where a question has no level."""
 
 
 def as_chat(messages: Sequence[Message]) -> list[ChatMessage]:
@@ -51,14 +27,10 @@ def as_chat(messages: Sequence[Message]) -> list[ChatMessage]:
     return [_TURNS[message.role](content=message.content) for message in messages]
 
 
-def question_of(metadata: Mapping[str, Any]) -> Question:
-    """The question of a sample that :func:`as_samples` made; it may have been through a log file."""
-    fields = dict(metadata["question"])
-    return Question(**{**fields, "options": tuple(fields["options"])})
-
-
-LEVEL = "level"
-"""Key of a sample's metadata by which scores are grouped; ``none`` where a question has no level."""
+def _answered(state: TaskState) -> tuple[Question, str]:
+    """The question of a sample, which may have been through a log file, and what the model wrote."""
+    fields = dict(state.metadata["question"])
+    return Question(**{**fields, "options": tuple(fields["options"])}), state.output.completion
 
 
 @scorer(metrics=[grouped(accuracy(), LEVEL), stderr()])
@@ -66,12 +38,10 @@ def answer_letter() -> Scorer:
     """Right or wrong by the option letter that the model wrote; an answer that names none is wrong."""
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
-        question = _question(state)
-        text = state.output.completion
+        question, text = _answered(state)
         letter = answer_of(question, text)
-        right = score_answer(question, text)["accuracy"] == 1.0
         return Score(
-            value=CORRECT if right else INCORRECT,
+            value=CORRECT if score_answer(question, text)["accuracy"] == 1.0 else INCORRECT,
             answer=letter,
             explanation=text,
             reason=None if letter else "invalid_response_format",
@@ -85,13 +55,13 @@ def cloze_scores(encoder: str | None = None) -> Scorer:
     """Exact match, raw and normalised, and phrase similarity of the word that the model wrote.
 
     Args:
-        encoder: Of phrase similarity, as climassay names it (``local:minilm``, the bundled one, by default).
+        encoder: Encoder for phrase similarity, as climassay names it (``local:minilm``, the bundled one, by default).
     """
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
-        question = _question(state)
-        text = state.output.completion
-        return _several(question, text, score_answer(question, text, encoder=encoder))
+        question, text = _answered(state)
+        scores = score_answer(question, text, encoder=encoder)
+        return Score(value=dict(scores), answer=answer_of(question, text), explanation=text)
 
     return score
 
@@ -107,23 +77,14 @@ def freeform_scores(entailment: str | None = BUNDLED_JUDGE) -> Scorer:
     judge = None if entailment == "none" else entailment
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
-        question = _question(state)
-        text = state.output.completion
+        question, text = _answered(state)
         scores = score_answer(question, text, entailment=judge)
         if judge is not None and "factual_accuracy" not in scores:
             # Inspect wants the same keys of every sample: a judge that failed must not pass for a score.
             raise InputError(f"The judge {judge} gave no answer for {question.id}: run the sample again.")
-        return _several(question, text, scores)
+        return Score(value=dict(scores), answer=answer_of(question, text), explanation=text)
 
     return score
-
-
-def _question(state: TaskState) -> Question:
-    return question_of(state.metadata)
-
-
-def _several(question: Question, text: str, scores: dict[str, float]) -> Score:
-    return Score(value=dict(scores), answer=answer_of(question, text), explanation=text)
 
 
 @task
@@ -143,7 +104,7 @@ def mcq(
         level: Only questions of this level: base, reasoning or hypothetical.
         examples: Worked examples before every question.
         pool: Question file of the examples, or ``primer``.
-        seed: Of the draw of examples.
+        seed: Seed of the draw of examples.
         prompts: Folder of your own templates (see ``climassay prompts export``).
         prefix: Begin the answer with ``Answer:``; false for providers that refuse a chat ending with the assistant.
     """
@@ -212,8 +173,18 @@ def _task(
 
 
 def _as_task(kind: Kind, rows: Sequence[PosedQuestion], prefix: bool, scorer: Scorer, metadata: dict[str, str]) -> Task:
+    """Samples have the whole chat as input, with ``prefix`` the start of the answer, and the question as metadata."""
+    samples = [
+        Sample(
+            input=as_chat([*row.messages, *([Message("assistant", row.prefix)] if prefix and row.prefix else [])]),
+            target=row.target,
+            id=row.question.id,
+            metadata={LEVEL: row.question.level or "none", "question": asdict(row.question)},
+        )
+        for row in rows
+    ]
     return Task(
-        dataset=as_samples(rows, prefix=prefix),
+        dataset=samples,
         solver=generate(),
         scorer=scorer,
         config=GenerateConfig(max_tokens=MAX_TOKENS[kind], temperature=0.0),

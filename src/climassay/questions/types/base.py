@@ -48,13 +48,13 @@ class Lengths:
 
     question: int
     answer: int
-    """Of a freeform answer."""
+    """Most characters of a freeform answer."""
     option: int
     statement: int
     reason: int = 0
-    """Of the reason for declining a passage; 0 for models that are not asked whether it is fit."""
+    """Most characters of the reason for declining a passage; 0 for models that are not asked whether it is fit."""
     term: int = 0
-    """Of the term that the writer of a statement wants masked; 0 leaves the choice to a masker."""
+    """Most characters of the term that the writer of a statement wants masked; 0 leaves the choice to a masker."""
 
 
 class QuestionType:
