@@ -270,18 +270,22 @@ def _masking(
     """
     if not recipe.counts.cloze:
         return
-    spec = recipe.masker
-    name, _, model = (spec.use or STATISTICS).partition(":")
-    glossary = read_glossary(Path(located(recipe.folder, spec.glossary))) if spec.glossary else ()
-    if name == "prompted" and model:
-        asked = recorded(load(model))
-        masker = open_masker(name, model=asked, subject=recipe.subject, prompts=prompts, profile=recipe.profile)
-    elif name == STATISTICS:
-        group = open_collections(workspace, recipe.collections)
-        texts = (text for one in group.collections for batch in one.texts() for text in batch)
-        masker = open_masker(name, passages=texts, glossary=glossary)
-    else:
-        masker = open_masker(located(recipe.folder, spec.use))
+    spec, name = recipe.masker, recipe.masker.use or STATISTICS
+
+    def texts() -> Iterator[str]:
+        for collection in open_collections(workspace, recipe.collections).collections:
+            for batch in collection.texts():
+                yield from batch
+
+    masker = open_masker(
+        name if name == STATISTICS or name.startswith("prompted:") else located(recipe.folder, name),
+        passages=texts(),
+        glossary=read_glossary(Path(located(recipe.folder, spec.glossary))) if spec.glossary else (),
+        subject=recipe.subject,
+        prompts=prompts,
+        load=lambda model: recorded(load(model)),
+        profile=recipe.profile,
+    )
     checks = [name for name in TERM_CHECKS if name not in recipe.screening.without]
     check = partial(screen, only=checks, language=recipe.screening.language)
 

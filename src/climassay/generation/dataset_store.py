@@ -93,7 +93,7 @@ class DatasetSummary:
     made_at: float
     """Seconds since 1970-01-01 UTC."""
     states: Mapping[str, int]
-    """Drafts by state, as the line left them."""
+    """Drafts by state, as the pipeline left them."""
 
 
 def chunks(names: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -157,7 +157,7 @@ class DatasetStore:
 
         Args:
             name: Name of a dataset that was begun.
-            placed: Drafts in the order of the line.
+            placed: Drafts in the order of the pipeline.
         """
         rows: list[dict[str, Any]] = [
             {
@@ -228,7 +228,7 @@ class DatasetStore:
         return self._database.write(work)
 
     def placed(self, name: str) -> Iterator[Placed]:
-        """All drafts of a dataset in the line's order, with every later decision.
+        """All drafts of a dataset in the pipeline's order, with every later decision.
 
         Raises:
             InputError: There is no such dataset.
@@ -252,7 +252,7 @@ class DatasetStore:
             last = rows[-1].ordinal
 
     def drafts(self, name: str) -> Iterator[Draft]:
-        """All drafts of a dataset in the line's order, with every later decision."""
+        """All drafts of a dataset in the pipeline's order, with every later decision."""
         return (one.draft for one in self.placed(name))
 
     def list(self) -> list[DatasetSummary]:

@@ -22,7 +22,7 @@ from climassay.questions.types.base import Content
 from climassay.reporting.row_files import write_rows
 
 Step = Literal["write", "evolve", "screen", "consistency", "expert", "validate", "mask", "deduplicate"]
-"""Where a decision is made, in the order of the line."""
+"""Where a decision is made, in the order of the pipeline."""
 
 
 @dataclass(frozen=True, slots=True)

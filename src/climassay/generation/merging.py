@@ -1,4 +1,4 @@
-"""Datasets of another workspace taken in: drafts, what was decided about them, and what experts said."""
+"""Merging datasets of another workspace: drafts, what was decided about them, and what experts said."""
 
 import json
 from collections.abc import Iterator

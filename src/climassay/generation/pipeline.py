@@ -7,7 +7,7 @@ served from the records, so the same batch comes out again; a longer run is the 
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from climassay.corpus import Passage
@@ -72,17 +72,11 @@ class StreamCounts:
         return min(books, key=lambda book: (waits(book), self.book(book).accepted + pending.get(book, 0), asked[book]))
 
 
-class LineCounts:
-    """All drafts of a dataset, counted."""
+class LineCounts(dict[Stream, StreamCounts]):
+    """All drafts of a dataset, counted; a stream without any has counts of 0."""
 
-    def __init__(self) -> None:
-        self._streams: dict[Stream, StreamCounts] = {}
-
-    def __getitem__(self, stream: Stream) -> StreamCounts:
-        return self._streams.setdefault(stream, StreamCounts())
-
-    def __iter__(self) -> Iterator[Stream]:
-        return iter(self._streams)
+    def __missing__(self, stream: Stream) -> StreamCounts:
+        return self.setdefault(stream, StreamCounts())
 
     def add(self, placed: Placed) -> None:
         """Count a draft."""
@@ -113,7 +107,7 @@ Deciding = Callable[[Sequence[Draft]], list[Draft]]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the line is made of."""
+    """What the pipeline is made of."""
 
     books: Callable[[], Sequence[str]]
     """Document ids to write from."""
@@ -137,7 +131,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class LineReport:
-    """What a run of the line came to."""
+    """What a run of the pipeline came to."""
 
     dataset: str
     counts: LineCounts

@@ -198,7 +198,7 @@ def read_argilla(path: Path, drafts: Mapping[str, Draft], users: Mapping[str, st
         users: Annotator -> id of the user in Argilla; others are named by their ids.
 
     Raises:
-        InputError: It cannot be read or holds no records. Answers that make no label are told in the result.
+        InputError: It cannot be read or holds no records. Answers that make no label are listed in the result.
     """
     file = path / "records.json" if path.is_dir() else path
     try:

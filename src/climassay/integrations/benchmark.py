@@ -48,11 +48,6 @@ class PosedQuestion:
     """Start of the answer that the model goes on from, for example ``Answer:``."""
 
     @property
-    def max_tokens(self) -> int:
-        """Tokens that the model may write."""
-        return MAX_TOKENS[self.question.kind]
-
-    @property
     def target(self) -> str:
         """What a perfect model writes: the letter, the answer, the term."""
         return expected_answer(self.question)
@@ -63,33 +58,6 @@ class PosedQuestion:
         gap = after_prefix(self.prefix)
         labels = self.question.type.labels(self.question.options) if self.question.options else ()
         return tuple(gap + label for label in labels)
-
-    @property
-    def system(self) -> str:
-        """The system message, empty where the template has none.
-
-        Raises:
-            InputError: The template is more than one system and one user message.
-        """
-        return self._alone("system")
-
-    @property
-    def user(self) -> str:
-        """The user message.
-
-        Raises:
-            InputError: As for :attr:`system`.
-        """
-        return self._alone("user")
-
-    def _alone(self, role: str) -> str:
-        roles = [message.role for message in self.messages]
-        if roles not in (["system", "user"], ["user"]):
-            raise InputError(
-                f"The template {self.question.kind} has the messages {', '.join(roles)}: lm-evaluation-harness takes "
-                "one system and one user message; publish with a template of that form."
-            )
-        return "".join(message.content for message in self.messages if message.role == role)
 
 
 def pose_questions(
@@ -219,6 +187,13 @@ def prompt_row(row: PosedQuestion) -> dict[str, Any]:
         InputError: The template is more than one system and one user message.
     """
     question = row.question
+    texts = {message.role: message.content for message in row.messages}
+    roles = [message.role for message in row.messages]
+    if roles not in (["system", "user"], ["user"]):
+        raise InputError(
+            f"The template {question.kind} has the messages {', '.join(roles)}: lm-evaluation-harness takes "
+            "one system and one user message; publish with a template of that form."
+        )
     turns = [*row.messages, *([Message("assistant", row.prefix)] if row.prefix else [])]
     return {
         "id": question.id,
@@ -228,20 +203,13 @@ def prompt_row(row: PosedQuestion) -> dict[str, Any]:
         "options": list(question.options),
         "correct": question.correct,
         "answer": question.answer,
-        "system": row.system,
-        "user": row.user,
+        "system": texts.get("system", ""),
+        "user": texts["user"],
         "prefix": row.prefix,
         "choices": list(row.choices),
         "target": row.target,
         "messages": [{"role": turn.role, "content": turn.content} for turn in turns],
     }
-
-
-def posed_from_row(row: Mapping[str, Any]) -> PosedQuestion:
-    """The question and prompt of a row that :func:`prompt_row` made."""
-    turns = [Message(turn["role"], turn["content"]) for turn in row["messages"]]
-    messages = turns[:-1] if row["prefix"] else turns
-    return PosedQuestion(question_from_row(row), tuple(messages), row["prefix"])
 
 
 def question_from_row(row: Mapping[str, Any]) -> Question:
@@ -256,11 +224,15 @@ def read_prompt_rows(file: Path) -> list[PosedQuestion]:
     Raises:
         InputError: The file is missing, damaged or not such a file.
     """
-    rows = parse_rows(file, read_bytes(file))
+    found = []
     try:
-        return [posed_from_row(row) for row in rows]
+        for row in parse_rows(file, read_bytes(file)):
+            turns = [Message(turn["role"], turn["content"]) for turn in row["messages"]]
+            messages = turns[:-1] if row["prefix"] else turns
+            found.append(PosedQuestion(question_from_row(row), tuple(messages), row["prefix"]))
     except (KeyError, TypeError) as error:
         raise InputError(f"{file} is not a file of prompts that climassay published: {error}.") from error
+    return found
 
 
 def question_row(question: Question) -> dict[str, Any]:

@@ -165,7 +165,7 @@ def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile
     annotations, and those without a verdict, are passed over.
 
     Raises:
-        InputError: It cannot be read or is no such export. Annotations that make no label are told in the result.
+        InputError: It cannot be read or is no such export. Annotations that make no label are listed in the result.
     """
     try:
         tasks = parse_json(read_bytes(path))

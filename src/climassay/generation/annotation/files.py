@@ -169,7 +169,7 @@ def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
 
     Raises:
         InputError: It cannot be read, or has not the columns ``draft``, ``annotator`` and ``label``. Rows that make no
-            label are told in the result; rows without label and annotator are passed over.
+            label are listed in the result; rows without label and annotator are passed over.
     """
     rows = list(parse_rows(path, read_bytes(path)))
     missing = [name for name in ("draft", "annotator", "label") if rows and name not in rows[0]]

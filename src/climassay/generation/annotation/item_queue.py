@@ -59,7 +59,7 @@ def preselected_reasons(draft: Draft) -> tuple[str, ...]:
 
 
 def validator_confidence(draft: Draft) -> float | None:
-    """P(valid) by the last validator of the line that gave one."""
+    """P(valid) by the last validator of the pipeline that gave one."""
     scores = (one.score for one in reversed(draft.decisions) if one.step == "validate")
     return next((score for score in scores if score is not None), None)
 

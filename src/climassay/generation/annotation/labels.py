@@ -132,7 +132,7 @@ class Item:
     """A draft that waits for labels or has some."""
 
     draft: Draft
-    """As the line left it: what is judged, without the outcome of the labels."""
+    """As the pipeline left it: what is judged, without the outcome of the labels."""
     p_valid: float | None
     """The validator's P(valid); hidden from annotators by default."""
     suggested_term: str | None

@@ -82,7 +82,7 @@ def retrain(
     from climassay.generation.validation import TextReader, TrainedValidator, train_validator
     from climassay.models.encoder import load_encoder
 
-    tell = progress or (lambda _done, _total, _message: None)
+    report = progress or (lambda _done, _total, _message: None)
     AnnotationStore(records)  # makes the tables where they are missing
     look_at_new_drafts(records.database, dataset)
     with records.database.read() as connection:
@@ -108,7 +108,7 @@ def retrain(
 
         def counted(message: str, total: int, count: int) -> None:
             done[message] += count
-            tell(min(done[message], total), total, message)
+            report(min(done[message], total), total, message)
 
         training = train_validator(
             labels,
@@ -140,7 +140,7 @@ def retrain(
         given = validator.judge([drafts[one] for one in chunk])
         rows = [{"judged": draft, "given": value} for draft, value in zip(chunk, given, strict=True)]
         records.database.write(lambda connection, rows=rows: connection.execute(change, rows))  # type: ignore[misc]
-        tell(start + len(chunk), len(waiting), "Judging what waits")
+        report(start + len(chunk), len(waiting), "Judging what waits")
 
     def work(connection: sa.Connection) -> None:
         """Remember the training, and order the queue by it."""
@@ -149,7 +149,7 @@ def retrain(
         queue.order()
 
     records.database.write(work)
-    tell(1, 1, "Done")
+    report(1, 1, "Done")
     made = validator.learned.provenance
     return Retraining(file, method, made.items, made.settings["invalid"], made.measured, len(waiting), trained)
 

@@ -343,7 +343,7 @@ class AnnotationStore:
             passed: Items that were skipped.
 
         Raises:
-            InputError: There is no such dataset. Labels that cannot be stored are told in the result.
+            InputError: There is no such dataset. Labels that cannot be stored are listed in the result.
         """
         look_at_new_drafts(self._database, dataset)
         return self._write(dataset, lambda queue: queue.import_labels(given, passed))

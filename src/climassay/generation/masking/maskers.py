@@ -1,4 +1,4 @@
-"""Maskers: who chooses the term of a cloze statement that is left out, and the step of the line that asks them.
+"""Maskers: who chooses the term of a cloze statement that is left out, and the step of the pipeline that asks them.
 
 ClimaQA (Liu et al. 2025), section 4.4 and appendix A.5.3.
 """

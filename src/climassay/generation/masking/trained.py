@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from climassay.generation.masking.words import FEATURES, Candidate, WordStatisti
 from climassay.given_files import parse_json, read_text
 from climassay.learning import ModelFormat, Provenance, SavedModel, checked_array, softmax
 from climassay.learning.linear import Scaling, conditional_loss, minimise
-from climassay.metrics.token_encoder import TokenVectors, token_encoder
+from climassay.metrics.token_encoder import TokenEncoder, TokenVectors, token_encoder
 from climassay.models.encoder import BUNDLED_ENCODER
 from climassay.questions import GAP, QuestionSet, read_questions
 from climassay.statistics import Estimate, proportion
@@ -83,25 +83,14 @@ def read_choices(path: Path) -> list[ExpertChoice]:
     return found
 
 
-class ReadsWords(Protocol):
-    """An encoder of tokens, as :class:`~climassay.metrics.token_encoder.TokenEncoder`."""
-
-    @property
-    def name(self) -> str:
-        """As it was asked for."""
-
-    def encode(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """Vectors of the tokens of each text."""
-
-
 @cache
-def bundled_reader() -> ReadsWords:
+def bundled_reader() -> TokenEncoder:
     """The bundled encoder's tokens, loaded when they are first asked for."""
     return token_encoder(BUNDLED_ENCODER)
 
 
 def context_features(
-    statements: Sequence[str], found: Sequence[Sequence[Candidate]], reader: ReadsWords
+    statements: Sequence[str], found: Sequence[Sequence[Candidate]], reader: TokenEncoder
 ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Impact and vectors of the candidates of statements.
 
@@ -171,7 +160,7 @@ class MaskerReading:
         statements: Sequence[str],
         found: Sequence[Sequence[Candidate]],
         statistics: WordStatistics,
-        reader: ReadsWords | None = None,
+        reader: TokenEncoder | None = None,
     ) -> list[FloatArray]:
         """Blocks of features of all candidates, one statement after the other, shape [candidates, features] each.
 
@@ -198,7 +187,7 @@ class TrainedMasker(SavedModel):
     statistics: WordStatistics = field(default_factory=WordStatistics)
     provenance: Provenance = field(default_factory=Provenance)
     """``accuracy@1`` and ``accuracy@3`` are measured, each statement left out once."""
-    reader: ReadsWords | None = None
+    reader: TokenEncoder | None = None
     """Encoder of tokens, where it needs one; the bundled one if None. Not saved."""
 
     @property
@@ -287,7 +276,7 @@ def train_masker(
     statistics: WordStatistics | None = None,
     reading: MaskerReading | None = None,
     measured: bool = True,
-    reader: ReadsWords | None = None,
+    reader: TokenEncoder | None = None,
 ) -> TrainedMasker:
     """Fit a masker to expert choices.
 
@@ -322,7 +311,7 @@ def leave_one_out(
     *,
     statistics: WordStatistics | None = None,
     reading: MaskerReading | None = None,
-    reader: ReadsWords | None = None,
+    reader: TokenEncoder | None = None,
 ) -> list[Choice | None]:
     """The choice for each statement by a masker fitted on all the others; arguments as :func:`train_masker`."""
     material = _material(choices, reading or MaskerReading(), statistics or WordStatistics(), reader)
@@ -362,7 +351,7 @@ def accuracies(name: str, choices: Sequence[ExpertChoice], chosen: Sequence[Choi
 
 
 def _material(
-    choices: Sequence[ExpertChoice], reading: MaskerReading, statistics: WordStatistics, reader: ReadsWords | None
+    choices: Sequence[ExpertChoice], reading: MaskerReading, statistics: WordStatistics, reader: TokenEncoder | None
 ) -> tuple[list[FloatArray], IntArray, IntArray]:
     """Blocks of features, the statement of each row, and the row of each statement's term."""
     found = [candidates(choice.statement) for choice in choices]

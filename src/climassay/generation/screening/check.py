@@ -42,7 +42,7 @@ CHECKS: Registry[Check] = Registry(
         for name in ("text_checks", "kind_checks", "source_checks", "catalogue")
     ),
 )
-"""Every check that needs no model, in the order in which faults are told."""
+"""Every check that needs no model, in the order in which faults are listed."""
 
 
 def check(name: str, kinds: Sequence[Kind], words: str) -> Callable[[Examine], Examine]:

@@ -17,7 +17,7 @@ from climassay.learning import ActivationStore, Provenance, harvest
 from climassay.metrics.entailment_features import NAMES, content_words, pair_features
 from climassay.models.contract import Encoder, OpenWeights, OptionRequest
 from climassay.prompts import Prompt, load_prompt
-from climassay.questions import option_letter
+from climassay.questions import TYPES, option_letter
 
 FloatArray = NDArray[np.float64]
 Progress = Callable[[int], None]
@@ -73,7 +73,12 @@ def _request(
 ) -> OptionRequest:
     lettered = [{"letter": option_letter(place), "text": option} for place, option in enumerate(options)]
     rendered = prompt.render(
-        kind=_KINDS[kind], field=subject.field, question=question, options=lettered, answer=answer, context=context
+        kind=_KINDS.get(kind) or f"{TYPES[kind].title.lower()} questions",
+        field=subject.field,
+        question=question,
+        options=lettered,
+        answer=answer,
+        context=context,
     )
     return OptionRequest(rendered.messages, ANSWERS, rendered.assistant_prefix)
 

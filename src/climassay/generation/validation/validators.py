@@ -308,16 +308,16 @@ class PromptedValidator(Validator):
         places = [place for place, draft in enumerate(drafts) if draft.kind in kinds]
         requests = [validation_request(drafts[place], self.prompt, self.subject) for place in places]
 
-        def tell(_: int, __: OptionScores) -> None:
+        def count(_: int, __: OptionScores) -> None:
             if on_judged is not None:
                 on_judged(1)
 
         shapes = [(drafts[place].kind, len(drafts[place].wording.options)) for place in places]
         try:
-            scores = self.model.option_logprobs(requests, on_result=tell) if requests else []
+            scores = self.model.option_logprobs(requests, on_result=count) if requests else []
             corrections = {shape: self._correction(*shape) for shape in dict.fromkeys(shapes)}
         except ModelError as error:
-            # The line goes on without a validator's word; what could not be asked is decided by nobody.
+            # The pipeline goes on without a validator's word; what could not be asked is decided by nobody.
             scores, corrections = [OptionScores.failed(str(error)) for _ in places], {}
         found: list[float | None] = [None] * len(drafts)
         for place, shape, score in zip(places, shapes, scores, strict=True):

@@ -168,8 +168,8 @@ def _task(
     rows = [row for row in benchmark.posed(kind) if level is None or row.question.level == level]
     if not rows:
         raise InputError(f"{file} has no {kind} question of the level {level!r}.")
-    told = {"benchmark": benchmark.name, "prompt_sha256": benchmark.prompts.of(kind).sha256}
-    return _as_task(kind, rows, prefix, scorer, told)
+    metadata = {"benchmark": benchmark.name, "prompt_sha256": benchmark.prompts.of(kind).sha256}
+    return _as_task(kind, rows, prefix, scorer, metadata)
 
 
 def _as_task(kind: Kind, rows: Sequence[PosedQuestion], prefix: bool, scorer: Scorer, metadata: dict[str, str]) -> Task:

@@ -79,7 +79,7 @@ class QuestionType:
     states: bool = False
     """Whether it is a statement, and asks nothing."""
     prose: bool = True
-    """Whether an answer is prose: that one was cut at its limit is then told."""
+    """Whether an answer is prose: then it is reported when one was cut at its limit."""
     levels: bool = True
     """Whether its questions are of several levels: easy ones are evolved into harder ones."""
     tokens: int = 160
