@@ -46,7 +46,7 @@ def test_the_group_runs_from_any_folder(manager, monkeypatch, tmp_path):
 
 
 def scores_without_models(question, text):
-    from climassay.integrations.scoring import SCORES, score_answer
+    from climassay.integrations.benchmark import SCORES, score_answer
 
     if question.kind == "mcq":
         return score_answer(question, text)

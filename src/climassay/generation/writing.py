@@ -161,19 +161,12 @@ class Evolver:
         max_tokens: int = 400,
         brief: bool = False,
     ) -> None:
-        """Prepare to evolve; the arguments are those of :class:`~climassay.generation.writing.Writer`.
+        """Prepare to evolve; the arguments are those of :class:`Writer`.
 
-        Args:
-            model: Writes.
-            subject: Which science, from what, for whom.
-            prompts: Folder of the user's own ``evolve_mcq`` and ``evolve_freeform``, each with ``_brief`` for the brief
-                ones. They get what the writer's prompts get and ``level``, ``base`` (``question``, ``answer``,
-                ``distractors``) and ``examples`` (texts in the format that is asked for).
-            examples: Those of the level that is asked for are shown in the prompt. They are no turns of the chat, for
-                the questions that they were made from are not known.
-            temperature: Sampling temperature.
-            max_tokens: Most tokens of an answer.
-            brief: Short prompts, for very small models.
+        The user's own prompts are ``evolve_mcq`` and ``evolve_freeform``, each with ``_brief`` for the brief ones. They
+        get what the writer's prompts get and ``level``, ``base`` (``question``, ``answer``, ``distractors``) and
+        ``examples`` (texts in the format that is asked for). Examples of the level that is asked for are shown in the
+        prompt, and are no turns of the chat, for the questions that they were made from are not known.
 
         Raises:
             InputError: A prompt does not exist, an example has not four options, or a number makes no sense.

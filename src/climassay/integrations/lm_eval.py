@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from climassay.integrations.benchmark import MAX_TOKENS, Benchmark, question_from_row
-from climassay.integrations.scoring import SCORES, score_answer
+from climassay.integrations.benchmark import MAX_TOKENS, SCORES, Benchmark, question_from_row, score_answer
 from climassay.questions import Kind, Level
 
 Form = Literal["mcq", "mcq_letter", "freeform", "cloze"]

@@ -15,13 +15,13 @@ from climassay.given_files import parse_json, read_text
 from climassay.integrations.benchmark import (
     FRAMEWORK_KINDS,
     MAX_TOKENS,
+    SCORES,
     Benchmark,
     open_benchmark,
     prompt_row,
     question_row,
 )
 from climassay.integrations.lm_eval import HarnessTask, harness_files, harness_tasks, rows_file
-from climassay.integrations.scoring import SCORES
 from climassay.primer import PRIMER
 from climassay.questions import TYPES, Kind, option_letter
 

@@ -11,8 +11,15 @@ from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accurac
 from inspect_ai.solver import TaskState, generate
 
 from climassay.errors import InputError
-from climassay.integrations.benchmark import MAX_TOKENS, PosedQuestion, open_benchmark, read_prompt_rows
-from climassay.integrations.scoring import BUNDLED_JUDGE, answer_of, score_answer
+from climassay.integrations.benchmark import (
+    BUNDLED_JUDGE,
+    MAX_TOKENS,
+    PosedQuestion,
+    answer_of,
+    open_benchmark,
+    read_prompt_rows,
+    score_answer,
+)
 from climassay.models.contract import Message
 from climassay.primer import PRIMER
 from climassay.questions import Kind, Question
