@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from climassay.integrations.rows import as_json_lines, question_row
+from climassay.generation.publishing.entries import as_json_lines
+from climassay.integrations.benchmark import question_row
 from climassay.models.contract import Completion, Usage
 from climassay.primer import gold_questions
 from climassay.questions import Kind, Question

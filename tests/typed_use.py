@@ -11,7 +11,7 @@ from climassay.corpus import AddReport, Collection, Hit, RetrievalReport
 from climassay.corpus.presentation import SearchResult
 from climassay.evaluation import Experiment
 from climassay.factcheck import CheckedClaims, FoundFallacy, ScoredVerdicts, Transcript
-from climassay.generation.generated import GeneratedDataset, ScreenedDrafts
+from climassay.generation.dataset_results import GeneratedDataset, ScreenedDrafts
 from climassay.grounding import GroundedAnswer
 from climassay.judging import Inserted, ItemRanking, PairProbe, PointProbe, TrainedProbe
 from climassay.models import Encoder, Generator

@@ -23,12 +23,13 @@ from climassay.generation.validation.active_learning import (
     simulation_tables,
     summarise,
 )
-from climassay.generation.validation.evaluation import ValidatorScores, score_validator
 from climassay.generation.validation.labels import (
     LabelledDraft,
     LabelSet,
+    ValidatorScores,
     labels_array,
     read_label_set,
+    score_validator,
     source_groups,
 )
 from climassay.generation.validation.reading import (

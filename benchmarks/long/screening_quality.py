@@ -21,16 +21,9 @@ import pypdfium2
 
 from climassay.corpus import Passage, read, split_passages
 from climassay.generation import Draft
-from climassay.generation.screening import (
-    DuplicateFinder,
-    SelfConsistency,
-    check_names,
-    example_draft,
-    passage_fault,
-    question_draft,
-    screen,
-)
-from climassay.generation.screening.words import content_words
+from climassay.generation.draft import example_draft, question_draft
+from climassay.generation.screening import DuplicateFinder, SelfConsistency, check_names, passage_fault, screen
+from climassay.generation.screening.check import content_words
 from climassay.metrics import load_entailment
 from climassay.models import load_model
 from climassay.models.contract import Encoder

@@ -73,7 +73,7 @@ def _template(path: Path) -> object:
 
 def _published(path: Path) -> object:
     """A folder whose manifest is damaged, with the drafts that it tells of."""
-    from climassay.generation.publishing.reading import read_dataset
+    from climassay.generation.publishing.dataset import read_dataset
 
     (path.parent / "drafts.jsonl").write_bytes(samples.drafts())
     return read_dataset(path.parent)
@@ -144,7 +144,7 @@ def _tables() -> list[Reader]:
 def _generation() -> list[Reader]:
     labels, annotation = _called("generation.validation.labels:read_label_set"), "generation.annotation.files"
     studio, argilla = "integrations.label_studio:read_label_studio", "integrations.argilla:read_argilla"
-    prompts, choices = _called("integrations.rows:read_prompt_rows"), "generation.masking:read_choices"
+    prompts, choices = _called("integrations.benchmark:read_prompt_rows"), "generation.masking:read_choices"
     glossary = _called("generation.masking:read_glossary")
     return [
         Reader("drafts", "d.jsonl", "jsonl", samples.drafts, _called("generation:read_drafts")),

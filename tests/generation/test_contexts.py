@@ -3,8 +3,7 @@
 import pytest
 
 from climassay.errors import InputError
-from climassay.generation.contexts import ContextFinder
-from climassay.generation.seeds import SeedSampler
+from climassay.generation.passages import ContextFinder, SeedSampler
 from topic_encoder import book_group
 
 SEED = "The albedo of a cloud is bright."

@@ -7,7 +7,7 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft, Origin, SourcePassage, Wording
-from climassay.generation.evolving import Evolver
+from climassay.generation.writing import Evolver
 from climassay.primer import gold_questions
 from climassay.prompts import load_prompt
 from scripted_model import ScriptedModel

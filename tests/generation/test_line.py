@@ -14,8 +14,7 @@ from climassay.corpus import Passage
 from climassay.errors import InputError
 from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording
 from climassay.generation.dataset_store import DatasetStore
-from climassay.generation.line import Parts, run_line
-from climassay.generation.line_counts import StreamCounts
+from climassay.generation.pipeline import Parts, StreamCounts, run_line
 from climassay.generation.recipe import CountSpec, Recipe, StopSpec, Stream, WriterSpec
 from climassay.models.contract import Usage
 from climassay.records import Records

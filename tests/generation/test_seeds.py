@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus import Collection
-from climassay.generation.seeds import SeedSampler, _Place, stratified_order
+from climassay.generation.passages import SeedSampler, stratified_order
 from climassay.grounding import CollectionGroup
 from topic_encoder import TopicEncoder, book_group
 
@@ -79,13 +79,13 @@ def test_another_process_draws_the_same(group, sampler, tmp_path):
     script = tmp_path / "draw.py"
     script.write_text(
         "import sys\n"
-        "from climassay.generation.seeds import _Place, stratified_order\n"
-        "print(*stratified_order([_Place(str(n), (str(n % 5),)) for n in range(30)], 'key'))\n",
+        "from climassay.generation.passages import stratified_order\n"
+        "print(*stratified_order([(str(n), (str(n % 5),)) for n in range(30)], 'key'))\n",
         encoding="utf-8",
     )
     environment = {"PYTHONHASHSEED": "12345", "PYTHONPATH": str(Path(sys.modules["climassay"].__file__).parents[1])}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
-    here = stratified_order([_Place(str(number), (str(number % 5),)) for number in range(30)], "key")
+    here = stratified_order([(str(number), (str(number % 5),)) for number in range(30)], "key")
     assert tuple(done.stdout.split()) == here
 
 
@@ -124,11 +124,11 @@ def _unfinished(document):
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=60), st.text())
 def test_any_order_is_a_fair_permutation(sections, key):
-    places = [_Place(str(number), (str(section),)) for number, section in enumerate(sections)]
+    places = [(str(number), (str(section),)) for number, section in enumerate(sections)]
     order = stratified_order(places, key)
-    assert sorted(order) == sorted(place.id for place in places)
-    section_of = {place.id: place.section for place in places}
-    left, seen = Counter(place.section for place in places), Counter()
+    section_of = dict(places)
+    assert sorted(order) == sorted(section_of)
+    left, seen = Counter(section_of.values()), Counter()
     for item in order:
         section = section_of[item]
         # No section gets a further turn while another one that still has passages is behind.

@@ -3,9 +3,8 @@
 import pytest
 
 from climassay.integrations import publish_benchmark
-from climassay.integrations.asking import pose_questions
+from climassay.integrations.benchmark import pose_questions, prompt_row
 from climassay.integrations.lm_eval import cloze_results, letter_results
-from climassay.integrations.rows import prompt_row
 from published_sample import sample, write_sample
 
 pytest.importorskip("lm_eval")
@@ -29,7 +28,7 @@ def test_the_group_runs_from_any_folder(manager, monkeypatch, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert manager.all_groups == ["sample"]
-    monkeypatch.setattr("climassay.integrations.lm_eval.results.score_answer", scores_without_models)
+    monkeypatch.setattr("climassay.integrations.lm_eval.score_answer", scores_without_models)
     found = simple_evaluate(
         model="dummy", tasks=["sample"], task_manager=manager, bootstrap_iters=0, log_samples=True, num_fewshot=3
     )
@@ -47,7 +46,7 @@ def test_the_group_runs_from_any_folder(manager, monkeypatch, tmp_path):
 
 
 def scores_without_models(question, text):
-    from climassay.integrations.scoring import SCORES, score_answer
+    from climassay.integrations.benchmark import SCORES, score_answer
 
     if question.kind == "mcq":
         return score_answer(question, text)

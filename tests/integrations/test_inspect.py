@@ -120,7 +120,7 @@ def test_a_chat_becomes_a_request():
     from inspect_ai.model import GenerateConfig
 
     from climassay.integrations.inspect.provider import as_request
-    from climassay.integrations.inspect.samples import as_chat
+    from climassay.integrations.inspect.tasks import as_chat
 
     turns = (Message("system", "Be brief."), Message("user", "Why?"))
     config = GenerateConfig(max_tokens=5, temperature=0.5, top_p=0.9, seed=3, stop_seqs=["."])

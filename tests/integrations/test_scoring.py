@@ -2,7 +2,7 @@
 
 import pytest
 
-from climassay.integrations.scoring import JUDGED, SCORES, answer_of, score_answer
+from climassay.integrations.benchmark import JUDGED, SCORES, answer_of, score_answer
 from climassay.metrics import Scorer, sentence_encoder
 from climassay.metrics.registry import Answered
 from published_sample import sample
@@ -24,7 +24,7 @@ class SharedWords:
 @pytest.fixture
 def judge(monkeypatch):
     judge = SharedWords()
-    monkeypatch.setattr("climassay.integrations.scoring._judge", lambda name: judge)
+    monkeypatch.setattr("climassay.integrations.benchmark._judge", lambda name: judge)
     return judge
 
 

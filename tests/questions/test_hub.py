@@ -44,12 +44,7 @@ def test_a_pattern_chooses_files(hub):
 
 
 @pytest.mark.parametrize(
-    ("name", "word"),
-    [
-        ("hub:", "hub:OWNER/NAME"),
-        ("hub:onlyowner", "hub:OWNER/NAME"),
-        ("hub:a/b/none*", "no table"),
-    ],
+    ("name", "word"), [("hub:", "hub:OWNER/NAME"), ("hub:onlyowner", "hub:OWNER/NAME"), ("hub:a/b/none*", "no table")]
 )
 def test_bad_names_are_told(hub, name, word):
     with pytest.raises(InputError, match=word):

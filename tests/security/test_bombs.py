@@ -16,7 +16,7 @@ from climassay.corpus.readers.file_types import read
 from climassay.corpus.readers.pdf import MOST_TEXTS
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.errors import InputError
-from climassay.questions import parquet
+from climassay.questions import rows as parquet
 from climassay.questions.rows import parse_rows, read_bytes
 from pdf_building import Text, build_pdf
 

@@ -8,7 +8,7 @@ import pytest
 
 from annotated_dataset import DATASET, FREEZING, draft, fill, source
 from climassay.generation import Decision, Wording
-from climassay.generation.annotation.reader import AnnotationReader
+from climassay.generation.annotation.store import AnnotationStore
 from web_parts import post
 
 HOME = f"/annotate/{DATASET}"
@@ -298,9 +298,9 @@ def test_agreement_is_computed_once_until_a_label_comes_or_goes(place, client_of
     queue = conflicting(place)
     computed = []
     for name in ("agreement", "annotators"):
-        method = getattr(AnnotationReader, name)
+        method = getattr(AnnotationStore, name)
         monkeypatch.setattr(
-            AnnotationReader, name, lambda self, dataset, n=name, m=method: (computed.append(n), m(self, dataset))[1]
+            AnnotationStore, name, lambda self, dataset, n=name, m=method: (computed.append(n), m(self, dataset))[1]
         )
     reader = client_of("adjudicator")
 

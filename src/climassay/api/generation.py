@@ -11,9 +11,8 @@ from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
     from climassay.generation import Draft, Recipe
-    from climassay.generation.generated import GeneratedDataset, ScreenedDrafts
-    from climassay.generation.line import OnRound
-    from climassay.generation.line_counts import LineCounts
+    from climassay.generation.dataset_results import GeneratedDataset, ScreenedDrafts
+    from climassay.generation.pipeline import LineCounts, OnRound
     from climassay.models.contract import Generator, Usage
     from climassay.questions import QuestionSet
 
@@ -69,7 +68,7 @@ def generate(
         open_parts,
         run_line,
     )
-    from climassay.generation.generated import GeneratedDataset
+    from climassay.generation.dataset_results import GeneratedDataset
 
     if isinstance(recipe, Path):
         recipe = load_recipe(recipe)
@@ -172,7 +171,7 @@ def screen(
         InputError: The drafts cannot be read, or there is no such check.
         ModelError: A model cannot be loaded.
     """
-    from climassay.generation.generated import ScreenedDrafts
+    from climassay.generation.dataset_results import ScreenedDrafts
     from climassay.generation.screening import answer_check
     from climassay.generation.screening import screen as screened
     from climassay.metrics import load_entailment
@@ -230,7 +229,7 @@ def drafts_of(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
         InputError: It is neither.
     """
     from climassay.generation import read_drafts
-    from climassay.generation.screening import question_draft
+    from climassay.generation.draft import question_draft
     from climassay.primer import named_questions
 
     if str(file) != PRIMER and holds_drafts(Path(file)):

@@ -169,7 +169,7 @@ def stats(
 ) -> None:
     """Show yield, reasons for rejection, and how the questions spread over sources and levels."""
     from climassay.generation import DatasetStore
-    from climassay.generation.generated import Dataset
+    from climassay.generation.dataset_results import Dataset
 
     with opened_session(workspace, as_json=as_json) as session:
         emit(Dataset.of(DatasetStore(session.records), dataset), as_json, output)

@@ -89,7 +89,7 @@ def train(
 ) -> None:
     """Train a validator on experts' labels, with its figures on passages that it was not trained on."""
     from climassay.generation.validation import read_label_set, train_validator, validation_prompt
-    from climassay.generation.validation.evaluation import threshold_table
+    from climassay.generation.validation.labels import threshold_table
 
     table, subject = read_label_set(labels), _subject(field)
     load = reach.loader(workspace, quiet=True)
@@ -103,7 +103,7 @@ def train(
     trained: Training[Any]
     with progress_bar(as_json) as progress:
         if method is Method.adapter:
-            from climassay.generation.validation.fine_tuning import train_adapter
+            from climassay.generation.validation.finetuned_validator import train_adapter
             from climassay.tuning import find_preset
 
             config = find_preset(preset).config.with_values({"epochs": epochs, "seed": seed})
@@ -111,7 +111,7 @@ def train(
             tuning["on_progress"] = lambda now: progress.update(task, completed=now.step, total=now.steps)
             trained = train_adapter(table, model, output, config, replace_other=replace, **tuning)
         elif method is Method.api:
-            from climassay.generation.validation.fine_tuning import train_api
+            from climassay.generation.validation.finetuned_validator import train_api
 
             if output.is_dir():
                 raise InputError(f"{output} is a folder: name the file that keeps how far the fine-tuning has come.")
@@ -308,7 +308,7 @@ def show_command(
 ) -> None:
     """What a trained validator is: its data, figures and threshold; nothing is loaded but its description."""
     from climassay.generation.validation import read_learned
-    from climassay.generation.validation.evaluation import threshold_table
+    from climassay.generation.validation.labels import threshold_table
     from climassay.reporting import Table
 
     learned = read_learned(validator)

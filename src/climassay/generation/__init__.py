@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from climassay.generation.contexts import ContextFinder
+    from climassay.generation.build_pipeline import open_parts
     from climassay.generation.dataset_store import DatasetStore
     from climassay.generation.draft import (
         EXPERT_REASONS,
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
         Step,
         Subject,
         Wording,
+        read_drafts,
+        write_drafts,
     )
-    from climassay.generation.draft_files import read_drafts, write_drafts
-    from climassay.generation.evolving import Evolver
-    from climassay.generation.line import LineReport, run_line
-    from climassay.generation.line_parts import open_parts
     from climassay.generation.masking import (
         Choice,
         Masker,
@@ -33,6 +31,8 @@ if TYPE_CHECKING:
         mask,
         open_masker,
     )
+    from climassay.generation.passages import ContextFinder, SeedSampler
+    from climassay.generation.pipeline import LineReport, run_line
     from climassay.generation.publishing import (
         PublishedDataset,
         contains_canary,
@@ -41,75 +41,32 @@ if TYPE_CHECKING:
         read_dataset,
     )
     from climassay.generation.recipe import CountSpec, Recipe, ScreenSpec, WriterSpec, check_recipe, load_recipe
-    from climassay.generation.seeds import SeedSampler
-    from climassay.generation.writing import Assignment, Writer
+    from climassay.generation.writing import Assignment, Evolver, Writer
 
-_PLACES = {
-    "contexts": ("ContextFinder",),
-    "dataset_store": ("DatasetStore",),
-    "draft": (
-        "EXPERT_REASONS",
-        "Decision",
-        "Draft",
-        "Origin",
-        "Reason",
-        "SourcePassage",
-        "Step",
-        "Subject",
-        "Wording",
-    ),
-    "draft_files": ("read_drafts", "write_drafts"),
-    "evolving": ("Evolver",),
-    "line": ("LineReport", "run_line"),
-    "line_parts": ("open_parts",),
-    "recipe": ("CountSpec", "Recipe", "ScreenSpec", "WriterSpec", "check_recipe", "load_recipe"),
-    "seeds": ("SeedSampler",),
-    "writing": ("Assignment", "Writer"),
-    "masking": ("Choice", "Masker", "PromptedMasker", "StatisticsMasker", "TrainedMasker", "mask", "open_masker"),
-    "publishing": ("PublishedDataset", "contains_canary", "publish_dataset", "push_dataset", "read_dataset"),
+_MODULE_OF = {
+    name: module
+    for module, names in {
+        "build_pipeline": "open_parts",
+        "dataset_store": "DatasetStore",
+        "draft": "EXPERT_REASONS Decision Draft Origin Reason SourcePassage Step Subject Wording "
+        "read_drafts write_drafts",
+        "masking": "Choice Masker PromptedMasker StatisticsMasker TrainedMasker mask open_masker",
+        "passages": "ContextFinder SeedSampler",
+        "pipeline": "LineReport run_line",
+        "publishing": "PublishedDataset contains_canary publish_dataset push_dataset read_dataset",
+        "recipe": "CountSpec Recipe ScreenSpec WriterSpec check_recipe load_recipe",
+        "writing": "Assignment Evolver Writer",
+    }.items()
+    for name in names.split()
 }
-_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
 
 __all__ = [
-    "EXPERT_REASONS",
-    "Assignment",
-    "Choice",
-    "ContextFinder",
-    "CountSpec",
-    "DatasetStore",
-    "Decision",
-    "Draft",
-    "Evolver",
-    "LineReport",
-    "Masker",
-    "Origin",
-    "PromptedMasker",
-    "PublishedDataset",
-    "Reason",
-    "Recipe",
-    "ScreenSpec",
-    "SeedSampler",
-    "SourcePassage",
-    "StatisticsMasker",
-    "Step",
-    "Subject",
-    "TrainedMasker",
-    "Wording",
-    "Writer",
-    "WriterSpec",
-    "check_recipe",
-    "contains_canary",
-    "load_recipe",
-    "mask",
-    "open_masker",
-    "open_parts",
-    "publish_dataset",
-    "push_dataset",
-    "read_dataset",
-    "read_drafts",
-    "run_line",
-    "write_drafts",
-]
+    "EXPERT_REASONS", "Assignment", "Choice", "ContextFinder", "CountSpec", "DatasetStore", "Decision", "Draft",
+    "Evolver", "LineReport", "Masker", "Origin", "PromptedMasker", "PublishedDataset", "Reason", "Recipe", "ScreenSpec",
+    "SeedSampler", "SourcePassage", "StatisticsMasker", "Step", "Subject", "TrainedMasker", "Wording", "Writer",
+    "WriterSpec", "check_recipe", "contains_canary", "load_recipe", "mask", "open_masker", "open_parts",
+    "publish_dataset", "push_dataset", "read_dataset", "read_drafts", "run_line", "write_drafts",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -70,7 +70,7 @@ class Placed:
     book: str
     """Document id of the main passage."""
     number: int
-    """Of the seed passage in the book, in the draft's stream."""
+    """Number of the seed passage in the book, in the draft's stream."""
 
     @property
     def stream(self) -> Stream:
@@ -93,7 +93,12 @@ class DatasetSummary:
     made_at: float
     """Seconds since 1970-01-01 UTC."""
     states: Mapping[str, int]
-    """Drafts by state, as the line left them."""
+    """Drafts by state, as the pipeline left them."""
+
+
+def chunks(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Names in parts that one query can take."""
+    return (names[start : start + DRAFTS_PER_QUERY] for start in range(0, len(names), DRAFTS_PER_QUERY))
 
 
 class DatasetStore:
@@ -111,7 +116,7 @@ class DatasetStore:
         """Begin a dataset, or go on with it.
 
         Args:
-            name: Of the dataset.
+            name: Name of the dataset.
             deciding: What decides its questions; see :meth:`climassay.generation.recipe.Recipe.deciding`.
 
         Raises:
@@ -151,8 +156,8 @@ class DatasetStore:
         """Store drafts in one transaction, after those that are there; a draft of the same id is replaced in its place.
 
         Args:
-            name: Of a dataset that was begun.
-            placed: Drafts in the order of the line.
+            name: Name of a dataset that was begun.
+            placed: Drafts in the order of the pipeline.
         """
         rows: list[dict[str, Any]] = [
             {
@@ -187,10 +192,8 @@ class DatasetStore:
     @staticmethod
     def _ordinals(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = {}
-        for start in range(0, len(ids), DRAFTS_PER_QUERY):
-            query = sa.select(drafts.c.id, drafts.c.ordinal).where(
-                drafts.c.dataset == name, drafts.c.id.in_(ids[start : start + DRAFTS_PER_QUERY])
-            )
+        for chunk in chunks(ids):
+            query = sa.select(drafts.c.id, drafts.c.ordinal).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
             found |= {row.id: row.ordinal for row in connection.execute(query)}
         return found
 
@@ -198,7 +201,7 @@ class DatasetStore:
         """Add a decision to a stored draft, once for each key.
 
         Args:
-            name: Of the dataset.
+            name: Name of the dataset.
             draft: Id of the draft.
             decision: By an expert, for example.
             key: The same key stores nothing a second time; made by who sends it, unique in the dataset.
@@ -225,7 +228,7 @@ class DatasetStore:
         return self._database.write(work)
 
     def placed(self, name: str) -> Iterator[Placed]:
-        """All drafts of a dataset in the line's order, with every later decision.
+        """All drafts of a dataset in the pipeline's order, with every later decision.
 
         Raises:
             InputError: There is no such dataset.
@@ -245,11 +248,11 @@ class DatasetStore:
             if not rows:
                 return
             for row in rows:
-                yield Placed(_with(draft_from_row(json.loads(row.body)), later.get(row.id, ())), row.book, row.number)
+                yield Placed(_draft(row.body, later.get(row.id, ())), row.book, row.number)
             last = rows[-1].ordinal
 
     def drafts(self, name: str) -> Iterator[Draft]:
-        """All drafts of a dataset in the line's order, with every later decision."""
+        """All drafts of a dataset in the pipeline's order, with every later decision."""
         return (one.draft for one in self.placed(name))
 
     def list(self) -> list[DatasetSummary]:
@@ -267,20 +270,13 @@ class DatasetStore:
 
 
 def drafts_before_experts(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, Draft]:
-    """Drafts by id with every later decision but the outcome of experts' labels.
-
-    Args:
-        connection: In a transaction.
-        name: Of the dataset.
-        ids: Of drafts; those that there are none of are left out.
-    """
+    """Drafts by id with every later decision but the outcome of experts' labels."""
     found: dict[str, Draft] = {}
-    for start in range(0, len(ids), DRAFTS_PER_QUERY):
-        chunk = ids[start : start + DRAFTS_PER_QUERY]
+    for chunk in chunks(ids):
         query = sa.select(drafts.c.id, drafts.c.body).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
         later = _decisions(connection, name, chunk, without=EXPERTS)
         for row in connection.execute(query):
-            found[row.id] = _with(draft_from_row(json.loads(row.body)), later.get(row.id, ()))
+            found[row.id] = _draft(row.body, later.get(row.id, ()))
     return found
 
 
@@ -300,13 +296,11 @@ def _decisions(
     return found
 
 
-def _with(draft: Draft, later: Sequence[Mapping[str, Any]]) -> Draft:
-    """A draft with the decisions that were added to it."""
-    if not later:
-        return draft
-    row = draft_row(draft)
-    row["decisions"] = [*row["decisions"], *(entry["decision"] for entry in later)]
+def _draft(body: str, later: Sequence[Mapping[str, Any]]) -> Draft:
+    """A stored draft with the decisions that were added to it."""
+    row = json.loads(body)
     for entry in later:
+        row["decisions"].append(entry["decision"])
         row["wording"] = entry["wording"] or row["wording"]
     return draft_from_row(row)
 

@@ -1,20 +1,28 @@
 """A question on its way from a passage to a published benchmark, with everything that was decided about it."""
 
+import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Literal, cast
 
-from climassay.configuration import check_types
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
 from climassay.corpus import Passage
 from climassay.errors import InputError
+from climassay.folder_files import cannot_write, put
+from climassay.given_files import parse_json, read_lines, reason
+from climassay.primer import ScreeningExample
 from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
 from climassay.questions.types.base import Content
+from climassay.reporting.row_files import write_rows
 
 Step = Literal["write", "evolve", "screen", "consistency", "expert", "validate", "mask", "deduplicate"]
-"""Where a decision is made, in the order of the line."""
+"""Where a decision is made, in the order of the pipeline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +71,11 @@ class Origin:
     model: str
     """As in ``--model``."""
     fingerprint: str
-    """Of the model; see :class:`~climassay.models.contract.Generator`."""
+    """Fingerprint of the model; see :class:`~climassay.models.contract.Generator`."""
     prompts: tuple[tuple[str, str], ...]
     """(name, SHA-256 of the template) of every prompt used, in the order of their use."""
     seed: int
-    """Of the sampling of the last request."""
+    """Seed of the last request's sampling."""
     evolved_from: "Wording | None" = None
     """The base question that this one was evolved from."""
     dtype: str = ""
@@ -110,6 +118,8 @@ class Decision:
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A question that was generated, or the failure to generate one."""
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
 
     id: str
     """Stable: the same recipe gives the same ids."""
@@ -214,19 +224,18 @@ def gapped(statement: str, term: str) -> str:
     Raises:
         InputError: The term is empty or not a word of the statement.
     """
-    found = _term_in(statement, term)
-    if found is None:
+    if not has_term(statement, term):
         raise InputError(f"The term {term!r} is not a word of the statement {statement!r}.")
-    return f"{statement[: found.start()]}{GAP}{statement[found.end() :]}"
+    return re.sub(_as_word(term), GAP, statement, count=1)
 
 
 def has_term(statement: str, term: str) -> bool:
     """Whether a term is one of a statement's words."""
-    return _term_in(statement, term) is not None
+    return bool(term) and re.search(_as_word(term), statement) is not None
 
 
-def _term_in(statement: str, term: str) -> re.Match[str] | None:
-    return re.search(rf"(?<!\w){re.escape(term)}(?!\w)", statement) if term else None
+def _as_word(term: str) -> str:
+    return rf"(?<!\w){re.escape(term)}(?!\w)"
 
 
 def draft_id(*parts: object) -> str:
@@ -243,38 +252,70 @@ def draft_from_row(row: Mapping[str, Any]) -> Draft:
     """The draft that :func:`draft_row` wrote.
 
     Raises:
-        InputError: A field is missing or unknown.
+        InputError: A field is missing or unknown, or holds something else than it should.
     """
     try:
-        origin = dict(row["origin"])
-        earlier = origin.get("evolved_from")
-        origin["prompts"] = tuple((name, digest) for name, digest in origin["prompts"])
-        origin["evolved_from"] = None if earlier is None else _wording(earlier)
-        draft = Draft(
-            **{
-                **row,
-                "wording": _wording(row["wording"]),
-                "passages": tuple(SourcePassage(**passage) for passage in row["passages"]),
-                "origin": Origin(**origin),
-                "decisions": tuple(_decision(decision) for decision in row["decisions"]),
-            }
-        )
-        for part in (draft, draft.wording, draft.origin, *draft.passages, *draft.decisions):
-            check_types(part)
+        draft = _draft_reader().validate_json(json.dumps(row))
         if not draft.passages:
             raise ValueError("it has no passage")
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(f"This is not a draft of climassay: {place}: {first['msg']}.") from None
+    except (TypeError, ValueError) as error:
         raise InputError(f"This is not a draft of climassay: {error}.") from None
     return draft
 
 
-def _decision(row: Mapping[str, Any]) -> Decision:
-    replaced = row.get("replaced")
-    return Decision(**{**row, "replaced": None if replaced is None else _wording(replaced)})
+@cache
+def _draft_reader() -> TypeAdapter[Draft]:
+    return TypeAdapter(Draft)
 
 
-def _wording(row: Mapping[str, Any]) -> Wording:
-    return Wording(**{**row, "options": tuple(row.get("options") or ())})
+def wording_from(values: Mapping[str, Any]) -> Wording:
+    """The wording that ``asdict`` and JSON made this of."""
+    return Wording(**{**values, "options": tuple(values.get("options") or ())})
+
+
+def question_draft(question: Question, document: str = "") -> Draft:
+    """A question that somebody else made as a draft, with its context as the one passage and no origin.
+
+    A cloze statement gets its term back into the gap. A question without a context has no passages, and what needs them
+    finds no fault.
+
+    Args:
+        question: A question of any kind.
+        document: Title of its source where it names none.
+    """
+    context, title = question.context or "", question.document or document
+    passage = SourcePassage(f"{question.id}-context", context, title, title, question.section or "")
+    text = question.question.replace(GAP, question.answer) if question.type.gap else question.question
+    return Draft(
+        id=question.id,
+        kind=question.kind,
+        level=question.level or "base",
+        wording=Wording(text, question.answer, question.options, question.correct),
+        passages=(passage,) if context else (),
+        origin=Origin(model="", fingerprint="", prompts=(), seed=0),
+    )
+
+
+def example_draft(one: ScreeningExample) -> Draft:
+    """A screening example of the primer as a draft."""
+    return question_draft(
+        Question(
+            id=one.id,
+            kind=one.kind,
+            question=one.question,
+            answer=one.answer,
+            level=cast(Level, one.level),
+            options=one.options,
+            correct=one.correct,
+            context=one.passage,
+            document=one.document,
+            section=one.section,
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,3 +347,51 @@ EXPERT_REASONS: Sequence[Reason] = (
     Reason("other", "Another reason, in words", "5"),
 )
 """Those of the authors' annotation tool (ClimaQA, appendix A.5.1 and Figure 7)."""
+
+
+def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
+    """Write drafts; the file appears whole or not at all.
+
+    Args:
+        path: ``.csv`` and ``.xlsx`` make a table and a workbook, which are not read back; all else is JSON lines.
+        drafts: Written one by one.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    if path.suffix.lower() in (".csv", ".xlsx"):
+        write_rows(path, map(draft_row, drafts))
+        return
+    unfinished = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished.open("w", encoding="utf-8") as file:
+            for draft in drafts:
+                file.write(json.dumps(draft_row(draft), ensure_ascii=False, allow_nan=False) + "\n")
+        put(unfinished, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise cannot_write(path, error) from error
+
+
+def read_drafts(path: Path) -> Iterator[Draft]:
+    """Drafts of a file in its order.
+
+    Raises:
+        InputError: The file cannot be read, or a line is not a draft.
+    """
+    try:
+        for number, line in enumerate(read_lines(path), start=1):
+            if not line.strip():
+                continue
+            try:
+                row = parse_json(line)
+                if not isinstance(row, dict):
+                    raise InputError("it is no object")
+                draft = draft_from_row(row)
+            except (ValueError, InputError) as error:
+                raise InputError(f"{path}, line {number}: {error}") from None
+            yield draft
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The drafts {path} cannot be read: {reason(error)}.") from None

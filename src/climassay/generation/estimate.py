@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from climassay.generation.build_pipeline import load_writer_model, open_writer
 from climassay.generation.dataset_store import DatasetStore
-from climassay.generation.line_counts import LineCounts
-from climassay.generation.line_parts import load_writer_model, open_desk
+from climassay.generation.pipeline import LineCounts, StreamCounts
 from climassay.generation.recipe import Recipe, Stream
 from climassay.generation.writing import Assignment
 from climassay.models.contract import Completion, CompletionCallback, GenerationRequest, Generator, token_count
@@ -26,13 +26,13 @@ ASSUMED_YIELD = 0.5
 MEASURED_FROM = 20
 """Drafts of a stream from which its own yield is used."""
 ANSWER_TOKENS: dict[Kind, int] = dict.fromkeys(KINDS, 90) | {"mcq": 130, "cloze": 50}
-"""Of a written answer, as JSON."""
+"""Tokens of a written answer, as JSON."""
 QUESTION_TOKENS = 150
-"""Of a multiple-choice question with its options and instructions, beside its passages."""
+"""Tokens of a multiple-choice question with its options and instructions, beside its passages."""
 VERIFYING_TOKENS = 550
-"""Of a question with the instructions for verifying it, beside its passages."""
+"""Tokens of a question with the instructions for verifying it, beside its passages."""
 VERDICT_TOKENS = 120
-"""Of the answer."""
+"""Tokens of the verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,6 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
     Prompts are those that the recipe would send for its first passages, counted by the model's own tokenizer where it
     has one. What validators and maskers compute is not in it.
 
-    Args:
-        recipe: What is wanted.
-        workspace: Where its collections are.
-        prompts: Folder of the user's own prompts.
-
     Raises:
         InputError: A collection or a prompt does not exist.
         ModelError: The model cannot be loaded.
@@ -100,25 +95,25 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
                 counts.add(placed)
     with closing(load_writer_model(recipe.writer, workspace)) as model:
         listening = _Listening(model)
-        desk = open_desk(recipe, workspace, listening, prompts=prompts)
-        spec = recipe.writer
+        setup = open_writer(recipe, workspace, listening, prompts=prompts)
+        spec, books = recipe.writer, setup.sampler.books
         price = model_price(spec.model, spec.price_in, spec.price_out, workspace.root)
+        scored = profile_of(model, recipe.profile).scored
         found = []
         for stream, wanted in recipe.wanted().items():
             listening.heard.clear()
-            books = desk.sampler.books
-            seeds = (
-                [desk.sampler.passage(stream.name, books[n % len(books)], n) for n in range(SAMPLE)] if books else []
-            )
-            passages = desk.finder.find([seed for seed in seeds if seed is not None])
-            desk.writer.write(
+            numbers = range(SAMPLE if books else 0)
+            seeds = [setup.sampler.passage(stream.name, books[number % len(books)], number) for number in numbers]
+            passages = setup.finder.find([seed for seed in seeds if seed is not None])
+            setup.writer.write(
                 [Assignment(str(n), stream.kind, stream.level, shown, n) for n, shown in enumerate(passages)]
             )
-            prompt_tokens = [_tokens(model, request) for request in listening.heard]
-            text_tokens = [token_count(model, "\n\n".join(one.text for one in shown)) for shown in passages]
-            means = _mean(prompt_tokens), _mean(text_tokens)
-            scored = profile_of(model, recipe.profile).scored
-            found.append(_estimate(recipe, stream, wanted, counts, *means, price, scored))
+            asked = [model.render(one.messages, one.assistant_prefix) for one in listening.heard]
+            texts = ["\n\n".join(one.text for one in shown) for shown in passages]
+            prompt, text = (
+                sum(token_count(model, one) for one in own) / len(own) if own else 0.0 for own in (asked, texts)
+            )
+            found.append(_estimate(recipe, stream, wanted, counts[stream], prompt, text, price, scored))
         return found
 
 
@@ -126,13 +121,12 @@ def _estimate(
     recipe: Recipe,
     stream: Stream,
     wanted: int,
-    counts: LineCounts,
+    one: StreamCounts,
     prompt: float,
     passages: float,
     price: Price | None,
     scored: bool,
 ) -> StreamEstimate:
-    one = counts[stream]
     measured = one.asked >= MEASURED_FROM
     share = max(one.accepted, 0.5) / one.asked if measured else ASSUMED_YIELD
     drafts = round(max(0, wanted - one.accepted) / share)
@@ -166,45 +160,24 @@ def _estimate(
 
 def estimate_table(estimates: Sequence[StreamEstimate]) -> Table:
     """The estimates and their sum."""
+
+    def row(name: str, share: str, those: Sequence[StreamEstimate]) -> tuple[str, ...]:
+        wanted, accepted = sum(one.wanted for one in those), sum(one.accepted for one in those)
+        names = ("drafts", "requests", "prompt_tokens", "completion_tokens")
+        numbers = (sum(getattr(one, name) for one in those) for name in names)
+        costs = [one.cost for one in those if one.cost is not None]
+        cost = f"{sum(costs):.2f}" if costs else "-"
+        return (name, str(wanted), str(accepted), share, *(f"{number:,}" for number in numbers), cost)
+
     rows = [
-        (
-            one.stream,
-            str(one.wanted),
-            str(one.accepted),
-            f"{100 * one.share:.0f}%" + ("" if one.measured else " (assumed)"),
-            *_cells(one.drafts, one.requests, one.prompt_tokens, one.completion_tokens, one.cost),
-        )
-        for one in estimates
+        row(one.stream, f"{100 * one.share:.0f}%" + ("" if one.measured else " (assumed)"), [one]) for one in estimates
     ]
-    drafts, requests, prompt, answer = (sum(getattr(one, name) for one in estimates) for name in _SUMMED)
-    costs = [one.cost for one in estimates if one.cost is not None]
-    wanted, accepted = sum(one.wanted for one in estimates), sum(one.accepted for one in estimates)
-    cost = sum(costs) if costs else None
-    rows.append(("all", str(wanted), str(accepted), "", *_cells(drafts, requests, prompt, answer, cost)))
     return Table.of(
         "What it would take",
         ("stream", "wanted", "there", "yield", "drafts", "requests", "prompt tokens", "answer tokens", "US dollars"),
-        rows,
-        strong=(len(rows) - 1,),
+        [*rows, row("all", "", estimates)],
+        strong=(len(rows),),
         note=f"Prompt tokens are counted on {SAMPLE} prompts of each stream; answers are reckoned at "
         + ", ".join(f"{tokens} tokens ({kind})" for kind, tokens in ANSWER_TOKENS.items())
         + ". Validators and maskers are not in it.",
     )
-
-
-_SUMMED = ("drafts", "requests", "prompt_tokens", "completion_tokens")
-
-
-def _cells(drafts: int, requests: int, prompt: int, completion: int, cost: float | None) -> tuple[str, ...]:
-    return (
-        *(f"{number:,}" for number in (drafts, requests, prompt, completion)),
-        "-" if cost is None else f"{cost:.2f}",
-    )
-
-
-def _tokens(model: Generator, request: GenerationRequest) -> int:
-    return token_count(model, model.render(request.messages, request.assistant_prefix))
-
-
-def _mean(values: Sequence[int]) -> float:
-    return sum(values) / len(values) if values else 0.0

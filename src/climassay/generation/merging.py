@@ -1,4 +1,4 @@
-"""Datasets of another workspace taken in: drafts, what was decided about them, and what experts said."""
+"""Merging datasets of another workspace: drafts, what was decided about them, and what experts said."""
 
 import json
 from collections.abc import Iterator
@@ -7,9 +7,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from climassay.generation.annotation.labels import GivenLabel
 from climassay.generation.annotation.store import AnnotationStore
 from climassay.generation.annotation.tables import queues
-from climassay.generation.annotation.taking_in import GivenLabel
 from climassay.generation.dataset_store import DRAFTS_PER_QUERY, EXPERTS, DatasetStore, datasets, decisions, drafts
 from climassay.records import Records
 

@@ -21,10 +21,9 @@ from climassay.generation.annotation import (
     GivenLabel,
     Item,
     Label,
-    accepted_from,
     content_key,
     edit_texts,
-    edited_wording,
+    label_from_texts,
 )
 from climassay.given_files import parse_json
 from climassay.questions import option_letter
@@ -50,12 +49,7 @@ _TEXTS = (
 
 
 def argilla_settings(guidelines: str = GUIDELINES, overlap: int = 1) -> dict[str, Any]:
-    """The settings of a dataset, as ``rg.Settings.from_json`` reads them.
-
-    Args:
-        guidelines: What annotators are told.
-        overlap: Labels that a record needs.
-    """
+    """The settings of a dataset, as ``rg.Settings.from_json`` reads them."""
     verdict = {"type": "label_selection", "options": [{"value": word, "text": word} for word in ("valid", "invalid")]}
     reasons = [{"value": reason.name, "text": reason.words} for reason in ANNOTATION_REASONS]
     questions = [
@@ -112,7 +106,7 @@ def write_argilla(
 
     Args:
         folder: Made where it is missing.
-        name: Of the dataset in Argilla.
+        name: Name of the dataset in Argilla.
         items: What is annotated.
         overlap: Labels that an item needs.
         guidelines: What annotators are told.
@@ -200,11 +194,11 @@ def read_argilla(path: Path, drafts: Mapping[str, Draft], users: Mapping[str, st
 
     Args:
         path: The folder, or its ``records.json``.
-        drafts: Of the dataset, by id.
+        drafts: Drafts of the dataset by id.
         users: Annotator -> id of the user in Argilla; others are named by their ids.
 
     Raises:
-        InputError: It cannot be read or holds no records. Answers that make no label are told in the result.
+        InputError: It cannot be read or holds no records. Answers that make no label are listed in the result.
     """
     file = path / "records.json" if path.is_dir() else path
     try:
@@ -238,22 +232,9 @@ def _by_user(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _given(name: str, annotator: str, answers: Mapping[str, Any], drafts: Mapping[str, Draft]) -> list[GivenLabel]:
     if not answers.get("verdict"):
         return []
-    draft = drafts.get(name)
-    if draft is None:
-        raise InputError(f"the dataset has no item {name!r} to annotate")
-    accepted = accepted_from(answers["verdict"])
-    texts = EditTexts(
-        question=str(answers.get("edited_question") or ""),
-        answer=str(answers.get("edited_answer") or ""),
-        options=tuple(line.strip() for line in str(answers.get("edited_options") or "").splitlines() if line.strip()),
-        correct=str(answers.get("edited_correct") or ""),
-    )
-    label = GivenLabel(
-        draft=name,
-        annotator=annotator,
-        accepted=accepted,
-        reasons=() if accepted else tuple(answers.get("reasons") or ()),
-        remark=str(answers.get("remark") or ""),
-        wording=edited_wording(draft, texts) if accepted else None,
-    )
+    said = {question: str(answers.get(question) or "") for question, _ in _TEXTS}
+    options = tuple(line.strip() for line in said["edited_options"].splitlines() if line.strip())
+    texts = EditTexts(said["edited_question"], said["edited_answer"], options, said["edited_correct"])
+    reasons = answers.get("reasons") or ()
+    label = label_from_texts(drafts, name, answers["verdict"], texts, reasons, said["remark"], annotator)
     return [replace(label, key=content_key("argilla", label))]

@@ -1,17 +1,96 @@
-"""What is published: a named set of questions, how they are put to a model, and where it came from."""
+"""A benchmark for other frameworks: questions, how each is put to a model, their rows in its files, their scores."""
 
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.evaluation import TaskPrompts, open_pool
-from climassay.integrations.asking import PosedQuestion, Shots, pose_questions
+from climassay.evaluation import (
+    ExamplePool,
+    TaskPrompts,
+    Values,
+    after_prefix,
+    example_values,
+    expected_answer,
+    open_pool,
+)
+from climassay.metrics import sentence_encoder
+from climassay.metrics.registry import METRICS, Answered, Scorer, metrics_for
+from climassay.models.contract import Message
+from climassay.models.encoder import BUNDLED_ENCODER
 from climassay.primer import PRIMER, named_questions
-from climassay.questions import KINDS, TYPES, Kind, Level, Question
+from climassay.questions import KINDS, TYPES, Kind, Level, Question, option_letter
+from climassay.questions.rows import parse_rows, read_bytes
+
+if TYPE_CHECKING:
+    from climassay.metrics import Entailment
+
+MAX_TOKENS: dict[Kind, int] = {kind: one.tokens for kind, one in TYPES.items()}
+"""Tokens that a model may write, by kind of question; all are asked greedily."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shots:
+    """Worked examples that go before every question."""
+
+    pool: ExamplePool
+    count: int
+    """Examples a prompt."""
+    seed: int = 0
+    """Seed of the draw."""
+
+
+@dataclass(frozen=True, slots=True)
+class PosedQuestion:
+    """A question and the prompt that is put to a model."""
+
+    question: Question
+    messages: tuple[Message, ...]
+    prefix: str
+    """Start of the answer that the model goes on from, for example ``Answer:``."""
+
+    @property
+    def target(self) -> str:
+        """What a perfect model writes: the letter, the answer, the term."""
+        return expected_answer(self.question)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The option letters as they follow the prefix, with the space between; empty unless multiple choice."""
+        gap = after_prefix(self.prefix)
+        labels = self.question.type.labels(self.question.options) if self.question.options else ()
+        return tuple(gap + label for label in labels)
+
+
+def pose_questions(
+    questions: Sequence[Question], prompts: TaskPrompts | None = None, shots: Shots | None = None
+) -> list[PosedQuestion]:
+    """Questions of any kinds with their prompts, options in the file's order.
+
+    Examples are drawn for each kind with all its questions as the test, as ``climassay evaluate`` draws them: take
+    parts of the result, not of the questions, or another part of the test gets other examples.
+
+    Raises:
+        InputError: The pool has too few examples.
+    """
+    templates = prompts or TaskPrompts.load()
+    examples: dict[Kind, list[Values]] = {}
+    if shots is not None:
+        for kind in dict.fromkeys(question.kind for question in questions):
+            test = [question for question in questions if question.kind == kind]
+            drawn = shots.pool.draw(kind, shots.count, seed=shots.seed, test=test)
+            examples[kind] = [example_values(example) for example in drawn]
+    posed = []
+    for question in questions:
+        rendered = templates.render(question, (), examples.get(question.kind, ()))
+        posed.append(PosedQuestion(question, rendered.messages, rendered.assistant_prefix))
+    return posed
+
 
 LEVELS: tuple[Level | None, ...] = ("base", "reasoning", "hypothetical", None)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
@@ -79,7 +158,7 @@ def open_benchmark(
         kinds: Leave out questions of other kinds.
         examples: Worked examples before every question.
         pool: Where they are drawn from, never from the test: ``primer`` or a question file.
-        seed: Of the draw.
+        seed: Seed of the draw.
         prompts: Folder of templates that replace built-in ones.
 
     Raises:
@@ -106,3 +185,125 @@ def _checked_name(name: str | None, source: str) -> str:
             f"The name {name!r} cannot begin the name of a task: use lower-case letters, digits and underscores."
         )
     return name
+
+
+def prompt_row(row: PosedQuestion) -> dict[str, Any]:
+    """A question with its prompt, filled in: what lm-evaluation-harness and Inspect's ``eval.yaml`` read.
+
+    Raises:
+        InputError: The template is more than one system and one user message.
+    """
+    question = row.question
+    texts = {message.role: message.content for message in row.messages}
+    roles = [message.role for message in row.messages]
+    if roles not in (["system", "user"], ["user"]):
+        raise InputError(
+            f"The template {question.kind} has the messages {', '.join(roles)}: lm-evaluation-harness takes "
+            "one system and one user message; publish with a template of that form."
+        )
+    turns = [*row.messages, *([Message("assistant", row.prefix)] if row.prefix else [])]
+    return {
+        "id": question.id,
+        "kind": question.kind,
+        "level": question.level,
+        "question": question.question,
+        "options": list(question.options),
+        "correct": question.correct,
+        "answer": question.answer,
+        "system": texts.get("system", ""),
+        "user": texts["user"],
+        "prefix": row.prefix,
+        "choices": list(row.choices),
+        "target": row.target,
+        "messages": [{"role": turn.role, "content": turn.content} for turn in turns],
+    }
+
+
+def question_from_row(row: Mapping[str, Any]) -> Question:
+    """The question of a row that :func:`prompt_row` made, without what it was made from."""
+    fields = {name: row[name] for name in ("id", "kind", "question", "answer", "level", "correct")}
+    return Question(**fields, options=tuple(row["options"]))
+
+
+def read_prompt_rows(file: Path) -> list[PosedQuestion]:
+    """Questions and prompts of a published file.
+
+    Raises:
+        InputError: The file is missing, damaged or not such a file.
+    """
+    found = []
+    try:
+        for row in parse_rows(file, read_bytes(file)):
+            turns = [Message(turn["role"], turn["content"]) for turn in row["messages"]]
+            messages = turns[:-1] if row["prefix"] else turns
+            found.append(PosedQuestion(question_from_row(row), tuple(messages), row["prefix"]))
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{file} is not a file of prompts that climassay published: {error}.") from error
+    return found
+
+
+def question_row(question: Question) -> dict[str, Any]:
+    """A question in climassay's own format; fields that it does not have are left out."""
+    fields = {
+        "id": question.id,
+        "kind": question.kind,
+        "level": question.level,
+        "question": question.question,
+        "options": list(question.options) or None,
+        "answer": question.answer if question.correct is None else option_letter(question.correct),
+        "passage": question.context,
+        "document": question.document,
+        "section": question.section,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+SCORES: Mapping[Kind, tuple[str, ...]] = {
+    kind: tuple(one.name for one in metrics_for(kind) if one.needs in ("", "entailment")) for kind in KINDS
+}
+"""Names of the scores of each kind, as in the tables of ``climassay evaluate``."""
+JUDGED = tuple(name for name in SCORES["freeform"] if METRICS[name].needs)
+"""Scores that an entailment scorer gives."""
+BUNDLED_JUDGE = "bundled"
+"""The entailment scorer that needs no download."""
+
+
+def answer_of(question: Question, text: str) -> str:
+    """What of a model's text is its answer: the letter (empty where it names none), first paragraph, first line."""
+    if question.type.options:
+        place = question.type.choice(text, len(question.options))
+        return "" if place is None else question.type.labels(question.options)[place]
+    return question.type.answer(text)
+
+
+def score_answer(
+    question: Question, text: str, *, encoder: str | None = None, entailment: str | None = BUNDLED_JUDGE
+) -> dict[str, float]:
+    """Scores of what a model wrote after the start of its answer.
+
+    Args:
+        question: A question of any kind.
+        text: The model's text, as it came.
+        encoder: For ``phrase_similarity``, as ``load_encoder`` takes it; the bundled one by default.
+        entailment: For ``factual_accuracy`` and ``supported``, as ``load_entailment`` takes it; None leaves them out.
+
+    Returns:
+        By the names of :data:`SCORES`, each at most 1. An empty answer has 0 in all of them; a score whose own model
+        failed is missing.
+    """
+    answer = answer_of(question, text)
+    if question.type.options:
+        return {"accuracy": float(bool(answer) and answer == expected_answer(question))}
+    scorer = Scorer(
+        sentence_encoder(encoder) if question.type.gap else BUNDLED_ENCODER,
+        entailment=None if entailment is None or question.type.gap else _judge(entailment),
+    )
+    (scores,) = scorer.score(question.kind, [Answered(question.question, question.answer, answer)])
+    return scores
+
+
+@cache
+def _judge(name: str) -> "Entailment":
+    from climassay.metrics.entailment_loading import load_entailment
+
+    return load_entailment(name)

@@ -23,10 +23,9 @@ from climassay.generation.annotation import (
     GivenLabel,
     Item,
     Label,
-    accepted_from,
     content_key,
     edit_texts,
-    edited_wording,
+    label_from_texts,
 )
 from climassay.given_files import parse_json
 from climassay.questions import option_letter
@@ -87,11 +86,6 @@ def _text_area(view: ElementTree.Element, name: str, hint: str, rows: str, most:
 def write_label_studio(folder: Path, items: Iterable[Item], *, confidence: bool = False) -> int:
     """Write ``tasks.json`` and ``interface.xml``.
 
-    Args:
-        folder: Made where it is missing.
-        items: Of a dataset; their labels become annotations.
-        confidence: Whether tasks carry the validator's P(valid) as a prediction, which annotators see.
-
     Returns:
         How many tasks were written.
     """
@@ -105,6 +99,11 @@ def write_label_studio(folder: Path, items: Iterable[Item], *, confidence: bool 
 def _task(item: Item, confidence: bool) -> dict[str, Any]:
     wording, draft = item.draft.wording, item.draft
     options = [f"{option_letter(place)}) {text}" for place, text in enumerate(wording.options)]
+    answer = wording.answer or item.suggested_term or ""
+    if draft.type.options and wording.correct is not None:
+        answer = options[wording.correct]
+    sources = [(one.text, one.place or one.document) for one in draft.passages]
+    passages = [f"{text}\n[{source}]" if source else text for text, source in sources]
     task: dict[str, Any] = {
         "data": {
             "draft": draft.id,
@@ -112,8 +111,8 @@ def _task(item: Item, confidence: bool) -> dict[str, Any]:
             "level": draft.level,
             "question": wording.question,
             "options": "\n".join(options),
-            "answer": _answer(item),
-            "passages": "\n\n".join(_passage(one.text, one.place or one.document) for one in draft.passages),
+            "answer": answer,
+            "passages": "\n\n".join(passages),
         },
         "annotations": [_annotation(draft, label) for label in item.labels],
     }
@@ -123,20 +122,10 @@ def _task(item: Item, confidence: bool) -> dict[str, Any]:
     return task
 
 
-def _answer(item: Item) -> str:
-    wording = item.draft.wording
-    if item.draft.type.options and wording.correct is not None:
-        return f"{option_letter(wording.correct)}) {wording.options[wording.correct]}"
-    return wording.answer or item.suggested_term or ""
-
-
-def _passage(text: str, place: str) -> str:
-    return f"{text}\n[{place}]" if place else text
-
-
 def _annotation(draft: Draft, label: Label) -> dict[str, Any]:
     texts = edit_texts(draft, label.wording)
-    results = [_choices("verdict", ["valid" if label.accepted else "invalid"])]
+    verdict = "valid" if label.accepted else "invalid"
+    results = [_choices("verdict", [verdict])]
     if label.reasons:
         results.append(_choices("reasons", list(label.reasons)))
     parts = (
@@ -146,7 +135,12 @@ def _annotation(draft: Draft, label: Label) -> dict[str, Any]:
         ("edited_options", list(texts.options)),
         ("edited_correct", [texts.correct]),
     )
-    results += [_texts(name, value) for name, value in parts if any(value)]
+    results += [
+        {"id": name, "from_name": name, "to_name": TO, "type": "textarea", "value": {"text": texts}}
+        for name, texts in parts
+        if any(texts)
+    ]
+    content = label_from_texts({draft.id: draft}, draft.id, verdict, texts, label.reasons, label.remark)
     results[0]["meta"] = {
         META: {
             "key": label.key,
@@ -154,7 +148,7 @@ def _annotation(draft: Draft, label: Label) -> dict[str, Any]:
             "made_at": label.made_at,
             "seconds": label.seconds,
             "adjudicates": label.adjudicates,
-            "content": _content(draft, label.accepted, label.reasons, label.remark, texts).key,
+            "content": content_key("content", content),
         }
     }
     return {"result": results, "lead_time": label.seconds, "was_cancelled": False, "ground_truth": label.adjudicates}
@@ -164,22 +158,14 @@ def _choices(name: str, values: list[str]) -> dict[str, Any]:
     return {"id": name, "from_name": name, "to_name": TO, "type": "choices", "value": {"choices": values}}
 
 
-def _texts(name: str, values: list[str]) -> dict[str, Any]:
-    return {"id": name, "from_name": name, "to_name": TO, "type": "textarea", "value": {"text": values}}
-
-
 def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
     """Read annotations from Label Studio's export (JSON), or from tasks that were written here.
 
     An annotation that came from here and was not changed there keeps its key, so that it is stored once. Cancelled
     annotations, and those without a verdict, are passed over.
 
-    Args:
-        path: The exported file.
-        drafts: Of the dataset, by id.
-
     Raises:
-        InputError: It cannot be read or is no such export. Annotations that make no label are told in the result.
+        InputError: It cannot be read or is no such export. Annotations that make no label are listed in the result.
     """
     try:
         tasks = parse_json(read_bytes(path))
@@ -215,31 +201,15 @@ def _given(data: Mapping[str, Any], annotation: Mapping[str, Any], drafts: Mappi
         said[result["from_name"]] = [parts] if isinstance(parts, str) else list(parts)
     if annotation.get("was_cancelled") or not said.get("verdict"):
         return None
-    draft = drafts.get(str(data.get("draft")))
-    if draft is None:
-        raise InputError(f"the dataset has no item {data.get('draft')!r} to annotate")
     texts = EditTexts(
         question=_first(said, "edited_question"),
         answer=_first(said, "edited_answer"),
         options=tuple(said.get("edited_options", ())),
         correct=_first(said, "edited_correct"),
     )
-    reasons = tuple(_REASONS.get(name, name) for name in said.get("reasons", ()))
-    content = _content(draft, accepted_from(said["verdict"][0]), reasons, _first(said, "remark"), texts)
+    reasons = [_REASONS.get(name, name) for name in said.get("reasons", ())]
+    content = label_from_texts(drafts, data.get("draft"), said["verdict"][0], texts, reasons, _first(said, "remark"))
     return _known(content, annotation) or _new(content, annotation)
-
-
-def _content(draft: Draft, accepted: bool, reasons: tuple[str, ...], remark: str, texts: EditTexts) -> GivenLabel:
-    """What is said, without who said it and when; its key tells whether it has been changed."""
-    label = GivenLabel(
-        draft=draft.id,
-        annotator="",
-        accepted=accepted,
-        reasons=() if accepted else reasons,
-        remark=remark,
-        wording=edited_wording(draft, texts) if accepted else None,
-    )
-    return replace(label, key=content_key("content", label))
 
 
 def _first(said: Mapping[str, list[str]], name: str) -> str:
@@ -250,7 +220,7 @@ def _known(content: GivenLabel, annotation: Mapping[str, Any]) -> GivenLabel | N
     """The label that was written here, if it says the same as then."""
     for result in annotation["result"]:
         ours = (result.get("meta") or {}).get(META)
-        if ours and ours.get("content") == content.key:
+        if ours and ours.get("content") == content_key("content", content):
             return replace(
                 content,
                 key=str(ours["key"]),

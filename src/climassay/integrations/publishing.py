@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -9,14 +10,20 @@ from typing import Any, Literal
 from climassay import __version__
 from climassay.errors import InputError
 from climassay.folder_files import remove_files, write_files
+from climassay.generation.publishing import Entry, as_json_lines, climaqa_row
 from climassay.given_files import parse_json, read_text
-from climassay.integrations.benchmark import FRAMEWORK_KINDS, Benchmark, open_benchmark
-from climassay.integrations.data_card import data_card
-from climassay.integrations.inspect_files import hub_eval, task_file
-from climassay.integrations.lm_eval.tasks import harness_files, rows_file
-from climassay.integrations.rows import as_json_lines, climaqa_row, prompt_row, question_row
+from climassay.integrations.benchmark import (
+    FRAMEWORK_KINDS,
+    MAX_TOKENS,
+    SCORES,
+    Benchmark,
+    open_benchmark,
+    prompt_row,
+    question_row,
+)
+from climassay.integrations.lm_eval import HarnessTask, harness_files, harness_tasks, rows_file
 from climassay.primer import PRIMER
-from climassay.questions import Kind
+from climassay.questions import TYPES, Kind, option_letter
 
 Part = Literal["inspect", "lm-eval"]
 PARTS: tuple[Part, ...] = ("inspect", "lm-eval")
@@ -73,7 +80,7 @@ def publish_benchmark(
         kinds: Publish these kinds of questions.
         examples: Worked examples in every prompt.
         pool: Where they are drawn from, never from the test.
-        seed: Of the draw.
+        seed: Seed of the draw.
         prompts: Folder of templates that replace built-in ones.
         force: Replace another benchmark in the folder.
 
@@ -115,7 +122,7 @@ def _files(benchmark: Benchmark, parts: Sequence[Part]) -> dict[str, str]:
     files["data/questions.jsonl"] = as_json_lines(question_row(question) for question in benchmark.questions)
     for kind in benchmark.kinds:
         own = [question for question in benchmark.questions if question.kind == kind]
-        files[f"data/climaqa_{kind}.jsonl"] = as_json_lines(climaqa_row(question) for question in own)
+        files[f"data/climaqa_{kind}.jsonl"] = as_json_lines(climaqa_row(Entry(question)) for question in own)
         posed = benchmark.posed(kind)
         for level, path in zip(benchmark.levels(kind), rows[kind], strict=True):
             files[path] = as_json_lines(prompt_row(row) for row in posed if row.question.level == level)
@@ -143,15 +150,10 @@ def _counts(benchmark: Benchmark) -> dict[Kind, int]:
 
 def _manifest(folder: Path) -> dict[str, Any] | None:
     """What the folder says it holds; None where it says nothing."""
-    file = folder / MANIFEST
-    if not file.is_file():
-        return None
-    try:
-        found = parse_json(read_text(file))
+    with suppress(OSError, ValueError, TypeError):
+        found = parse_json(read_text(folder / MANIFEST))
         if {"name", "content_sha256", "parts", "files"} <= set(found):
             return dict(found)
-    except (OSError, ValueError, TypeError):
-        pass
     return None
 
 
@@ -167,3 +169,187 @@ def _check_free(folder: Path, benchmark: Benchmark, before: Mapping[str, Any] | 
             f"{folder} holds another benchmark ({before['name']}, {before['content_sha256'][:12]}): name another "
             "folder, or replace it with --force."
         )
+
+
+_KINDS: Mapping[Kind, str] = {
+    "mcq": "multiple choice",
+    "freeform": "freeform, answered in at most two sentences",
+    "cloze": "cloze, filled with one scientific word",
+}
+
+
+def data_card(benchmark: Benchmark, parts: Sequence[str], rows: Mapping[Kind, Sequence[str]]) -> str:
+    """Text of the README."""
+    sections = [
+        _head(benchmark, rows),
+        f"# {benchmark.name}\n\n{len(benchmark.questions)} questions on climate, published with climassay.\n",
+        _table(benchmark),
+        _content(benchmark),
+    ]
+    if "inspect" in parts:
+        sections.append(_inspect(benchmark))
+    if "lm-eval" in parts:
+        sections.append(_harness(benchmark, harness_tasks(benchmark)))
+    return "\n".join(sections)
+
+
+def _head(benchmark: Benchmark, rows: Mapping[Kind, Sequence[str]]) -> str:
+    import yaml
+
+    configs: list[dict[str, Any]] = [
+        {"config_name": kind, "data_files": [{"split": "test", "path": list(rows[kind])}]} for kind in benchmark.kinds
+    ]
+    head = {
+        "pretty_name": benchmark.name,
+        "language": ["en"],
+        "tags": ["climate"],
+        "task_categories": [TYPES[kind].category for kind in benchmark.kinds],
+        "configs": configs,
+    }
+    return f"---\n{yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=120)}---\n"
+
+
+def _table(benchmark: Benchmark) -> str:
+    lines = ["| kind | level | questions | scores |", "|---|---|---|---|"]
+    for kind in benchmark.kinds:
+        for level in benchmark.levels(kind):
+            count = sum(question.kind == kind and question.level == level for question in benchmark.questions)
+            lines.append(f"| {_KINDS[kind]} | {level or '-'} | {count} | {', '.join(SCORES[kind])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _content(benchmark: Benchmark) -> str:
+    shots = benchmark.shots
+    examples = (
+        "Prompts have no worked examples."
+        if shots is None
+        else f"Every prompt has {shots.count} worked examples from {shots.pool.name} (seed {shots.seed})."
+    )
+    return f"""\
+## Files
+
+- `data/questions.jsonl`: the questions in climassay's format (`climassay evaluate mcq data/questions.jsonl`).
+- `data/climaqa_*.jsonl`: the same as the tables of the published ClimaQA data set.
+- `prompts/*.jsonl`: each question with its prompt filled in, what every framework sends. {examples}
+- `benchmark.json`: what this folder holds; SHA-256 of questions and prompts
+  `{benchmark.content_sha256}`.
+
+Add a licence, where the questions come from and how they were checked before you put this on a hub.
+"""
+
+
+def _inspect(benchmark: Benchmark) -> str:
+    kinds = ", ".join(f"`{kind}`" for kind in benchmark.kinds)
+    return f"""\
+## Inspect
+
+```console
+$ pip install 'climassay[inspect]'
+$ inspect eval inspect_tasks.py@{benchmark.kinds[0]} --model climassay/local:smollm2
+```
+
+Tasks: {kinds}. From a hub, without climassay: `inspect eval hf/ORGANISATION/DATASET` (`eval.yaml`); it sends
+the same prompts, and scores freeform and cloze answers with Inspect's own scorers. The chats end with the start of the
+answer, which a provider must go on from.
+"""
+
+
+def _harness(benchmark: Benchmark, tasks: Sequence[HarnessTask]) -> str:
+    names = "\n".join(f"- `{task.name}`: {', '.join(task.metrics)}" for task in tasks)
+    return f"""\
+## lm-evaluation-harness
+
+```console
+$ pip install 'climassay[lm-eval,local]'
+$ lm_eval --include_path lm_eval --tasks {benchmark.name} --apply_chat_template --model hf \\
+    --model_args pretrained=MODEL --output_path results
+```
+
+The group `{benchmark.name}` has these tasks; those with likelihoods need no climassay:
+
+{names}
+"""
+
+
+_MARKS = r"\s*[*_`\"']*\s*"
+_TASK_FILE = '''\
+"""Tasks of this benchmark for Inspect: `inspect eval inspect_tasks.py --model MODEL`; needs climassay[inspect]."""
+
+from pathlib import Path
+
+from climassay.integrations.inspect.tasks import published_task
+from inspect_ai import Task, task
+
+HERE = Path(__file__).resolve().parent
+'''
+_TASK = '''
+
+@task
+def {kind}() -> Task:
+    """{title} of the benchmark {name}."""
+    return published_task(
+        "{kind}",
+        [
+{rows}
+        ],
+    )
+'''
+_TITLES: dict[Kind, str] = {
+    "mcq": "Multiple-choice questions",
+    "freeform": "Freeform questions",
+    "cloze": "Cloze statements",
+}
+
+
+def letter_pattern(options: int) -> str:
+    """A regular expression that finds the letter of an answer as ``parse_letter`` does, for Inspect's ``pattern``.
+
+    Exactly one of its groups takes part in a match; compare it with case ignored.
+    """
+    letter = f"[a-{option_letter(options - 1)}]"
+    start = rf"{_MARKS}\(?\[?{{}}(?:[)\].:,*]|\s*\n|{_MARKS}\Z)"
+    named = r"\b(?:answer|option|choice)\b(?:\s+is)?\s*:?\s*[(\[*]*{}\b(?!\w)"
+    marked = r"\({}\)"
+    taken, free = f"({letter})", f"(?:{letter})"
+    # parse_letter tries the three in turn over the whole text, an alternation would take what comes first in it.
+    later = rf"[\s\S]*?{named.format(taken)}|(?![\s\S]*?{named.format(free)})[\s\S]*?{marked.format(taken)}"
+    return rf"\A(?:{start.format(taken)}|(?!{start.format(free)})(?:{later}))"
+
+
+def hub_eval(benchmark: Benchmark) -> str:
+    """The ``eval.yaml`` of a data set on the hub: the same prompts, scored by what Inspect itself has.
+
+    Only built-in scorers may stand there: letters are found by :func:`letter_pattern`, freeform answers have the F1 of
+    their words, cloze answers Inspect's ``exact``. The task file has climassay's own scores.
+    """
+    import yaml
+
+    tasks = [
+        {
+            "id": kind,
+            "config": kind,
+            "split": "test",
+            "field_spec": {"input": "messages", "target": "target", "metadata": ["id", "level"]},
+            "solvers": [{"name": "generate", "args": {"max_tokens": MAX_TOKENS[kind], "temperature": 0.0}}],
+            "scorers": [_hub_scorer(benchmark, kind)],
+        }
+        for kind in benchmark.kinds
+    ]
+    data = {"name": benchmark.name, "evaluation_framework": "inspect-ai", "tasks": tasks}
+    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
+
+
+def _hub_scorer(benchmark: Benchmark, kind: Kind) -> dict[str, Any]:
+    if kind == "mcq":
+        most = max(len(question.options) for question in benchmark.questions if question.kind == "mcq")
+        return {"name": "pattern", "args": {"pattern": letter_pattern(most)}}
+    return {"name": "f1" if kind == "freeform" else "exact"}
+
+
+def task_file(benchmark: Benchmark, rows: Mapping[Kind, Sequence[str]]) -> str:
+    """Text of the Python file with the benchmark's tasks."""
+    text = _TASK_FILE
+    for kind in benchmark.kinds:
+        paths = "\n".join(f'            HERE / "{file}",' for file in rows[kind])
+        text += _TASK.format(kind=kind, title=_TITLES[kind], name=benchmark.name, rows=paths)
+    return text

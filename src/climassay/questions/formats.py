@@ -21,8 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import shorten
 
-from climassay.errors import InputError
-from climassay.questions.hub import HUB, fetch_questions
+from climassay.errors import InputError, MissingExtraError
 from climassay.questions.question import KINDS, LEVELS, Kind, Level, Question
 from climassay.questions.rows import Row, parse_rows, read_bytes
 from climassay.questions.types import TYPES
@@ -30,7 +29,7 @@ from climassay.questions.types.cloze import GAPS
 from climassay.questions.types.multiple_choice import OPTION_MARK
 
 _SHOWN_CHARACTERS = 300
-"""Of the columns that a message names: a damaged header may be a whole file long."""
+"""Most characters of the columns that a message names: a damaged header may be a whole file long."""
 _DASHES = re.compile(r"^\s*-{5,}\s*$", re.MULTILINE)
 
 
@@ -43,7 +42,7 @@ class QuestionSet:
     skipped: tuple[str, ...]
     """One sentence for each row that was left out, with its number."""
     sha256: str
-    """Of the file's bytes; part of every run's configuration."""
+    """SHA-256 of the file's bytes; part of every run's configuration."""
 
     def of_kind(self, kind: Kind) -> tuple[Question, ...]:
         """The questions of one kind."""
@@ -56,7 +55,7 @@ def read_questions(path: str | Path) -> QuestionSet:
     Rows that cannot be used are listed in ``skipped`` and do not stop the others. Duplicate ids get a suffix.
 
     Args:
-        path: A file, or ``hub:OWNER/NAME`` (see :mod:`climassay.questions.hub`), all of whose tables are read.
+        path: A file, or ``hub:OWNER/NAME`` (see :mod:`climassay.questions.formats`), all of whose tables are read.
 
     Raises:
         InputError: The file is missing, unreadable, of no known format, or has no usable question.
@@ -69,7 +68,7 @@ def read_questions(path: str | Path) -> QuestionSet:
     rows = list(parse_rows(file, data))
     if not rows:
         raise InputError(f"{file} has no rows: a question file needs at least one.")
-    convert = _converter(file, rows[0])
+    convert = row_converter(file, rows[0])
     questions: list[Question] = []
     skipped: list[str] = []
     for number, row in enumerate(rows, start=1):
@@ -89,7 +88,7 @@ def join_questions(name: str, sets: Sequence[QuestionSet]) -> QuestionSet:
     is still the same gets a suffix.
 
     Args:
-        name: Of the whole.
+        name: Name of the whole.
         sets: One or more.
 
     Raises:
@@ -116,7 +115,12 @@ def _numbered(questions: Sequence[Question]) -> tuple[Question, ...]:
     return tuple(kept)
 
 
-def _converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
+def row_converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
+    """What makes questions of the rows of a file, and of their numbers, by the columns of its first row.
+
+    Raises:
+        InputError: The columns are of no known format.
+    """
     names = set(row)
     if {"question", "alternative", "A", "B"} <= names:
         return _from_pira
@@ -216,10 +220,7 @@ def _from_pira(row: Row, number: int) -> Question:
         raise InputError(f"the alternative {marked!r} is none of {', '.join(letters)}")
     content = TYPES["mcq"].read(_needed(row, "question"), options[letters.index(marked)], options)
     return Question(
-        id=_text(row, "id") or f"pira-{number:05d}",
-        kind="mcq",
-        **content._asdict(),
-        context=_text(row, "text") or None,
+        id=_text(row, "id") or f"pira-{number:05d}", kind="mcq", **content._asdict(), context=_text(row, "text") or None
     )
 
 
@@ -248,3 +249,55 @@ def _from_pira_freeform(row: Row, number: int) -> Question:
         answer=_needed(row, "answer_en_origin"),
         context=_text(row, "abstract") or None,
     )
+
+
+HUB = "hub:"
+_TABLES = ("*.csv", "*.tsv", "*.jsonl", "*.json", "*.parquet", "*.csv.gz", "*.jsonl.gz")
+
+
+def fetch_questions(name: str) -> list[Path]:
+    """Download the tables of a dataset, or find them among those downloaded before; nothing of it is ever run.
+
+    Args:
+        name: ``hub:OWNER/NAME`` for all tables, with ``/PATTERN`` behind it for those whose path fits.
+
+    Returns:
+        Files, by path.
+
+    Raises:
+        InputError: The name is none, there is no such dataset or no such table in it, or the hub cannot be reached.
+        MissingExtraError: The package for the hub is not installed.
+    """
+    owner, _, rest = name.removeprefix(HUB).partition("/")
+    dataset, _, pattern = rest.partition("/")
+    if not owner or not dataset:
+        raise InputError(f"A dataset of the hub is named hub:OWNER/NAME, as hub:UCSD-GENIE/ClimaQA, not {name}.")
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError
+    except ImportError as error:
+        raise MissingExtraError(
+            "Datasets of the hub need the package huggingface_hub: install it with `pip install 'climassay[local]'`."
+        ) from error
+    wanted = [pattern] if pattern else list(_TABLES)
+    failures: tuple[type[Exception], ...] = (*connection_errors(), LocalEntryNotFoundError, ValueError)
+    try:
+        folder = snapshot_download(f"{owner}/{dataset}", repo_type="dataset", allow_patterns=wanted)
+    except RepositoryNotFoundError as error:
+        raise InputError(f"The hub has no public dataset {owner}/{dataset}: check the name, or log in.") from error
+    except failures as error:
+        raise InputError(f"The hub could not be reached to look for the dataset {owner}/{dataset}.") from error
+    files = sorted({file for one in wanted for file in Path(folder).rglob(one) if file.is_file()})
+    if not files:
+        raise InputError(f"The dataset {owner}/{dataset} has no table of the kinds {', '.join(wanted)}.")
+    return files
+
+
+def connection_errors() -> tuple[type[Exception], ...]:
+    """What the hub's package raises when the hub refuses or cannot be reached; the package must be installed."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    # The package has changed its HTTP client twice; the base of its own error is the client's, whichever that is. Not
+    # every client's errors are of the system's (OSError), which stand for a lost connection or a full disk as well.
+    bases = (base for base in HfHubHTTPError.__mro__ if issubclass(base, Exception) and base is not Exception)
+    return tuple(dict.fromkeys((*bases, OSError)))

@@ -5,11 +5,10 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from climassay.errors import InputError
 from climassay.given_files import parse_json, read_whole, reason, unpacked
-from climassay.questions.parquet import read_parquet
 
 Row = Mapping[str, Any]
 
@@ -31,15 +30,14 @@ def read_bytes(file: Path) -> bytes:
 def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
     """Rows of a table, told by its content: Parquet, JSON array, JSON lines, or comma- or tab-separated values.
 
-    Args:
-        file: For messages.
-        data: Its content.
-
     Raises:
         InputError: The content is none of these, or not UTF-8.
     """
     if data[:4] == b"PAR1":
-        yield from _parquet_rows(file, data)
+        try:
+            yield from read_parquet(data).rows
+        except ValueError as error:
+            raise InputError(f"{file} is not a readable Parquet file: {error}.") from error
         return
     try:
         text = data.decode("utf-8-sig")
@@ -59,19 +57,13 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
         raise InputError(f"{file} is not a readable table: {error}.") from error
 
 
-def _parquet_rows(file: Path, data: bytes) -> list[Row]:
-    try:
-        return read_parquet(data).rows
-    except ValueError as error:
-        raise InputError(f"{file} is not a readable Parquet file: {error}.") from error
-
-
 def _json_rows(file: Path, text: str) -> Iterator[Row]:
     if text.lstrip().startswith("["):
         try:
             rows = parse_json(text)
         except ValueError as error:
-            raise InputError(f"{file} is not valid JSON ({_where(error)}).") from error
+            said = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else str(error)
+            raise InputError(f"{file} is not valid JSON ({said}).") from error
         numbered = list(enumerate(rows, start=1))
     else:
         numbered = []
@@ -81,7 +73,7 @@ def _json_rows(file: Path, text: str) -> Iterator[Row]:
                 try:
                     numbered.append((number, parse_json(line)))
                 except ValueError as error:
-                    said = error.msg if isinstance(error, json.JSONDecodeError) else error
+                    said = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
                     raise InputError(f"{file}, line {number} is not valid JSON ({said}).") from error
     for number, row in numbered:
         if not isinstance(row, dict):
@@ -89,5 +81,72 @@ def _json_rows(file: Path, text: str) -> Iterator[Row]:
         yield row
 
 
-def _where(error: ValueError) -> str:
-    return f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else str(error)
+MOST_BYTES = 512 << 20
+"""Most bytes of all values of a table, written out."""
+MOST_CELLS = 50_000_000
+ROWS_AT_ONCE = 16_384
+
+
+class ParquetTable(NamedTuple):
+    """A table in memory."""
+
+    names: list[str]
+    rows: list[Mapping[str, Any]]
+
+
+def read_parquet(data: bytes, most_bytes: int = MOST_BYTES) -> ParquetTable:
+    """Read a Parquet file.
+
+    Columns whose values repeat are counted before they are written out, so that what is too large is refused before it
+    is in memory. What a file says of its own size is not relied upon.
+
+    Args:
+        data: The file.
+        most_bytes: Most bytes of all values, written out.
+
+    Raises:
+        ValueError: It is damaged, or larger than ``most_bytes`` or :data:`MOST_CELLS`; the message is a clause without
+            the file's name.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        facts = pyarrow.parquet.read_metadata(io.BytesIO(data))
+        _check_cells(facts.num_rows * max(1, facts.num_columns))
+        schema = facts.schema.to_arrow_schema()
+        types = pyarrow.types
+        texts = [field.name for field in schema if types.is_string(field.type) or types.is_binary(field.type)]
+        file = pyarrow.parquet.ParquetFile(io.BytesIO(data), read_dictionary=texts)
+        rows: list[Mapping[str, Any]] = []
+        size = 0
+        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE):
+            size += sum(_written_out(column) for column in batch.columns)
+            if size > most_bytes:
+                raise ValueError(f"it unpacks to more than the limit of {most_bytes >> 20} MB")
+            plain = [
+                (column.dictionary_decode() if types.is_dictionary(column.type) else column).to_pylist()
+                for column in batch.columns
+            ]
+            rows += [dict(zip(schema.names, row, strict=True)) for row in zip(*plain, strict=True)]
+            _check_cells(len(rows) * batch.num_columns)
+    except (pyarrow.ArrowException, OSError) as error:
+        said = str(error).splitlines()[0].rstrip(".") if str(error) else "damaged"
+        raise ValueError(f"it is damaged or truncated: {said}") from None
+    return ParquetTable(list(schema.names), rows)
+
+
+def _check_cells(cells: int) -> None:
+    if cells > MOST_CELLS:
+        raise ValueError(f"it has more than {MOST_CELLS:,} cells")
+
+
+def _written_out(column: Any) -> int:
+    """Bytes of a column's values, each counted as often as it stands there."""
+    import pyarrow
+    import pyarrow.compute
+
+    if not pyarrow.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    lengths = pyarrow.compute.binary_length(column.dictionary).cast(pyarrow.int64())
+    return int(pyarrow.compute.sum(lengths.take(column.indices)).as_py() or 0)

@@ -13,7 +13,7 @@ from climassay.quickstart.step import NAME, Room, Step, Talk
 
 if TYPE_CHECKING:
     from climassay.generation import Draft, Recipe
-    from climassay.generation.line_counts import LineCounts
+    from climassay.generation.pipeline import LineCounts
     from climassay.models.contract import Usage
 
 QUESTIONS = 10

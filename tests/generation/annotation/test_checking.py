@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.generation import Wording
-from climassay.generation.annotation.checking import check_name, check_verdict
+from climassay.generation.annotation.labels import check_name, check_verdict
 from climassay.generation.draft import gapped
 from generated_drafts import draft
 

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from annotated_drafts import EDITED, VALID, WRONG, begin, plain
 from climassay.errors import InputError
 from climassay.generation.annotation import AnnotationSettings, AnnotationStore
-from climassay.generation.annotation.outcome import outcome_of
+from climassay.generation.annotation.labels import outcome_of
 from climassay.generation.annotation.tables import leases
 from climassay.records import Records
 

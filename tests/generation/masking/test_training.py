@@ -144,11 +144,7 @@ def test_a_saved_masker_is_the_same(tmp_path, primer):
     masker.save(tmp_path / "deep/masker.safetensors")
     again = replace(TrainedMasker.load(tmp_path / "deep/masker.safetensors"), reader=Letters())
     assert np.array_equal(again.weights, masker.weights)
-    assert (again.reading, again.statistics, again.provenance) == (
-        masker.reading,
-        masker.statistics,
-        masker.provenance,
-    )
+    assert (again.reading, again.statistics, again.provenance) == (masker.reading, masker.statistics, masker.provenance)
     assert (again.provenance.encoder, again.provenance.items) == ("letters", 8)
     statements = [choice.statement for choice in primer[8:12]]
     assert again.choose([*statements, "It is."]) == masker.choose([*statements, "It is."])

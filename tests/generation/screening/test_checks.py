@@ -200,7 +200,7 @@ def test_no_text_breaks_a_check(question, answer, options, correct):
 
 
 def test_the_examples_with_faults_are_stopped_and_the_good_ones_are_not():
-    from climassay.generation.screening import example_draft
+    from climassay.generation.draft import example_draft
 
     examples = screening_examples()
     assert len(examples) == 60
@@ -212,7 +212,7 @@ def test_the_examples_with_faults_are_stopped_and_the_good_ones_are_not():
 
 
 def test_few_gold_questions_are_stopped_and_only_for_words_their_short_excerpts_lack():
-    from climassay.generation.screening import question_draft
+    from climassay.generation.draft import question_draft
 
     marked = screen([question_draft(question) for question in gold_questions().questions])
     reasons = [decision.reason for draft in marked for decision in draft.decisions if decision.accepted is False]

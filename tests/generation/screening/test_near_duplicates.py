@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.generation.screening import DuplicateFinder
-from climassay.generation.screening.words import stem, words
+from climassay.generation.screening.check import stem, words
 from screened_drafts import ANSWER, ASKED, OPTIONS, QUESTION, cloze, freeform, mcq
 
 

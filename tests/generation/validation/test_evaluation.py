@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.generation.validation.evaluation import chosen_threshold, precision_at, score_validator
+from climassay.generation.validation.labels import chosen_threshold, precision_at, score_validator
 
 
 def test_precision_at_a_share():

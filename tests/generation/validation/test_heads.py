@@ -5,12 +5,14 @@ import pytest
 from safetensors.numpy import save
 
 from climassay.errors import InputError
+from climassay.generation.draft import Subject
 from climassay.generation.validation import StateReader, TextReader, load_validator, train_validator, validate
 from climassay.generation.validation.labels import LabelledDraft
-from climassay.generation.validation.reading import TEXT_FEATURES
+from climassay.generation.validation.reading import TEXT_FEATURES, validation_prompt, validation_request
 from climassay.generation.validation.training import cross_validated
 from climassay.generation.validation.validators import TrainedValidator
 from climassay.learning import threshold_for
+from climassay.questions import KINDS
 
 
 def test_random_labels_cannot_be_learned_across_passages():
@@ -187,3 +189,9 @@ def test_a_validator_of_an_earlier_climassay_is_read(tmp_path, encoder, make_dra
     # Two words: 1.5 (2 log 3 + 0.5) + 0.25.
     (given,) = validator.judge([make_draft(1, answer="It warms.")])
     assert given == pytest.approx(1 / (1 + np.exp(-(1.5 * (2 * np.log(3) + 0.5) + 0.25))))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_question_of_any_type_can_be_put_before_a_model(kind, make_draft):
+    asked = validation_request(make_draft(1, kind=kind, question="Does it warm?"), validation_prompt(), Subject())
+    assert "Does it warm?" in asked.messages[-1].content

@@ -59,7 +59,7 @@ class AnnotatorStatistics:
     reasons: Mapping[str, int]
     """Reason for rejection -> labels that name it."""
     median_seconds: float | None
-    """Of the labels that say how long they took."""
+    """Median over the labels that say how long they took."""
     agreement: Estimate | None
     """Share of labels that the outcome confirms, among settled items that somebody else spoke about too; else None."""
     skips: int
@@ -73,7 +73,7 @@ def agreement_of(labels: Sequence[Label], *, seed: int = 0) -> Agreement:
 
     Args:
         labels: Any number; adjudications are left out, since they are made in sight of the others.
-        seed: Of the bootstrap.
+        seed: Seed of the bootstrap.
     """
     said: dict[str, dict[str, bool]] = {}
     for label in labels:
@@ -85,31 +85,22 @@ def agreement_of(labels: Sequence[Label], *, seed: int = 0) -> Agreement:
     counts = np.array([[len(one) - sum(one.values()), sum(one.values())] for one in several], dtype=np.float64)
     number = Counter(int(total) for total in counts.sum(1)).most_common(1)[0][0]
     alike = counts[counts.sum(1) == number]
-    return Agreement(
-        items=len(several),
-        raw=_estimate(counts, _raw, seed),
-        pairs=_pairs(several, seed),
-        fleiss=_estimate(alike, _fleiss, seed),
-        krippendorff=_estimate(counts, _alpha, seed),
-    )
-
-
-def _estimate(rows: FloatArray, statistic: Callable[[FloatArray], float], seed: int) -> Estimate:
-    interval = bootstrap_interval(rows, statistic, resamples=RESAMPLES, seed=seed)
-    return Estimate(statistic(rows), interval, len(rows))
-
-
-def _pairs(several: Sequence[Mapping[str, bool]], seed: int) -> tuple[PairAgreement, ...]:
     common: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
     for one in several:
         for first, second in combinations(sorted(one), 2):
             common.setdefault((first, second), []).append((one[first], one[second]))
-    found = []
+
+    def estimate(rows: FloatArray, statistic: Callable[[FloatArray], float]) -> Estimate:
+        interval = bootstrap_interval(rows, statistic, resamples=RESAMPLES, seed=seed)
+        return Estimate(statistic(rows), interval, len(rows))
+
+    pairs = []
     for (first, second), both in sorted(common.items(), key=lambda pair: (-len(pair[1]), pair[0])):
         rows = np.array(both, dtype=np.float64)
         same = proportion(int((rows[:, 0] == rows[:, 1]).sum()), len(rows))
-        found.append(PairAgreement(first, second, _estimate(rows, _cohen, seed), same))
-    return tuple(found)
+        pairs.append(PairAgreement(first, second, estimate(rows, _cohen), same))
+    fleiss, alpha = estimate(alike, _fleiss), estimate(counts, _alpha)
+    return Agreement(len(several), estimate(counts, _raw), tuple(pairs), fleiss, alpha)
 
 
 def _raw(counts: FloatArray) -> float:
@@ -147,13 +138,7 @@ def _chance_corrected(observed: float, chance: float) -> float:
 def statistics_of(
     labels: Sequence[Label], settled: Collection[str], skipped: Sequence[str]
 ) -> list[AnnotatorStatistics]:
-    """What each annotator did, the busiest first.
-
-    Args:
-        labels: Current ones of a dataset, oldest first.
-        settled: Drafts that have an outcome.
-        skipped: Who skipped, once for each item.
-    """
+    """What each annotator did, the busiest first."""
     by_draft: dict[str, list[Label]] = {}
     for label in labels:
         by_draft.setdefault(label.draft, []).append(label)

@@ -11,18 +11,19 @@ from typing import Any
 
 from climassay.errors import InputError
 from climassay.folder_files import write_file
-from climassay.generation.annotation.edits import (
+from climassay.generation.annotation.labels import (
+    AnnotationSettings,
     EditTexts,
+    GivenLabel,
+    GivenSkip,
+    Item,
+    Label,
     accepted_from,
     content_key,
     edit_texts,
-    edited_wording,
-    split_reasons,
+    label_from_texts,
 )
-from climassay.generation.annotation.labels import AnnotationSettings, Item, Label
-from climassay.generation.annotation.rows import wording_from
-from climassay.generation.annotation.taking_in import GivenLabel, GivenSkip
-from climassay.generation.draft import Draft
+from climassay.generation.draft import Draft, wording_from
 from climassay.given_files import parse_json
 from climassay.questions.rows import Row, parse_rows, read_bytes
 from climassay.reporting.results import write_rows
@@ -30,23 +31,10 @@ from climassay.reporting.results import write_rows
 FORMAT = "climassay-annotations"
 VERSION = 1
 COLUMNS = (
-    "draft",
-    "kind",
-    "question",
-    "annotator",
-    "label",
-    "reasons",
-    "remark",
-    "edited_question",
-    "edited_answer",
-    "edited_options",
-    "edited_correct",
-    "seconds",
-    "made_at",
-    "adjudicates",
-    "key",
-)
-"""Of the table; of an imported one only ``draft``, ``annotator`` and ``label`` are needed."""
+    "draft", "kind", "question", "annotator", "label", "reasons", "remark", "edited_question", "edited_answer",
+    "edited_options", "edited_correct", "seconds", "made_at", "adjudicates", "key",
+)  # fmt: skip
+"""Columns of a table; an imported one needs only ``draft``, ``annotator`` and ``label``."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
@@ -57,7 +45,7 @@ class AnnotationFile:
     labels: tuple[GivenLabel, ...]
     skips: tuple[GivenSkip, ...] = ()
     settings: AnnotationSettings | None = None
-    """Of the dataset that it was written from, where the file tells."""
+    """Settings of the dataset that it was written from, where the file tells."""
     unreadable: tuple[str, ...] = ()
     """One sentence for each row that makes no label."""
 
@@ -72,7 +60,7 @@ def write_annotations(
         dataset: Its name.
         settings: How it is annotated.
         labels: All of them, oldest first.
-        skips: Of all annotators.
+        skips: What all annotators passed over.
 
     Returns:
         How many labels were written.
@@ -103,9 +91,19 @@ def read_annotations(path: Path) -> AnnotationFile:
         for number, line in enumerate(data.decode("utf-8").rstrip("\n").split("\n"), start=1):
             row = parse_json(line)
             if number == 1:
-                settings = _header(row)
+                if not isinstance(row, dict) or row.get("format") != FORMAT:
+                    raise InputError(f"This is no file of annotations: its first line does not say {FORMAT}.")
+                if row["version"] != VERSION:
+                    raise InputError(
+                        f"These annotations have version {row['version']}, this climassay reads {VERSION}: update it."
+                    )
+                settings = AnnotationSettings(**row["settings"])
             elif "label" in row:
-                labels.append(_given(row["label"]))
+                said = row["label"]
+                if not isinstance(said["accepted"], bool) or not isinstance(said["key"], str):
+                    raise TypeError("a label needs a key, and accepted as true or false")
+                wording = None if said["wording"] is None else wording_from(said["wording"])
+                labels.append(GivenLabel(**{**said, "reasons": tuple(said["reasons"]), "wording": wording}))
             elif "skip" in row:
                 skips.append(GivenSkip(**row["skip"]))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -113,22 +111,6 @@ def read_annotations(path: Path) -> AnnotationFile:
     if settings is None:
         raise InputError(f"{path} is empty: there are no annotations in it.")
     return AnnotationFile(tuple(labels), tuple(skips), settings)
-
-
-def _header(row: Any) -> AnnotationSettings:
-    if not isinstance(row, dict) or row.get("format") != FORMAT:
-        raise InputError(f"This is no file of annotations: its first line does not say {FORMAT}.")
-    if row["version"] != VERSION:
-        raise InputError(f"These annotations have version {row['version']}, this climassay reads {VERSION}: update it.")
-    return AnnotationSettings(**row["settings"])
-
-
-def _given(row: dict[str, Any]) -> GivenLabel:
-    wording = row["wording"]
-    values = {**row, "reasons": tuple(row["reasons"]), "wording": None if wording is None else wording_from(wording)}
-    if not isinstance(row["accepted"], bool) or not isinstance(row["key"], str):
-        raise TypeError("a label needs a key, and accepted as true or false")
-    return GivenLabel(**values)
 
 
 def write_table(path: Path, items: Iterable[Item]) -> int:
@@ -153,7 +135,9 @@ def write_table(path: Path, items: Iterable[Item]) -> int:
     file = io.StringIO()
     writer = csv.DictWriter(file, COLUMNS)
     writer.writeheader()
-    writer.writerows({name: _safe(str(value)) for name, value in row.items()} for row in rows)
+    for row in rows:
+        cells = {name: str(value) for name, value in row.items()}
+        writer.writerow({name: "'" + text if text.startswith(_FORMULA) else text for name, text in cells.items()})
     write_file(path, file.getvalue().encode())
     return count
 
@@ -176,25 +160,16 @@ def _label_cells(draft: Draft, label: Label) -> dict[str, object]:
     }
 
 
-def _safe(text: str) -> str:
-    return "'" + text if text.startswith(_FORMULA) else text
-
-
-def _plain(value: object) -> str:
-    text = "" if value is None else str(value)
-    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
-
-
 def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
     """Read labels from a table: comma- or tab-separated values, JSON Lines or Parquet, with :data:`COLUMNS`.
 
     Args:
-        path: Of the table.
-        drafts: Of the dataset, by id.
+        path: The table.
+        drafts: Drafts of the dataset by id.
 
     Raises:
         InputError: It cannot be read, or has not the columns ``draft``, ``annotator`` and ``label``. Rows that make no
-            label are told in the result; rows without label and annotator are passed over.
+            label are listed in the result; rows without label and annotator are passed over.
     """
     rows = list(parse_rows(path, read_bytes(path)))
     missing = [name for name in ("draft", "annotator", "label") if rows and name not in rows[0]]
@@ -204,7 +179,10 @@ def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
     labels: list[GivenLabel] = []
     unreadable: list[str] = []
     for number, row in enumerate(rows, start=1):
-        cells = {name: _plain(row.get(name)).strip() for name in COLUMNS}
+        cells = {name: "" if row.get(name) is None else str(row[name]) for name in COLUMNS}
+        for name, text in cells.items():
+            safe = text.startswith("'") and text[1:].startswith(_FORMULA)
+            cells[name] = (text[1:] if safe else text).strip()
         if not cells["annotator"] and not cells["label"]:
             continue
         try:
@@ -215,35 +193,15 @@ def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
 
 
 def _from_cells(cells: Mapping[str, str], row: Row, drafts: Mapping[str, Draft]) -> GivenLabel:
-    draft = drafts.get(cells["draft"])
-    if draft is None:
-        raise InputError(f"the dataset has no item {cells['draft']!r} to annotate")
-    texts = EditTexts(
-        cells["edited_question"],
-        cells["edited_answer"],
-        _options(row.get("edited_options"), cells["edited_options"]),
-        cells["edited_correct"],
-    )
-    accepted = accepted_from(cells["label"])
-    made_at = datetime.fromisoformat(cells["made_at"]) if cells["made_at"] else None
-    given = GivenLabel(
-        draft=draft.id,
-        annotator=cells["annotator"],
-        accepted=accepted,
-        reasons=split_reasons(cells["reasons"]),
-        remark=cells["remark"],
-        wording=edited_wording(draft, texts) if accepted else None,
+    given, written = row.get("edited_options"), cells["edited_options"]
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        given = parse_json(written) if written.startswith("[") else filter(None, map(str.strip, written.splitlines()))
+    texts = EditTexts(cells["edited_question"], cells["edited_answer"], tuple(map(str, given)), cells["edited_correct"])
+    label = replace(
+        label_from_texts(drafts, cells["draft"], cells["label"], texts, (), cells["remark"], cells["annotator"]),
+        reasons=tuple(part.strip() for part in cells["reasons"].split(";") if part.strip()),
         seconds=float(cells["seconds"]) if cells["seconds"] else None,
-        made_at=None if made_at is None else made_at.timestamp(),
+        made_at=datetime.fromisoformat(cells["made_at"]).timestamp() if cells["made_at"] else None,
         adjudicates=bool(cells["adjudicates"]) and accepted_from(cells["adjudicates"]),
     )
-    return replace(given, key=cells["key"] or content_key("table", given))
-
-
-def _options(raw: object, text: str) -> tuple[str, ...]:
-    if isinstance(raw, Sequence) and not isinstance(raw, str):
-        return tuple(str(one) for one in raw)
-    if text.startswith("["):
-        found = parse_json(text)
-        return tuple(str(one) for one in found)
-    return tuple(line.strip() for line in text.splitlines() if line.strip())
+    return replace(label, key=cells["key"] or content_key("table", label))

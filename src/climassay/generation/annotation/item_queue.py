@@ -1,99 +1,44 @@
-"""The queue of a dataset: which drafts wait, in which order, and who has which item before them."""
+"""What waits for experts: how the automatic steps left a draft, and what the queue of a dataset holds."""
 
-import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Literal
 
 import sqlalchemy as sa
 
-from climassay.errors import InputError
-from climassay.generation.annotation.labels import AnnotationSettings
-from climassay.generation.annotation.rows import settings_from, settings_text
-from climassay.generation.annotation.standing import standing_of, validator_confidence
-from climassay.generation.annotation.tables import annotations, items, leases, queues, skips
-from climassay.generation.dataset_store import DRAFTS_PER_QUERY, datasets, drafts, drafts_before_experts
-from climassay.records.database import Database
+from climassay.generation.annotation.labels import AnnotationSettings, Item, Progress
+from climassay.generation.annotation.tables import annotations, current, items, items_of, labels_by_draft, skips
+from climassay.generation.dataset_store import drafts_before_experts
+from climassay.generation.draft import Draft
 
 OUT = "out"
 """State of an item that nobody is asked about."""
+Standing = Literal["usable", "doubted", "failed", "away"]
+"""``usable``: nothing stands against it; ``doubted``: only checks, self-consistency or the validator do; ``failed``:
+the call failed and may be made again; ``away``: nobody is asked, because it was never written, repeats another draft,
+has no word to mask, or an expert has decided elsewhere."""
+
+_DOUBTS = ("screen", "consistency", "validate")
+_REASON_OF_CHECK = {
+    "context reference": "context reference",
+    "figure reference": "context reference",
+    "not self-contained": "context reference",
+    "unsupported answer": "not enough information",
+    "not entailed": "not enough information",
+    "off topic": "bad context",
+}
+"""What an expert would call the fault that a check of the screening finds."""
 
 
-def lock_queue(database: Database, connection: sa.Connection, dataset: str) -> Any:
-    """The row of a dataset's queue, made where it is missing; until the end of the transaction nobody else writes.
-
-    Raises:
-        InputError: There is no such dataset.
-    """
-    query = sa.select(queues).where(queues.c.dataset == dataset).with_for_update()
-    found = connection.execute(query).first()
-    if found is None:
-        known = connection.execute(sa.select(datasets.c.name).order_by(datasets.c.name)).scalars().all()
-        if dataset not in known:
-            raise InputError(
-                f"There is no dataset {dataset!r} in this workspace; there are: {', '.join(known) or 'none yet'}."
-            )
-        row = {"dataset": dataset, "settings": settings_text(AnnotationSettings()), "seen": -1, "acts": 0}
-        database.insert_new(connection, queues, [row | {"trained_at": 0, "validator": None}])
-        found = connection.execute(query).one()
-    return found
-
-
-def take_number(connection: sa.Connection, queue: Any) -> int:
-    """Count one more act in a queue that is locked."""
-    ours = queues.c.dataset == queue.dataset
-    more = queues.update().where(ours).values(acts=queues.c.acts + 1).returning(queues.c.acts)
-    return int(connection.execute(more).scalar_one())
-
-
-def look_at_new_drafts(database: Database, dataset: str) -> None:
-    """Take into the queue what the line has written since somebody looked, made-again failures included."""
-    with database.read() as connection:
-        queue = connection.execute(sa.select(queues).where(queues.c.dataset == dataset)).first()
-        unseen, last = _unseen(connection, dataset, -1 if queue is None else queue.seen)
-        if queue is not None and not unseen and last <= queue.seen:
-            return
-        found = []
-        for start in range(0, len(unseen), DRAFTS_PER_QUERY):
-            written = drafts_before_experts(connection, dataset, unseen[start : start + DRAFTS_PER_QUERY])
-            found += [(name, standing_of(one), validator_confidence(one)) for name, one in written.items()]
-
-    def work(connection: sa.Connection) -> None:
-        queue = lock_queue(database, connection, dataset)
-        settings = settings_from(queue.settings)
-        plain = {"dataset": dataset, "labels": 0, "settled_at": 0, "judged_by": None, "position": 0}
-        rows = [
-            plain
-            | {"draft": name, "standing": standing, "state": waiting_state(standing, settings), "p_valid": p_valid}
-            for name, standing, p_valid in found
-        ]
-        failed = items.delete().where(items.c.dataset == dataset, items.c.standing == "failed")
-        for start in range(0, len(rows), DRAFTS_PER_QUERY):
-            names = [row["draft"] for row in rows[start : start + DRAFTS_PER_QUERY]]
-            connection.execute(failed.where(items.c.draft.in_(names)))
-        database.insert_new(connection, items, rows)
-        seen = max(last, queue.seen)
-        connection.execute(queues.update().where(queues.c.dataset == dataset).values(seen=seen))
-        order_items(connection, dataset, settings)
-
-    database.write(work)
-
-
-def _unseen(connection: sa.Connection, dataset: str, seen: int) -> tuple[list[str], int]:
-    """Ids of drafts that were not looked at as they are now, and the last ordinal."""
-    ours = drafts.c.dataset == dataset
-    last = connection.execute(sa.select(sa.func.max(drafts.c.ordinal)).where(ours)).scalar()
-    new: list[str] = []
-    if last is not None and last > seen:
-        new += connection.execute(sa.select(drafts.c.id).where(ours, drafts.c.ordinal > seen)).scalars()
-    again = (
-        sa.select(items.c.draft)
-        .join(drafts, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
-        .where(
-            items.c.dataset == dataset, items.c.state == OUT, items.c.standing == "failed", drafts.c.state != "failed"
-        )
-    )
-    new += connection.execute(again).scalars()
-    return new, -1 if last is None else last
+def standing_of(draft: Draft) -> Standing:
+    """How a draft stands before experts look at it."""
+    if draft.error is not None:
+        return "failed"
+    if not draft.written or any(one.step == "expert" and one.accepted is not None for one in draft.decisions):
+        return "away"
+    against = {one.step for one in draft.decisions if one.accepted is False}
+    if not against:
+        return "usable"
+    return "doubted" if against <= set(_DOUBTS) else "away"
 
 
 def waiting_state(standing: str, settings: AnnotationSettings) -> str:
@@ -102,101 +47,85 @@ def waiting_state(standing: str, settings: AnnotationSettings) -> str:
     return "open" if waits else OUT
 
 
-def order_items(connection: sa.Connection, dataset: str, settings: AnnotationSettings) -> None:
-    """Give open items their places: by the validator's confidence where there is one, else by chance."""
-    import numpy as np
-
-    from climassay.generation.validation.active_learning import choose_places
-
-    query = sa.select(items.c.draft, items.c.position, items.c.p_valid).where(
-        items.c.dataset == dataset, items.c.state == "open"
-    )
-    rows = connection.execute(query.order_by(items.c.draft)).all()
-    judged = any(row.p_valid is not None for row in rows)
-    chances = np.array([0.5 if row.p_valid is None else row.p_valid for row in rows], dtype=np.float64)
-    places = choose_places(chances, None, len(rows), settings.order if judged else "random", settings.seed)
-    moved = [
-        {"moved": rows[place].draft, "to": position}
-        for position, place in enumerate(places.tolist())
-        if rows[place].position != position
-    ]
-    if moved:
-        change = items.update().where(items.c.dataset == dataset, items.c.draft == sa.bindparam("moved"))
-        connection.execute(change.values(position=sa.bindparam("to")), moved)
+def preselected_reasons(draft: Draft) -> tuple[str, ...]:
+    """Reasons for rejection that the automatic steps found, in an expert's words."""
+    found: dict[str, None] = {}
+    for one in draft.decisions:
+        if one.accepted is False and one.step == "consistency":
+            found["self-inconsistency"] = None
+        elif one.accepted is False and one.step == "screen" and one.reason in _REASON_OF_CHECK:
+            found[_REASON_OF_CHECK[one.reason]] = None
+    return tuple(found)
 
 
-def item_before(connection: sa.Connection, dataset: str, annotator: str, after: str | None, now: float) -> str | None:
-    """The first open item that is kept for an annotator already."""
-    query = sa.select(leases.c.draft).where(
-        leases.c.dataset == dataset, leases.c.annotator == annotator, leases.c.until > now
-    )
-    names = [name for name in connection.execute(query).scalars() if name != after]
-    found = [row for row in items_of(connection, dataset, names).values() if row.state == "open"]
-    return min(found, key=lambda row: row.position).draft if found else None
+def validator_confidence(draft: Draft) -> float | None:
+    """P(valid) by the last validator of the pipeline that gave one."""
+    scores = (one.score for one in reversed(draft.decisions) if one.step == "validate")
+    return next((score for score in scores if score is not None), None)
 
 
-def free_item(
-    connection: sa.Connection, dataset: str, annotator: str, overlap: int, after: str | None, now: float
-) -> str | None:
-    """The first item that still wants a label of this annotator, those counted that others are about to give."""
-    at = sa.and_(leases.c.dataset == items.c.dataset, leases.c.draft == items.c.draft)
-    taken = (
-        sa.select(sa.func.count())
-        .where(at, leases.c.annotator != annotator, leases.c.until > now)
-        .correlate(items)
-        .scalar_subquery()
-    )
-    labelled = (
-        sa.exists()
-        .where(annotations.c.dataset == items.c.dataset, annotations.c.draft == items.c.draft)
-        .where(annotations.c.annotator == annotator, annotations.c.withdrawn_at.is_(None))
-    )
-    skipped = (
-        sa.exists()
-        .where(skips.c.dataset == items.c.dataset, skips.c.annotator == annotator)
-        .where(skips.c.draft == items.c.draft)
-    )
-    query = (
-        sa.select(items.c.draft)
-        .where(items.c.dataset == dataset, items.c.state == "open", items.c.labels + taken < overlap)
-        .where(~labelled, ~skipped)
-        .order_by(items.c.position)
-        .limit(1)
-    )
-    if after is not None:
-        query = query.where(items.c.draft != after)
-    return connection.execute(query).scalar()
+def items_with_labels(connection: sa.Connection, dataset: str, names: Sequence[str]) -> list[Item]:
+    """Items in the order of ``names``, all of which are in the queue."""
+    from climassay.generation.masking import StatisticsMasker, candidates
 
-
-def keep_for(connection: sa.Connection, dataset: str, draft: str, annotator: str, until: float) -> None:
-    """Keep an item for an annotator; earlier leases of the same are replaced."""
-    give_back(connection, dataset, draft, annotator)
-    row = {"dataset": dataset, "draft": draft, "annotator": annotator, "until": until}
-    connection.execute(leases.insert(), [row])
-
-
-def give_back(connection: sa.Connection, dataset: str, draft: str, annotator: str) -> None:
-    """End a lease."""
-    ours = (leases.c.dataset == dataset, leases.c.draft == draft, leases.c.annotator == annotator)
-    connection.execute(leases.delete().where(*ours))
-
-
-def kept_for_others(connection: sa.Connection, dataset: str, draft: str, annotator: str) -> int:
-    """How many others have an item before them now."""
-    query = sa.select(sa.func.count()).where(
-        leases.c.dataset == dataset,
-        leases.c.draft == draft,
-        leases.c.annotator != annotator,
-        leases.c.until > time.time(),
-    )
-    return int(connection.execute(query).scalar_one())
-
-
-def items_of(connection: sa.Connection, dataset: str, names: Sequence[str]) -> dict[str, Any]:
-    """Rows of items by draft."""
-    found: dict[str, Any] = {}
-    for start in range(0, len(names), DRAFTS_PER_QUERY):
-        chunk = names[start : start + DRAFTS_PER_QUERY]
-        query = sa.select(items).where(items.c.dataset == dataset, items.c.draft.in_(chunk))
-        found |= {row.draft: row for row in connection.execute(query)}
+    rows, labels = items_of(connection, dataset, names), labels_by_draft(connection, dataset, names)
+    drafts = drafts_before_experts(connection, dataset, names)
+    found = []
+    for name in names:
+        draft = drafts[name]
+        term: str | None = None
+        terms: tuple[str, ...] = ()
+        if draft.type.gap:
+            term, statement = draft.wording.answer, draft.wording.question
+            terms = tuple(word.term for word in candidates(statement))
+            if not term:  # no masker has looked at it
+                [choice] = StatisticsMasker(passage.text for passage in draft.passages).choose([statement])
+                term = None if choice is None else choice.term
+        own, row = tuple(labels.get(name, ())), rows[name]
+        found.append(Item(draft, row.p_valid, term, terms, own, row.state, preselected_reasons(draft)))
     return found
+
+
+def item_names(connection: sa.Connection, dataset: str, state: str | None = None) -> list[str]:
+    """Drafts that are annotated or wait for it, or those of one state, in the queue's order."""
+    chosen = items.c.state != OUT if state is None else items.c.state == state
+    query = sa.select(items.c.draft).where(items.c.dataset == dataset, chosen)
+    return list(connection.execute(query.order_by(items.c.position, items.c.draft)).scalars())
+
+
+def count_items(connection: sa.Connection, dataset: str) -> dict[str, int]:
+    """Items by state, those left out that nobody is asked about."""
+    query = sa.select(items.c.state, sa.func.count()).where(items.c.dataset == dataset, items.c.state != OUT)
+    return {str(state): int(count) for state, count in connection.execute(query.group_by(items.c.state))}
+
+
+def progress_of(connection: sa.Connection, dataset: str, annotator: str | None) -> Progress:
+    """How far a dataset has come, and one annotator in it."""
+    counts = count_items(connection, dataset)
+    by = sa.select(annotations.c.annotator, sa.func.count(), sa.func.sum(annotations.c.seconds))
+    by = by.where(*current(dataset), annotations.c.adjudicates.is_(False)).group_by(annotations.c.annotator)
+    totals = {name: (int(count), float(seconds or 0)) for name, count, seconds in connection.execute(by)}
+    mine, seconds = 0, sum(spent for _, spent in totals.values())
+    left, skipped = counts.get("open", 0), 0
+    if annotator is not None:
+        mine, seconds = totals.get(annotator, (0, 0.0))
+        passed = sa.select(skips.c.draft).where(skips.c.dataset == dataset, skips.c.annotator == annotator)
+        skipped = len(connection.execute(passed).all())
+        own = sa.select(annotations.c.draft).where(*current(dataset, annotator=annotator))
+        done = own.union(passed).subquery()
+        touched = (
+            sa.select(sa.func.count())
+            .select_from(done.join(items, sa.and_(items.c.dataset == dataset, items.c.draft == done.c.draft)))
+            .where(items.c.state == "open")
+        )
+        left -= int(connection.execute(touched).scalar_one())
+    return Progress(
+        items=sum(counts.values()),
+        settled=counts.get("settled", 0),
+        conflicts=counts.get("conflict", 0),
+        labelled_by={name: totals[name][0] for name in sorted(totals, key=lambda name: (-totals[name][0], name))},
+        mine=mine,
+        skipped=skipped,
+        left_for_me=left,
+        seconds=seconds,
+    )

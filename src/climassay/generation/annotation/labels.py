@@ -1,11 +1,17 @@
 """What experts say about drafts: labels, the items of a queue, and how far a queue has come."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from climassay.errors import InputError
-from climassay.generation.draft import EXPERT_REASONS, Draft, Reason, Wording
+from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, Wording, gapped
+from climassay.questions import option_letter
+from climassay.questions.types.base import Content
+from climassay.records.answers import storable_text
+from climassay.records.identity import canonical_json
 
 ItemState = Literal["open", "settled", "conflict"]
 """``open``: labels are still wanted; ``settled``: there is an outcome; ``conflict``: the labels do not agree."""
@@ -42,7 +48,7 @@ class AnnotationSettings:
     order: Order = "margin"
     """Which items come first; see :func:`climassay.generation.validation.choose_next`."""
     seed: int = 0
-    """Of everything in the order that is left to chance."""
+    """Decides all in the order that is left to chance."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.overlap <= 20:
@@ -81,11 +87,52 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenLabel:
+    """A label from elsewhere; its fields are those of :class:`Label`."""
+
+    draft: str
+    annotator: str
+    accepted: bool
+    reasons: tuple[str, ...] = ()
+    remark: str = ""
+    wording: Wording | None = None
+    seconds: float | None = None
+    made_at: float | None = None
+    """Now, where it is not known."""
+    withdrawn_at: float | None = None
+    adjudicates: bool = False
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSkip:
+    """An item that an annotator passed over elsewhere."""
+
+    draft: str
+    annotator: str
+    made_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class TakenIn:
+    """What became of labels from elsewhere."""
+
+    stored: int
+    """New ones."""
+    known: int
+    """There already, by their keys."""
+    withdrawn: int
+    """There already, and withdrawn elsewhere meanwhile: now here too."""
+    refused: tuple[str, ...]
+    """One sentence for each that cannot be stored."""
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """A draft that waits for labels or has some."""
 
     draft: Draft
-    """As the line left it: what is judged, without the outcome of the labels."""
+    """As the pipeline left it: what is judged, without the outcome of the labels."""
     p_valid: float | None
     """The validator's P(valid); hidden from annotators by default."""
     suggested_term: str | None
@@ -128,3 +175,252 @@ class QueueSummary:
     settled: int
     conflicts: int
     overlap: int
+
+
+LONGEST_NAME = 120
+"""Characters of a key or of an annotator's name."""
+LONGEST_TEXT = 10_000
+"""Characters of a remark, a question, an answer or an option."""
+_NAMES = tuple(reason.name for reason in ANNOTATION_REASONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said about a draft, checked."""
+
+    accepted: bool
+    reasons: tuple[str, ...] = ()
+    remark: str = ""
+    wording: Wording | None = None
+    """None where the words stay as they are."""
+    seconds: float | None = None
+
+    def label(
+        self,
+        dataset: str,
+        draft: str,
+        annotator: str,
+        key: str,
+        made_at: float,
+        withdrawn_at: float | None = None,
+        adjudicates: bool = False,
+    ) -> Label:
+        """The label that says this."""
+        said = self.accepted, self.reasons, self.remark, self.wording, self.seconds
+        return Label(key, dataset, draft, annotator, *said, made_at, withdrawn_at, adjudicates)
+
+
+def check_name(text: str, what: str) -> str:
+    """A key or a name that databases can hold.
+
+    Raises:
+        InputError: It is empty or too long, or holds what cannot be stored.
+    """
+    if not text.strip() or len(text) > LONGEST_NAME or storable_text(text) != text:
+        raise InputError(f"{what} is a text of 1 to {LONGEST_NAME} characters.")
+    return text
+
+
+def check_verdict(
+    draft: Draft,
+    *,
+    accepted: bool,
+    reasons: Sequence[str] = (),
+    remark: str = "",
+    wording: Wording | None = None,
+    seconds: float | None = None,
+) -> Verdict:
+    """What is said about a draft, in the form in which it is stored.
+
+    Raises:
+        InputError: It cannot be said so; the sentence tells what to change.
+    """
+    chosen = tuple(dict.fromkeys(reasons))
+    words = _text(remark, "The remark")
+    spent = None if seconds is None or not math.isfinite(seconds) or seconds < 0 else float(seconds)
+    if accepted:
+        if chosen:
+            raise InputError(
+                "A question that is accepted has no reason for rejection: leave the reasons out, or reject it."
+            )
+        return Verdict(True, (), words, _changed(draft, wording), spent)
+    if unknown := [reason for reason in chosen if reason not in _NAMES]:
+        raise InputError(f"There is no reason {unknown[0]!r}: there are {', '.join(_NAMES)}.")
+    if not chosen:
+        raise InputError(f"Say why the question is rejected; there are {', '.join(_NAMES)}.")
+    if OTHER in chosen and not words:
+        raise InputError("The reason other needs a remark: say in words what is wrong.")
+    if wording is not None and _changed(draft, wording) is not None:
+        raise InputError("A question is edited to be accepted: accept it with the edit, or reject it as it stands.")
+    return Verdict(False, chosen, words, None, spent)
+
+
+def _changed(draft: Draft, wording: Wording | None) -> Wording | None:
+    """The wording if it is another than the draft's, and makes a question."""
+    before = _cleaned(draft.wording)
+    after = before if wording is None else _cleaned(wording)
+    if draft.type.options:
+        # The answer follows from the option that is marked; nobody has to write it again.
+        before, after = replace(before, answer=""), replace(after, answer="")
+    if after == before and not draft.type.gap:
+        return None
+    checked = Wording(*draft.type.edited(Content(after.question, after.answer, after.options, after.correct)))
+    if draft.type.gap:
+        gapped(checked.question, checked.answer)
+    return None if after == before else checked
+
+
+def _cleaned(wording: Wording) -> Wording:
+    return replace(
+        wording,
+        question=_text(wording.question, "The question"),
+        answer=_text(wording.answer, "The answer"),
+        options=tuple(_text(option, "An option") for option in wording.options),
+    )
+
+
+def _text(text: str, what: str) -> str:
+    # Browsers send line ends of their own.
+    cleaned = storable_text(text).replace("\r\n", "\n").strip()
+    if len(cleaned) > LONGEST_TEXT:
+        raise InputError(f"{what} has {len(cleaned)} characters, and {LONGEST_TEXT} are the most.")
+    return cleaned
+
+
+_ACCEPTING = frozenset({"valid", "true", "1", "yes", "accepted"})
+_REJECTING = frozenset({"invalid", "false", "0", "no", "rejected"})
+
+
+@dataclass(frozen=True, slots=True)
+class EditTexts:
+    """What an edit says, part by part; empty where nothing is said."""
+
+    question: str = ""
+    answer: str = ""
+    """Freeform: the reference answer; cloze: the term that is masked; mcq: nothing, the option says it."""
+    options: tuple[str, ...] = ()
+    correct: str = ""
+    """Letter of the correct option."""
+
+
+def edit_texts(draft: Draft, wording: Wording | None) -> EditTexts:
+    """An edit in parts, all of them; nothing where the words stay as they are."""
+    if wording is None:
+        return EditTexts()
+    if not draft.type.options:
+        return EditTexts(wording.question, wording.answer)
+    letter = "" if wording.correct is None else option_letter(wording.correct)
+    return EditTexts(wording.question, "", wording.options, letter)
+
+
+def edited_wording(draft: Draft, texts: EditTexts) -> Wording | None:
+    """The words of a draft with an edit in them; None where nothing is said.
+
+    Raises:
+        InputError: The letter of the correct option names none.
+    """
+    if texts == EditTexts():
+        return None
+    before = draft.wording
+    wording = replace(before, question=texts.question or before.question)
+    if not draft.type.options:
+        return replace(wording, answer=texts.answer or before.answer)
+    options = texts.options or before.options
+    correct = before.correct
+    if texts.correct:
+        letters = [option_letter(place) for place in range(len(options))]
+        if texts.correct.strip().lower() not in letters:
+            raise InputError(f"There is no option {texts.correct!r}: there are {', '.join(letters)}.")
+        correct = letters.index(texts.correct.strip().lower())
+    answer = options[correct] if correct is not None and correct < len(options) else before.answer
+    return replace(wording, options=options, correct=correct, answer=answer)
+
+
+def accepted_from(word: object) -> bool:
+    """Whether a word says valid.
+
+    Raises:
+        InputError: It says neither valid nor invalid.
+    """
+    text = str(word).strip().casefold()
+    if text not in _ACCEPTING | _REJECTING:
+        raise InputError(f"{word!r} is neither valid nor invalid")
+    return text in _ACCEPTING
+
+
+def label_from_texts(
+    drafts: Mapping[str, Draft],
+    name: object,
+    verdict: object,
+    texts: EditTexts,
+    reasons: Iterable[str] = (),
+    remark: str = "",
+    annotator: str = "",
+) -> GivenLabel:
+    """The label that another tool or a table has, without a key; an accepted question needs no reasons.
+
+    Raises:
+        InputError: There is no draft of this name, the verdict is none, or the letter of the correct option names none.
+    """
+    draft = drafts.get(str(name))
+    if draft is None:
+        raise InputError(f"the dataset has no item {name!r} to annotate")
+    accepted = accepted_from(verdict)
+    wording = edited_wording(draft, texts) if accepted else None
+    return GivenLabel(draft.id, annotator, accepted, () if accepted else tuple(reasons), remark, wording)
+
+
+def content_key(source: str, label: GivenLabel, *more: object) -> str:
+    """A key for a label that came without one: the same content gives the same key.
+
+    Args:
+        source: Name of the tool.
+        label: With any key.
+        more: What else tells it from others, such as the tool's own id and time of change.
+    """
+    content = {**asdict(label), "key": "", "more": [str(one) for one in more]}
+    return f"{source}:{hashlib.sha256(canonical_json(content).encode()).hexdigest()[:32]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The state of an item, and where it is settled what the experts decided."""
+
+    state: ItemState
+    decision: Decision | None = None
+    wording: Wording | None = None
+    """The words from now on; None where they stay as they are."""
+    made_at: float = 0.0
+    """When the last label that it rests on was made."""
+
+
+def outcome_of(labels: Sequence[Label], overlap: int, base: Wording) -> Outcome:
+    """The outcome of an item.
+
+    The latest adjudication decides. Without one the item is open until ``overlap`` annotators have labelled it; then
+    all labels must say the same: rejected, for whatever reasons, or accepted with the same words.
+    """
+    adjudications = [label for label in labels if label.adjudicates]
+    if adjudications:
+        return _settled(adjudications[-1:], base)
+    if len(labels) < overlap:
+        return Outcome("open")
+    said = {(label.accepted, label.wording if label.accepted else None) for label in labels}
+    return _settled(labels, base) if len(said) == 1 else Outcome("conflict")
+
+
+def _settled(labels: Sequence[Label], base: Wording) -> Outcome:
+    first = labels[0]
+    by = ", ".join(dict.fromkeys(label.annotator for label in labels))
+    reasons = tuple(dict.fromkeys(reason for label in labels for reason in label.reasons))
+    remarks = [f"{label.annotator}: {label.remark}" for label in labels if label.remark]
+    detail = "; ".join([", ".join(reasons), *remarks] if reasons else remarks)
+    decision = Decision(
+        "expert",
+        by,
+        first.accepted,
+        reason=reasons[0] if reasons else "",
+        detail=detail,
+        replaced=None if first.wording is None else base,
+    )
+    return Outcome("settled", decision, first.wording, max(label.made_at for label in labels))

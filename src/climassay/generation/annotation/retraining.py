@@ -2,30 +2,30 @@
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from climassay.generation.annotation.item_queue import lock_queue, look_at_new_drafts, order_items
-from climassay.generation.annotation.reader import AnnotationReader
-from climassay.generation.annotation.rows import settings_from
+from climassay.generation.annotation.store import AnnotationStore
 from climassay.generation.annotation.tables import items, queues
+from climassay.generation.annotation.transactions import LockedQueue, look_at_new_drafts
 from climassay.generation.dataset_store import DatasetStore, drafts_before_experts
-from climassay.generation.validation.labels import LabelSet, check_labels, label_of
 from climassay.records import Records
 from climassay.records.requests import canonical_json
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
-    from climassay.generation.validation import Reader
+    from climassay.generation.validation import LabelSet, Reader
 
 OnProgress = Callable[[int, int, str], None]
 """(done, total, what is being done)."""
 FOLDER = "validators"
-"""Of the workspace; one file a training."""
+"""Folder of the workspace with one file a training."""
 AT_ONCE = 100
 """Items that are judged before their probabilities are stored."""
 
@@ -71,8 +71,8 @@ def retrain(
         dataset: Its name.
         reader: What the validator reads of drafts; by default the features of the bundled encoder.
         precision: Wanted share of valid ones among those kept; None chooses no threshold.
-        folds: Of the cross-validation.
-        seed: Of the folds.
+        folds: Number of cross-validation folds.
+        seed: Seed of the folds.
         progress: Called as work goes on.
 
     Raises:
@@ -82,8 +82,8 @@ def retrain(
     from climassay.generation.validation import TextReader, TrainedValidator, train_validator
     from climassay.models.encoders.loading import load_encoder
 
-    tell = progress or (lambda _done, _total, _message: None)
-    AnnotationReader(records)  # makes the tables where they are missing
+    report = progress or (lambda _done, _total, _message: None)
+    AnnotationStore(records)  # makes the tables where they are missing
     look_at_new_drafts(records.database, dataset)
     with records.database.read() as connection:
         acts = int(connection.execute(sa.select(queues.c.acts).where(queues.c.dataset == dataset)).scalar_one())
@@ -104,10 +104,20 @@ def retrain(
     file = workspace.root / FOLDER / f"{plain}-{method}-{digest[:12]}.safetensors"
     trained = not file.is_file()
     if trained:
-        on_read = _Counted(tell, len(labels.drafts), "Reading labelled questions")
-        on_fold = _Counted(tell, folds, "Cross-validating")
+        done = Counter[str]()
+
+        def counted(message: str, total: int, count: int) -> None:
+            done[message] += count
+            report(min(done[message], total), total, message)
+
         training = train_validator(
-            labels, reader, precision=precision, folds=folds, seed=seed, on_read=on_read, on_fold=on_fold
+            labels,
+            reader,
+            precision=precision,
+            folds=folds,
+            seed=seed,
+            on_read=partial(counted, "Reading labelled questions", len(labels.drafts)),
+            on_fold=partial(counted, "Cross-validating", folds),
         )
         training.validator.save(file)
     validator = TrainedValidator.load(file).with_reader(reader)
@@ -121,7 +131,6 @@ def retrain(
     )
     with records.database.read() as connection:
         waiting = list(connection.execute(query).scalars())
-    counted = _Counted(tell, len(waiting), "Judging what waits")
     change = items.update().where(items.c.dataset == dataset, items.c.draft == sa.bindparam("judged"))
     change = change.values(p_valid=sa.bindparam("given"), judged_by=name)
     for start in range(0, len(waiting), AT_ONCE):
@@ -131,27 +140,28 @@ def retrain(
         given = validator.judge([drafts[one] for one in chunk])
         rows = [{"judged": draft, "given": value} for draft, value in zip(chunk, given, strict=True)]
         records.database.write(lambda connection, rows=rows: connection.execute(change, rows))  # type: ignore[misc]
-        counted(len(chunk))
+        report(start + len(chunk), len(waiting), "Judging what waits")
 
     def work(connection: sa.Connection) -> None:
         """Remember the training, and order the queue by it."""
-        queue = lock_queue(records.database, connection, dataset)
-        ours = queues.c.dataset == dataset
-        connection.execute(queues.update().where(ours).values(trained_at=acts, validator=file.name))
-        order_items(connection, dataset, settings_from(queue.settings))
+        queue = LockedQueue(records.database, connection, dataset)
+        queue.update(trained_at=acts, validator=file.name)
+        queue.order()
 
     records.database.write(work)
-    tell(1, 1, "Done")
+    report(1, 1, "Done")
     made = validator.learned.provenance
     return Retraining(file, method, made.items, made.settings["invalid"], made.measured, len(waiting), trained)
 
 
-def settled_labels(records: Records, dataset: str) -> LabelSet:
+def settled_labels(records: Records, dataset: str) -> "LabelSet":
     """Drafts of a dataset on which experts have decided, with their decision as the label.
 
     Raises:
         InputError: There is no such dataset, or too few labels of either kind.
     """
+    from climassay.generation.validation.labels import LabelSet, check_labels, label_of
+
     labelled, unlabelled = [], 0
     for draft in DatasetStore(records).drafts(dataset):
         found = label_of(draft)
@@ -163,14 +173,3 @@ def settled_labels(records: Records, dataset: str) -> LabelSet:
     content = [[one.draft.id, one.valid, asdict(one.draft.wording)] for one in labelled]
     digest = hashlib.sha256(canonical_json(content).encode()).hexdigest()
     return LabelSet(f"labels of {dataset}", tuple(labelled), unlabelled, (), digest)
-
-
-class _Counted:
-    """Turns steps into progress."""
-
-    def __init__(self, tell: OnProgress, total: int, message: str) -> None:
-        self._tell, self._total, self._message, self._done = tell, total, message, 0
-
-    def __call__(self, count: int) -> None:
-        self._done += count
-        self._tell(min(self._done, self._total), self._total, self._message)

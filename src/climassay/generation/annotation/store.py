@@ -1,30 +1,47 @@
-"""The annotations of a records database: asking for items, and labelling them."""
+"""The annotations of a records database: what waits, asking for items, labelling them, and how far it has come."""
 
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from time import time
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from climassay.errors import InputError
-from climassay.generation.annotation import acts, item_queue
-from climassay.generation.annotation.checking import check_name, check_verdict
-from climassay.generation.annotation.labels import AnnotationSettings, Item
-from climassay.generation.annotation.looking import items_with_labels
-from climassay.generation.annotation.reader import AnnotationReader
-from climassay.generation.annotation.rows import settings_from, settings_text
-from climassay.generation.annotation.tables import annotations, items, leases, queues
-from climassay.generation.annotation.taking_in import GivenLabel, GivenSkip, TakenIn, take_in
-from climassay.generation.dataset_store import drafts_before_experts
-from climassay.generation.draft import Draft, Wording
+from climassay.generation.annotation.agreement import Agreement, AnnotatorStatistics, agreement_of, statistics_of
+from climassay.generation.annotation.item_queue import count_items, item_names, items_with_labels, progress_of
+from climassay.generation.annotation.labels import (
+    AnnotationSettings,
+    GivenLabel,
+    GivenSkip,
+    Item,
+    Label,
+    Progress,
+    QueueSummary,
+    TakenIn,
+    check_name,
+    check_verdict,
+)
+from climassay.generation.annotation.tables import (
+    annotations,
+    current,
+    items,
+    label_from,
+    metadata,
+    queues,
+    settings_from,
+    skips,
+)
+from climassay.generation.annotation.transactions import LockedQueue, NotWaitingError, look_at_new_drafts, waiting_item
+from climassay.generation.dataset_store import DatasetStore, chunks, drafts_before_experts
+from climassay.generation.draft import Wording
 from climassay.records import Records
 
 T = TypeVar("T")
 
 
-class AnnotationStore(AnnotationReader):
+class AnnotationStore:
     """What experts say about the drafts of the datasets in one records database.
 
     One store may be used by many threads at once, and a database by many processes.
@@ -34,9 +51,163 @@ class AnnotationStore(AnnotationReader):
     """
 
     def __init__(self, records: Records) -> None:
-        super().__init__(records)
+        self._database = records.database
+        self._datasets = DatasetStore(records)
+        self._database.create_tables(metadata)
         # SQLite has one writer at a time and lets the others poll; within a process waiting in a row is fairer.
         self._turn: AbstractContextManager[Any] = threading.Lock() if self._database.is_sqlite else nullcontext()
+
+    def _write(self, dataset: str, work: Callable[[LockedQueue], T]) -> T:
+        with self._turn:
+            return self._database.write(lambda connection: work(LockedQueue(self._database, connection, dataset)))
+
+    def _looking_twice(self, dataset: str, work: Callable[[], T]) -> T:
+        """Do what needs an item; where it is missing, look first whether the pipeline has written it meanwhile."""
+        try:
+            return work()
+        except NotWaitingError:
+            look_at_new_drafts(self._database, dataset)
+            return work()
+
+    def settings(self, dataset: str) -> AnnotationSettings:
+        """How a dataset is annotated; the defaults where nothing was set.
+
+        Raises:
+            InputError: There is no such dataset.
+        """
+        with self._database.read() as connection:
+            query = sa.select(queues.c.settings).where(queues.c.dataset == dataset)
+            text = connection.execute(query).scalar_one_or_none()
+        if text is not None:
+            return settings_from(text)
+        self._datasets.deciding(dataset)
+        return AnnotationSettings()
+
+    def queues(self) -> list[QueueSummary]:
+        """The datasets that have items to annotate, the newest first."""
+        found = []
+        for one in self._datasets.list():
+            settings = self.settings(one.name)
+            look_at_new_drafts(self._database, one.name)
+            with self._database.read() as connection:
+                counts = count_items(connection, one.name)
+            if counts:
+                open_, settled, conflicts = (counts.get(state, 0) for state in ("open", "settled", "conflict"))
+                total = open_ + settled + conflicts
+                found.append(QueueSummary(one.name, total, open_, settled, conflicts, settings.overlap))
+        return found
+
+    def item(self, dataset: str, draft: str) -> Item:
+        """One item with its labels.
+
+        Raises:
+            InputError: The dataset has no such item.
+        """
+
+        def look() -> Item:
+            with self._database.read() as connection:
+                waiting_item(connection, dataset, draft)
+                return items_with_labels(connection, dataset, [draft])[0]
+
+        return self._looking_twice(dataset, look)
+
+    def items(self, dataset: str) -> Iterator[Item]:
+        """Everything that is annotated or waits for it, in the order of the queue."""
+        look_at_new_drafts(self._database, dataset)
+        with self._database.read() as connection:
+            names = item_names(connection, dataset)
+        for chunk in chunks(names):
+            with self._database.read() as connection:
+                yield from items_with_labels(connection, dataset, chunk)
+
+    def labels(
+        self, dataset: str, *, draft: str | None = None, annotator: str | None = None, current: bool = True
+    ) -> list[Label]:
+        """Labels in the order in which they were made.
+
+        Args:
+            dataset: Name of the dataset.
+            draft: Only labels of this draft.
+            annotator: Only labels of this annotator.
+            current: Leave out withdrawn ones.
+        """
+        query = sa.select(annotations).where(annotations.c.dataset == dataset).order_by(annotations.c.number)
+        query = query.where(annotations.c.withdrawn_at.is_(None)) if current else query
+        query = query if draft is None else query.where(annotations.c.draft == draft)
+        query = query if annotator is None else query.where(annotations.c.annotator == annotator)
+        with self._database.read() as connection:
+            return [label_from(row) for row in connection.execute(query)]
+
+    def history(self, dataset: str, annotator: str, most: int = 20) -> list[Label]:
+        """The last labels of an annotator that still count, the newest first."""
+        query = sa.select(annotations).where(*current(dataset, annotator=annotator))
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(annotations.c.number.desc()).limit(most))
+            return [label_from(row) for row in rows]
+
+    def skipped(self, dataset: str) -> list[GivenSkip]:
+        """Items that annotators skipped, in the order in which they did."""
+        query = sa.select(skips).where(skips.c.dataset == dataset).order_by(skips.c.number)
+        with self._database.read() as connection:
+            return [GivenSkip(row.draft, row.annotator, row.made_at) for row in connection.execute(query)]
+
+    def progress(self, dataset: str, annotator: str | None = None) -> Progress:
+        """How far a dataset has come, and one annotator in it.
+
+        Raises:
+            InputError: There is no such dataset.
+        """
+        look_at_new_drafts(self._database, dataset)
+        with self._database.read() as connection:
+            return progress_of(connection, dataset, annotator)
+
+    def conflicts(self, dataset: str) -> list[Item]:
+        """Items whose labels do not agree, in the queue's order."""
+        with self._database.read() as connection:
+            return items_with_labels(connection, dataset, item_names(connection, dataset, "conflict"))
+
+    def revision(self, dataset: str) -> tuple[object, ...]:
+        """Another value once a label, a skip or an outcome has come, changed or gone."""
+        said, passed, decided = annotations.c, skips.c, items.c
+        counted = sa.func.count
+        asked = (
+            sa.select(counted(), counted(said.withdrawn_at), sa.func.max(said.number)).where(said.dataset == dataset),
+            sa.select(counted(), sa.func.max(passed.number)).where(passed.dataset == dataset),
+            sa.select(counted(), sa.func.max(decided.settled_at)).where(
+                decided.dataset == dataset, decided.state == "settled"
+            ),
+        )
+        with self._database.read() as connection:
+            return tuple(value for query in asked for value in connection.execute(query).one())
+
+    def agreement(self, dataset: str) -> Agreement:
+        """How far annotators agree on what is valid, before any adjudication."""
+        return agreement_of(self.labels(dataset))
+
+    def annotators(self, dataset: str) -> list[AnnotatorStatistics]:
+        """What each annotator did, the busiest first."""
+        decided = sa.select(items.c.draft).where(items.c.dataset == dataset, items.c.state == "settled")
+        passed = sa.select(skips.c.annotator).where(skips.c.dataset == dataset)
+        with self._database.read() as connection:
+            settled = set(connection.execute(decided).scalars())
+            skipped = list(connection.execute(passed).scalars())
+        return statistics_of(self.labels(dataset), settled, skipped)
+
+    def validator(self, dataset: str) -> str | None:
+        """File name of the validator that was last trained on the labels, in the workspace's folder ``validators``."""
+        query = sa.select(queues.c.validator).where(queues.c.dataset == dataset)
+        with self._database.read() as connection:
+            return connection.execute(query).scalar()
+
+    def new_labels(self, dataset: str) -> int:
+        """Items that were settled, or settled otherwise, since a validator was last trained."""
+        query = (
+            sa.select(sa.func.count())
+            .select_from(items.join(queues, queues.c.dataset == items.c.dataset))
+            .where(items.c.dataset == dataset, items.c.state == "settled", items.c.settled_at > queues.c.trained_at)
+        )
+        with self._database.read() as connection:
+            return int(connection.execute(query).scalar_one())
 
     def configure(self, dataset: str, settings: AnnotationSettings) -> None:
         """Set how a dataset is annotated; states, outcomes and order of its items follow at once.
@@ -44,18 +215,8 @@ class AnnotationStore(AnnotationReader):
         Raises:
             InputError: There is no such dataset.
         """
-        item_queue.look_at_new_drafts(self._database, dataset)
-
-        def work(connection: sa.Connection) -> None:
-            queue = item_queue.lock_queue(self._database, connection, dataset)
-            ours = queues.c.dataset == dataset
-            connection.execute(queues.update().where(ours).values(settings=settings_text(settings)))
-            if settings.overlap < settings_from(queue.settings).overlap:
-                connection.execute(leases.delete().where(leases.c.dataset == dataset))
-            acts.settle_all(connection, dataset, settings, item_queue.take_number(connection, queue))
-            item_queue.order_items(connection, dataset, settings)
-
-        self._write(work)
+        look_at_new_drafts(self._database, dataset)
+        self._write(dataset, lambda queue: queue.configure(settings))
 
     def next(self, dataset: str, annotator: str, after: str | None = None) -> Item | None:
         """The item that an annotator should label now: the least certain one that still wants a label.
@@ -75,19 +236,8 @@ class AnnotationStore(AnnotationReader):
             InputError: There is no such dataset.
         """
         check_name(annotator, "The name of an annotator")
-        item_queue.look_at_new_drafts(self._database, dataset)
-
-        def work(connection: sa.Connection) -> str | None:
-            queue = item_queue.lock_queue(self._database, connection, dataset)
-            settings, now = settings_from(queue.settings), time.time()
-            found = item_queue.item_before(connection, dataset, annotator, after, now)
-            if found is None:
-                found = item_queue.free_item(connection, dataset, annotator, settings.overlap, after, now)
-            if found is not None:
-                item_queue.keep_for(connection, dataset, found, annotator, now + settings.lease_seconds)
-            return found
-
-        draft = self._write(work)
+        look_at_new_drafts(self._database, dataset)
+        draft = self._write(dataset, lambda queue: queue.next_item(annotator, after))
         if draft is None:
             return None
         with self._database.read() as connection:
@@ -156,29 +306,29 @@ class AnnotationStore(AnnotationReader):
         check_name(annotator, "The name of an annotator")
         check_name(key, "The key of a label")
 
-        def work(connection: sa.Connection, before: Mapping[str, Draft]) -> bool:
-            queue = item_queue.lock_queue(self._database, connection, dataset)
-            known = acts.stored_label(connection, dataset, key)
-            if known is not None:
-                if (known.draft, known.annotator, known.adjudicates) != (draft, annotator, adjudicates):
-                    raise InputError(f"The key {key} belongs to another label: make a new one for each label.")
-                return False
-            item = acts.waiting_item(connection, dataset, draft)
-            verdict = check_verdict(before[draft], **said)
-            if not adjudicates:
-                overlap = settings_from(queue.settings).overlap
-                acts.check_turn(connection, dataset, item, annotator, overlap)
-            elif item.state == "open":
-                raise InputError(f"The item {draft} still waits for labels: there is nothing to decide yet.")
-            label = acts.make_label(dataset, draft, annotator, verdict, key, adjudicates=adjudicates)
-            acts.add_label(connection, queue, label, item, before[draft])
-            return True
-
         def attempt() -> bool:
             # What waits never changes its words: it can be read before others have to wait.
             with self._database.read() as connection:
                 before = drafts_before_experts(connection, dataset, [draft])
-            return self._write(lambda connection: work(connection, before))
+
+            def work(queue: LockedQueue) -> bool:
+                stored = sa.select(annotations).where(annotations.c.dataset == dataset, annotations.c.key == key)
+                known = queue.connection.execute(stored).first()
+                if known is not None:
+                    if (known.draft, known.annotator, known.adjudicates) != (draft, annotator, adjudicates):
+                        raise InputError(f"The key {key} belongs to another label: make a new one for each label.")
+                    return False
+                item = waiting_item(queue.connection, dataset, draft)
+                verdict = check_verdict(before[draft], **said)
+                if not adjudicates:
+                    queue.check_turn(item, annotator)
+                elif item.state == "open":
+                    raise InputError(f"The item {draft} still waits for labels: there is nothing to decide yet.")
+                label = verdict.label(dataset, draft, annotator, key, time(), adjudicates=adjudicates)
+                queue.add_label(label, item, before[draft])
+                return True
+
+            return self._write(dataset, work)
 
         return self._looking_twice(dataset, attempt)
 
@@ -193,15 +343,10 @@ class AnnotationStore(AnnotationReader):
             passed: Items that were skipped.
 
         Raises:
-            InputError: There is no such dataset. Labels that cannot be stored are told in the result.
+            InputError: There is no such dataset. Labels that cannot be stored are listed in the result.
         """
-        item_queue.look_at_new_drafts(self._database, dataset)
-
-        def work(connection: sa.Connection) -> TakenIn:
-            queue = item_queue.lock_queue(self._database, connection, dataset)
-            return take_in(self._database, connection, queue, given, passed)
-
-        return self._write(work)
+        look_at_new_drafts(self._database, dataset)
+        return self._write(dataset, lambda queue: queue.import_labels(given, passed))
 
     def skip(self, dataset: str, draft: str, annotator: str) -> None:
         """Pass an item over; it does not come to this annotator again until :meth:`unskip` or :meth:`undo`.
@@ -211,29 +356,17 @@ class AnnotationStore(AnnotationReader):
         """
         check_name(annotator, "The name of an annotator")
 
-        def work(connection: sa.Connection) -> None:
-            queue = item_queue.lock_queue(self._database, connection, dataset)
-            acts.waiting_item(connection, dataset, draft)
-            said = sa.select(annotations.c.key).where(
-                annotations.c.dataset == dataset,
-                annotations.c.draft == draft,
-                annotations.c.annotator == annotator,
-                annotations.c.withdrawn_at.is_(None),
-            )
-            if connection.execute(said.limit(1)).first() is not None:
+        def work(queue: LockedQueue) -> None:
+            waiting_item(queue.connection, dataset, draft)
+            if queue.has_label(draft, annotator):
                 raise InputError(f"You have labelled the item {draft}: change the label, or undo it.")
-            acts.skip_item(connection, queue, draft, annotator)
+            queue.skip(draft, annotator)
 
-        self._looking_twice(dataset, lambda: self._write(work))
+        self._looking_twice(dataset, lambda: self._write(dataset, work))
 
     def unskip(self, dataset: str, annotator: str) -> int:
         """Put everything that an annotator skipped back before them; how many items."""
-
-        def work(connection: sa.Connection) -> int:
-            item_queue.lock_queue(self._database, connection, dataset)
-            return acts.unskip(connection, dataset, annotator)
-
-        return self._write(work)
+        return self._write(dataset, lambda queue: queue.unskip(annotator))
 
     def undo(self, dataset: str, annotator: str) -> str | None:
         """Take back an annotator's last label or skip that still counts.
@@ -241,12 +374,7 @@ class AnnotationStore(AnnotationReader):
         Returns:
             Id of its draft, kept for the annotator again where there is room; None where there is nothing to undo.
         """
-
-        def work(connection: sa.Connection) -> str | None:
-            queue = item_queue.lock_queue(self._database, connection, dataset)
-            return acts.undo_last(connection, queue, annotator)
-
-        return self._write(work)
+        return self._write(dataset, lambda queue: queue.undo(annotator))
 
     def reorder(self, dataset: str, probabilities: Mapping[str, float] | None) -> None:
         """Put open items into a new order.
@@ -262,21 +390,16 @@ class AnnotationStore(AnnotationReader):
         wrong = [name for name, value in (probabilities or {}).items() if not 0 <= value <= 1]
         if wrong:
             raise InputError(f"P(valid) of {wrong[0]} lies outside 0 to 1.")
-        item_queue.look_at_new_drafts(self._database, dataset)
+        look_at_new_drafts(self._database, dataset)
 
-        def work(connection: sa.Connection) -> None:
-            queue = item_queue.lock_queue(self._database, connection, dataset)
+        def work(queue: LockedQueue) -> None:
             change = items.update().where(items.c.dataset == dataset)
             if probabilities is None:
-                connection.execute(change.values(p_valid=None, judged_by=None))
+                queue.connection.execute(change.values(p_valid=None, judged_by=None))
             elif probabilities:
                 judged = change.where(items.c.draft == sa.bindparam("judged")).values(p_valid=sa.bindparam("given"))
                 rows = [{"judged": name, "given": float(value)} for name, value in probabilities.items()]
-                connection.execute(judged, rows)
-            item_queue.order_items(connection, dataset, settings_from(queue.settings))
+                queue.connection.execute(judged, rows)
+            queue.order()
 
-        self._write(work)
-
-    def _write(self, work: Callable[[sa.Connection], T]) -> T:
-        with self._turn:
-            return self._database.write(work)
+        self._write(dataset, work)

@@ -4,9 +4,16 @@ What anybody said is only ever added to; ``withdrawn_at`` marks what no longer c
 from it again: the state of an item, and the outcome in ``draft_decisions``.
 """
 
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
 import sqlalchemy as sa
 
-from climassay.generation.dataset_store import drafts
+from climassay.generation.annotation.labels import AnnotationSettings, Label
+from climassay.generation.dataset_store import chunks, drafts
+from climassay.generation.draft import wording_from
 
 metadata = sa.MetaData()
 
@@ -89,3 +96,49 @@ leases = sa.Table(
     sa.Index("leases_by_annotator", "dataset", "annotator"),
     comment="Items that lie before an annotator, and until when they are kept for them.",
 )
+
+
+def settings_from(text: str) -> AnnotationSettings:
+    """Settings as they are stored."""
+    return AnnotationSettings(**json.loads(text))
+
+
+def label_row(label: Label, number: int) -> dict[str, Any]:
+    """A label as a row; ``number`` puts the labels of a dataset in their order."""
+    row = {**asdict(label), "number": number, "reasons": json.dumps(label.reasons)}
+    row["wording"] = None if label.wording is None else json.dumps(asdict(label.wording), ensure_ascii=False)
+    return row
+
+
+def label_from(row: Any) -> Label:
+    """The label of a row."""
+    values = {name: getattr(row, name) for name in Label.__dataclass_fields__}
+    values["reasons"] = tuple(json.loads(row.reasons))
+    values["wording"] = None if row.wording is None else wording_from(json.loads(row.wording))
+    return Label(**values)
+
+
+def current(dataset: str, draft: str | None = None, annotator: str | None = None) -> list[sa.ColumnElement[bool]]:
+    """What holds of the labels that count, of one draft or annotator where they are named."""
+    found = [annotations.c.dataset == dataset, annotations.c.withdrawn_at.is_(None)]
+    found += [] if draft is None else [annotations.c.draft == draft]
+    return found + ([] if annotator is None else [annotations.c.annotator == annotator])
+
+
+def labels_by_draft(connection: sa.Connection, dataset: str, names: Sequence[str]) -> dict[str, list[Label]]:
+    """Current labels of drafts, oldest first; a draft without any has no entry."""
+    found: dict[str, list[Label]] = {}
+    for chunk in chunks(names):
+        query = sa.select(annotations).where(*current(dataset), annotations.c.draft.in_(chunk))
+        for row in connection.execute(query.order_by(annotations.c.number)):
+            found.setdefault(row.draft, []).append(label_from(row))
+    return found
+
+
+def items_of(connection: sa.Connection, dataset: str, names: Sequence[str]) -> dict[str, Any]:
+    """Rows of items by draft."""
+    found: dict[str, Any] = {}
+    for chunk in chunks(names):
+        query = sa.select(items).where(items.c.dataset == dataset, items.c.draft.in_(chunk))
+        found |= {row.draft: row for row in connection.execute(query)}
+    return found

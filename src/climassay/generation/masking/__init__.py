@@ -20,36 +20,10 @@ from climassay.generation.masking.trained import (
     read_choices,
     train_masker,
 )
-from climassay.generation.masking.words import (
-    FEATURES,
-    WordStatistics,
-    candidates,
-    count_words,
-    read_glossary,
-    words,
-)
+from climassay.generation.masking.words import FEATURES, WordStatistics, candidates, count_words, read_glossary, words
 
 __all__ = [
-    "FEATURES",
-    "STATISTICS",
-    "Choice",
-    "ExpertChoice",
-    "Masker",
-    "MaskerReading",
-    "PromptedMasker",
-    "StatisticsMasker",
-    "TrainedMasker",
-    "WordStatistics",
-    "accuracies",
-    "candidates",
-    "choices_of",
-    "count_words",
-    "leave_one_out",
-    "mask",
-    "measure",
-    "open_masker",
-    "read_choices",
-    "read_glossary",
-    "train_masker",
-    "words",
-]
+    "FEATURES", "STATISTICS", "Choice", "ExpertChoice", "Masker", "MaskerReading", "PromptedMasker", "StatisticsMasker",
+    "TrainedMasker", "WordStatistics", "accuracies", "candidates", "choices_of", "count_words", "leave_one_out", "mask",
+    "measure", "open_masker", "read_choices", "read_glossary", "train_masker", "words",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Maskers: who chooses the term of a cloze statement that is left out, and the step of the line that asks them.
+"""Maskers: who chooses the term of a cloze statement that is left out, and the step of the pipeline that asks them.
 
 ClimaQA (Liu et al. 2025), section 4.4 and appendix A.5.3.
 """
@@ -130,18 +130,14 @@ class StatisticsMasker:
     name = STATISTICS
 
     def __init__(
-        self,
-        passages: Iterable[str] = (),
-        glossary: Iterable[str] = (),
-        *,
-        weights: Mapping[str, float] = WEIGHTS,
+        self, passages: Iterable[str] = (), glossary: Iterable[str] = (), *, weights: Mapping[str, float] = WEIGHTS
     ) -> None:
         """Count the collection's words.
 
         Args:
             passages: Texts of the collection; without any, only general English counts.
             glossary: Terms of the field, preferred wherever they occur.
-            weights: Of the features; one left out counts nothing.
+            weights: Weight of each feature; one left out counts nothing.
         """
         self._statistics = count_words(passages, glossary)
         self._weights = np.array([weights.get(name, 0.0) for name in FEATURES])
@@ -219,7 +215,7 @@ def open_masker(
     Args:
         name: ``statistics``, ``prompted:MODEL`` or the file of a trained masker.
         model: What ``prompted`` asks, with or without a name behind it; loaded by that name if None.
-        passages: Of the collection, for ``statistics``.
+        passages: Texts of the collection, for ``statistics``.
         glossary: Terms, for ``statistics``.
         subject: For ``prompted``.
         prompts: Folder of templates that replace built-in ones, for ``prompted``.

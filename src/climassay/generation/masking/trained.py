@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.generation.draft_files import read_drafts
+from climassay.generation.draft import read_drafts
 from climassay.generation.masking.maskers import Choice, Masker
 from climassay.generation.masking.words import FEATURES, Candidate, WordStatistics, candidates, word_features
 from climassay.given_files import parse_json, read_text
 from climassay.learning import ModelFormat, Provenance, SavedModel, checked_array, softmax
 from climassay.learning.linear import Scaling, conditional_loss, minimise
-from climassay.metrics.token_encoder import TokenVectors, token_encoder
-from climassay.models.encoders.loading import BUNDLED_ENCODER
+from climassay.metrics.token_encoder import TokenEncoder, TokenVectors, token_encoder
+from climassay.models.encoder import BUNDLED_ENCODER
 from climassay.questions import GAP, QuestionSet, read_questions
 from climassay.statistics import Estimate, proportion
 
@@ -83,25 +83,14 @@ def read_choices(path: Path) -> list[ExpertChoice]:
     return found
 
 
-class ReadsWords(Protocol):
-    """An encoder of tokens, as :class:`~climassay.metrics.token_encoder.TokenEncoder`."""
-
-    @property
-    def name(self) -> str:
-        """As it was asked for."""
-
-    def encode(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """Vectors of the tokens of each text."""
-
-
 @cache
-def bundled_reader() -> ReadsWords:
+def bundled_reader() -> TokenEncoder:
     """The bundled encoder's tokens, loaded when they are first asked for."""
     return token_encoder(BUNDLED_ENCODER)
 
 
 def context_features(
-    statements: Sequence[str], found: Sequence[Sequence[Candidate]], reader: ReadsWords
+    statements: Sequence[str], found: Sequence[Sequence[Candidate]], reader: TokenEncoder
 ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Impact and vectors of the candidates of statements.
 
@@ -109,11 +98,6 @@ def context_features(
     its tokens' vectors: the paper asks for the word "that has a significant impact if removed" (ClimaQA, A.5.3). The
     vector is the mean over the word's tokens less the mean over the statement's, so that what is learned is about words
     and not about the topics of the statements.
-
-    Args:
-        statements: Any number.
-        found: The candidates of each.
-        reader: The encoder.
 
     Returns:
         For each statement impacts, shape [candidates, 1], and vectors, shape [candidates, width]. A word behind the end
@@ -130,7 +114,11 @@ def context_features(
     features = []
     for statement, text, own in zip(statements, whole, found, strict=True):
         middle = _mean(text)
-        impacts = [[1.0 - _cosine(middle, _mean(next(left)))] for _ in own]
+        impacts = []
+        for _ in own:
+            without = _mean(next(left))
+            size = float(np.linalg.norm(middle) * np.linalg.norm(without))
+            impacts.append([1.0 - (float(middle @ without) / size if size else 0.0)])
         vectors = [_vector(text, next(spelled), word.start / len(statement), middle) for word in own]
         features.append((np.array(impacts).reshape(len(own), 1), np.array(vectors).reshape(len(own), len(middle))))
     return features
@@ -139,11 +127,6 @@ def context_features(
 def _mean(text: TokenVectors) -> NDArray[np.float64]:
     kept = text.vectors if text.empty else text.vectors[~text.special]
     return np.asarray(kept.mean(axis=0), dtype=np.float64)
-
-
-def _cosine(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    size = float(np.linalg.norm(first) * np.linalg.norm(second))
-    return float(first @ second) / size if size else 0.0
 
 
 def _vector(
@@ -177,7 +160,7 @@ class MaskerReading:
         statements: Sequence[str],
         found: Sequence[Sequence[Candidate]],
         statistics: WordStatistics,
-        reader: ReadsWords | None = None,
+        reader: TokenEncoder | None = None,
     ) -> list[FloatArray]:
         """Blocks of features of all candidates, one statement after the other, shape [candidates, features] each.
 
@@ -204,7 +187,7 @@ class TrainedMasker(SavedModel):
     statistics: WordStatistics = field(default_factory=WordStatistics)
     provenance: Provenance = field(default_factory=Provenance)
     """``accuracy@1`` and ``accuracy@3`` are measured, each statement left out once."""
-    reader: ReadsWords | None = None
+    reader: TokenEncoder | None = None
     """Encoder of tokens, where it needs one; the bundled one if None. Not saved."""
 
     @property
@@ -293,7 +276,7 @@ def train_masker(
     statistics: WordStatistics | None = None,
     reading: MaskerReading | None = None,
     measured: bool = True,
-    reader: ReadsWords | None = None,
+    reader: TokenEncoder | None = None,
 ) -> TrainedMasker:
     """Fit a masker to expert choices.
 
@@ -328,7 +311,7 @@ def leave_one_out(
     *,
     statistics: WordStatistics | None = None,
     reading: MaskerReading | None = None,
-    reader: ReadsWords | None = None,
+    reader: TokenEncoder | None = None,
 ) -> list[Choice | None]:
     """The choice for each statement by a masker fitted on all the others; arguments as :func:`train_masker`."""
     material = _material(choices, reading or MaskerReading(), statistics or WordStatistics(), reader)
@@ -368,7 +351,7 @@ def accuracies(name: str, choices: Sequence[ExpertChoice], chosen: Sequence[Choi
 
 
 def _material(
-    choices: Sequence[ExpertChoice], reading: MaskerReading, statistics: WordStatistics, reader: ReadsWords | None
+    choices: Sequence[ExpertChoice], reading: MaskerReading, statistics: WordStatistics, reader: TokenEncoder | None
 ) -> tuple[list[FloatArray], IntArray, IntArray]:
     """Blocks of features, the statement of each row, and the row of each statement's term."""
     found = [candidates(choice.statement) for choice in choices]
@@ -385,10 +368,7 @@ def _material(
 
 
 def _left_out(
-    choices: Sequence[ExpertChoice],
-    blocks: Sequence[FloatArray],
-    sets: IntArray,
-    chosen: IntArray,
+    choices: Sequence[ExpertChoice], blocks: Sequence[FloatArray], sets: IntArray, chosen: IntArray
 ) -> list[Choice | None]:
     found: list[Choice | None] = []
     for number, choice in enumerate(choices):

@@ -26,7 +26,7 @@ UNITS = _listed(
     km cm mm nm µm μm hpa kpa mpa kwh twh gwh ppm ppb ppt ppmv gtc gtco2 pgc kg mol sec hrs yr dobson
     """
 )
-"""Of measurement, as they stand behind a number."""
+"""Units of measurement, as they stand behind a number."""
 
 NUMBER_WORDS = _listed(
     """

@@ -1,17 +1,16 @@
 """The README of a dataset: a card that hubs understand, with all that a user must know."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from climassay import __version__
-from climassay.generation.draft import Draft
-from climassay.generation.publishing.canary import canary_sentence
-from climassay.generation.publishing.entries import Entry
+from climassay.generation.draft import Draft, Step
+from climassay.generation.publishing.entries import Entry, canary_sentence
 from climassay.generation.publishing.splitting import SPLITS, Split, SplitPlan
-from climassay.generation.publishing.summary import agreements, count_strata, provenances, removals, sources
 from climassay.questions import KINDS, TYPES, Kind
+from climassay.statistics import cohen_kappa, krippendorff_alpha
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _UNKNOWN = "unknown"
@@ -24,12 +23,12 @@ class CardFacts:
     name: str
     entries: Sequence[Entry]
     splits: Sequence[Split]
-    """Of each entry."""
+    """The split of each entry."""
     drafts: Sequence[Draft]
     """All drafts, the rejected ones included; none where the questions were not generated here."""
     plan: SplitPlan
     licence: str | None
-    """Of the questions."""
+    """Licence of the questions."""
     canary: str | None
     """GUID."""
     waiting: int
@@ -105,11 +104,12 @@ def _opening(facts: CardFacts) -> str:
 
 
 def _counts(facts: CardFacts) -> str:
-    strata = count_strata(facts.entries, facts.splits)
-    ranked = sorted(strata, key=lambda one: (KINDS.index(one[0]), one[1] or "", one[2]))
+    strata: dict[tuple[str, str | None, str], Counter[Split]] = defaultdict(Counter)
+    for entry, split in zip(facts.entries, facts.splits, strict=True):
+        strata[(entry.question.kind, entry.question.level, entry.book)][split] += 1
     rows = [
         [kind, level or "-", book or "-", *(str(strata[kind, level, book][split]) for split in SPLITS)]
-        for kind, level, book in ranked
+        for kind, level, book in sorted(strata, key=lambda one: (KINDS.index(one[0]), one[1] or "", one[2]))
     ]
     totals = Counter(facts.splits)
     rows.append(["all", "", "", *(str(totals[split]) for split in SPLITS)])
@@ -143,22 +143,22 @@ load_dataset("PATH_OR_NAME", "{kind}")
 
 
 def _provenance(facts: CardFacts) -> str:
-    found = provenances(facts.entries)
-    if not found:
+    """Models and prompts that wrote the questions, those of most questions first."""
+    seeds: dict[tuple[str, str, str, tuple[tuple[str, str], ...]], list[int]] = defaultdict(list)
+    edited = 0
+    for entry in facts.entries:
+        if (draft := entry.draft) is not None:
+            origin = draft.origin
+            seeds[(origin.model, origin.fingerprint, origin.dtype, origin.prompts)].append(origin.seed)
+            edited += any(one.step == "expert" and one.replaced is not None for one in draft.decisions)
+    if not seeds:
         return "## How they were written\n\nThe questions were given; how they were written is not recorded here.\n"
-    rows = [
-        [
-            one.model,
-            one.fingerprint[:12],
-            one.dtype or "-",
-            ", ".join(f"{name} `{digest[:12]}`" for name, digest in one.prompts),
-            str(one.questions),
-            str(one.seeds),
-        ]
-        for one in found
-    ]
+    rows = []
+    for one in sorted(seeds, key=lambda one: (-len(seeds[one]), one)):
+        model, fingerprint, dtype, prompts = one
+        named = ", ".join(f"{name} `{digest[:12]}`" for name, digest in prompts)
+        rows.append([model, fingerprint[:12], dtype or "-", named, str(len(seeds[one])), str(len(set(seeds[one])))])
     table = _table(["model", "fingerprint", "number format", "prompts (SHA-256)", "questions", "seeds"], rows, words=4)
-    edited = sum(_touched(entry.draft) for entry in facts.entries if entry.draft is not None)
     note = (
         f"\nExperts changed the words or chose the term of {edited} of them; `drafts.jsonl` keeps the words before.\n"
         if edited
@@ -167,50 +167,94 @@ def _provenance(facts: CardFacts) -> str:
     return f"## How they were written\n\n{table}{note}"
 
 
-def _touched(draft: Draft) -> bool:
-    return any(one.step == "expert" and one.replaced is not None for one in draft.decisions)
-
-
 def _sources(facts: CardFacts) -> str:
-    found = sources(facts.entries)
-    rows = [
-        [
-            f"[{one.title}]({one.url})" if one.url else one.title,
-            one.licence or _UNKNOWN,
-            str(one.main),
-            str(one.retrieved),
-        ]
-        for one in found
-    ]
-    unknown = sum(one.licence is None for one in found)
+    """Documents that questions rest on, those of most questions first."""
+    main: Counter[str] = Counter()
+    retrieved: Counter[str] = Counter()
+    about: dict[str, tuple[str | None, str | None]] = {}
+    for entry in facts.entries:
+        main[entry.book or _UNKNOWN] += 1
+        about.setdefault(entry.book or _UNKNOWN, (None, None))
+        retrieved.update({passage.document for passage in entry.passages[1:]})
+        for passage in entry.passages:
+            licence, url = about.get(passage.document, (None, None))
+            about[passage.document] = (licence or passage.licence, url or passage.url)
+    rows = []
+    for title in sorted(about, key=lambda title: (-main[title], -retrieved[title], title)):
+        licence, url = about[title]
+        shown = f"[{title}]({url})" if url else title
+        rows.append([shown, licence or _UNKNOWN, str(main[title]), str(retrieved[title])])
+    unknown = sum(licence is None for licence, _ in about.values())
     note = (
-        f"\nThe licence of {unknown} of {len(found)} sources is not known. The tables quote passages of every source:"
+        f"\nThe licence of {unknown} of {len(about)} sources is not known. The tables quote passages of every source:"
         " make sure that you may pass them on.\n"
         if unknown
         else ""
     )
     own = facts.licence or f"{_UNKNOWN}; name one before you pass the dataset on"
-    text = f"\nLicence of the questions: {own}.\n"
-    return (
-        "## Sources and licences\n\n" + _table(["source", "licence", "main", "retrieved"], rows, words=2) + note + text
-    )
+    table = _table(["source", "licence", "main", "retrieved"], rows, words=2)
+    return f"## Sources and licences\n\n{table}{note}\nLicence of the questions: {own}.\n"
 
 
 def _removed(drafts: Sequence[Draft]) -> str:
+    """What removed drafts, the commonest first within each step; failures to write count as the step ``write``."""
     if not drafts:
         return ""
-    found = removals(drafts)
-    rows = [[one.step, one.reason, str(one.first), str(one.any)] for one in found]
-    out = sum(one.first for one in found)
+    first: Counter[tuple[str, str]] = Counter()
+    every: Counter[tuple[str, str]] = Counter()
+    for draft in drafts:
+        if draft.error is not None:
+            first[("write", "failed")] += 1
+            every[("write", "failed")] += 1
+            continue
+        every.update({(one.step, one.reason or one.by) for one in draft.decisions if one.accepted is False})
+        if (stands := draft.rejection) is not None:
+            first[(stands.step, stands.reason or stands.by)] += 1
+    steps = get_args(Step)
+    ranked = sorted(every, key=lambda one: (steps.index(one[0]), -every[one], one[1]))
+    out = first.total()
     text = f"## What was removed\n\nOf {len(drafts)} drafts {out} were rejected or failed ({out / len(drafts):.0%}).\n"
+    rows = [[*one, str(first[one]), str(every[one])] for one in ranked]
     return text + ("\n" + _table(["step", "reason", "removed by it", "said of"], rows, words=2) if rows else "")
 
 
 def _agreement(drafts: Sequence[Draft]) -> str:
-    found = agreements(drafts)
-    if not found:
+    """Agreement of the annotators with each other, and of each validator with the experts' last word."""
+    experts: list[dict[str, bool]] = []
+    """Each annotator's last verdict on each draft, the latest last."""
+    for draft in drafts:
+        said: dict[str, bool] = {}
+        for one in draft.decisions:
+            if one.step == "expert" and one.accepted is not None:
+                said.pop(one.by, None)
+                said[one.by] = one.accepted
+        experts.append(said)
+    rows = []
+
+    def compare(between: str, first: Sequence[bool], second: Sequence[bool]) -> None:
+        same = sum(one == other for one, other in zip(first, second, strict=True)) / len(first)
+        kappa = cohen_kappa(first, second)
+        rows.append([between, str(len(first)), f"{same:.0%}", "Cohen's kappa", f"{kappa:.2f}"])
+
+    names = sorted({name for said in experts for name in said})
+    shared = [said for said in experts if len(said) > 1]
+    if shared and len(names) == 2:
+        compare(f"{names[0]} and {names[1]}", *([said[name] for said in shared] for name in names))
+    elif shared:
+        same = sum(len(set(said.values())) == 1 for said in shared) / len(shared)
+        alpha = krippendorff_alpha([[said.get(name) for said in shared] for name in names])
+        label = f"{len(names)} annotators"
+        rows.append([label, str(len(shared)), f"{same:.0%}", "Krippendorff's alpha", f"{alpha:.2f}"])
+    for name in sorted({one.by for draft in drafts for one in draft.decisions if one.step == "validate"}):
+        judged = []
+        for draft, said in zip(drafts, experts, strict=True):
+            verdicts = [one.accepted for one in draft.decisions if one.step == "validate" and one.by == name]
+            if said and verdicts and verdicts[-1] is not None:
+                judged.append((list(said.values())[-1], verdicts[-1]))
+        if judged:
+            compare(f"{name} and the experts", *zip(*judged, strict=True))
+    if not rows:
         return ""
-    rows = [[one.between, str(one.n), f"{one.agreement:.0%}", one.coefficient, f"{one.value:.2f}"] for one in found]
     return "## Agreement\n\n" + _table(["between", "questions", "same verdict", "coefficient", "value"], rows)
 
 
@@ -258,8 +302,5 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], words: int | 
         for column in range(len(headings))
     ]
     lines = [headings, ["--:" if number else "---" for number in numbers], *rows]
-    return "".join(f"| {' | '.join(_cell(cell) for cell in line)} |\n" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())
+    cells = ([" ".join(cell.replace("|", "\\|").split()) for cell in line] for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in cells)

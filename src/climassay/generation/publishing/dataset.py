@@ -1,23 +1,38 @@
-"""Publishing a dataset: its tables, its drafts and its card, as a folder that can be put on a hub."""
+"""Publishing a dataset as a folder of tables, drafts and a card; reading it back, and putting it on a hub."""
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from climassay import __version__
-from climassay.errors import InputError
+from climassay.errors import InputError, MissingExtraError
 from climassay.folder_files import remove_files, write_file, write_files
-from climassay.generation.draft import Draft, draft_row
-from climassay.generation.publishing.canary import canaries, canary_guid, canary_sentence
+from climassay.generation.draft import Draft, draft_row, read_drafts
 from climassay.generation.publishing.card import CardFacts, dataset_card, filled_splits
-from climassay.generation.publishing.entries import Entry, content_sha256, entries_of, placement_of, waiting
-from climassay.generation.publishing.rows import as_table, climaqa_columns, climaqa_row, columns, question_row
-from climassay.generation.publishing.splitting import SHARES, Split, SplitPlan, split_placements
-from climassay.given_files import parse_json, read_text
-from climassay.questions import KINDS, TYPES, Kind, Question, QuestionSet
+from climassay.generation.publishing.entries import (
+    as_json_lines,
+    as_table,
+    canaries,
+    canary_guid,
+    canary_sentence,
+    climaqa_columns,
+    climaqa_row,
+    columns,
+    content_sha256,
+    entries_of,
+    placement_of,
+    question_row,
+    waiting,
+)
+from climassay.generation.publishing.splitting import SHARES, SPLITS, Split, SplitPlan, split_placements
+from climassay.given_files import MOST_BYTES, parse_json, read_text, read_whole
+from climassay.questions import KINDS, TYPES, Kind, Question, QuestionSet, join_questions, read_questions
+from climassay.questions.formats import connection_errors
 
 FORMAT = "climassay-dataset"
 VERSION = 1
@@ -88,11 +103,11 @@ def publish_dataset(
     Args:
         source: Drafts with all that was decided about them, or questions from elsewhere.
         folder: Made where it is missing.
-        name: Of the dataset.
-        seed: Of the splits.
+        name: Name of the dataset.
+        seed: Seed of the splits.
         splits: Train, dev and test: shares, or numbers of questions; see :class:`SplitPlan`.
         kinds: Publish questions of these kinds only; drafts of other kinds stay in ``drafts.jsonl``.
-        licence: Of the questions, as hubs spell it, for example ``cc-by-4.0``.
+        licence: Licence of the questions, as hubs spell it, for example ``cc-by-4.0``.
         canary: Whether every file carries a canary where its format allows one; or the GUID to use.
         force: Write over another dataset in the folder.
 
@@ -123,12 +138,29 @@ def prepare_dataset(
     drafts = () if isinstance(source, QuestionSet) else tuple(source)
     entries = entries_of(source, kinds)
     if not entries:
-        raise InputError(f"There is nothing to publish: {_why_nothing(drafts, kinds)}")
+        terms = waiting(drafts)
+        note = f", and {terms} cloze statements have no term yet" if terms else ""
+        of = " or ".join(kinds)
+        raise InputError(
+            "There is nothing to publish: "
+            + (
+                f"of {len(drafts)} drafts none of the kind {of} stands accepted{note}."
+                if drafts
+                else f"no question is of the kind {of}."
+            )
+        )
+    if plan.counts or not drafts:
+        splits = split_placements([entry.placement for entry in entries], plan)
+    else:
+        # Unpublished drafts are placed too, so that one which an expert accepts or rejects later moves no other.
+        placed = split_placements([placement_of(draft) for draft in drafts], plan)
+        by_id = {draft.id: split for draft, split in zip(drafts, placed, strict=True)}
+        splits = [by_id[entry.question.id] for entry in entries]
     content = content_sha256(entries)
     facts = CardFacts(
         name=name,
         entries=entries,
-        splits=_splits(entries, drafts, plan),
+        splits=splits,
         drafts=drafts,
         plan=plan,
         licence=licence,
@@ -136,27 +168,6 @@ def prepare_dataset(
         waiting=waiting(source),
     )
     return PreparedDataset(facts, content, facts.kinds)
-
-
-def _splits(entries: Sequence[Entry], drafts: Sequence[Draft], plan: SplitPlan) -> list[Split]:
-    """The split of each entry.
-
-    With shares the drafts that are not published are placed too, so that a draft which an expert accepts or rejects
-    later moves no other.
-    """
-    if plan.counts or not drafts:
-        return split_placements([entry.placement for entry in entries], plan)
-    placed = split_placements([placement_of(draft) for draft in drafts], plan)
-    by_id = {draft.id: split for draft, split in zip(drafts, placed, strict=True)}
-    return [by_id[entry.question.id] for entry in entries]
-
-
-def _why_nothing(drafts: Sequence[Draft], kinds: Sequence[Kind]) -> str:
-    if not drafts:
-        return f"no question is of the kind {' or '.join(kinds)}."
-    terms = waiting(drafts)
-    note = f", and {terms} cloze statements have no term yet" if terms else ""
-    return f"of {len(drafts)} drafts none of the kind {' or '.join(kinds)} stands accepted{note}."
 
 
 def _guid(wanted: bool | str, name: str, content: str, folder: Path) -> str | None:
@@ -243,17 +254,11 @@ def check_free(folder: Path, name: str, *, force: bool = False) -> None:
         raise InputError(
             f"{folder} holds another dataset ({before['name']}): name another folder, or replace it with --force."
         )
-    if before is None and _is_unfinished(folder, name):
-        return
+    with suppress(OSError, ValueError):
+        if before is None and read_text(folder / UNFINISHED) == name:
+            return
     if before is None and any(folder.iterdir()) and not (folder / _BENCHMARK).is_file():
         raise InputError(f"{folder} holds other files: name an empty folder, or use --force to write into it.")
-
-
-def _is_unfinished(folder: Path, name: str) -> bool:
-    try:
-        return read_text(folder / UNFINISHED) == name
-    except (OSError, ValueError):
-        return False
 
 
 def _counts(facts: CardFacts) -> dict[Kind, dict[Split, int]]:
@@ -265,6 +270,7 @@ def _counts(facts: CardFacts) -> dict[Kind, dict[Split, int]]:
 def _files(facts: CardFacts, content: str) -> dict[str, bytes]:
     """Content of every file by its path; the manifest comes last, so that it tells of a folder that is whole."""
     files = {"README.md": dataset_card(facts).encode()}
+    canary = canary_sentence(facts.canary) if facts.canary else None
     for kind, own in filled_splits(facts.entries, facts.splits).items():
         for split in own:
             members = [
@@ -272,16 +278,23 @@ def _files(facts: CardFacts, content: str) -> dict[str, bytes]:
                 for entry, placed in zip(facts.entries, facts.splits, strict=True)
                 if entry.question.kind == kind and placed == split
             ]
-            files |= _tables(kind, split, members, facts.canary)
+            rows = [question_row(entry, canary) for entry in members]
+            files[f"data/{kind}/{split}.parquet"] = as_table(rows, columns(kind, canary is not None), canary)
+            files[f"jsonl/{kind}/{split}.jsonl"] = as_json_lines(rows).encode()
+            if TYPES[kind].climaqa:
+                theirs = [climaqa_row(entry) for entry in members]
+                texts = dict.fromkeys(climaqa_columns(kind), "string")
+                files[f"climaqa/{kind}/{split}.parquet"] = as_table(theirs, texts, canary)
+                files[f"climaqa/{kind}/{split}.jsonl"] = as_json_lines(theirs).encode()
     if facts.drafts:
-        files[DRAFTS] = _lines([draft_row(draft) for draft in facts.drafts])
+        files[DRAFTS] = as_json_lines(draft_row(draft) for draft in facts.drafts).encode()
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "name": facts.name,
         "content_sha256": content,
         "canary": facts.canary,
-        "canary_sentence": canary_sentence(facts.canary) if facts.canary else None,
+        "canary_sentence": canary,
         "questions": _counts(facts),
         "splits": {"parts": list(facts.plan.parts), "seed": facts.plan.seed},
         "licence": facts.licence,
@@ -293,24 +306,109 @@ def _files(facts: CardFacts, content: str) -> dict[str, bytes]:
     return files
 
 
-def _tables(kind: Kind, split: Split, members: Sequence[Entry], guid: str | None) -> dict[str, bytes]:
-    canary = canary_sentence(guid) if guid else None
-    own = [question_row(entry, canary) for entry in members]
-    files = {
-        f"data/{kind}/{split}.parquet": as_table(own, columns(kind, canary is not None), canary),
-        f"jsonl/{kind}/{split}.jsonl": _lines(own),
-    }
-    if not TYPES[kind].climaqa:
-        return files
-    import pyarrow
+def read_dataset(folder: Path) -> list[Draft]:
+    """The drafts of a published dataset, exactly as they were when it was written, the rejected ones included.
 
-    theirs = [climaqa_row(entry) for entry in members]
-    texts = dict.fromkeys(climaqa_columns(kind), pyarrow.string())
-    return files | {
-        f"climaqa/{kind}/{split}.parquet": as_table(theirs, texts, canary),
-        f"climaqa/{kind}/{split}.jsonl": _lines(theirs),
-    }
+    Raises:
+        InputError: The folder holds no dataset of drafts, or its drafts are not what was written.
+    """
+    manifest = _manifest(folder)
+    digest = manifest["sha256"].get(DRAFTS)
+    if digest is None:
+        raise InputError(f"The dataset {folder} was published from questions and has no drafts: read its tables.")
+    file = folder / DRAFTS
+    try:
+        found = hashlib.sha256(read_whole(file, MOST_BYTES)).hexdigest()
+    except OSError as error:
+        raise InputError(f"The drafts {file} cannot be read: {error.strerror}.") from None
+    if found != digest:
+        raise InputError(f"{file} is not what was published: it has changed since, or was cut off.")
+    return list(read_drafts(file))
 
 
-def _lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows).encode()
+def read_dataset_questions(folder: Path, split: Split | None = None) -> QuestionSet:
+    """The published questions of a dataset, those of one split where it is named.
+
+    Raises:
+        InputError: The folder holds no dataset, or it has no such question.
+    """
+    manifest = _manifest(folder)
+    wanted = SPLITS if split is None else (split,)
+    files = [
+        folder / f"data/{kind}/{own}.parquet"
+        for kind, counts in manifest["questions"].items()
+        for own in counts
+        if own in wanted
+    ]
+    if not files:
+        raise InputError(f"The dataset {folder} has no question in the split {split}.")
+    return join_questions(manifest["name"], [read_questions(file) for file in files])
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    found = read_manifest(folder)
+    if found is None:
+        raise InputError(f"{folder} is no dataset that climassay published: it has no {MANIFEST}.")
+    return found
+
+
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+
+
+def check_repository(repository: str) -> None:
+    """See that a name may be one of the hub.
+
+    Raises:
+        InputError: It is not ``OWNER/NAME``.
+    """
+    if not _REPOSITORY.fullmatch(repository):
+        raise InputError(f"A dataset of the hub is named OWNER/NAME, not {repository!r}.")
+
+
+def push_dataset(folder: Path, repository: str, *, private: bool = False) -> str:
+    """Upload a published dataset; the repository is made where it is missing.
+
+    The token is what ``hf auth login`` keeps or ``HF_TOKEN`` holds; it is never written anywhere.
+
+    Args:
+        folder: What :func:`~.dataset.publish_dataset` wrote.
+        repository: ``OWNER/NAME``.
+        private: Whether a new repository is seen by its owner only; one that exists stays as it is.
+
+    Returns:
+        The address of the dataset's page.
+
+    Raises:
+        InputError: The folder holds no dataset, the name is none, or the hub refuses or cannot be reached.
+        MissingExtraError: The package for the hub is not installed.
+    """
+    check_repository(repository)
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise InputError(f"{folder} is no dataset that climassay published: publish it first.")
+    try:
+        from huggingface_hub import HfApi
+        from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
+    except ImportError as error:
+        raise MissingExtraError(
+            "The hub needs the package huggingface_hub: install it with `pip install 'climassay[local]'`."
+        ) from error
+    hub = HfApi()
+    try:
+        made = hub.create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
+        hub.upload_folder(
+            repo_id=repository,
+            repo_type="dataset",
+            folder_path=str(folder),
+            commit_message=f"{manifest['name']}, {manifest['content_sha256'][:12]}",
+            ignore_patterns=[".*", "*.part", "*.new"],
+        )
+    except HfHubHTTPError as error:
+        code = error.response.status_code if error.response is not None else None
+        reason = "log in with a token that may write (HF_TOKEN or `hf auth login`)" if code in (401, 403) else str(code)
+        raise InputError(f"The hub refused the dataset {repository}: {reason}.") from None
+    except LocalTokenNotFoundError:
+        raise InputError("The hub wants a token: set HF_TOKEN, or log in with `hf auth login`.") from None
+    except connection_errors() as error:
+        raise InputError(f"The hub could not be reached to upload {repository} ({type(error).__name__}).") from None
+    return str(made)

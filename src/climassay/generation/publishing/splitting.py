@@ -5,7 +5,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from operator import methodcaller
+from functools import partial
 from typing import Literal, get_args
 
 from climassay.errors import InputError
@@ -126,55 +126,44 @@ def _marks(item: Placement) -> Iterable[Hashable]:
 
 
 def _by_shares(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
-    ties, balance = _Ties(), _Balance(plan)
+    ties = _Ties()
+    has: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0] * len(SPLITS))
+    """Questions that each split has so far: in all, of each kind and level, and of each stratum."""
+
+    def keys(item: Placement) -> tuple[tuple[str, ...], ...]:
+        return (), (item.kind, item.level or ""), _stratum(item)
+
+    def count(item: Placement, split: int, number: int = 1) -> None:
+        for key in keys(item):
+            has[key][split] += number
+
+    def lack(item: Placement, split: int) -> float:
+        lacks = 0.0
+        for key in keys(item):
+            lacks += plan.parts[split] * (sum(has[key]) + 1) - has[key][split]
+        # Where a stratum begins is drawn: else the first questions of every stratum would all be for training.
+        return lacks + _drawn(plan.seed, *_stratum(item), SPLITS[split])
+
     chosen: dict[int, int] = {}
     members: dict[int, list[int]] = {}
+    open_splits = [split for split, share in enumerate(plan.parts) if share > 0]
     for place, item in enumerate(items):
         joined = ties.add(item)
         root = joined[0] if joined else place
         if not joined:
-            chosen[place], members[place] = balance.neediest(item), []
+            chosen[place], members[place] = max(open_splits, key=partial(lack, item)), []
         for other in joined[1:]:
             for member in members[other]:
-                balance.count(items[member], chosen[other], -1)
-                balance.count(items[member], chosen[root])
+                count(items[member], chosen[other], -1)
+                count(items[member], chosen[root])
             members[root] += members.pop(other)
         members[root].append(place)
-        balance.count(item, chosen[root])
+        count(item, chosen[root])
     return [SPLITS[chosen[ties.root(place)]] for place in range(len(items))]
-
-
-@dataclass(slots=True)
-class _Balance:
-    """How many questions of each stratum, of each kind and level, and in all, every split has so far."""
-
-    plan: SplitPlan
-    has: dict[tuple[str, ...], list[int]] = field(default_factory=lambda: defaultdict(lambda: [0] * len(SPLITS)))
-
-    def count(self, item: Placement, split: int, number: int = 1) -> None:
-        """Note that a split has a question more."""
-        for key in _keys(item):
-            self.has[key][split] += number
-
-    def neediest(self, item: Placement) -> int:
-        """The split that lacks a question like this one most."""
-        open_splits = [split for split, share in enumerate(self.plan.parts) if share > 0]
-        return max(open_splits, key=lambda split: self._lack(item, split))
-
-    def _lack(self, item: Placement, split: int) -> float:
-        lack = 0.0
-        for key in _keys(item):
-            lack += self.plan.parts[split] * (sum(self.has[key]) + 1) - self.has[key][split]
-        # Where a stratum begins is drawn: else the first questions of every stratum would all be for training.
-        return lack + _drawn(self.plan.seed, *_stratum(item), SPLITS[split])
 
 
 def _stratum(item: Placement) -> Stratum:
     return item.kind, item.level or "", item.book
-
-
-def _keys(item: Placement) -> tuple[tuple[str, ...], ...]:
-    return (), (item.kind, item.level or ""), _stratum(item)
 
 
 def _drawn(seed: int, *parts: str) -> float:
@@ -190,13 +179,21 @@ def _by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
         raise InputError(
             f"The splits ask for {asked:g} questions, but there are {total}: let one split be -1 to take the rest."
         )
-    sizes = [part if part != -1 else total - asked for part in plan.parts]
+    sizes = {
+        name: size
+        for name, part in zip(SPLITS, plan.parts, strict=True)
+        if (size := part if part != -1 else total - asked) > 0
+    }
     every = Counter(map(_stratum, items))
-    openings = [
-        _Opening(name, size, size, {stratum: count * size / total for stratum, count in every.items()})
-        for name, size in zip(SPLITS, sizes, strict=True)
-        if size > 0
-    ]
+    # Questions that each split still lacks, in all and of each stratum.
+    room = dict(sizes)
+    lacks = {name: {one: count * size / total for one, count in every.items()} for name, size in sizes.items()}
+
+    def wants(group: Counter[Stratum], name: Split) -> tuple[bool, float, float]:
+        """How much a split lacks questions like these for its size; splits without room come last."""
+        missing = sum(number * lacks[name][stratum] for stratum, number in group.items())
+        return room[name] >= group.total(), missing / sizes[name], room[name] / sizes[name]
+
     groups = groups_of(items)
     members: dict[int, list[Placement]] = defaultdict(list)
     for group, item in zip(groups, items, strict=True):
@@ -205,30 +202,8 @@ def _by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
     chosen: dict[int, Split] = {}
     for group in sorted(members, key=lambda one: (-len(members[one]), order[one])):
         own = Counter(map(_stratum, members[group]))
-        best = max(openings, key=methodcaller("wants", own))
-        best.take(own)
-        chosen[group] = best.name
+        best = chosen[group] = max(sizes, key=partial(wants, own))
+        room[best] -= own.total()
+        for stratum, number in own.items():
+            lacks[best][stratum] -= number
     return [chosen[group] for group in groups]
-
-
-@dataclass(slots=True)
-class _Opening:
-    """A split that is being filled."""
-
-    name: Split
-    size: float
-    room: float
-    """Questions that it still lacks."""
-    lacks: dict[Stratum, float]
-    """The same for each stratum."""
-
-    def wants(self, group: Counter[Stratum]) -> tuple[bool, float, float]:
-        """How much it lacks questions like these, in comparison with its size; splits without room come last."""
-        missing = sum(number * self.lacks[stratum] for stratum, number in group.items())
-        return self.room >= group.total(), missing / self.size, self.room / self.size
-
-    def take(self, group: Counter[Stratum]) -> None:
-        """Fill a group in."""
-        self.room -= group.total()
-        for stratum, number in group.items():
-            self.lacks[stratum] -= number

@@ -1,51 +1,27 @@
-"""All checks, and a screening by any of them."""
+"""All checks, a screening by any of them, and how many drafts each one stopped."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft
-from climassay.generation.screening import clues, form, options, references, statements, support
-from climassay.generation.screening.check import Check, Examine
-from climassay.generation.screening.language import language_check
-from climassay.generation.screening.model_checks import MODEL_CHECKS, ModelCheck, entailment_check, topic_check
+from climassay.generation.screening.check import CHECKS, Check, check
+from climassay.generation.screening.source_checks import MODEL_CHECKS, not_entailed, off_topic
+from climassay.generation.screening.text_checks import language_check
 from climassay.metrics import Entailment
 from climassay.models.contract import Encoder
-from climassay.questions import TYPES, Kind
-from climassay.registry import Registry
+from climassay.questions import KINDS, TYPES, Kind
+from climassay.reporting import Table
+from climassay.statistics import Estimate, proportion
 
-CHECKS: Registry[Check] = Registry("check", "climassay.checks")
-"""Every check that needs no model, in the order in which faults are told."""
-for _one in (
-    *form.CHECKS,
-    language_check(),
-    *references.CHECKS,
-    *options.CHECKS,
-    *clues.CHECKS,
-    *statements.CHECKS,
-    *support.CHECKS,
-):
-    CHECKS.add(_one.name, _one)
+__all__ = ["CHECKS", "CheckCount", "check", "check_counts", "check_names", "screen", "table"]
+
 for _kind, _type in TYPES.items():
     for _own in _type.checks:
         _examine = partial(lambda examine, draft: examine(draft.content), _own.examine)
-        CHECKS.add(_own.name, Check(_own.name, (_kind,), _own.words, _examine))
-
-
-def check(name: str, kinds: Sequence[Kind], words: str) -> Callable[[Examine], Examine]:
-    """Add a function as a check; see :class:`Check` for what it gets and gives.
-
-    Example:
-        >>> @check("shouting", ["mcq", "freeform"], "The question is in capital letters.")
-        ... def shouting(draft):
-        ...     return "All letters are capitals." if draft.wording.question.isupper() else None
-    """
-
-    def add(function: Examine) -> Examine:
-        CHECKS.add(name, Check(name, tuple(kinds), words, function))
-        return function
-
-    return add
+        CHECKS.add(_own.name, Check(_own.name, (_kind,), _own.words, _examine), __name__)
 
 
 def check_names() -> tuple[str, ...]:
@@ -71,7 +47,7 @@ def screen(
         drafts: Any; those without wording pass through unchanged.
         without: Names of checks to leave out.
         only: Names of the checks to make; None makes all.
-        language: In which questions are to be written, see :mod:`climassay.generation.screening.language`.
+        language: In which questions are to be written, see :data:`~climassay.generation.screening.LANGUAGES`.
         encoder: Switches on the check ``off topic``.
         entailment: Switches on the check ``not entailed``; see :func:`climassay.metrics.load_entailment`.
 
@@ -81,47 +57,124 @@ def screen(
     Raises:
         InputError: There is no check of a name, or a check needs a model that is not given.
     """
-    wanted = _wanted(without, only)
-    needed = {"off topic": encoder, "not entailed": entailment}
-    missing = [name for name, model in needed.items() if only is not None and name in wanted and model is None]
-    if missing:
-        model = "an encoder" if missing[0] == "off topic" else "an entailment scorer"
-        raise InputError(f"The check {missing[0]!r} needs a model: give {model}.")
-    simple = [
-        language_check(language) if name == "other language" else one for name, one in CHECKS.items() if name in wanted
-    ]
-    asked: list[ModelCheck] = []
-    if encoder is not None and "off topic" in wanted:
-        asked.append(topic_check(encoder))
-    if entailment is not None and "not entailed" in wanted:
-        asked.append(entailment_check(entailment))
-    written = [place for place, draft in enumerate(drafts) if draft.written]
-    faults = {
-        place: [_rejected(one.name, detail) for one in simple if (detail := one.fault(drafts[place]))]
-        for place in written
-    }
-    for check in asked:
-        for place, decision in zip(written, check.examine_all([drafts[place] for place in written]), strict=True):
-            if decision is not None:
-                faults[place].append(decision)
-    return [_decided(draft, faults.get(place)) for place, draft in enumerate(drafts)]
-
-
-def _wanted(without: Collection[str], only: Collection[str] | None) -> set[str]:
     known = check_names()
     unknown = [name for name in (*without, *(only or ())) if name not in known]
     if unknown:
         raise InputError(f"There is no check called {unknown[0]!r}: there are {', '.join(known)}.")
-    return {name for name in (known if only is None else only) if name not in without}
+    wanted = {name for name in (known if only is None else only) if name not in without}
+    for name, model, words in (
+        ("off topic", encoder, "an encoder"),
+        ("not entailed", entailment, "an entailment scorer"),
+    ):
+        if only is not None and name in wanted and model is None:
+            raise InputError(f"The check {name!r} needs a model: give {words}.")
+    simple = [
+        language_check(language) if name == "other language" else one for name, one in CHECKS.items() if name in wanted
+    ]
+    written = [draft for draft in drafts if draft.written]
+    faults = [
+        [Decision("screen", one.name, False, one.name, detail) for one in simple if (detail := one.fault(draft))]
+        for draft in written
+    ]
+    said: list[list[Decision | None]] = []
+    if encoder is not None and "off topic" in wanted:
+        said.append(off_topic(written, encoder))
+    if entailment is not None and "not entailed" in wanted:
+        said.append(not_entailed(written, entailment))
+    for decisions in said:
+        for own, decision in zip(faults, decisions, strict=True):
+            own += [decision] if decision is not None else []
+    marks = iter(faults)
+    screened = []
+    for draft in drafts:
+        if draft.written:
+            own = next(marks)
+            passed = not any(fault.accepted is False for fault in own)
+            draft = draft.decided(*own, *([Decision("screen", "screen", True)] if passed else ()))
+        screened.append(draft)
+    return screened
 
 
-def _rejected(name: str, detail: str) -> Decision:
-    return Decision("screen", name, False, name, detail)
+STEPS = ("screen", "consistency", "deduplicate")
+"""Steps whose rejections are screening."""
 
 
-def _decided(draft: Draft, faults: list[Decision] | None) -> Draft:
-    if faults is None:
-        return draft
-    if any(fault.accepted is False for fault in faults):
-        return draft.decided(*faults)
-    return draft.decided(*faults, Decision("screen", "screen", True))
+@dataclass(frozen=True, slots=True)
+class CheckCount:
+    """What one check, or all together, did to the drafts of one kind."""
+
+    reason: str
+    kind: Kind | None
+    """None for all kinds together."""
+    first: int
+    """Drafts for which it was the first fault found: these numbers add up to what was stopped."""
+    found: int
+    """Drafts that have the fault, others beside it or not."""
+    share: Estimate
+    """``found`` among the written drafts of the kind, with Wilson's 95% interval."""
+
+
+def check_counts(drafts: Sequence[Draft]) -> tuple[CheckCount, ...]:
+    """Counts by reason, in the order of their numbers, for all kinds and for each kind that occurs.
+
+    Args:
+        drafts: Screened; those that were never written are left out.
+    """
+    reasons = [(draft.kind, _reasons(draft)) for draft in drafts if draft.written]
+    present: list[Kind | None] = [None, *_kinds(drafts)]
+    total = Counter(reason for _, own in reasons for reason in own)
+    counts = []
+    for reason, _ in sorted(total.items(), key=lambda item: (-item[1], item[0])):
+        for kind in present:
+            those = [own for one, own in reasons if kind in (None, one)]
+            found = sum(reason in own for own in those)
+            counts.append(
+                CheckCount(
+                    reason, kind, sum(own[:1] == [reason] for own in those), found, proportion(found, len(those))
+                )
+            )
+    return tuple(counts)
+
+
+def table(drafts: Sequence[Draft]) -> Table:
+    """What each check stopped, by kind; see :func:`check_counts`."""
+    written = [draft for draft in drafts if draft.written]
+    kinds = _kinds(drafts)
+    counts = {(one.reason, one.kind): one for one in check_counts(drafts)}
+    rows = []
+    for reason in dict.fromkeys(reason for reason, _ in counts):
+        one, own = counts[reason, None], [counts[reason, kind] for kind in kinds]
+        by_kind = [f"{count.first} / {count.found}" if count.found else "-" for count in own]
+        rows.append((reason, *by_kind, str(one.first), str(one.found), share_words(one.share)))
+    if written:
+        stopped = [draft for draft in written if _reasons(draft)]
+        by_kind = [
+            f"{sum(draft.kind == kind for draft in stopped)} of {sum(draft.kind == kind for draft in written)}"
+            for kind in kinds
+        ]
+        number = str(len(stopped))
+        rows.append(("stopped by any", *by_kind, number, number, share_words(proportion(len(stopped), len(written)))))
+    note = "First: the first fault found. Any: found at all, beside others or not; by kind as first / any."
+    note += " Shares with 95% intervals (Wilson). Nothing is removed, only marked."
+    if failed := len(drafts) - len(written):
+        note += f" {failed} drafts that were never written are left out."
+    undecided = sum(any(one.step in STEPS and one.accepted is None for one in draft.decisions) for draft in written)
+    if undecided:
+        note += f" {undecided} drafts have a check that could not be made (a failed call)."
+    headings = ("fault", *kinds, "first", "any", "share of drafts")
+    strong = [len(rows) - 1] if rows else ()
+    return Table.of(f"Screening of {len(written)} drafts", headings, rows, note=note, strong=strong)
+
+
+def share_words(one: Estimate) -> str:
+    """A share in percent with its interval."""
+    return f"{one.value:.1%} ({one.interval.low:.1%} to {one.interval.high:.1%})"
+
+
+def _kinds(drafts: Sequence[Draft]) -> list[Kind]:
+    return [kind for kind in KINDS if any(draft.kind == kind for draft in drafts if draft.written)]
+
+
+def _reasons(draft: Draft) -> list[str]:
+    stops = (one for one in draft.decisions if one.step in STEPS and one.accepted is False)
+    return list(dict.fromkeys(one.reason or one.by for one in stops))

@@ -1,10 +1,12 @@
-"""What a check is."""
+"""What a check is, how one is added, and the words of texts as checks compare them."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from climassay.generation.draft import Draft
 from climassay.questions import Kind
+from climassay.registry import Registry
 
 ASKED: tuple[Kind, ...] = ("mcq", "freeform")
 """Kinds that ask a question; a cloze statement states."""
@@ -19,7 +21,7 @@ class Check:
     """One named fault that a draft can have, and how it is seen."""
 
     name: str
-    """Of the fault; the ``by`` and ``reason`` of the decisions it makes."""
+    """Name of the fault; the ``by`` and ``reason`` of the decisions it makes."""
     kinds: tuple[Kind, ...]
     """Kinds of questions that can have it."""
     words: str
@@ -32,9 +34,31 @@ class Check:
         return self.examine(draft) if draft.kind in self.kinds else None
 
 
-def stated_texts(draft: Draft) -> tuple[str, ...]:
-    """All that a reader of the question is shown: stem and options, question and answer, or statement."""
-    return draft.type.shown(draft.content)
+CHECKS: Registry[Check] = Registry(
+    "check",
+    "climassay.checks",
+    tuple(
+        f"climassay.generation.screening.{name}"
+        for name in ("text_checks", "kind_checks", "source_checks", "catalogue")
+    ),
+)
+"""Every check that needs no model, in the order in which faults are listed."""
+
+
+def check(name: str, kinds: Sequence[Kind], words: str) -> Callable[[Examine], Examine]:
+    """Add a function as a check; see :class:`Check` for what it gets and gives.
+
+    Example:
+        >>> @check("shouting", ["mcq", "freeform"], "The question is in capital letters.")
+        ... def shouting(draft):
+        ...     return "All letters are capitals." if draft.wording.question.isupper() else None
+    """
+
+    def add(function: Examine) -> Examine:
+        CHECKS.add(name, Check(name, tuple(kinds), words, function), function.__module__)
+        return function
+
+    return add
 
 
 def right_answer(draft: Draft) -> str:
@@ -43,3 +67,61 @@ def right_answer(draft: Draft) -> str:
     if wording.correct is not None and 0 <= wording.correct < len(wording.options):
         return wording.options[wording.correct]
     return wording.answer
+
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list, separated by white space."""
+    return frozenset(text.split())
+
+
+_SUFFIXES = sorted(
+    word_set(
+        """
+        ications isations izations ication isation ization ations ating ation ities ments ively ingly fully ated ates
+        ment ness ions ings edly ally ate ity ion ing ive ies ied est ers al ed er es ly e s y
+        """
+    ),
+    key=lambda suffix: (-len(suffix), suffix),
+)
+FUNCTION_WORDS = word_set(
+    """
+    a about above across after again against all almost along already also although always am among an and another any
+    are around as at away be because been before behind being below beneath between beyond both but by can cannot could
+    did do does doing down due during each either else even ever every few for from further had has have having he hence
+    her here hers him his how however i if in instead into is it its itself just least less like many may me might more
+    most much must my neither never no nor not of off often on once one only onto or other others ought our out over
+    own per perhaps quite rather same shall she should since so some still such than that the their theirs them
+    themselves then there therefore these they this those though through throughout thus to together too toward towards
+    under until up upon us very via was we were what when where whereas whether which while who whom whose why will with
+    within without would yet you your
+    """
+)
+"""Words that carry no subject matter."""
+
+
+def words(text: str) -> list[str]:
+    """Words and numbers of a text in lower case, in order; ``3.5`` gives two."""
+    return [match.lower() for match in _WORD.findall(text)]
+
+
+def stem(word: str) -> str:
+    """A word without its commonest English ending: near enough to find *warming* in *warmed*.
+
+    At least four letters are left; words with digits stay as they are.
+    """
+    if any(letter.isdigit() for letter in word):
+        return word
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= 4:
+            return word[: -len(suffix)]
+    return word
+
+
+def content_words(text: str) -> list[str]:
+    """Stems of the words that carry subject matter, numbers left out, in order."""
+    return [
+        stem(word) for word in words(text) if word not in FUNCTION_WORDS and not word[0].isdigit() and len(word) > 1
+    ]

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.generation.draft import Draft
-from climassay.generation.screening.check import right_answer
-from climassay.generation.screening.words import stem, words
+from climassay.generation.screening.check import right_answer, stem, words
 from climassay.models.contract import Encoder
 
 Shingles = NDArray[np.uint64]
@@ -70,26 +69,22 @@ class DuplicateFinder:
             The id of the earlier draft; None where there is none, and this one is kept.
         """
         vector = None if self._encoder is None else self._encoder.encode([_text(draft)])[0]
-        return self._add(draft, vector)
+        ordered, numbers = _ordered_shingles(draft), _numbers(draft)
+        found = self._by_words(ordered, numbers)
+        if found is None and vector is not None and self._ids:
+            near = map(int, np.flatnonzero(self._vectors[: len(self._ids)] @ vector >= self._cosine))
+            found = next((place for place in near if self._numbers[place] == numbers), None)
+        if found is not None:
+            return self._ids[found]
+        self._keep(draft, ordered, vector)
+        return None
 
     def refill(self, drafts: Iterable[Draft]) -> None:
         """Keep drafts that were found to repeat none when they were added, for example those of a stopped run."""
         kept = list(drafts)
         vectors = None if self._encoder is None or not kept else self._encoder.encode([_text(one) for one in kept])
         for place, draft in enumerate(kept):
-            ordered = _ordered_shingles(draft)
-            self._keep(draft, ordered, None if vectors is None else vectors[place])
-
-    def _add(self, draft: Draft, vector: NDArray[np.float32] | None) -> str | None:
-        ordered = _ordered_shingles(draft)
-        numbers = _numbers(draft)
-        found = self._by_words(ordered, numbers)
-        if found is None and vector is not None:
-            found = self._by_vector(vector, numbers)
-        if found is not None:
-            return self._ids[found]
-        self._keep(draft, ordered, vector)
-        return None
+            self._keep(draft, _ordered_shingles(draft), None if vectors is None else vectors[place])
 
     def _prefix(self, ordered: Sequence[int]) -> Sequence[int]:
         # The small amount keeps 0.8 * 5 from being a little more than 4.
@@ -108,10 +103,6 @@ class DuplicateFinder:
             if shared >= self._jaccard * (len(wanted) + len(other) - shared) - 1e-9:
                 return place
         return None
-
-    def _by_vector(self, vector: NDArray[np.float32], numbers: tuple[str, ...]) -> int | None:
-        near = np.flatnonzero(self._vectors[: len(self._ids)] @ vector >= self._cosine) if self._ids else ()
-        return next((int(place) for place in near if self._numbers[int(place)] == numbers), None)
 
     def _keep(self, draft: Draft, ordered: Sequence[int], vector: NDArray[np.float32] | None) -> None:
         place = len(self._ids)

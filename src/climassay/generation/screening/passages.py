@@ -7,7 +7,7 @@ list in it stays what it is.
 import re
 from collections.abc import Sequence
 
-from climassay.generation.screening.language import LANGUAGES, check_language, other_language
+from climassay.generation.screening.text_checks import LANGUAGES, check_language, other_language
 
 FEWEST_WORDS = 20
 REFERENCES = 0.05
@@ -93,7 +93,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
 
     Args:
         text: The passage.
-        language: In which it is to be written; see :data:`~climassay.generation.screening.language.LANGUAGES`.
+        language: In which it is to be written; see :data:`~climassay.generation.screening.text_checks.LANGUAGES`.
         headings: Those that it stands under; acknowledgements, contents, references and the like are front matter.
 
     Returns:
@@ -112,15 +112,29 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
     words = _WORD.findall(prose)
     function_words = sum(word.lower() in LANGUAGES[language] for word in words) / max(1, len(words))
     tokens = len(words) + len(_NUMBER.findall(prose))
-    if len(_REFERENCE.findall(cited)) >= REFERENCES * tokens and _of_references(text, tokens):
+    # Years and names must stand so close that the text has little else.
+    years = len(re.findall(r"\b(?:19|20)\d\d[a-z]?\b", text))
+    if len(_REFERENCE.findall(cited)) >= REFERENCES * tokens and years and (years >= 0.01 * tokens or tokens < 60):
         return "references"
-    if _is_index(prose, words, function_words):
+    entries = len(_INDEX_ENTRY.findall(prose)) + len(_PAGE_LIST.findall(prose))
+    if entries >= 5 and entries >= 0.15 * len(words) and function_words < 0.2:
         return "index"
-    if _is_contents(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    leaders = len(_LEADER.findall(text))
+    if leaders >= 5 or (leaders >= 3 and leaders >= len(lines) / 3):
+        return "contents"
+    if len(lines) >= 5 and len(_LINE_WITH_PAGE.findall(text)) >= 0.6 * len(lines):
         return "contents"
     if len(_WORD.findall(cited)) < FEWEST_WORDS:
         return "too short"
-    if len(_FORMULA.sub("", text)) <= (1 - FORMULAE) * len(text) or len(words) < FEWEST_WORDS or _is_symbols(prose):
+    # Formulae without marks around them, as PDFs have them, are symbols and single letters instead of words.
+    signs = prose.split()
+    symbolic = sum((len(one) == 1 and one not in "aAI") or bool(_SYMBOLS.search(one)) for one in signs)
+    if (
+        len(_FORMULA.sub("", text)) <= (1 - FORMULAE) * len(text)
+        or len(words) < FEWEST_WORDS
+        or symbolic >= FORMULAE * max(1, len(signs))
+    ):
         return "equations"
     if tokens - len(words) >= NUMBERS * tokens and function_words * len(words) < PROSE_SHARE * tokens:
         return "numbers"
@@ -129,43 +143,13 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
         return "capitals"
     if _is_front_matter(text, len(words)):
         return "front matter"
-    if (caption := _CAPTION.match(text)) and _is_legend(text, len(words), marked=caption["mark"] is not None):
-        return "figure legend"
+    if caption := _CAPTION.match(text):
+        looks = len(_CAPTION_WORDS.findall(text))
+        if (caption["mark"] and len(words) <= _SHORT_CAPTION) or looks >= max(2, _CAPTION_SHARE * len(words)):
+            return "figure legend"
     if other_language(prose, language):
         return "other language"
     return "no sentences" if function_words < FUNCTION_SHARE else None
-
-
-def _of_references(text: str, tokens: int) -> bool:
-    """Whether years and names stand so close that the text has little else."""
-    years = len(re.findall(r"\b(?:19|20)\d\d[a-z]?\b", text))
-    return years >= 1 and (years >= 0.01 * tokens or tokens < 60)
-
-
-def _is_contents(text: str) -> bool:
-    lines = [line for line in text.splitlines() if line.strip()]
-    leaders = len(_LEADER.findall(text))
-    if leaders >= 3 and leaders >= len(lines) / 3:
-        return True
-    return leaders >= 5 or (len(lines) >= 5 and len(_LINE_WITH_PAGE.findall(text)) >= 0.6 * len(lines))
-
-
-def _is_index(prose: str, words: list[str], function_words: float) -> bool:
-    entries = len(_INDEX_ENTRY.findall(prose)) + len(_PAGE_LIST.findall(prose))
-    return entries >= 5 and entries >= 0.15 * len(words) and function_words < 0.2
-
-
-def _is_symbols(prose: str) -> bool:
-    """Formulae without marks around them, as PDFs have them: symbols and single letters instead of words."""
-    tokens = prose.split()
-    symbolic = sum((len(token) == 1 and token not in "aAI") or bool(_SYMBOLS.search(token)) for token in tokens)
-    return symbolic >= FORMULAE * max(1, len(tokens))
-
-
-def _is_legend(text: str, words: int, *, marked: bool) -> bool:
-    """Whether a text that begins with the number of a figure, set off by a mark or not, is a legend altogether."""
-    found = len(_CAPTION_WORDS.findall(text))
-    return (marked and words <= _SHORT_CAPTION) or found >= max(2, _CAPTION_SHARE * words)
 
 
 def _is_front_matter(text: str, words: int) -> bool:

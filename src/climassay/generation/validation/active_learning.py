@@ -18,12 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from climassay.errors import InputError
 from climassay.folder_files import write_file
 from climassay.generation.draft import Draft
-from climassay.generation.validation.evaluation import RESAMPLES, precision_at, share_words
+from climassay.generation.screening.catalogue import share_words
 from climassay.generation.validation.labels import (
+    RESAMPLES,
     LabelledDraft,
     LabelSet,
     check_labels,
     labels_array,
+    precision_at,
     reason_figure,
     source_groups,
 )
@@ -70,7 +72,7 @@ def choose_next(
         vectors: Shape [drafts, width], unit vectors; needed for ``diverse``.
         n: How many; fewer where there are fewer drafts.
         strategy: See :data:`Acquisition`.
-        seed: Of everything left to chance, the order of equals included.
+        seed: Decides all that is left to chance, the order of equals included.
 
     Raises:
         InputError: Another number of probabilities or vectors than drafts, or a strategy that does not exist.
@@ -143,7 +145,7 @@ class SimulationItems:
 
         Args:
             labels: What experts said.
-            reader: Of the features; its encoder gives the vectors.
+            reader: Turns drafts into features; its encoder gives the vectors.
             zero_shot: A model that was not trained; what it cannot judge is as likely as not.
         """
         drafts = [one.draft for one in labels.drafts]
@@ -170,7 +172,7 @@ class SimulationSettings:
     strategies: tuple[Acquisition, ...] = STRATEGIES
     splits: int = 100
     test_share: float = 0.25
-    """Of the items, whole passages (the paper's test sets have about 40)."""
+    """Share of the items, by whole passages (the paper's test sets have about 40)."""
     start: int = 20
     """Labels before the first choice, drawn at random."""
     batch: int = 10

@@ -1,23 +1,25 @@
 """Questions that people have called valid or invalid: what a validator learns from and is measured on."""
 
 import hashlib
-import json
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.generation.draft import Draft, Origin, SourcePassage, Wording, draft_from_row, draft_id
-from climassay.questions import GAP, Question, read_questions
+from climassay.generation.draft import Draft, SourcePassage, draft_from_row, question_draft
+from climassay.generation.screening.catalogue import share_words
+from climassay.learning import Calibration, Evaluation, Threshold, calibration, evaluate, threshold_for
+from climassay.questions.formats import row_converter
 from climassay.questions.rows import Row, parse_rows, read_bytes
-from climassay.reporting import Category, StackedBar, StackedBars
+from climassay.reporting import Category, StackedBar, StackedBars, Table
+from climassay.statistics import Estimate, proportion
 
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 PIRA_FAULTS = (
@@ -53,7 +55,7 @@ class LabelSet(NamedTuple):
     skipped: tuple[str, ...]
     """One sentence for each row that has a label and cannot be used."""
     sha256: str
-    """Of the file's bytes."""
+    """SHA-256 of the file's bytes."""
 
 
 def read_label_set(path: str | Path) -> LabelSet:
@@ -75,56 +77,47 @@ def read_label_set(path: str | Path) -> LabelSet:
     rows = list(parse_rows(file, data))
     if not rows:
         raise InputError(f"{file} is empty: a validator learns from labelled questions.")
+    drafts = {"wording", "passages", "decisions"} <= set(rows[0])
+    rated = {"question_en_origin", *(name for name, _, _ in PIRA_FAULTS)} <= set(rows[0])
+    column = next((name for name in _VALIDITY if name in rows[0]), None)
+    if not drafts and not rated and column is None:
+        raise InputError(
+            f"{file} says of no question whether it is valid: give drafts with expert decisions, a question table with "
+            "a column Validation or valid, or Pirá's rated questions."
+        )
     labelled, unlabelled, skipped = [], 0, []
-    with tempfile.TemporaryDirectory(prefix="climassay-") as folder:
-        read = _reader(file, rows[0], Path(folder) / "row.jsonl")
-        for number, row in enumerate(rows, start=1):
-            try:
-                found = read(row, number)
-            except InputError as error:
-                skipped.append(f"row {number}: {error}")
-                continue
-            if found is None:
-                unlabelled += 1
+    for number, row in enumerate(rows, start=1):
+        try:
+            if drafts:
+                found = label_of(draft_from_row(row))
             else:
-                labelled.append(found)
+                said = _rating(row) if rated else _word(row, str(column))
+                found = None if said is None else LabelledDraft(_row_draft(file, row, number), *said)
+        except InputError as error:
+            skipped.append(f"row {number}: {error}")
+            continue
+        if found is None:
+            unlabelled += 1
+        else:
+            labelled.append(found)
     if not labelled:
         first = f" The first row that cannot be used: {skipped[0]}." if skipped else ""
         raise InputError(f"Nobody has called a question of {file} valid or invalid.{first}")
     return LabelSet(file.name, tuple(labelled), unlabelled, tuple(skipped), hashlib.sha256(data).hexdigest())
 
 
-def _reader(file: Path, first: Row, place: Path) -> Callable[[Row, int], LabelledDraft | None]:
-    """What reads a row of a file like this.
-
-    The public reader of questions leaves out what is marked invalid, and invalid ones are what is wanted here: it is
-    given each row without its marks, written down at ``place``.
-    """
-    if {"wording", "passages", "decisions"} <= set(first):
-        return lambda row, _: label_of(draft_from_row(row))
-    rated = {"question_en_origin", *(name for name, _, _ in PIRA_FAULTS)} <= set(first)
-    column = next((name for name in _VALIDITY if name in first), None)
-    if not rated and column is None:
-        raise InputError(
-            f"{file} says of no question whether it is valid: give drafts with expert decisions, a question table with "
-            "a column Validation or valid, or Pirá's rated questions."
-        )
-
-    def read(row: Row, number: int) -> LabelledDraft | None:
-        found = _rating(row) if rated else _word(row, str(column))
-        if found is None:
-            return None
-        marks = [name for name, _, _ in PIRA_FAULTS] if rated else [column]
-        plain = {name: value for name, value in row.items() if name not in marks}
-        place.write_text(json.dumps(plain, default=str), encoding="utf-8")
-        try:
-            (question,) = read_questions(place).questions
-        except InputError as error:
-            raise InputError(str(error).replace(str(place), file.name)) from None
-        named = replace(question, id=str(row.get("id") or row.get("id_qa") or f"{file.stem}-{number:05d}"))
-        return LabelledDraft(draft_of(named, document=file.stem), *found)
-
-    return read
+def _row_draft(file: Path, row: Row, number: int) -> Draft:
+    """The question of a row without its marks, since those of questions that are marked invalid are left out."""
+    marks = {*(name for name, _, _ in PIRA_FAULTS), *_VALIDITY}
+    plain = {name: value for name, value in row.items() if name not in marks}
+    question = row_converter(file, plain)(plain, number)
+    named = replace(question, id=str(row.get("id") or row.get("id_qa") or f"{file.stem}-{number:05d}"))
+    draft = question_draft(named, file.stem)
+    if draft.passages:
+        return draft
+    # What is learned reads the main passage, be it empty.
+    title = question.document or file.stem
+    return replace(draft, passages=(SourcePassage("", "", title, title, question.section or ""),))
 
 
 def _rating(row: Row) -> tuple[bool, str] | None:
@@ -160,25 +153,6 @@ def label_of(draft: Draft) -> LabelledDraft | None:
         if decision.step == "expert" and decision.accepted is not None:
             return LabelledDraft(draft, decision.accepted, "" if decision.accepted else decision.reason)
     return None
-
-
-def draft_of(question: Question, *, document: str = "") -> Draft:
-    """A question that somebody else made, as a draft: what it says about its source is kept, nothing is made up.
-
-    Without a context the passage is empty; ``document`` is the source's title where the question names none.
-    """
-    context = question.context or ""
-    title = question.document or document
-    passage = SourcePassage(draft_id("passage", context), context, title, title, question.section or "")
-    text = question.question.replace(GAP, question.answer) if question.kind == "cloze" else question.question
-    return Draft(
-        id=question.id,
-        kind=question.kind,
-        level=question.level or "base",
-        wording=Wording(text, question.answer, question.options, question.correct),
-        passages=(passage,),
-        origin=Origin("", "", (), 0),
-    )
 
 
 def source_groups(drafts: Iterable[Draft]) -> IntArray:
@@ -227,3 +201,122 @@ def reason_figure(sets: Sequence[tuple[str, Sequence[LabelledDraft]]]) -> Stacke
         parts.append(Category("no reason given"))
     bars = tuple(StackedBar(name, tuple(count[part.name] for part in parts)) for name, count in counts.items())
     return StackedBars("Why questions were rejected", tuple(parts), bars, note="Shares of the rejected questions.")
+
+
+CLASSES = ("invalid", "valid")
+KEPT_SHARES = (0.5, 0.8)
+"""Shares kept at which precision is reported, since precision alone can be had by keeping little."""
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class KeptShare:
+    """Precision of a share of the questions."""
+
+    name: str
+    """Which are kept, in words."""
+    share: float
+    precision: Estimate
+    """Share of valid ones among them, with its Wilson interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatorScores:
+    """Probabilities of labelled questions against their labels."""
+
+    evaluation: Evaluation
+    """Figures of the classes invalid and valid; intervals resample main passages."""
+    kept: tuple[KeptShare, ...]
+    """Everything, as a constant answer keeps it; those with P(valid) of at least one half, where there are some; and
+    the likeliest :data:`KEPT_SHARES`."""
+    calibration: Calibration
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Those that are kept with a validator."""
+        return {**self.evaluation.figures, "brier_constant": self.calibration.brier_constant}
+
+    def tables(self) -> list[Table]:
+        """The figures beside the constant's, and what is kept at which precision."""
+        judged = self.calibration
+        note = f"95% Wilson intervals. Brier score {judged.brier:.3f}, of a constant {judged.brier_constant:.3f}."
+        shown = [(one.name, f"{one.share:.0%}", share_words(one.precision)) for one in self.kept]
+        kept = Table.of("Questions kept", ("", "kept", "precision"), shown, note=note)
+        return [*self.evaluation.tables(), kept]
+
+
+def score_validator(
+    valid: ArrayLike, probabilities: ArrayLike, groups: ArrayLike, *, folds: ArrayLike | None = None, seed: int = 0
+) -> ValidatorScores:
+    """Score probabilities of questions that were not trained on.
+
+    Args:
+        valid: Shape [items], 0 or 1; both must occur.
+        probabilities: P(valid), shape [items]; NaN where a question could not be judged.
+        groups: Shape [items], the main passage of each.
+        folds: Shape [items]: who was predicted by the same fit, see :func:`climassay.learning.evaluate`.
+        seed: Seed of the resampling.
+
+    Raises:
+        InputError: All questions that were judged have the same label, or shapes differ.
+    """
+    labels, given = np.asarray(valid, dtype=np.int64), np.asarray(probabilities, dtype=np.float64)
+    if labels.shape != given.shape:
+        raise InputError("Validators are scored with one probability for each label.")
+    known = np.isfinite(given)
+    if not 0 < labels[known].sum() < known.sum():
+        raise InputError("All questions judged are of one kind, so that nothing can be said about a validator.")
+    at_half = given >= 0.5
+    # What is as likely as not is kept.
+    answers = np.where(known, at_half, -1)
+    options: dict[str, Any] = {"groups": groups, "folds": folds, "resamples": RESAMPLES, "seed": seed}
+    both = np.stack([1 - given, given], axis=1)
+    judged, sure = labels[known], given[known]
+    kept = [KeptShare("everything (constant)", 1.0, proportion(int(judged.sum()), len(judged)))]
+    if at_half.any():
+        precision = proportion(int(labels[at_half].sum()), int(at_half.sum()))
+        kept.append(KeptShare("P(valid) of at least 1/2", float(at_half.sum() / known.sum()), precision))
+    kept += [precision_at(share, judged, sure) for share in KEPT_SHARES]
+    evaluation = evaluate(labels, both, CLASSES, answers=answers, **options)
+    return ValidatorScores(evaluation, tuple(kept), calibration(sure, judged))
+
+
+def precision_at(share: float, valid: IntArray, probabilities: FloatArray) -> KeptShare:
+    """Precision of the likeliest share of questions (shape [questions]), at least one; equal ones in their order."""
+    kept = max(1, round(share * len(valid)))
+    chosen = np.argsort(-probabilities, kind="stable")[:kept]
+    return KeptShare(f"likeliest {share:.0%}", share, proportion(int(valid[chosen].sum()), kept))
+
+
+def chosen_threshold(
+    precision: float | None, valid: IntArray, probabilities: FloatArray
+) -> tuple[Threshold | None, str | None]:
+    """A threshold for a precision, or why there is none; neither where none is wanted.
+
+    Args:
+        precision: Wanted share of valid items among those kept, above 0 to 1; None wants no threshold.
+        valid: Shape [items], 0 or 1.
+        probabilities: P(valid) by a validator that did not see the item, shape [items].
+
+    Raises:
+        InputError: The precision is no share.
+    """
+    if precision is None:
+        return None, None
+    try:
+        return threshold_for(precision, valid, probabilities), None
+    except InputError as error:
+        if not 0 < precision <= 1:
+            raise
+        return None, str(error)
+
+
+def threshold_table(threshold: Threshold) -> Table:
+    """A threshold and what may be expected of it."""
+    rows = [
+        ("P(valid) of at least", f"{threshold.value:.3f}"),
+        ("precision wanted", f"{threshold.wanted:.1%}"),
+        ("precision on labels", share_words(threshold.precision)),
+        ("share kept", f"{threshold.yield_.value:.1%}"),
+    ]
+    return Table.of("Threshold", ("", ""), rows, note="Chosen on these labels: new questions may do a little worse.")

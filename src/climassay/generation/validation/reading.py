@@ -17,7 +17,7 @@ from climassay.learning import ActivationStore, Provenance, harvest
 from climassay.metrics.entailment_features import NAMES, content_words, pair_features
 from climassay.models.contract import Encoder, OpenWeights, OptionRequest
 from climassay.prompts import Prompt, load_prompt
-from climassay.questions import option_letter
+from climassay.questions import TYPES, option_letter
 
 FloatArray = NDArray[np.float64]
 Progress = Callable[[int], None]
@@ -26,11 +26,7 @@ ANSWERS = (" VALID", " INVALID")
 """Ends of the model's answer."""
 LONGEST_CONTEXT = 8000
 """Characters of a context that a model is shown: the main passage stands first and is never what is cut."""
-_KINDS = {
-    "mcq": "multiple-choice questions",
-    "freeform": "freeform questions",
-    "cloze": "fill-in-the-gap statements",
-}
+_KINDS = {"mcq": "multiple-choice questions", "freeform": "freeform questions", "cloze": "fill-in-the-gap statements"}
 PAIRS = ("context and answer", "context and question", "answer and question")
 OWN = (
     "words of question", "words of answer", "words of context", "options", "answer longer than options",
@@ -77,7 +73,12 @@ def _request(
 ) -> OptionRequest:
     lettered = [{"letter": option_letter(place), "text": option} for place, option in enumerate(options)]
     rendered = prompt.render(
-        kind=_KINDS[kind], field=subject.field, question=question, options=lettered, answer=answer, context=context
+        kind=_KINDS.get(kind) or f"{TYPES[kind].title.lower()} questions",
+        field=subject.field,
+        question=question,
+        options=lettered,
+        answer=answer,
+        context=context,
     )
     return OptionRequest(rendered.messages, ANSWERS, rendered.assistant_prefix)
 

@@ -1,8 +1,4 @@
-"""Training validators on features, with figures on passages that they were not trained on.
-
-A penalised logistic regression: C is chosen and the calibrator fitted on held-out passages, and the whole of that is
-measured by cross-validation, all its choices made anew in each fold.
-"""
+"""Training validators on features, with figures on passages that they were not trained on."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,8 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import ModelError
-from climassay.generation.validation.evaluation import ValidatorScores, chosen_threshold, score_validator
-from climassay.generation.validation.labels import LabelSet, check_labels, labels_array, source_groups
+from climassay.generation.validation.labels import (
+    LabelSet,
+    ValidatorScores,
+    check_labels,
+    chosen_threshold,
+    labels_array,
+    score_validator,
+    source_groups,
+)
 from climassay.generation.validation.reading import Progress, Reader
 from climassay.generation.validation.validators import Learned, TrainedValidator, Validator
 from climassay.learning import Calibrator, LinearModel, fit_calibrator, fit_path, group_folds
@@ -21,6 +24,7 @@ from climassay.learning.splits import FOLDS
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
 V = TypeVar("V", bound=Validator)
 
 REGULARISATIONS = (0.01, 0.1, 1.0, 10.0)
@@ -75,8 +79,8 @@ def train_validator(
         labels: What experts said.
         reader: Turns drafts into features.
         precision: Wanted share of valid ones among those kept; None chooses no threshold.
-        folds: Of the cross-validation.
-        seed: Of the folds.
+        folds: Number of cross-validation folds.
+        seed: Seed of the folds.
         on_read: Called with the number of drafts read since the last call.
         on_fold: Called with 1 after each fold.
 
@@ -122,12 +126,7 @@ def fit_calibrated(
 ) -> tuple[LinearModel, Calibrator, tuple[tuple[float, float], ...]]:
     """Choose C by log-loss on held-out passages, fit the calibrator on held-out scores, and fit on all items.
 
-    Args:
-        blocks: Features, [items, features] each.
-        valid: Shape [items], 0 or 1.
-        groups: Shape [items]: what is never split between folds.
-        folds: Of the cross-validation.
-        seed: Of the folds.
+    Features have the shape [items, features] each, labels (0 or 1) and groups, which no fold parts, [items].
     """
     check_labels(valid)
     # The blocks share what a C of one block allows.

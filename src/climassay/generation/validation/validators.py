@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 from climassay.errors import InputError, ModelError
 from climassay.folder_files import write_file
 from climassay.generation.draft import Decision, Draft, Subject
-from climassay.generation.validation.evaluation import ValidatorScores, score_validator
-from climassay.generation.validation.labels import LabelledDraft, labels_array, source_groups
+from climassay.generation.validation.labels import (
+    LabelledDraft,
+    ValidatorScores,
+    labels_array,
+    score_validator,
+    source_groups,
+)
 from climassay.generation.validation.reading import (
     Progress,
     Reader,
@@ -49,7 +54,7 @@ ASKED_FORMAT = "climassay-asked-validator"
 FACTS_FILE = "climassay-validator.json"
 """Beside an adapter."""
 REASON = "invalid by the validator"
-"""Of the decision that rejects a draft."""
+"""Reason of the decision that rejects a draft."""
 DEFAULT_THRESHOLD = 0.5
 LoadModel = Callable[..., Generator]
 """Like :func:`climassay.models.load_model`, of which a validator that a server fine-tuned gives the ``base_url``,
@@ -97,11 +102,7 @@ class Validator(Protocol):
 
 
 def validate(
-    drafts: Sequence[Draft],
-    validator: Validator,
-    threshold: float | None = None,
-    *,
-    on_judged: Progress | None = None,
+    drafts: Sequence[Draft], validator: Validator, threshold: float | None = None, *, on_judged: Progress | None = None
 ) -> list[Draft]:
     """Let a validator decide on all drafts that are still usable; the others stay as they are.
 
@@ -302,21 +303,21 @@ class PromptedValidator(Validator):
         return [None if score is None else next(given) for score in scores]
 
     def log_odds(self, drafts: Sequence[Draft], *, on_judged: Progress | None = None) -> list[float | None]:
-        """Of VALID against INVALID, before any calibration on labels; None where the model failed."""
+        """Log-odds of VALID against INVALID, before any calibration on labels; None where the model failed."""
         kinds = KINDS if self.learned is None else self.learned.kinds
         places = [place for place, draft in enumerate(drafts) if draft.kind in kinds]
         requests = [validation_request(drafts[place], self.prompt, self.subject) for place in places]
 
-        def tell(_: int, __: OptionScores) -> None:
+        def count(_: int, __: OptionScores) -> None:
             if on_judged is not None:
                 on_judged(1)
 
         shapes = [(drafts[place].kind, len(drafts[place].wording.options)) for place in places]
         try:
-            scores = self.model.option_logprobs(requests, on_result=tell) if requests else []
+            scores = self.model.option_logprobs(requests, on_result=count) if requests else []
             corrections = {shape: self._correction(*shape) for shape in dict.fromkeys(shapes)}
         except ModelError as error:
-            # The line goes on without a validator's word; what could not be asked is decided by nobody.
+            # The pipeline goes on without a validator's word; what could not be asked is decided by nobody.
             scores, corrections = [OptionScores.failed(str(error)) for _ in places], {}
         found: list[float | None] = [None] * len(drafts)
         for place, shape, score in zip(places, shapes, scores, strict=True):
@@ -330,9 +331,7 @@ class PromptedValidator(Validator):
         if not (profile_of(self.model).calibrated if self.content_free is None else self.content_free):
             return None
         return content_free_correction(
-            self.model,
-            lambda text: content_free_request(kind, options, text, self.prompt, self.subject),
-            PLACEHOLDERS,
+            self.model, lambda text: content_free_request(kind, options, text, self.prompt, self.subject), PLACEHOLDERS
         )
 
 
@@ -396,7 +395,7 @@ def load_validator(
             - a file that ``--method features`` or ``probe`` wrote, or the folder or state file of the two above;
             - ``mcq=NAME,freeform=NAME``: one of these for each kind of question.
         load: From a model's name to the model.
-        encoder: Of features; loaded by its name if None.
+        encoder: Encoder for features; loaded by its name if None.
         prompts: Folder of the user's own templates.
         subject: The science, for ``prompted:``; trained ones know theirs.
         store: Where hidden states are kept.

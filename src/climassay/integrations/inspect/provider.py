@@ -4,21 +4,13 @@ from typing import Any
 
 import anyio
 from anyio.lowlevel import checkpoint
-from inspect_ai.model import (
-    ChatMessage,
-    GenerateConfig,
-    ModelAPI,
-    ModelCall,
-    ModelOutput,
-    ModelUsage,
-    modelapi,
-)
+from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelCall, ModelOutput, ModelUsage, modelapi
 from inspect_ai.model import StopReason as InspectStop
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from climassay.errors import InputError, ModelError
 from climassay.models import load_model
-from climassay.models.contract import Completion, GenerationRequest, Generator, Message, Role, Sampling
+from climassay.models.contract import Completion, GenerationRequest, Generator, Message, Sampling
 from climassay.secrecy import TrustedUrl
 
 CONNECTIONS = 64
@@ -33,7 +25,7 @@ class _Waiting:
         self.answer: Completion | None = None
 
 
-class _Desk:
+class _RequestBatcher:
     """Hands requests that come in one by one to a model in as large groups as there are.
 
     Whoever comes first asks for all that are waiting; the others find their answers when it is their turn.
@@ -84,7 +76,7 @@ class ClimassayModel(ModelAPI):
             model_name: As climassay names it, for example ``local:smollm2``.
             base_url: Server of an ``openai:`` model, as Inspect's command line or a program names it.
             api_key: Not used: climassay reads the key from the environment.
-            config: Of Inspect.
+            config: Inspect's own settings.
             model_args: ``device``, ``dtype`` and ``adapter`` of a local model (``-M dtype=float32``).
 
         Raises:
@@ -95,7 +87,7 @@ class ClimassayModel(ModelAPI):
         if unknown:
             raise InputError(f"A climassay model takes no argument {', '.join(sorted(unknown))}.")
         self.model = load_model(model_name, base_url=base_url and TrustedUrl(base_url), **model_args)
-        self._desk = _Desk(self.model)
+        self._batcher = _RequestBatcher(self.model)
 
     async def generate(
         self,
@@ -115,10 +107,23 @@ class ClimassayModel(ModelAPI):
         if (config.num_choices or 1) > 1:
             raise InputError(f"{self.model.name} gives one choice: use epochs for several answers.")
         request = as_request(input, config)
-        answer = await self._desk.ask(request)
+        answer = await self._batcher.ask(request)
         if answer.error is not None:
             raise ModelError(answer.error)
-        return self._output(answer), self._call(request, answer)
+        reason: InspectStop = "max_tokens" if answer.finish_reason == "length" else "stop"
+        output = ModelOutput.from_content(self.model_name, answer.text, reason)
+        used = answer.usage
+        # Without a usage Inspect would count tokens itself, with a tokenizer that it downloads.
+        output.usage = ModelUsage(
+            input_tokens=used.prompt_tokens,
+            output_tokens=used.completion_tokens,
+            total_tokens=used.prompt_tokens + used.completion_tokens,
+            total_cost=used.cost,
+        )
+        # For Inspect's log: the prompt as the model received it.
+        prompt = self.model.render(request.messages, request.assistant_prefix)
+        asked = {"prompt": prompt, "max_tokens": request.sampling.max_tokens, "fingerprint": self.model.fingerprint}
+        return output, ModelCall.create(asked, {"text": answer.text, "finish_reason": answer.finish_reason})
 
     def max_connections(self) -> int:
         """Requests under way at the same time."""
@@ -132,25 +137,6 @@ class ClimassayModel(ModelAPI):
         """Give back the model's memory or connections."""
         self.model.close()
 
-    def _output(self, answer: Completion) -> ModelOutput:
-        reason: InspectStop = "max_tokens" if answer.finish_reason == "length" else "stop"
-        output = ModelOutput.from_content(self.model_name, answer.text, reason)
-        used = answer.usage
-        # Without a usage Inspect would count tokens itself, with a tokenizer that it downloads.
-        output.usage = ModelUsage(
-            input_tokens=used.prompt_tokens,
-            output_tokens=used.completion_tokens,
-            total_tokens=used.prompt_tokens + used.completion_tokens,
-            total_cost=used.cost,
-        )
-        return output
-
-    def _call(self, request: GenerationRequest, answer: Completion) -> ModelCall:
-        """For Inspect's log: the prompt as the model received it."""
-        prompt = self.model.render(request.messages, request.assistant_prefix)
-        asked = {"prompt": prompt, "max_tokens": request.sampling.max_tokens, "fingerprint": self.model.fingerprint}
-        return ModelCall.create(asked, {"text": answer.text, "finish_reason": answer.finish_reason})
-
 
 def as_request(chat: list[ChatMessage], config: GenerateConfig) -> GenerationRequest:
     """The chat as a request; a last turn of the assistant becomes the start of the answer.
@@ -158,7 +144,11 @@ def as_request(chat: list[ChatMessage], config: GenerateConfig) -> GenerationReq
     Raises:
         InputError: A turn that is neither the system's, the user's nor the assistant's.
     """
-    messages = [Message(_role(turn), turn.text) for turn in chat]
+    messages = []
+    for turn in chat:
+        if turn.role == "tool":
+            raise InputError("A climassay model reads no tool results in Inspect: run a task without tools.")
+        messages.append(Message(turn.role, turn.text))
     prefix = messages.pop().content if messages and messages[-1].role == "assistant" else ""
     sampling = Sampling(
         max_tokens=config.max_tokens,
@@ -168,9 +158,3 @@ def as_request(chat: list[ChatMessage], config: GenerateConfig) -> GenerationReq
         stop=tuple(config.stop_seqs or ()),
     )
     return GenerationRequest(tuple(messages), sampling, assistant_prefix=prefix)
-
-
-def _role(turn: ChatMessage) -> Role:
-    if turn.role == "tool":
-        raise InputError("A climassay model reads no tool results in Inspect: run a task without tools.")
-    return turn.role

@@ -1,22 +1,97 @@
 """The three tasks of ClimaQA for Inspect: ``inspect eval climassay/mcq -T file=questions.jsonl -T examples=5``."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from inspect_ai import Task, task
-from inspect_ai.model import GenerateConfig
-from inspect_ai.scorer import Scorer
-from inspect_ai.solver import generate
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser, GenerateConfig
+from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accuracy, grouped, mean, scorer, stderr
+from inspect_ai.solver import TaskState, generate
 
 from climassay.errors import InputError
-from climassay.integrations.asking import MAX_TOKENS, PosedQuestion
-from climassay.integrations.benchmark import open_benchmark
-from climassay.integrations.inspect.samples import as_samples
-from climassay.integrations.inspect.scorers import answer_letter, cloze_scores, freeform_scores
-from climassay.integrations.rows import read_prompt_rows
-from climassay.integrations.scoring import BUNDLED_JUDGE
+from climassay.integrations.benchmark import (
+    BUNDLED_JUDGE,
+    MAX_TOKENS,
+    PosedQuestion,
+    answer_of,
+    open_benchmark,
+    read_prompt_rows,
+    score_answer,
+)
+from climassay.models.contract import Message
 from climassay.primer import PRIMER
-from climassay.questions import Kind
+from climassay.questions import Kind, Question
+
+_TURNS = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+LEVEL = "level"
+"""Key of a sample's metadata by which scores are grouped; ``none`` where a question has no level."""
+
+
+def as_chat(messages: Sequence[Message]) -> list[ChatMessage]:
+    """Messages as Inspect has them."""
+    return [_TURNS[message.role](content=message.content) for message in messages]
+
+
+def _answered(state: TaskState) -> tuple[Question, str]:
+    """The question of a sample, which may have been through a log file, and what the model wrote."""
+    fields = dict(state.metadata["question"])
+    return Question(**{**fields, "options": tuple(fields["options"])}), state.output.completion
+
+
+@scorer(metrics=[grouped(accuracy(), LEVEL), stderr()])
+def answer_letter() -> Scorer:
+    """Right or wrong by the option letter that the model wrote; an answer that names none is wrong."""
+
+    async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
+        question, text = _answered(state)
+        letter = answer_of(question, text)
+        return Score(
+            value=CORRECT if score_answer(question, text)["accuracy"] == 1.0 else INCORRECT,
+            answer=letter,
+            explanation=text,
+            reason=None if letter else "invalid_response_format",
+        )
+
+    return score
+
+
+@scorer(metrics={"*": [grouped(mean(), LEVEL), stderr()]})
+def cloze_scores(encoder: str | None = None) -> Scorer:
+    """Exact match, raw and normalised, and phrase similarity of the word that the model wrote.
+
+    Args:
+        encoder: Encoder for phrase similarity, as climassay names it (``local:minilm``, the bundled one, by default).
+    """
+
+    async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
+        question, text = _answered(state)
+        scores = score_answer(question, text, encoder=encoder)
+        return Score(value=dict(scores), answer=answer_of(question, text), explanation=text)
+
+    return score
+
+
+@scorer(metrics={"*": [grouped(mean(), LEVEL), stderr()]})
+def freeform_scores(entailment: str | None = BUNDLED_JUDGE) -> Scorer:
+    """BLEU over characters and words, BERTScore and factual accuracy of an answer in one or two sentences.
+
+    Args:
+        entailment: Judge of factual accuracy, as ``climassay metrics entailment evaluate`` names it; ``none`` leaves
+            its scores out.
+    """
+    judge = None if entailment == "none" else entailment
+
+    async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
+        question, text = _answered(state)
+        scores = score_answer(question, text, entailment=judge)
+        if judge is not None and "factual_accuracy" not in scores:
+            # Inspect wants the same keys of every sample: a judge that failed must not pass for a score.
+            raise InputError(f"The judge {judge} gave no answer for {question.id}: run the sample again.")
+        return Score(value=dict(scores), answer=answer_of(question, text), explanation=text)
+
+    return score
 
 
 @task
@@ -36,7 +111,7 @@ def mcq(
         level: Only questions of this level: base, reasoning or hypothetical.
         examples: Worked examples before every question.
         pool: Question file of the examples, or ``primer``.
-        seed: Of the draw of examples.
+        seed: Seed of the draw of examples.
         prompts: Folder of your own templates (see ``climassay prompts export``).
         prefix: Begin the answer with ``Answer:``; false for providers that refuse a chat ending with the assistant.
     """
@@ -54,18 +129,7 @@ def freeform(
     prefix: bool = True,
     entailment: str = BUNDLED_JUDGE,
 ) -> Task:
-    """Freeform questions, answered in at most two sentences; see :func:`mcq` for the parameters.
-
-    Args:
-        file: As for mcq.
-        level: As for mcq.
-        examples: As for mcq.
-        pool: As for mcq.
-        seed: As for mcq.
-        prompts: As for mcq.
-        prefix: As for mcq.
-        entailment: Judge of factual accuracy; ``none`` leaves the score out.
-    """
+    """Freeform questions, answered in at most two sentences; see :func:`mcq` for the parameters."""
     return _task("freeform", file, level, examples, pool, seed, prompts, prefix, freeform_scores(entailment))
 
 
@@ -80,28 +144,12 @@ def cloze(
     prefix: bool = True,
     encoder: str | None = None,
 ) -> Task:
-    """Cloze statements, filled with one scientific word; see :func:`mcq` for the parameters.
-
-    Args:
-        file: As for mcq.
-        level: As for mcq.
-        examples: As for mcq.
-        pool: As for mcq.
-        seed: As for mcq.
-        prompts: As for mcq.
-        prefix: As for mcq.
-        encoder: Of phrase similarity; the bundled one by default.
-    """
+    """Cloze statements, filled with one scientific word; see :func:`mcq` for the parameters."""
     return _task("cloze", file, level, examples, pool, seed, prompts, prefix, cloze_scores(encoder))
 
 
 def published_task(kind: Kind, files: Sequence[str | Path], *, prefix: bool = True) -> Task:
     """A task of a benchmark that ``climassay generate publish`` wrote, with the very prompts that it wrote.
-
-    Args:
-        kind: Of its questions.
-        files: Files of prompts.
-        prefix: As for :func:`mcq`.
 
     Raises:
         InputError: A file cannot be read, or is not a file of prompts.
@@ -127,13 +175,23 @@ def _task(
     rows = [row for row in benchmark.posed(kind) if level is None or row.question.level == level]
     if not rows:
         raise InputError(f"{file} has no {kind} question of the level {level!r}.")
-    told = {"benchmark": benchmark.name, "prompt_sha256": benchmark.prompts.of(kind).sha256}
-    return _as_task(kind, rows, prefix, scorer, told)
+    metadata = {"benchmark": benchmark.name, "prompt_sha256": benchmark.prompts.of(kind).sha256}
+    return _as_task(kind, rows, prefix, scorer, metadata)
 
 
 def _as_task(kind: Kind, rows: Sequence[PosedQuestion], prefix: bool, scorer: Scorer, metadata: dict[str, str]) -> Task:
+    """Samples have the whole chat as input, with ``prefix`` the start of the answer, and the question as metadata."""
+    samples = [
+        Sample(
+            input=as_chat([*row.messages, *([Message("assistant", row.prefix)] if prefix and row.prefix else [])]),
+            target=row.target,
+            id=row.question.id,
+            metadata={LEVEL: row.question.level or "none", "question": asdict(row.question)},
+        )
+        for row in rows
+    ]
     return Task(
-        dataset=as_samples(rows, prefix=prefix),
+        dataset=samples,
         solver=generate(),
         scorer=scorer,
         config=GenerateConfig(max_tokens=MAX_TOKENS[kind], temperature=0.0),

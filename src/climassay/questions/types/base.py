@@ -2,7 +2,8 @@
 
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from climassay.errors import InputError
 
@@ -37,28 +38,23 @@ class TypeCheck(NamedTuple):
     """From a question to one sentence on what was seen; None where it has not the fault."""
 
 
-class Bounds(Protocol):
-    """Most characters of what a model writes; 0 where it is not asked for."""
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Most characters of what a model writes, and whether it has fields that ask for judgement.
 
-    @property
-    def question(self) -> int:
-        """Of a question."""
+    A weak model fills a text up to its bound. A strong one keeps to the lengths that the prompt names; its bounds only
+    end a text that runs away, and a text that is longer than asked for is kept.
+    """
 
-    @property
-    def answer(self) -> int:
-        """Of an answer in words."""
-
-    @property
-    def option(self) -> int:
-        """Of an option."""
-
-    @property
-    def statement(self) -> int:
-        """Of a statement."""
-
-    @property
-    def term(self) -> int:
-        """Of a term to be masked."""
+    question: int
+    answer: int
+    """Most characters of a freeform answer."""
+    option: int
+    statement: int
+    reason: int = 0
+    """Most characters of the reason for declining a passage; 0 for models that are not asked whether it is fit."""
+    term: int = 0
+    """Most characters of the term that the writer of a statement wants masked; 0 leaves the choice to a masker."""
 
 
 class QuestionType:
@@ -83,7 +79,7 @@ class QuestionType:
     states: bool = False
     """Whether it is a statement, and asks nothing."""
     prose: bool = True
-    """Whether an answer is prose: that one was cut at its limit is then told."""
+    """Whether an answer is prose: then it is reported when one was cut at its limit."""
     levels: bool = True
     """Whether its questions are of several levels: easy ones are evolved into harder ones."""
     tokens: int = 160
@@ -129,11 +125,11 @@ class QuestionType:
 
     # Writing
 
-    def texts(self, bounds: Bounds) -> dict[str, int]:
+    def texts(self, bounds: Lengths) -> dict[str, int]:
         """The texts that a writer gives, in their order, with their most characters."""
         return {"question": bounds.question, "answer": bounds.answer}
 
-    def lists(self, bounds: Bounds) -> dict[str, tuple[int, int]]:
+    def lists(self, bounds: Lengths) -> dict[str, tuple[int, int]]:
         """The lists that a writer gives: how many texts, each of at most how many characters."""
         return {}
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import Field, JsonValue
 
-from climassay.generation.dataset_stats import dataset_stats
+from climassay.generation.dataset_results import dataset_stats
 from climassay.generation.dataset_store import DatasetStore, DatasetSummary, Placed, State
 from climassay.generation.draft import draft_row
 from climassay.questions import Kind, Level

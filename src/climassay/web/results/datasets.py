@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from climassay.generation.dataset_stats import dataset_report, dataset_stats
+from climassay.generation.dataset_results import dataset_report, dataset_stats
 from climassay.generation.dataset_store import DatasetStore, DatasetSummary
 from climassay.reporting import Report
 from climassay.web.access import Reader

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.questions.types.base import GAP, Bounds, Content, QuestionType
+from climassay.questions.types.base import GAP, Content, Lengths, QuestionType
 
 if TYPE_CHECKING:
     from climassay.questions.question import Question
@@ -52,7 +52,7 @@ class Cloze(QuestionType):
             return ("empty",)
         return ("more than one word",) if len(re.findall(r"\S+", text)) > 1 else ()
 
-    def texts(self, bounds: Bounds) -> dict[str, int]:
+    def texts(self, bounds: Lengths) -> dict[str, int]:
         """The whole statement, and perhaps the term that its writer wants masked."""
         return {"statement": bounds.statement} | ({"term": bounds.term} if bounds.term else {})
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.questions.types.base import LETTERS, Bounds, Content, QuestionType, option_letter
+from climassay.questions.types.base import LETTERS, Content, Lengths, QuestionType, option_letter
 
 if TYPE_CHECKING:
     from climassay.questions.question import Question
@@ -66,11 +66,11 @@ class MultipleChoice(QuestionType):
         found = start or named or marked
         return None if found is None else ord(found[1].lower()) - ord("a")
 
-    def texts(self, bounds: Bounds) -> dict[str, int]:
+    def texts(self, bounds: Lengths) -> dict[str, int]:
         """The question and the correct option: nobody can then mark a wrong letter."""
         return {"question": bounds.question, "answer": bounds.option}
 
-    def lists(self, bounds: Bounds) -> dict[str, tuple[int, int]]:
+    def lists(self, bounds: Lengths) -> dict[str, tuple[int, int]]:
         """The distractors; where the correct option stands among them is decided by code."""
         return {"distractors": (DISTRACTORS, bounds.option)}
 

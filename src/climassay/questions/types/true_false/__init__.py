@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
-from climassay.questions.types.base import Bounds, Content, QuestionType, TypeCheck
+from climassay.questions.types.base import Content, Lengths, QuestionType, TypeCheck
 
 if TYPE_CHECKING:
     from climassay.questions.question import Question
@@ -66,7 +66,7 @@ class TrueFalse(QuestionType):
         begins = bool(words) and words[0] in (TRUE.casefold(), FALSE.casefold())
         return found[0] if found and (begins or len(set(found)) == 1) and "not" not in words else None
 
-    def texts(self, bounds: Bounds) -> dict[str, int]:
+    def texts(self, bounds: Lengths) -> dict[str, int]:
         """The statement as it is true, and with one thing changed so that it is false; code decides which is asked."""
         return {"true_statement": bounds.statement, "false_statement": bounds.statement}
 

@@ -1,4 +1,4 @@
-"""The parts of a line as a workspace has them: collections, models behind records, checks, validators, a masker."""
+"""The pipeline of a recipe in a workspace: collections, models behind records, checks, validators, a masker."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -11,32 +11,30 @@ from typing import Any
 from climassay.configuration import located
 from climassay.corpus import Passage
 from climassay.errors import InputError
-from climassay.generation.asking import Examples
-from climassay.generation.contexts import ContextFinder
 from climassay.generation.draft import Draft
-from climassay.generation.evolving import Evolver
-from climassay.generation.line import Deciding, Parts
-from climassay.generation.masking import STATISTICS, Masker, mask, open_masker, read_glossary
+from climassay.generation.masking import STATISTICS, mask, open_masker, read_glossary
+from climassay.generation.passages import ContextFinder, SeedSampler
+from climassay.generation.pipeline import Deciding, Parts
+from climassay.generation.question_requests import Examples
 from climassay.generation.recipe import Recipe, WriterSpec
 from climassay.generation.screening import (
     REPLACED,
     TERM_CHECKS,
     DuplicateFinder,
-    SelfConsistency,
     Verification,
     answer_check,
     check_names,
     passage_fault,
     screen,
 )
-from climassay.generation.seeds import SeedSampler
-from climassay.generation.writing import Writer
+from climassay.generation.writing import Evolver, Writer
 from climassay.grounding import open_collections
+from climassay.metrics import Entailment
 from climassay.models import load_model
-from climassay.models.contract import Encoder, Generator, OptionScorer, Usage
-from climassay.models.openai.pacing import retry_policy
+from climassay.models.contract import Generator, OptionScorer, Usage
+from climassay.models.openai_prices import model_price
+from climassay.models.openai_retry import retry_policy
 from climassay.models.profiles import profile_of
-from climassay.models.servers import model_price
 from climassay.primer import PRIMER, named_questions
 from climassay.questions import KINDS, Kind, Level, Question
 from climassay.records import RecordedModel, Records, Run
@@ -48,7 +46,7 @@ LoadModel = Callable[..., Generator]
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class WriterSetup:
     """What writes: where passages come from and who makes questions of them."""
 
     sampler: SeedSampler
@@ -80,14 +78,8 @@ def load_writer_model(
     )
 
 
-def open_desk(recipe: Recipe, workspace: Workspace, model: Generator, *, prompts: Path | None = None) -> Desk:
+def open_writer(recipe: Recipe, workspace: Workspace, model: Generator, *, prompts: Path | None = None) -> WriterSetup:
     """What a recipe writes with.
-
-    Args:
-        recipe: What is wanted.
-        workspace: Where its collections are.
-        model: That writes and evolves.
-        prompts: Folder of the user's own prompts.
 
     Raises:
         InputError: A collection, a prompt or a file of examples does not exist or does not fit.
@@ -107,7 +99,7 @@ def open_desk(recipe: Recipe, workspace: Workspace, model: Generator, *, prompts
     def suitable(passage: Passage) -> str | None:
         return passage_fault(passage.text, recipe.screening.language, passage.headings)
 
-    return Desk(
+    return WriterSetup(
         SeedSampler(group, seed=recipe.seed, suitable=suitable),
         ContextFinder(
             group,
@@ -138,9 +130,8 @@ def _examples(recipe: Recipe) -> Examples:
     taken: Counter[tuple[Kind, Level]] = Counter()
     for question in usable:
         # The writer takes questions without a level for base ones.
-        stream = (question.kind, question.level or "base")
-        if taken[stream] < shown:
-            taken[stream] += 1
+        taken[stream := (question.kind, question.level or "base")] += 1
+        if taken[stream] <= shown:
             found[question.kind].append(question)
     return found
 
@@ -185,13 +176,35 @@ def open_parts(
         encoder = open_collections(workspace, recipe.collections).encoder
         shared: dict[str, Any] = {"policy": retry_policy(deadline), "folder": workspace.root}
         judging: LoadModel = partial(load_model, **shared)
-        checking = _screening(recipe, encoder, recorded, judging)
+        spec = recipe.screening
+        unknown = sorted(set(spec.without) - set(check_names()))
+        if unknown:
+            raise InputError(f"There is no check {unknown[0]!r}: climassay generate checks lists them.")
+        entailment = _entailment(recipe, recorded, judging) if spec.entailment else None
         model = recorded(load_writer_model(recipe.writer, workspace, deadline=deadline, load=load))
-        answering = _consistency(recipe, model, recorded, prompts, partial(load, **shared))
+        answering = None
+        if spec.consistency:
+            answerer = model if spec.consistency == "writer" else recorded(load(spec.consistency, **shared))
+            answering = answer_check(
+                answerer,
+                profile_of(answerer, recipe.profile),
+                orders=spec.orders,
+                needed=spec.needed,
+                margin=spec.margin,
+                prompts=prompts,
+                subject=recipe.subject,
+                seed=recipe.seed,
+            )
         verifies = isinstance(answering, Verification)
-        check = partial(screen, **checking, without=(*recipe.screening.without, *(REPLACED if verifies else ())))
-        desk = open_desk(recipe, workspace, model, prompts=prompts)
-        duplicates = DuplicateFinder(encoder, jaccard=recipe.screening.jaccard, cosine=recipe.screening.cosine)
+        check = partial(
+            screen,
+            language=spec.language,
+            encoder=encoder,
+            entailment=entailment,
+            without=(*spec.without, *(REPLACED if verifies else ())),
+        )
+        writing = open_writer(recipe, workspace, model, prompts=prompts)
+        duplicates = DuplicateFinder(encoder, jaccard=spec.jaccard, cosine=spec.cosine)
         steps = [
             *((answering.check,) if answering else ()),
             *_validation(recipe, recorded, prompts, judging),
@@ -200,11 +213,11 @@ def open_parts(
             *((answering.check,) if answering and verifies and recipe.counts.cloze else ()),
         ]
         yield Parts(
-            books=lambda: desk.sampler.books,
-            seed=desk.sampler.passage,
-            contexts=desk.finder.find,
-            write=desk.writer.write,
-            evolve=desk.evolver.evolve,
+            books=lambda: writing.sampler.books,
+            seed=writing.sampler.passage,
+            contexts=writing.finder.find,
+            write=writing.writer.write,
+            evolve=writing.evolver.evolve,
             screen=check,
             later=tuple(steps),
             repeats=duplicates.add,
@@ -213,55 +226,19 @@ def open_parts(
         )
 
 
-def _screening(recipe: Recipe, encoder: Encoder, recorded: Recording, load: LoadModel) -> dict[str, Any]:
-    """What the checks of the recipe need."""
+def _entailment(recipe: Recipe, recorded: Recording, load: LoadModel) -> Entailment:
+    """The scorer that the recipe names; one that asks a model asks it behind records."""
     from climassay.metrics import load_entailment
-
-    spec = recipe.screening
-    unknown = sorted(set(spec.without) - set(check_names()))
-    if unknown:
-        raise InputError(f"There is no check {unknown[0]!r}: climassay generate checks lists them.")
-    entailment = None
-    if spec.entailment:
-        entailment = load_entailment(
-            located(recipe.folder, spec.entailment),
-            model=_judge(spec.entailment, recorded, load),
-            profile=recipe.profile,
-        )
-    return {"language": spec.language, "encoder": encoder, "entailment": entailment}
-
-
-def _judge(name: str, recorded: Recording, load: LoadModel) -> OptionScorer | None:
-    """The model that an entailment scorer asks, behind records; None for scorers without one."""
     from climassay.metrics.entailment_loading import model_name
 
-    model = model_name(name)
-    if model is None:
-        return None
-    loaded = load(model)
-    if not isinstance(loaded, OptionScorer):
-        raise InputError(f"{model} gives no probabilities of answers: take another model to judge.")
-    return recorded(loaded)
-
-
-def _consistency(
-    recipe: Recipe, writer: RecordedModel, recorded: Recording, prompts: Path | None, load: LoadModel
-) -> SelfConsistency | Verification | None:
-    """Who answers the questions again, with their passages; None for nobody."""
-    spec = recipe.screening
-    if not spec.consistency:
-        return None
-    model = writer if spec.consistency == "writer" else recorded(load(spec.consistency))
-    return answer_check(
-        model,
-        profile_of(model, recipe.profile),
-        orders=spec.orders,
-        needed=spec.needed,
-        margin=spec.margin,
-        prompts=prompts,
-        subject=recipe.subject,
-        seed=recipe.seed,
-    )
+    spec = recipe.screening.entailment
+    name, model = model_name(spec), None
+    if name is not None:
+        loaded = load(name)
+        if not isinstance(loaded, OptionScorer):
+            raise InputError(f"{name} gives no probabilities of answers: take another model to judge.")
+        model = recorded(loaded)
+    return load_entailment(located(recipe.folder, spec), model=model, profile=recipe.profile)
 
 
 def _validation(recipe: Recipe, recorded: Recording, prompts: Path | None, load: LoadModel) -> Iterator[Deciding]:
@@ -284,30 +261,31 @@ def _validation(recipe: Recipe, recorded: Recording, prompts: Path | None, load:
         yield partial(validate, validator=ByKind(found), threshold=recipe.validator.threshold)
 
 
-def open_recipe_masker(
-    recipe: Recipe, workspace: Workspace, recorded: Recording, prompts: Path | None = None, load: LoadModel = load_model
-) -> Masker:
-    """The masker that a recipe names; the statistics one knows the words of the recipe's collections."""
-    spec = recipe.masker
-    name, _, model = (spec.use or STATISTICS).partition(":")
-    glossary = read_glossary(Path(located(recipe.folder, spec.glossary))) if spec.glossary else ()
-    if name == "prompted" and model:
-        asked = recorded(load(model))
-        return open_masker(name, model=asked, subject=recipe.subject, prompts=prompts, profile=recipe.profile)
-    if name == STATISTICS:
-        group = open_collections(workspace, recipe.collections)
-        texts = (text for one in group.collections for batch in one.texts() for text in batch)
-        return open_masker(name, passages=texts, glossary=glossary)
-    return open_masker(located(recipe.folder, spec.use))
-
-
 def _masking(
     recipe: Recipe, workspace: Workspace, recorded: Recording, prompts: Path | None, load: LoadModel
 ) -> Iterator[Deciding]:
-    """Choosing the term of cloze statements, and the checks that look at the term; nothing where none are wanted."""
+    """Choosing the term of cloze statements, and the checks that look at the term; nothing where none are wanted.
+
+    The statistics masker knows the words of the recipe's collections.
+    """
     if not recipe.counts.cloze:
         return
-    masker = open_recipe_masker(recipe, workspace, recorded, prompts, load)
+    spec, name = recipe.masker, recipe.masker.use or STATISTICS
+
+    def texts() -> Iterator[str]:
+        for collection in open_collections(workspace, recipe.collections).collections:
+            for batch in collection.texts():
+                yield from batch
+
+    masker = open_masker(
+        name if name == STATISTICS or name.startswith("prompted:") else located(recipe.folder, name),
+        passages=texts(),
+        glossary=read_glossary(Path(located(recipe.folder, spec.glossary))) if spec.glossary else (),
+        subject=recipe.subject,
+        prompts=prompts,
+        load=lambda model: recorded(load(model)),
+        profile=recipe.profile,
+    )
     checks = [name for name in TERM_CHECKS if name not in recipe.screening.without]
     check = partial(screen, only=checks, language=recipe.screening.language)
 

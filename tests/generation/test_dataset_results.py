@@ -2,7 +2,7 @@ from collections import Counter
 from dataclasses import replace
 
 from climassay.generation import Decision
-from climassay.generation.dataset_stats import dataset_report, dataset_stats, stats_figures, stats_tables
+from climassay.generation.dataset_results import dataset_report, dataset_stats, stats_figures, stats_tables
 from climassay.generation.dataset_store import Placed
 from climassay.generation.recipe import Stream
 from climassay.reporting import as_markdown

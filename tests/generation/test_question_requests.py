@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.generation.schemas import (
+from climassay.generation.question_requests import (
     BRIEF,
     FULL,
     DeclinedError,
@@ -23,11 +23,7 @@ from climassay.models.local.schema_grammar import schema_grammar
 from climassay.primer import gold_questions
 from climassay.questions import Question
 
-MCQ = {
-    "question": "What reflects most sunlight?",
-    "answer": "Clouds",
-    "distractors": ["Oceans", "Forests", "Deserts"],
-}
+MCQ = {"question": "What reflects most sunlight?", "answer": "Clouds", "distractors": ["Oceans", "Forests", "Deserts"]}
 FREEFORM = {"question": "Why is snow bright?", "answer": "Its grains scatter light many times."}
 ANSWERS = {"mcq": MCQ, "freeform": FREEFORM, "cloze": {"statement": "Snow has a high albedo."}}
 KINDS = pytest.mark.parametrize("kind", ["mcq", "freeform", "cloze"])

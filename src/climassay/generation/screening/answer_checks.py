@@ -1,24 +1,156 @@
-"""A strong model reads each finished question once, as an examiner would, and says what is wrong with it.
+"""Does a model, given the passages, answer a question as it is marked, however the options are ordered?
 
-One request a question takes the place of several: whether it stands on its own is judged from the question, which comes
-before the passages in the prompt; then which answer is right by the passages, whether a second one is right as well,
-and whether the wording spoils it. Models whose answers are read off option probabilities, which are too small for this,
-are asked by :class:`~climassay.generation.screening.consistency.SelfConsistency`.
+The paper's generator answered about 25% of its own multiple-choice questions wrongly although it was given the
+contexts, often because the pair of question and answer was inaccurate (ClimaQA, section 4.2).
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from climassay.evaluation import TaskPrompts
+import numpy as np
+
+from climassay.errors import InputError
+from climassay.evaluation import Prediction, Prepared, Setting, TaskPrompts, ask_mcq
 from climassay.generation.draft import Decision, Draft, Subject, gapped, has_term, nothing
 from climassay.generation.screening.check import right_answer
-from climassay.generation.screening.consistency import NARROW, REASON, SelfConsistency
-from climassay.models.contract import Completion, GenerationRequest, Generator, Sampling
+from climassay.generation.screening.kind_checks import OPTIONS
+from climassay.models.contract import Completion, GenerationRequest, Generator, OptionScorer, Sampling
 from climassay.models.profiles import Profile, profile_of
 from climassay.prompts import load_prompt
-from climassay.questions import GAP, Kind
+from climassay.questions import GAP, Kind, Question
+
+REASON = "self-inconsistency"
+NARROW = "second right answer"
+"""Reason where another option is nearly as probable as the marked one."""
+
+
+class SelfConsistency:
+    """Asks multiple-choice drafts in several orders of their options.
+
+    With four orders every option stands at every position once, so that a model that always says *b* is right in a
+    quarter of them, whatever the key.
+    """
+
+    def __init__(
+        self,
+        model: Generator,
+        *,
+        orders: int = OPTIONS,
+        needed: float = 1.0,
+        margin: float = 0.0,
+        with_passages: bool = True,
+        prompts: TaskPrompts | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Prepare; nothing is asked yet.
+
+        Args:
+            model: Its option letters are weighed where it gives log-probabilities, else it writes a letter.
+            orders: Option orders a question; the first four are rotations.
+            needed: Least share of orders answered as marked, above 0 to 1.
+            margin: Least lead of the marked option over the next one, as a difference of probabilities averaged over
+                the orders, for models that give log-probabilities; 0 asks for none. A small lead means that a second
+                option is about as right.
+            with_passages: Whether the model is given the draft's passages.
+            prompts: Templates of the evaluation; the built-in ones by default.
+            seed: Decides the orders beyond the rotations.
+
+        Raises:
+            InputError: No orders, or a share or margin out of its range.
+        """
+        if not 0 <= margin < 1:
+            raise InputError(f"The margin is at least 0 and below 1: not {margin}.")
+        if orders < 1:
+            raise InputError(f"At least one option order is needed, not {orders}.")
+        if not 0 < needed <= 1:
+            raise InputError(f"The share of orders that are needed lies above 0 and is at most 1: not {needed}.")
+        self.name = model.name
+        self._model = model
+        self._orders = orders
+        self._needed = needed
+        self._margin = margin
+        self._with_passages = with_passages
+        self._prompts = prompts
+        self._seed = seed
+
+    def check(self, drafts: Sequence[Draft], on_progress: Callable[[int], None] | None = None) -> list[Draft]:
+        """The drafts, each question with options with a decision.
+
+        The decision's score is the share of orders answered as marked. Where a call failed it is undecided, unless
+        the orders that were answered already decide. Drafts of other kinds, failures and what is rejected already pass
+        through unasked.
+
+        Args:
+            drafts: Drafts of any kind.
+            on_progress: Called with the number of answers that came in.
+        """
+        askable = {}
+        for place, draft in enumerate(drafts):
+            wording = draft.wording
+            marked = wording.correct is not None and 0 <= wording.correct < len(wording.options)
+            if draft.usable and draft.type.options and marked and len(wording.options) >= 2:
+                askable[place] = draft
+        predictions: dict[int, list[Prediction]] = defaultdict(list)
+        # Ids of drafts need not be unique here, places are.
+        questions = [
+            Question(str(place), draft.kind, *draft.content[:2], draft.level, *draft.content[2:])
+            for place, draft in askable.items()
+        ]
+
+        def prepare(questions: Sequence[Question], _model: Generator) -> list[Prepared]:
+            given = [askable[int(question.id)].passages if self._with_passages else () for question in questions]
+            return [Prepared(tuple(one.text for one in own), tuple(one.id for one in own)) for own in given]
+
+        for kind in dict.fromkeys(question.kind for question in questions):
+            for prediction in ask_mcq(
+                [question for question in questions if question.kind == kind],
+                self._model,
+                [Setting("passages" if self._with_passages else "default", prepare)],
+                self._prompts or TaskPrompts.load(),
+                scorings=["likelihood" if isinstance(self._model, OptionScorer) else "letter"],
+                orders=self._orders,
+                seed=self._seed,
+                on_progress=on_progress,
+            ):
+                predictions[int(prediction.question)].append(prediction)
+        return [
+            draft.decided(self._decision(predictions[place])) if place in askable else draft
+            for place, draft in enumerate(drafts)
+        ]
+
+    def _decision(self, predictions: Sequence[Prediction]) -> Decision:
+        total = len(predictions)
+        right = sum(one.correct for one in predictions)
+        failures = [one.error for one in predictions if one.error is not None]
+        if right + len(failures) < self._needed * total - 1e-9:
+            detail = f"It chose the marked option in {right} of {total} option orders."
+            return Decision("consistency", self.name, False, REASON, detail, right / total)
+        if right < self._needed * total - 1e-9:
+            detail = f"{len(failures)} of {total} requests failed, the first one because: {failures[0]}"
+            return Decision("consistency", self.name, None, "failed call", detail)
+        lead = _lead(predictions)
+        if self._margin and lead is not None and lead < self._margin:
+            detail = f"The marked option leads the next one by a probability of {lead:.2f} only."
+            return Decision("consistency", self.name, False, NARROW, detail, lead)
+        return Decision("consistency", self.name, True, score=right / total)
+
+
+def _lead(predictions: Sequence[Prediction]) -> float | None:
+    """P(marked option) less the greatest of the others, each averaged over the orders; None without probabilities."""
+    given = [one for one in predictions if one.logprobs and one.error is None]
+    if not given:
+        return None
+    mean: dict[int, float] = defaultdict(float)
+    for one in given:
+        shares = np.exp(np.array(one.logprobs) - np.logaddexp.reduce(one.logprobs))
+        for option, share in zip(one.order, shares, strict=True):
+            mean[option] += float(share) / len(given)
+    marked = given[0].order[given[0].correct_position]
+    return mean.pop(marked) - max(mean.values())
+
 
 REPLACED = ("off topic", "unsupported answer")
 """Checks that count words or measure cosines because they cannot read; where a model verifies, they are left out."""
@@ -54,7 +186,7 @@ class Verification:
             subject: The science that questions are about.
             prompts: Folder of templates that replace built-in ones (``verify``).
             max_tokens: Room for an answer.
-            seed: Of the sampling.
+            seed: Seed of the sampling.
 
         Raises:
             InputError: The prompt is not valid.
@@ -72,7 +204,7 @@ class Verification:
         failed the draft is undecided.
 
         Args:
-            drafts: Of any kind.
+            drafts: Drafts of any kind.
             on_progress: Called with 1 whenever an answer came in.
         """
         places = [place for place, draft in enumerate(drafts) if _complete(draft)]
@@ -89,11 +221,15 @@ class Verification:
 
     def request(self, draft: Draft) -> GenerationRequest:
         """What is asked about a complete draft."""
-        wording = draft.wording
+        wording, question = draft.wording, draft.wording.question
+        if draft.type.gap:
+            question = gapped(question, wording.answer).replace(GAP, "____")
+        elif draft.type.fixed:
+            question = f"{draft.type.title}? {question}"
         rendered = self._prompt.render(
             kind=_form(draft),
             level=draft.level,
-            question=_asked(draft),
+            question=question,
             options=[{"letter": letter, "text": text} for letter, text in zip(LETTERS, wording.options, strict=False)],
             answer=right_answer(draft),
             passages=[{"source": passage.source, "text": passage.text} for passage in draft.passages],
@@ -142,7 +278,7 @@ def answer_check(
         margin: Least lead of the marked option, for small models that give probabilities.
         prompts: Folder of the user's own templates.
         subject: The science, for the verification.
-        seed: Of orders and sampling.
+        seed: Seed of orders and sampling.
 
     Raises:
         InputError: A number makes no sense, or a prompt is not valid.
@@ -166,13 +302,6 @@ def _complete(draft: Draft) -> bool:
 def _form(draft: Draft) -> str:
     """The form in which the template and the schema have a draft's type."""
     return "mcq" if draft.type.options else "cloze" if draft.type.gap else "freeform"
-
-
-def _asked(draft: Draft) -> str:
-    wording = draft.wording
-    if draft.type.gap:
-        return gapped(wording.question, wording.answer).replace(GAP, "____")
-    return f"{draft.type.title}? {wording.question}" if draft.type.fixed else wording.question
 
 
 def _schema(draft: Draft) -> dict[str, Any]:

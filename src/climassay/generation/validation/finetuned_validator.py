@@ -10,18 +10,16 @@ import numpy as np
 
 from climassay.errors import InputError, ModelError
 from climassay.generation.draft import Subject
-from climassay.generation.validation.evaluation import (
+from climassay.generation.validation.labels import (
     KEPT_SHARES,
     RESAMPLES,
-    chosen_threshold,
-    precision_at,
-    score_validator,
-)
-from climassay.generation.validation.labels import (
     LabelledDraft,
     LabelSet,
     check_labels,
+    chosen_threshold,
     labels_array,
+    precision_at,
+    score_validator,
     source_groups,
 )
 from climassay.generation.validation.reading import ANSWERS, validation_prompt, validation_request
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from climassay.tuning import TuningProgress
 
 VALIDATION_SHARE = 0.15
-"""Of the labels trained on: what decides when an adapter has learned enough."""
+"""Share of the labels trained on that decides when an adapter has learned enough."""
 
 
 def chat_examples(labelled: Sequence[LabelledDraft], prompt: Prompt, subject: Subject) -> tuple[ChatExample, ...]:
@@ -78,12 +76,12 @@ def train_adapter(
         labels: What experts said.
         model: Name of a local model.
         folder: Where the adapter goes.
-        config: Of the training.
+        config: Settings of the training.
         prompt: The template; the built-in one by default.
         subject: The science.
         hold_out: Share of the labels that is measured and calibrated on.
         precision: Wanted share of valid ones among those kept; None chooses no threshold.
-        seed: Of the splits.
+        seed: Seed of the splits.
         replace_other: Remove what another training left in the folder.
         on_progress: As in :func:`climassay.tuning.train`.
 

@@ -4,27 +4,21 @@ Every row of the data has its prompt filled in, so that the harness only puts th
 ``description``, ``doc_to_text`` and ``gen_prefix`` are names of columns, which it takes as they are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from climassay.integrations.asking import MAX_TOKENS
-from climassay.integrations.benchmark import Benchmark
-from climassay.integrations.scoring import SCORES
+from climassay.integrations.benchmark import MAX_TOKENS, SCORES, Benchmark, question_from_row, score_answer
 from climassay.questions import Kind, Level
 
 Form = Literal["mcq", "mcq_letter", "freeform", "cloze"]
 """``mcq`` compares the likelihood of the letters, ``mcq_letter`` reads the letter that the model writes."""
 VERSION = 1
-"""Of the tasks: raised when the same questions would be put or scored otherwise."""
+"""Version of the tasks: raised when the same questions would be put or scored otherwise."""
 BASE = "_base_yaml"
 GROUP = "_group.yaml"
 DOCUMENTS = "documents.py"
-_FORMS: Mapping[Kind, tuple[Form, ...]] = {
-    "mcq": ("mcq", "mcq_letter"),
-    "freeform": ("freeform",),
-    "cloze": ("cloze",),
-}
+_FORMS: Mapping[Kind, tuple[Form, ...]] = {"mcq": ("mcq", "mcq_letter"), "freeform": ("freeform",), "cloze": ("cloze",)}
 _RESULTS: Mapping[Form, str] = {
     "mcq_letter": "letter_results",
     "freeform": "freeform_results",
@@ -82,12 +76,7 @@ def harness_tasks(benchmark: Benchmark) -> list[HarnessTask]:
 
 
 def harness_files(benchmark: Benchmark, rows: str) -> dict[str, str]:
-    """The files of the harness's folder by name.
-
-    Args:
-        benchmark: What is published.
-        rows: Folder of the rows, relative to the harness's folder.
-    """
+    """The files of the harness's folder by name."""
     tasks = harness_tasks(benchmark)
     files = {BASE: _yaml(_base(benchmark)), DOCUMENTS: _DOCUMENTS, GROUP: _yaml(_group(benchmark, tasks))}
     files |= {f"{task.name}.yaml": _yaml(_task(task, rows)) for task in tasks}
@@ -161,3 +150,12 @@ def _yaml(data: Mapping[str, Any]) -> str:
 
     Dumper.add_representer(_Function, lambda dumper, value: dumper.represent_scalar("!function", str(value)))
     return str(yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
+
+
+def answer_scores(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
+    """What the YAML files name as ``process_results``: the scores of what a model wrote to a row's question."""
+    return score_answer(question_from_row(doc), results[0])
+
+
+letter_results = freeform_results = cloze_results = answer_scores
+"""The names that published tasks have for it."""

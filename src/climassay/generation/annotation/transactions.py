@@ -1,0 +1,471 @@
+"""What annotators do, inside one transaction that locks the queue: label, skip, take back, import labels."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from climassay.errors import InputError
+from climassay.generation.annotation.item_queue import OUT, standing_of, validator_confidence, waiting_state
+from climassay.generation.annotation.labels import (
+    AnnotationSettings,
+    GivenLabel,
+    GivenSkip,
+    Label,
+    Outcome,
+    TakenIn,
+    check_name,
+    check_verdict,
+    outcome_of,
+)
+from climassay.generation.annotation.tables import (
+    annotations,
+    current,
+    items,
+    items_of,
+    label_row,
+    labels_by_draft,
+    leases,
+    queues,
+    settings_from,
+    skips,
+)
+from climassay.generation.dataset_store import EXPERTS, chunks, datasets, decisions, drafts, drafts_before_experts
+from climassay.generation.draft import Draft
+from climassay.records.database import Database
+
+
+class NotWaitingError(InputError):
+    """There is no such item, as far as the drafts were looked at."""
+
+
+def look_at_new_drafts(database: Database, dataset: str) -> None:
+    """Take into the queue what the pipeline has written since somebody looked, made-again failures included."""
+    with database.read() as connection:
+        queue = connection.execute(sa.select(queues).where(queues.c.dataset == dataset)).first()
+        seen, ours = -1 if queue is None else queue.seen, drafts.c.dataset == dataset
+        last = connection.execute(sa.select(sa.func.max(drafts.c.ordinal)).where(ours)).scalar()
+        last = -1 if last is None else last
+        unseen: list[str] = []
+        if last > seen:
+            unseen += connection.execute(sa.select(drafts.c.id).where(ours, drafts.c.ordinal > seen)).scalars()
+        again = (
+            sa.select(items.c.draft)
+            .join(drafts, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
+            .where(items.c.dataset == dataset, items.c.state == OUT)
+            .where(items.c.standing == "failed", drafts.c.state != "failed")
+        )
+        unseen += connection.execute(again).scalars()
+        if queue is not None and not unseen and last <= seen:
+            return
+        found = [
+            (name, standing_of(one), validator_confidence(one))
+            for chunk in chunks(unseen)
+            for name, one in drafts_before_experts(connection, dataset, chunk).items()
+        ]
+
+    def work(connection: sa.Connection) -> None:
+        queue = LockedQueue(database, connection, dataset)
+        plain = {"dataset": dataset, "labels": 0, "settled_at": 0, "judged_by": None, "position": 0}
+        rows = [
+            plain
+            | {
+                "draft": name,
+                "standing": standing,
+                "state": waiting_state(standing, queue.settings),
+                "p_valid": p_valid,
+            }
+            for name, standing, p_valid in found
+        ]
+        failed = items.delete().where(items.c.dataset == dataset, items.c.standing == "failed")
+        for chunk in chunks([name for name, _, _ in found]):
+            connection.execute(failed.where(items.c.draft.in_(chunk)))
+        database.insert_new(connection, items, rows)
+        queue.update(seen=max(last, queue.row.seen))
+        queue.order()
+
+    database.write(work)
+
+
+Slot = tuple[str, str, bool]
+"""Draft, annotator, whether it adjudicates: of these only one label counts."""
+
+
+class LockedQueue:
+    """The queue of a dataset, locked: until the end of the transaction nobody else writes.
+
+    Args:
+        database: The database of the records.
+        connection: In a transaction.
+        dataset: Name of the dataset; its queue is made where it is missing.
+
+    Raises:
+        InputError: There is no such dataset.
+    """
+
+    def __init__(self, database: Database, connection: sa.Connection, dataset: str) -> None:
+        self.database, self.connection, self.dataset = database, connection, dataset
+        query = sa.select(queues).where(queues.c.dataset == dataset).with_for_update()
+        found = connection.execute(query).first()
+        if found is None:
+            known = connection.execute(sa.select(datasets.c.name).order_by(datasets.c.name)).scalars().all()
+            if dataset not in known:
+                raise InputError(
+                    f"There is no dataset {dataset!r} in this workspace; there are: {', '.join(known) or 'none yet'}."
+                )
+            row = {"dataset": dataset, "settings": json.dumps(asdict(AnnotationSettings())), "seen": -1, "acts": 0}
+            database.insert_new(connection, queues, [row | {"trained_at": 0, "validator": None}])
+            found = connection.execute(query).one()
+        self.row: Any = found
+        self.settings = settings_from(found.settings)
+
+    def update(self, **values: object) -> None:
+        """Change columns of the queue's row."""
+        self.connection.execute(queues.update().where(queues.c.dataset == self.dataset).values(**values))
+
+    def take_number(self) -> int:
+        """Count one more act."""
+        more = queues.update().where(queues.c.dataset == self.dataset).values(acts=queues.c.acts + 1)
+        return int(self.connection.execute(more.returning(queues.c.acts)).scalar_one())
+
+    def order(self) -> None:
+        """Give open items their places: by the validator's confidence where there is one, else by chance."""
+        import numpy as np
+
+        from climassay.generation.validation.active_learning import choose_places
+
+        query = sa.select(items.c.draft, items.c.position, items.c.p_valid).where(
+            items.c.dataset == self.dataset, items.c.state == "open"
+        )
+        rows = self.connection.execute(query.order_by(items.c.draft)).all()
+        judged = any(row.p_valid is not None for row in rows)
+        chances = np.array([0.5 if row.p_valid is None else row.p_valid for row in rows], dtype=np.float64)
+        strategy = self.settings.order if judged else "random"
+        places = choose_places(chances, None, len(rows), strategy, self.settings.seed)
+        moved = [
+            {"moved": rows[place].draft, "to": position}
+            for position, place in enumerate(places.tolist())
+            if rows[place].position != position
+        ]
+        if moved:
+            change = items.update().where(items.c.dataset == self.dataset, items.c.draft == sa.bindparam("moved"))
+            self.connection.execute(change.values(position=sa.bindparam("to")), moved)
+
+    # Whom an item lies before
+
+    def next_item(self, annotator: str, after: str | None) -> str | None:
+        """The open item that is kept for an annotator already, else the first that wants a label of theirs; kept now.
+
+        Labels that others are about to give count as given; the item ``after`` is passed over.
+        """
+        now, dataset = time.time(), self.dataset
+        query = sa.select(leases.c.draft).where(
+            leases.c.dataset == dataset, leases.c.annotator == annotator, leases.c.until > now
+        )
+        names = [name for name in self.connection.execute(query).scalars() if name != after]
+        kept = [row for row in items_of(self.connection, dataset, names).values() if row.state == "open"]
+        if kept:
+            found: str | None = min(kept, key=lambda row: row.position).draft
+        else:
+            taken = (
+                sa.select(sa.func.count())
+                .where(leases.c.dataset == items.c.dataset, leases.c.draft == items.c.draft)
+                .where(leases.c.annotator != annotator, leases.c.until > now)
+                .correlate(items)
+                .scalar_subquery()
+            )
+            labelled = sa.exists().where(*current(dataset, annotator=annotator), annotations.c.draft == items.c.draft)
+            skipped = sa.exists().where(
+                skips.c.dataset == dataset, skips.c.annotator == annotator, skips.c.draft == items.c.draft
+            )
+            free = (
+                sa.select(items.c.draft)
+                .where(items.c.dataset == dataset, items.c.state == "open")
+                .where(items.c.labels + taken < self.settings.overlap, ~labelled, ~skipped)
+            )
+            free = free if after is None else free.where(items.c.draft != after)
+            found = self.connection.execute(free.order_by(items.c.position).limit(1)).scalar()
+        if found is not None:
+            self.keep_for(found, annotator)
+        return found
+
+    def keep_for(self, draft: str, annotator: str) -> None:
+        """Keep an item for an annotator from now on; earlier leases of the same are replaced."""
+        self.give_back(draft, annotator)
+        until = time.time() + self.settings.lease_seconds
+        row = {"dataset": self.dataset, "draft": draft, "annotator": annotator, "until": until}
+        self.connection.execute(leases.insert(), [row])
+
+    def give_back(self, draft: str, annotator: str) -> None:
+        """End a lease."""
+        ours = (leases.c.dataset == self.dataset, leases.c.draft == draft, leases.c.annotator == annotator)
+        self.connection.execute(leases.delete().where(*ours))
+
+    def has_room(self, item: Any, annotator: str) -> bool:
+        """Whether an open item wants one more label, those counted that others have before them now."""
+        others = sa.select(sa.func.count()).where(
+            leases.c.dataset == self.dataset,
+            leases.c.draft == item.draft,
+            leases.c.annotator != annotator,
+            leases.c.until > time.time(),
+        )
+        taken = int(self.connection.execute(others).scalar_one())
+        return bool(item.state == "open" and item.labels + taken < self.settings.overlap)
+
+    def has_label(self, draft: str, annotator: str) -> bool:
+        """Whether a label of the annotator on this draft counts."""
+        said = sa.select(annotations.c.key).where(*current(self.dataset, draft, annotator))
+        return self.connection.execute(said.limit(1)).first() is not None
+
+    def check_turn(self, item: Any, annotator: str) -> None:
+        """Refuse a label on an item that was given to others and not to this annotator.
+
+        A lease that has run out is good enough: what somebody was asked, they may answer.
+
+        Raises:
+            InputError: It is not this annotator's turn.
+        """
+        theirs = (leases.c.dataset == self.dataset, leases.c.draft == item.draft, leases.c.annotator == annotator)
+        if (
+            not self.has_room(item, annotator)
+            and self.connection.execute(sa.select(leases.c.until).where(*theirs)).first() is None
+            and not self.has_label(item.draft, annotator)
+        ):
+            raise InputError(f"The item {item.draft} is in other hands: ask for the next one.")
+
+    # What is said
+
+    def add_label(self, label: Label, item: Any, draft: Draft) -> None:
+        """Store a checked label in place of the annotator's earlier one, and settle its draft."""
+        self._withdraw(label.draft, label.annotator, label.adjudicates, label.made_at)
+        number = self.take_number()
+        self.connection.execute(annotations.insert(), [label_row(label, number)])
+        self.give_back(label.draft, label.annotator)
+        self.unskip(label.annotator, label.draft)
+        self.settle([label.draft], number, known=(item, draft))
+
+    def _withdraw(self, draft: str, annotator: str, adjudicates: bool, at: float) -> None:
+        earlier = (*current(self.dataset, draft, annotator), annotations.c.adjudicates.is_(adjudicates))
+        self.connection.execute(annotations.update().where(*earlier).values(withdrawn_at=at))
+
+    def skip(self, draft: str, annotator: str) -> None:
+        """Pass an item over, and leave it to others."""
+        number = self.take_number()
+        self.unskip(annotator, draft)
+        row = {"dataset": self.dataset, "annotator": annotator, "draft": draft, "number": number}
+        self.connection.execute(skips.insert(), [row | {"made_at": time.time()}])
+        self.give_back(draft, annotator)
+
+    def unskip(self, annotator: str, draft: str | None = None) -> int:
+        """Forget that an annotator skipped an item, or all of them; how many."""
+        ours = skips.delete().where(skips.c.dataset == self.dataset, skips.c.annotator == annotator)
+        return int(self.connection.execute(ours if draft is None else ours.where(skips.c.draft == draft)).rowcount)
+
+    def undo(self, annotator: str) -> str | None:
+        """Take back the last label or skip of an annotator; the item lies before them again where there is room."""
+        said = sa.select(annotations).where(*current(self.dataset, annotator=annotator))
+        label = self.connection.execute(said.order_by(annotations.c.number.desc()).limit(1)).first()
+        passed = sa.select(skips).where(skips.c.dataset == self.dataset, skips.c.annotator == annotator)
+        skip = self.connection.execute(passed.order_by(skips.c.number.desc()).limit(1)).first()
+        if skip is not None and (label is None or skip.number > label.number):
+            draft = str(skip.draft)
+            self.unskip(annotator, draft)
+        elif label is not None:
+            draft = str(label.draft)
+            self._withdraw(draft, annotator, label.adjudicates, time.time())
+            self.settle([draft], self.take_number())
+        else:
+            return None
+        item = items_of(self.connection, self.dataset, [draft])[draft]
+        if self.has_room(item, annotator):
+            self.keep_for(draft, annotator)
+        return draft
+
+    # What follows for the drafts
+
+    def settle(self, names: Sequence[str], number: int, known: tuple[Any, Draft] | None = None) -> None:
+        """Compute state and outcome of items from their labels, and store what changes."""
+        connection, dataset = self.connection, self.dataset
+        labels = labels_by_draft(connection, dataset, names)
+        if known is None:
+            before = items_of(connection, dataset, names)
+            bases = drafts_before_experts(connection, dataset, [name for name in names if name in labels])
+        else:
+            before, bases = {known[0].draft: known[0]}, {known[1].id: known[1]}
+        for name in names:
+            item, own = before[name], labels.get(name, [])
+            outcome = outcome_of(own, self.settings.overlap, bases[name].wording) if own else Outcome("open")
+            changed = self._store_outcome(name, outcome)
+            connection.execute(
+                items.update()
+                .where(items.c.dataset == dataset, items.c.draft == name)
+                .values(
+                    state=outcome.state if own else waiting_state(item.standing, self.settings),
+                    labels=sum(not label.adjudicates for label in own),
+                    settled_at=number if changed else item.settled_at,
+                )
+            )
+
+    def _store_outcome(self, draft: str, outcome: Outcome) -> bool:
+        """Keep the outcome of a draft, or take it out where there is none; whether it is another than before."""
+        key = EXPERTS + draft
+        ours = (decisions.c.dataset == self.dataset, decisions.c.key == key)
+        before = self.connection.execute(sa.select(decisions.c.body).where(*ours)).scalar()
+        body = None
+        if outcome.decision is not None:
+            wording = None if outcome.wording is None else asdict(outcome.wording)
+            body = json.dumps({"decision": asdict(outcome.decision), "wording": wording})
+        if body == before:
+            return False
+        if before is not None:
+            self.connection.execute(decisions.delete().where(*ours))
+        if body is not None:
+            row = {"dataset": self.dataset, "key": key, "draft": draft, "made_at": outcome.made_at, "body": body}
+            self.connection.execute(decisions.insert(), [row])
+        return True
+
+    def configure(self, settings: AnnotationSettings) -> None:
+        """Change the settings, and state, outcome and order of everything accordingly."""
+        fewer = settings.overlap < self.settings.overlap
+        self.settings = settings
+        self.update(settings=json.dumps(asdict(settings)))
+        if fewer:
+            self.connection.execute(leases.delete().where(leases.c.dataset == self.dataset))
+        number = self.take_number()
+        for standing in ("usable", "doubted", "failed", "away"):
+            state = waiting_state(standing, settings)
+            without = items.update().where(items.c.dataset == self.dataset, items.c.standing == standing)
+            without = without.where(items.c.labels == 0, items.c.state.in_(("open", OUT)), items.c.state != state)
+            self.connection.execute(without.values(state=state))
+        queued = sa.select(items.c.draft).where(items.c.dataset == self.dataset)
+        labelled = sa.select(annotations.c.draft).where(annotations.c.dataset == self.dataset)
+        affected = queued.where(items.c.draft.in_(labelled))
+        for chunk in chunks(self.connection.execute(affected).scalars().all()):
+            self.settle(chunk, number)
+        self.order()
+
+    # What comes from elsewhere
+
+    def import_labels(self, given: Sequence[GivenLabel], passed: Sequence[GivenSkip] = ()) -> TakenIn:
+        """Store labels that are not there yet, and settle their drafts.
+
+        Of two labels of one annotator about a draft the later one counts, whatever the order in which they come. A
+        label without a time that says what the annotator's current one says is known.
+        """
+        connection, dataset = self.connection, self.dataset
+        names = list(dict.fromkeys(one.draft for one in given))
+        known: dict[str, float | None] = {}
+        for chunk in chunks([one.key for one in given]):
+            query = sa.select(annotations.c.key, annotations.c.withdrawn_at)
+            query = query.where(annotations.c.dataset == dataset, annotations.c.key.in_(chunk))
+            known |= {row.key: row.withdrawn_at for row in connection.execute(query)}
+        there = {
+            (label.draft, label.annotator, label.adjudicates): label
+            for own in labels_by_draft(connection, dataset, names).values()
+            for label in own
+        }
+        sorting = _Sorting(dataset, drafts_before_experts(connection, dataset, names), known, there)
+        for one in sorted(given, key=lambda one: one.made_at or time.time()):
+            sorting.add(one)
+        if sorting.ended:
+            ending = annotations.update().where(*current(dataset), annotations.c.key == sa.bindparam("ended"))
+            rows = [{"ended": key, "at": at} for key, at in sorting.ended.items()]
+            connection.execute(ending.values(withdrawn_at=sa.bindparam("at")), rows)
+        if sorting.new:
+            rows = [label_row(label, self.take_number()) for label in sorting.new.values()]
+            connection.execute(annotations.insert(), rows)
+        self._add_skips(passed)
+        number = self.take_number()
+        for chunk in chunks(list(items_of(connection, dataset, names))):
+            self.settle(chunk, number)
+        withdrawn = len(sorting.withdrawn)
+        return TakenIn(len(sorting.new), sorting.again - withdrawn, withdrawn, tuple(sorting.refused))
+
+    def _add_skips(self, passed: Sequence[GivenSkip]) -> None:
+        names = [one.draft for one in passed]
+        labels = labels_by_draft(self.connection, self.dataset, names)
+        there = items_of(self.connection, self.dataset, names)
+        rows = [
+            {"dataset": self.dataset, "annotator": one.annotator, "draft": one.draft, "made_at": one.made_at}
+            | {"number": self.take_number()}
+            for one in passed
+            if one.draft in there and one.annotator not in {label.annotator for label in labels.get(one.draft, ())}
+        ]
+        self.database.insert_new(self.connection, skips, rows)
+
+
+def waiting_item(connection: sa.Connection, dataset: str, draft: str) -> Any:
+    """An item of the queue.
+
+    Raises:
+        NotWaitingError: The draft does not wait for experts, or there is none.
+    """
+    item = items_of(connection, dataset, [draft]).get(draft)
+    if item is None or item.state == OUT:
+        raise NotWaitingError(f"The dataset {dataset} has no item {draft!r} to annotate.")
+    return item
+
+
+@dataclass(slots=True)
+class _Sorting:
+    """Labels from elsewhere beside those that are there: what is new, and what no longer counts."""
+
+    dataset: str
+    drafts: Mapping[str, Draft]
+    known: Mapping[str, float | None]
+    """Keys that are there, with the time of their withdrawal."""
+    current: dict[Slot, Label]
+    new: dict[str, Label] = field(default_factory=dict)
+    ended: dict[str, float] = field(default_factory=dict)
+    """Keys of stored labels that count no more, and since when."""
+    withdrawn: set[str] = field(default_factory=set)
+    """Those of them that were withdrawn elsewhere."""
+    refused: list[str] = field(default_factory=list)
+    again: int = 0
+
+    def add(self, one: GivenLabel) -> None:
+        """Sort in one label; they come in the order of their times."""
+        if one.key in self.known or one.key in self.new:
+            self.again += 1
+            if one.withdrawn_at is not None and self.known.get(one.key, 0.0) is None:
+                self.ended[one.key] = one.withdrawn_at
+                self.withdrawn.add(one.key)
+            return
+        try:
+            label = self._label(one)
+        except InputError as error:
+            self.refused.append(f"The label of {one.annotator} on {one.draft}: {error}")
+            return
+        earlier = self.current.get((label.draft, label.annotator, label.adjudicates))
+        said = [
+            None if label is None else (label.accepted, set(label.reasons), label.remark, label.wording)
+            for label in (earlier, label)
+        ]  # in sets, since some tools lose the order of reasons
+        if one.made_at is None and said[0] == said[1]:
+            self.again += 1
+        elif label.withdrawn_at is not None:
+            self.new[label.key] = label
+        elif earlier is not None and earlier.made_at > label.made_at:
+            self.new[label.key] = replace(label, withdrawn_at=earlier.made_at)
+        else:
+            if earlier is not None and earlier.key in self.new:
+                self.new[earlier.key] = replace(earlier, withdrawn_at=label.made_at)
+            elif earlier is not None:
+                self.ended[earlier.key] = label.made_at
+            self.new[label.key] = label
+            self.current[label.draft, label.annotator, label.adjudicates] = label
+
+    def _label(self, one: GivenLabel) -> Label:
+        check_name(one.annotator, "The name of an annotator")
+        check_name(one.key, "The key of a label")
+        draft = self.drafts.get(one.draft)
+        if draft is None or not draft.written:
+            raise InputError(f"The dataset {self.dataset} has no draft {one.draft!r} to annotate.")
+        said = {name: getattr(one, name) for name in ("accepted", "reasons", "remark", "wording", "seconds")}
+        made_at = time.time() if one.made_at is None else one.made_at
+        return check_verdict(draft, **said).label(
+            self.dataset, one.draft, one.annotator, one.key, made_at, one.withdrawn_at, one.adjudicates
+        )

@@ -1,0 +1,230 @@
+"""Seed passages: which passage of which book a question is written from.
+
+Every stream of questions (for example ``mcq/base``) has an order of its own through each book. It goes round the
+book's sections, so that a long section does not crowd out short ones, and it repeats a passage only when all have been
+used. The order hangs on hashes of the passages' ids alone: the same in every process and on every machine, and no
+passage is loaded to work it out.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+
+from climassay.corpus import RELEVANCE_COSINE, Collection, Hit, Passage, SearchMode
+from climassay.errors import InputError
+from climassay.generation.draft import SourcePassage
+from climassay.grounding import CollectionGroup
+
+_PASSAGES_KEPT = 512
+"""Passages in memory, of about 2000 characters each."""
+_ORDERS_KEPT = 256
+"""Orders in memory: one for each stream, book and round in use."""
+
+
+Place = tuple[str, tuple[str, ...]]
+"""Id and section of a passage."""
+
+
+class SeedSampler:
+    """Passages of a group of collections, drawn book by book and stratified over sections.
+
+    Documents whose adding was interrupted are left out: their order would change when it is finished. A document that
+    several collections hold counts once.
+
+    Notes:
+        The paper (section 4.2) draws seed passages at random from all books; that gives most questions to the longest
+        book and to its longest sections.
+    """
+
+    def __init__(
+        self, group: CollectionGroup, *, seed: int = 0, suitable: Callable[[Passage], str | None] | None = None
+    ) -> None:
+        """Prepare to sample; books are read when they are first asked for, one at a time.
+
+        Args:
+            group: Where the books are.
+            seed: Another one gives other orders.
+            suitable: From a passage to why no question should be written from it, in a few words, or to None;
+                by default every passage is suitable.
+        """
+        self._group = group
+        self._suitable = suitable
+        self._read: dict[str, tuple[Place, ...]] = {}
+        self._faults: Counter[str] = Counter()
+        self._load = lru_cache(maxsize=_PASSAGES_KEPT)(lambda book, id: self._holders[book].passage(id))
+        self._order = lru_cache(maxsize=_ORDERS_KEPT)(
+            lambda *parts: stratified_order(self._book(parts[1]), "\x1f".join(map(str, (seed, *parts))))
+        )
+
+    @cached_property
+    def books(self) -> tuple[str, ...]:
+        """Ids of the documents that have a suitable passage, by title; reads every book once."""
+        return tuple(book for book in self._holders if self._book(book))
+
+    @property
+    def unsuitable(self) -> Mapping[str, int]:
+        """Passages that no question should be written from, by fault, in the books looked at so far."""
+        return MappingProxyType(dict(self._faults.most_common()))
+
+    def passage(self, stream: str, book: str, number: int) -> Passage | None:
+        """A seed passage.
+
+        Args:
+            stream: Whose order is meant, for example ``mcq/base``.
+            book: Document id.
+            number: Place in the order, from 0 and without end: when all suitable passages have been used, they come
+                again in another order.
+
+        Returns:
+            The same passage at every call, as long as the book stays as it is; None where the book is not there or has
+            no suitable passage.
+        """
+        if book not in self._holders:
+            return None
+        count = len(self._book(book))
+        if count == 0:
+            return None
+        turn, at = divmod(number, count)
+        return self._load(book, self._order(stream, book, turn)[at])
+
+    @cached_property
+    def _holders(self) -> dict[str, Collection]:
+        """The first collection that holds each complete document, by document id, in the order of titles."""
+        found = {}
+        for collection in self._group.collections:
+            for document in collection.documents():
+                if document.complete and document.id not in found:
+                    found[document.id] = (document.title, collection)
+        return {book: found[book][1] for book in sorted(found, key=lambda book: (found[book][0], book))}
+
+    def _book(self, book: str) -> tuple[Place, ...]:
+        if book not in self._read:
+            places = []
+            for passage in self._holders[book].document_passages(book):
+                fault = None if self._suitable is None else self._suitable(passage)
+                if fault is None:
+                    section = passage.headings or ((passage.chapter,) if passage.chapter else ())
+                    places.append((passage.id, section))
+                else:
+                    self._faults[fault] += 1
+            self._read[book] = tuple(places)
+        return self._read[book]
+
+
+def stratified_order(places: Sequence[Place], key: str) -> tuple[str, ...]:
+    """Passage ids in an order that takes one passage of every section in turn, until all are taken."""
+    sections: dict[tuple[str, ...], list[str]] = {}
+    for passage_id, section in places:
+        sections.setdefault(section, []).append(passage_id)
+    queues = [
+        sorted(sections[section], key=lambda item: _rank(key, item))
+        for section in sorted(sections, key=lambda section: _rank(key, *section))
+    ]
+    longest = max((len(queue) for queue in queues), default=0)
+    return tuple(queue[turn] for turn in range(longest) for queue in queues if turn < len(queue))
+
+
+def _rank(*parts: str) -> bytes:
+    """A place in a random order that is the same everywhere; Python's own hash differs from process to process."""
+    return hashlib.sha256("\x1f".join(parts).encode()).digest()
+
+
+_SHARED_WORDS = 12
+"""Passages that have a run of so many words in common are two cuts of one text, not two sources."""
+_SPARE = 20
+"""Hits asked for beyond those wanted, since neighbours and copies of the main passage are left out."""
+
+
+class ContextFinder:
+    """Finds the passages that are shown beside a seed passage.
+
+    The paper (section 4.2) takes passages above a cosine threshold, so that several sources have a say. Here passages
+    of documents that are not yet among the chosen ones come first, and what overlaps with a chosen passage, such as
+    its neighbour or another edition of it, is left out: it would say the same again.
+    """
+
+    def __init__(
+        self,
+        group: CollectionGroup,
+        *,
+        most: int = 2,
+        threshold: float | None = None,
+        mode: SearchMode = "dense",
+        other_documents: bool = False,
+        suitable: Callable[[Passage], str | None] | None = None,
+    ) -> None:
+        """Prepare to search.
+
+        Args:
+            group: Where to search.
+            most: Retrieved passages of a seed passage, at most; 0 leaves it alone.
+            threshold: Least cosine to the seed passage, whatever the mode. By default what was measured for the
+                collections' encoder (``climassay.corpus.RELEVANCE_COSINE``; of several encoders the greatest), or none
+                where nothing was.
+            mode: What the search sorts by; see :meth:`climassay.corpus.Collection.search_many`.
+            other_documents: Only passages of other documents than the seed passage's.
+            suitable: As for :class:`~climassay.generation.passages.SeedSampler`; unsuitable passages are left out.
+
+        Raises:
+            InputError: ``most`` is negative.
+        """
+        if most < 0:
+            raise InputError(f"{most} passages cannot be shown beside the main one: take 0 or more.")
+        self._group = group
+        self._most = most
+        if threshold is None:
+            known = (RELEVANCE_COSINE.get(collection.settings.encoder) for collection in group.collections)
+            threshold = max((cosine for cosine in known if cosine is not None), default=None)
+        self._threshold = threshold
+        self._mode: SearchMode = mode
+        self._other_documents = other_documents
+        self._suitable = suitable
+
+    def find(self, seeds: Sequence[Passage]) -> list[tuple[SourcePassage, ...]]:
+        """Each seed passage with those found for it, nearest first; all are searched for in one call.
+
+        Raises:
+            InputError: The threshold or the search mode makes no sense.
+        """
+        if not seeds or self._most == 0:
+            return [(SourcePassage.of(seed),) for seed in seeds]
+        found = self._group.search_many(
+            [seed.text for seed in seeds], k=10 * self._most + _SPARE, min_cosine=self._threshold, mode=self._mode
+        )
+        return [
+            (SourcePassage.of(seed), *(SourcePassage.of(hit.passage, hit.cosine) for hit in self._chosen(seed, hits)))
+            for seed, hits in zip(seeds, found, strict=True)
+        ]
+
+    def _chosen(self, seed: Passage, hits: Sequence[Hit]) -> list[Hit]:
+        """The hits to show: the best of each new document, then the best of the rest."""
+        usable = [
+            hit
+            for hit in hits
+            if hit.passage.id != seed.id
+            and not (self._other_documents and hit.passage.document_id == seed.document_id)
+            and (self._suitable is None or self._suitable(hit.passage) is None)
+        ]
+        chosen: list[Hit] = []
+        runs, documents = _runs(seed.text), {seed.document_id}
+        for only_new in (True, False):
+            for hit in usable:
+                if len(chosen) == self._most:
+                    break
+                own = _runs(hit.passage.text)
+                if own & runs or (only_new and hit.passage.document_id in documents):
+                    continue
+                chosen.append(hit)
+                runs |= own
+                documents.add(hit.passage.document_id)
+        return sorted(chosen, key=lambda hit: (-(hit.cosine or 0.0), hit.rank))
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    """All runs of words by which two cuts of one text are known; a shorter text is one run."""
+    words = re.findall(r"\w+", text.casefold())
+    last = max(1, len(words) - _SHARED_WORDS + 1)
+    return {tuple(words[start : start + _SHARED_WORDS]) for start in range(last)}

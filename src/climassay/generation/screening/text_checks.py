@@ -1,0 +1,294 @@
+"""Checks of the words alone: is it a question with an answer, in the wanted language, that stands on its own?"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from difflib import SequenceMatcher
+
+from climassay.corpus.sentences import split_sentences
+from climassay.errors import InputError
+from climassay.generation.draft import Draft
+from climassay.generation.screening.check import ASKED, CHECKS, Check, check, content_words, words
+from climassay.questions import KINDS
+
+MOST_SENTENCES = 2
+COPIED_WORDS = 8
+COPIED_SHARE = 0.9
+"""A question is copied where a run of so many words, and this share of them all, stands in a passage."""
+_GAP = re.compile(r"(?:_{2,}|\.{3}|…|:|<MASK>)")
+_TASK = re.compile(
+    r"(?:^|[.;:]\s+|,\s+(?:and\s+)?)(?:briefly\s+|then\s+)?(?:account\s+for|analy[sz]e|argue|assess|calculate|characteri[sz]e"
+    r"|classify|compare|compute|contrast|deduce|define|derive|describe|determine|differentiate|discuss|distinguish"
+    r"|elaborate|estimate|evaluate|examine|explain|give|identify|illustrate|infer|interpret|justify|list|name|outline"
+    r"|predict|propose|quantify|relate|say|show|sketch|specify|state|suggest|summari[sz]e|tell|trace|work\s+out)\b",
+    re.IGNORECASE,
+)
+"""A task: a sentence, or a clause after the case that was put, that begins with what is to be done."""
+_ASKING = re.compile(r"\?[\"'”’)\]]*\s*(?:\([^()]*\)\s*\.?\s*)?$")
+
+
+@check("no answer", KINDS, "Question or answer is empty, or the answer asks back.")
+def _no_answer(draft: Draft) -> str | None:
+    wording = draft.wording
+    if not wording.question.strip():
+        return "There is no question."
+    if draft.kind == "freeform" and not words(wording.answer):
+        return "There is no answer."
+    if draft.kind == "freeform" and wording.answer.strip().endswith("?"):
+        return "The answer is a question."
+    return None
+
+
+@check("no question mark", ASKED, "Asks nothing: no question mark, no task, no gap, no sentence to complete.")
+def _no_question_mark(draft: Draft) -> str | None:
+    question = draft.wording.question.strip()
+    if _ASKING.search(question):
+        return None
+    if draft.kind == "mcq" and (_GAP.search(question) or not question.endswith((".", "!"))):
+        return None  # an unfinished sentence that an option completes
+    if _TASK.search(question):
+        return None
+    return f"It ends in “{question[-30:]}”, which asks nothing."
+
+
+@check("copied question", ASKED, "The question is a run of words of the passage.")
+def _copied(draft: Draft) -> str | None:
+    asked = words(draft.wording.question)
+    for passage in draft.passages:
+        source = words(passage.text)
+        run = SequenceMatcher(None, asked, source, autojunk=False).find_longest_match()
+        if run.size >= COPIED_WORDS and run.size >= COPIED_SHARE * len(asked):
+            return f"{run.size} of its {len(asked)} words stand in a passage in this order."
+    return None
+
+
+@check("long answer", ("freeform",), "The answer has more than two sentences.")
+def _long_answer(draft: Draft) -> str | None:
+    count = len(split_sentences(draft.wording.answer))
+    return f"The answer has {count} sentences." if count > MOST_SENTENCES else None
+
+
+_LISTS = {
+    "en": """the of and to in is that it for was on are as with be by at from this have or had not but what which when
+        how why who where than then would could should does do did its their there been has into over between during
+        after before these those if will can may more most such also about through under because while an""",
+    "de": """der die das und in den von zu mit sich des auf für ist im dem nicht ein eine als auch es an werden aus er
+        hat dass sie nach wird bei einer um am sind noch wie einem über einen so zum war haben nur oder aber vor zur bis
+        mehr durch man welche welcher warum wann wo wenn kein unter zwischen""",
+    "fr": """le la les de des du et en un une est que qui dans pour par sur au aux il elle ce cette ces ne pas plus se
+        avec sont son sa ses ou où mais comme leur leurs été être ont avait entre après avant quelle quel quelles
+        pourquoi comment quand si sous dont lors""",
+    "es": """el la los las de del y en un una es que se por con para su sus al lo como más pero sus le ya o este esta
+        estos entre cuando muy sin sobre también me hasta hay donde quien desde qué cuál cuáles cómo son fue ha no
+        durante según""",
+    "pt": """o a os as de do da dos das e em um uma é que se por com para seu sua ao à no na nos nas como mais mas foi
+        são pelo pela pelos pelas entre quando muito sem sobre também até há onde quem desde qual quais não ou isso este
+        esta ser tem durante""",
+    "it": """il lo la i gli le di del della dei delle e in un una è che si per con su al alla come più ma sono da dal
+        dalla nel nella non anche o questo questa tra quando quale quali perché dove chi ha stato essere loro durante
+        gli dopo prima""",
+    "nl": """de het een en van in is dat op te zijn met voor niet aan er om ook als dan maar bij nog uit door over naar
+        hij zij wordt werd kan deze dit die tot wat waarom wanneer hoe welke tussen onder tijdens meer heeft hebben
+        geen of""",
+}
+LANGUAGES: Mapping[str, frozenset[str]] = {code: frozenset(text.split()) for code, text in _LISTS.items()}
+"""Function words by ISO 639-1 code."""
+LEAST_LEAD = 2
+"""Another language must have so many function words more than the wanted one ..."""
+LEAST_SHARE = 0.15
+"""... and they must be this share of all words."""
+FOREIGN_SCRIPT = 0.3
+"""Share of letters of another script than Latin from which a text is not in any of these languages (Greek symbols are
+single letters in a text of words)."""
+_WORD = re.compile(r"[^\W\d_]+")
+_NOT_LATIN = re.compile(r"[^A-Za-z\u00aa-\u024f\u1e00-\u1eff]")
+_ET_AL = re.compile(r"\bet al\b")
+
+
+def other_language(text: str, wanted: str = "en") -> str | None:
+    """What a text is written in where it is not the wanted language.
+
+    Args:
+        text: A sentence or more.
+        wanted: One of :data:`LANGUAGES`.
+
+    Returns:
+        A code of :data:`LANGUAGES`, ``another script``, or None where the text may be in the wanted language.
+
+    Raises:
+        InputError: The wanted language is not known.
+    """
+    check_language(wanted)
+    found = [word.lower() for word in _WORD.findall(_ET_AL.sub(" ", text))]
+    letters = "".join(found)
+    if letters and len(_NOT_LATIN.findall(letters)) >= FOREIGN_SCRIPT * len(letters):
+        return "another script" if len(letters) >= 10 else None
+    counts = Counter(found)
+    hits = {code: sum(counts[word] for word in known) for code, known in LANGUAGES.items()}
+    best = max(hits, key=lambda code: (hits[code], code == wanted))
+    if hits[best] - hits[wanted] < LEAST_LEAD or hits[best] < LEAST_SHARE * len(found):
+        return None
+    return best
+
+
+def check_language(code: str) -> None:
+    """Refuse a language whose function words are not known.
+
+    Raises:
+        InputError: It is none of :data:`LANGUAGES`.
+    """
+    if code not in LANGUAGES:
+        raise InputError(f"The language {code!r} cannot be told from others: take one of {', '.join(LANGUAGES)}.")
+
+
+def language_check(wanted: str = "en") -> Check:
+    """The check that all that a reader is shown is in one language.
+
+    Raises:
+        InputError: The language is not known.
+    """
+    check_language(wanted)
+
+    def examine(draft: Draft) -> str | None:
+        found = other_language(" ".join(draft.type.shown(draft.content)), wanted)
+        return None if found is None else f"It is written in {found}, not in {wanted}."
+
+    return Check("other language", KINDS, "Is written in another language than the one asked for.", examine)
+
+
+CHECKS.add("other language", language_check(), __name__)
+
+
+# What a generator calls the text it was given; "text" and "section" need words around them, since science has
+# contexts, passages and sections of its own ("passage of a front", "cross section", "in the context of warming").
+_SOURCE = (
+    r"(?:(?:given|provided|above|following|supplied|preceding|main|retrieved|present|accompanying)\s+)*"
+    r"(?:context|contexts|text|passage|passages|excerpt|excerpts|extract|paragraph|paragraphs|textbook|book|chapter"
+    r"|article|document|source text|reading|lecture notes?|material|author|authors)"
+)
+_NOT_OF = r"(?!\s+(?:of|in\s+which|for|through|that\s+air)\b)"
+_CONTEXT = re.compile(
+    rf"\b(?:according\s+to|based\s+(?:up)?on|as\s+(?:\w+\s+){{1,2}}(?:in|by)|(?:mentioned|described|stated|discussed"
+    rf"|presented|given|provided|explained|outlined|defined|reported|noted|listed|cited|suggested|found)\s+(?:in|by)"
+    rf"|from|per|in)\s+(?:the|this|these|that)\s+{_SOURCE}\b{_NOT_OF}"
+    r"|\b(?:the|this)\s+(?:(?:given|provided|above|supplied|accompanying|main|retrieved)\s+)+"
+    r"(?:context|text|passage|excerpt|paragraph|information|material)s?\b"
+    rf"|\b(?:the|this)\s+(?:context|text|passage|excerpt|paragraph|chapter|textbook|article|authors?)\s+"
+    r"(?:says?|states?|mentions?|describes?|discusses|notes?|explains?|suggests?|claims?|argues?|reports?|implies|imply"
+    r"|indicates?|provides?|refers?|lists?|defines?|gives|emphasi[sz]es?|highlights?|calls?|considers?|proposes?"
+    r"|presents?|is\s+about)\b"
+    r"|\b(?:does|do|did|is|are|was|were)\s+(?:the|this)\s+(?:context|text|passage|excerpt|paragraph|chapter|textbook"
+    rf"|authors?)\b{_NOT_OF}"
+    r"|\bauthor(?:s)?['’]s?\s+(?:view|opinion|words?|argument|claim|conclusion|point)"
+    r"|\bas\s+(?:mentioned|described|stated|discussed|explained|noted|shown|defined|introduced|seen)\s+"
+    r"(?:above|below|earlier|previously|before)\b"
+    r"|\b(?:described|mentioned|discussed|listed|stated|introduced)\s+(?:above|below|earlier)\b",
+    re.IGNORECASE,
+)
+_FIGURE = re.compile(
+    r"\b(?:fig(?:ure|s)?|figures|table|tables|tab|equation|equations|eqn?s?|box|chapter|chapters|section|sections"
+    r"|appendix|panel)\b\.?\s*(?:\(?\s*(?:[A-Z]{1,2}\.?)?\d+(?:[.\-–]\d+)*[a-z]?\)?(?![\w%°]|\s?(?:years?|km|m)\b)|(?-i:[IVX]{1,4})\b(?!-))"
+    r"|\b(?:the|this)\s+(?:(?:above|following|accompanying|next|previous|preceding|given)\s+)"
+    r"(?:figure|table|equation|graph|diagram|plot|map|image|illustration|chart|section|chapter|box)s?\b"
+    r"|\b(?:shown|depicted|illustrated|plotted|displayed|listed|seen|presented|given|summari[sz]ed)\s+(?:in|on|by)\s+"
+    r"(?:the|this)\s+(?:figure|table|equation|graph|diagram|plot|map|image|illustration|chart|section|chapter|box)\b"
+    r"|\bin\s+(?:the|this)\s+(?:figure|table|graph|diagram|plot|image|illustration|chart|box)\b(?!\s+(?:of|model))",
+    re.IGNORECASE,
+)
+# Opens the text and leans on something before it: a demonstrative with a word of a text about itself, or alone.
+_LEANING = re.compile(
+    r"^\W*(?:this|these|those|such|that|they|it|he|she|his|her|their|its)\b(?!\s+(?:is|was)\s+(?:true|known|often|widely"
+    r"|estimated|thought|expected|projected|believed|assumed|possible|likely|necessary|important|difficult|well)\b|\s+(?:takes|follows|may\s+be|can\s+be|has\s+been)\b)"
+    r"|^\W*(?:however|therefore|moreover|furthermore|in\s+addition|additionally|thus|hence|consequently"
+    r"|as\s+a\s+result|on\s+the\s+other\s+hand|in\s+contrast|similarly|likewise|for\s+example|for\s+instance)\s*,",
+    re.IGNORECASE,
+)
+_ABSENT = (
+    r"(?:stud(?:y|ies)|authors?|experiments?|papers?|scientists|researchers|report|results|simulations?|survey"
+    r"|investigation|work|article|observations|measurements|data\s?set|dataset|analysis|scenario|method|case|findings)"
+)
+_UNNAMED = re.compile(
+    r"\b(?:the|these)\s+(?:authors?|researchers)\b(?!\s+of\b)"
+    r"|\b(?:the|this|these)\s+(?:present\s+|current\s+)?(?:study|paper|article|report)\b(?!\s+(?:of|by|on|from|that|which)\b)"
+    rf"|\b(?:in|of|from|by|during)\s+(?:the|these|those)\s+{_ABSENT}\s+(?:described|mentioned|discussed|presented"
+    r"|considered|conducted|performed|reported|shown|given|here)\b"
+    rf"|\b(?:the|these)\s+{_ABSENT}\s+(?:described|mentioned|discussed|presented)\b",
+    re.IGNORECASE,
+)
+
+# *Which of these statements ...* points to the options.
+_POINTING = re.compile(
+    r"(?<!\bof )(?<!\bof the )\b(?:this|these)\s+(?!(?:century|millennium|decade|day|days|year)\b)[a-z]{3,}",
+    re.IGNORECASE,
+)
+_WHICH = (
+    r"(?:low|high|larg|small|strong|weak|warm|cold|earli|lat|old|young|great)er|first|second|third|former|latter|other"
+    r"|two|three"
+)
+_CASES = (
+    r"scenarios?|pathways?|cases?|experiments?|simulations?|(?:model\s+)?runs?|projections?|stud(?:y|ies)|groups?"
+    r"|reports?"
+    r"|programmes?|programs?|approach(?:es)?"
+)
+_ONE_OF_SEVERAL = re.compile(
+    rf"\b(?:the|these|those|both)\s+(?:{_WHICH})\s+(?:one|of\s+them|{_CASES})\b(?!\s+(?:of|in\s+which|that|with|without|where|from|by)\b)",
+    re.IGNORECASE,
+)
+"""One of several cases, told by its rank and not by a name: *the lower scenario*."""
+_NAMED_CASE = re.compile(r"\b(?:SSP|RCP|B[12]|A1B|A2|IS92)\w*|\bscenarios?\s+(?:of|with|in\s+which|without)\b|[\"“‘]")
+_PERSONS = re.compile(r"author|researcher|scientist|paper|article|report|stud(?:y|ies)", re.IGNORECASE)
+_SUPPOSED = re.compile(r"^\W*(?:suppose|if|imagine|consider|assume|given|when)\b|[.;:]\s", re.IGNORECASE)
+FEWEST_BEFORE = 2
+"""Content words that a question must have before *this* or *these* for there to be something it can point to."""
+
+
+def _first(pattern: re.Pattern[str], draft: Draft) -> str | None:
+    found = (pattern.search(text) for text in draft.type.shown(draft.content))
+    return next((" ".join(match[0].split()) for match in found if match), None)
+
+
+@check("context reference", KINDS, "Refers to the context, text, passage or its author.")
+def _context_reference(draft: Draft) -> str | None:
+    found = _first(_CONTEXT, draft)
+    return None if found is None else f"It speaks of its source: “{found}”."
+
+
+@check("figure reference", KINDS, "Refers to a figure, table, equation, box or section.")
+def _figure_reference(draft: Draft) -> str | None:
+    found = _first(_FIGURE, draft)
+    return None if found is None else f"It leans on something outside: “{found}”."
+
+
+@check(
+    "not self-contained",
+    KINDS,
+    "Leans on something that is not there: a dangling *this*, *the authors*, *the experiment described*.",
+)
+def _not_self_contained(draft: Draft) -> str | None:
+    question = draft.wording.question
+    leaning = _LEANING.search(question)
+    if leaning:
+        return f"It opens with “{leaning[0].strip()}”, which points to something before it."
+    pointing = _POINTING.search(question)
+    if pointing and len(content_words(question[: pointing.start()])) < FEWEST_BEFORE:
+        return f"It speaks of “{pointing[0]}” before it has said what that is."
+    ranked = _ONE_OF_SEVERAL.search(question)
+    if ranked and not _NAMED_CASE.search(question) and not _introduced(ranked[0], question[: ranked.start()]):
+        return f"It speaks of “{ranked[0]}”, which nobody has named."
+    unnamed = _UNNAMED.search(question)
+    if unnamed and not _introduced(unnamed[0], question[: unnamed.start()]):
+        return f"It speaks of “{' '.join(unnamed[0].split())}”, which nobody has named."
+    return None
+
+
+def _introduced(mention: str, before: str) -> bool:
+    """Whether the question itself has said what it speaks of.
+
+    A study may be taken up again (*a study ... the study*); a scenario or an experiment is what the question has
+    supposed, or has told in a sentence of its own.
+    """
+    nouns = [word.lower().removesuffix("s") for word in re.findall(r"[A-Za-z]{4,}", mention)]
+    pointing = {"this", "these", "those", "present", "current"}
+    if any(noun in before.lower() for noun in nouns if noun not in pointing and not re.fullmatch(_WHICH, noun)):
+        return True
+    return not _PERSONS.search(mention) and _SUPPOSED.search(before) is not None
