@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from climassay.web.computed import Computed
+from climassay.web.app_state import Computed
 from patience import reached
 
 

@@ -19,7 +19,7 @@ from climassay.web.connections import (
     Seldom,
     guarded,
 )
-from climassay.web.networks import Networks
+from climassay.web.settings import Networks
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 WHOLE = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"

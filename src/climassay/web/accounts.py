@@ -14,7 +14,6 @@ import sqlalchemy as sa
 from climassay.errors import InputError
 from climassay.records.database import Database
 from climassay.web import passwords
-from climassay.web.account_tables import api_tokens, failures, links, metadata, secrets, sessions, users
 
 Role = Literal["annotator", "adjudicator", "admin"]
 ROLES: tuple[Role, ...] = ("annotator", "adjudicator", "admin")
@@ -33,6 +32,69 @@ LONGEST_DELAY = 8.0
 """Seconds of that wait, which begins with one and doubles with every further wrong password."""
 WINDOW_SECONDS = 15 * 60.0
 LINK_HOURS: dict[Purpose, float] = {"enter": 24.0, "invitation": 7 * 24.0, "password": 24.0}
+
+
+# Secrets are kept as hashes only.
+metadata = sa.MetaData()
+
+users = sa.Table(
+    "web_users",
+    metadata,
+    sa.Column("name", sa.String(40), primary_key=True),
+    sa.Column("shown", sa.String(120), nullable=False),
+    sa.Column("role", sa.String(16), nullable=False),
+    sa.Column("password", sa.Text),
+    sa.Column("active", sa.Boolean, nullable=False),
+    sa.Column("made_at", sa.Float, nullable=False),
+    comment="People with an account; who was removed stays as the author of what they said.",
+)
+sessions = sa.Table(
+    "web_sessions",
+    metadata,
+    sa.Column("token", sa.LargeBinary(32), primary_key=True),
+    sa.Column("user", sa.String(40), sa.ForeignKey("web_users.name"), nullable=False),
+    sa.Column("made_at", sa.Float, nullable=False),
+    sa.Column("expires_at", sa.Float, nullable=False),
+    sa.Index("web_sessions_by_user", "user"),
+    comment="Who is signed in: SHA-256 of the cookie.",
+)
+links = sa.Table(
+    "web_links",
+    metadata,
+    sa.Column("token", sa.LargeBinary(32), primary_key=True),
+    sa.Column("user", sa.String(40), sa.ForeignKey("web_users.name"), nullable=False),
+    sa.Column("purpose", sa.String(12), nullable=False),
+    sa.Column("expires_at", sa.Float, nullable=False),
+    sa.Column("used_at", sa.Float),
+    comment="Links that let somebody in once: the first sign-in, an invitation, a new password.",
+)
+api_tokens = sa.Table(
+    "web_api_tokens",
+    metadata,
+    sa.Column("token", sa.LargeBinary(32), primary_key=True),
+    sa.Column("id", sa.String(16), nullable=False, unique=True),
+    sa.Column("user", sa.String(40), sa.ForeignKey("web_users.name"), nullable=False),
+    sa.Column("label", sa.String(120), nullable=False),
+    sa.Column("made_at", sa.Float, nullable=False),
+    sa.Column("revoked_at", sa.Float),
+    comment="Tokens for programs, each of one user.",
+)
+failures = sa.Table(
+    "web_sign_in_failures",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("subject", sa.LargeBinary(32), nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Index("web_failures_by_subject", "subject", "at"),
+    comment="Wrong passwords, by the hash of a name or an address, for the limit of attempts.",
+)
+secrets = sa.Table(
+    "web_secrets",
+    metadata,
+    sa.Column("name", sa.String(40), primary_key=True),
+    sa.Column("value", sa.LargeBinary(32), nullable=False),
+    comment="Random keys of this installation.",
+)
 
 
 class TooManyAttempts(InputError):

@@ -12,7 +12,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from climassay.web.networks import Networks
+from climassay.web.settings import Networks
 
 FILES_LEFT = 300
 """Open files that are not for connections: databases, collections, documents, uploads."""

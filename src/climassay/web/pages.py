@@ -23,7 +23,7 @@ from climassay.web.access import (
     may_read,
     visitor,
 )
-from climassay.web.place import Place
+from climassay.web.app_state import AppState
 
 _LEADING = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
 
@@ -37,8 +37,8 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
         status: HTTP status.
         **values: For the template, every one escaped.
     """
-    place: Place = request.app.state.place
-    user = visitor(request, place)
+    app: AppState = request.app.state.climassay
+    user = visitor(request, app)
     token = csrf_token(request)
     field = Markup('<input type="hidden" name="{}" value="{}">').format(CSRF_FIELD, token)
     rendered = (
@@ -48,22 +48,22 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
             request=request,
             path=request.url.path,
             user=user,
-            readable=may_read(user, place),
-            askable=may_ask(user, place),
+            readable=may_read(user, app),
+            askable=may_ask(user, app),
             csrf_token=token,
             csrf_field=field,
             version=__version__,
-            root=place.settings.prefix,
+            root=app.settings.prefix,
             **values,
         )
     )
-    if place.settings.prefix:
+    if app.settings.prefix:
         # Values are escaped, so that whatever leads to "/" this way stands in a template of ours.
-        rendered = _LEADING.sub(rf"\1{place.settings.prefix}/", rendered)
+        rendered = _LEADING.sub(rf"\1{app.settings.prefix}/", rendered)
     answer = HTMLResponse(rendered, status, {"Cache-Control": "no-store"})
     made = getattr(request.state, "new_visitor", None)
     if made is not None:
-        keep_cookie(answer, place, VISITOR_COOKIE, made)
+        keep_cookie(answer, app, VISITOR_COOKIE, made)
     return answer
 
 
@@ -79,11 +79,11 @@ def safe_next(wanted: str | None) -> str:
     return wanted
 
 
-def keep_cookie(answer: Response, place: Place, name: str, value: str) -> None:
+def keep_cookie(answer: Response, app: AppState, name: str, value: str) -> None:
     """Set a cookie that scripts cannot read and other sites do not send."""
-    days = {SESSION_COOKIE: place.settings.session_days, DEVICE_COOKIE: 365.0}.get(name)
+    days = {SESSION_COOKIE: app.settings.session_days, DEVICE_COOKIE: 365.0}.get(name)
     age = None if days is None else int(days * 86400)
-    answer.set_cookie(name, value, max_age=age, httponly=True, samesite="lax", secure=place.settings.https, path="/")
+    answer.set_cookie(name, value, max_age=age, httponly=True, samesite="lax", secure=app.settings.https, path="/")
 
 
 @cache

@@ -1,5 +1,6 @@
 """How a server is set up."""
 
+import ipaddress
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,11 +11,36 @@ from urllib.parse import urlsplit
 from climassay.errors import InputError
 from climassay.models import Generator, load_model
 from climassay.models.openai_prices import model_price
-from climassay.web.networks import Networks
 from climassay.workspace import Workspace
 
 Public = Literal["nothing", "read", "check"]
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1")
+
+
+class Networks:
+    """Addresses and networks by commas, as in ``127.0.0.1, 10.0.0.0/8``; ``*`` is all of them.
+
+    Raises:
+        InputError: One is neither.
+    """
+
+    def __init__(self, written: str) -> None:
+        parts = [part.strip() for part in written.split(",") if part.strip()]
+        self.everything = "*" in parts
+        try:
+            self._networks = [ipaddress.ip_network(part, strict=False) for part in parts if part != "*"]
+        except ValueError as error:
+            raise InputError(f"Proxies are addresses or networks like 10.0.0.0/8, or *: {error}.") from None
+
+    def __contains__(self, host: str) -> bool:
+        """Whether an address is one of them."""
+        if self.everything:
+            return True
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            return False
+        return any(address in network for network in self._networks)
 
 
 def _load(name: str, workspace: Workspace, **own: Any) -> Generator:

@@ -2,23 +2,15 @@
 
 from fastapi import APIRouter
 
-from climassay.web.api import (
-    annotation,
-    checks,
-    datasets,
-    exchange,
-    jobs,
-    library,
-    people,
-    reference,
-    results,
-)
+from climassay.web.api import annotation, checks, jobs, library, openapi_page, people, results
 
 OPERATIONS = APIRouter()
 """Everything that the document describes."""
-for part in (people, library, checks, annotation, exchange, results, datasets, jobs):
+for part in (people, library, checks, annotation, results):
     OPERATIONS.include_router(part.router)
+OPERATIONS.include_router(results.datasets)
+OPERATIONS.include_router(jobs.router)
 
 router = APIRouter()
 router.include_router(OPERATIONS)
-router.include_router(reference.router)
+router.include_router(openapi_page.router)
