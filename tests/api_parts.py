@@ -152,9 +152,8 @@ def bearer(place, role):
 
 def document():
     """The OpenAPI document; what makes it takes seconds to import."""
-    from climassay.web.api.openapi_page import api_document
-
     from climassay.web.api import OPERATIONS
+    from climassay.web.api.openapi_page import api_document
 
     return api_document(OPERATIONS, ORIGIN)
 

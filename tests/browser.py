@@ -130,7 +130,6 @@ def server_settings():
 def running_server(tmp_path, server_settings):
     """The application, in a thread of this process, on a port of its own."""
     from climassay.web.app_state import AppState
-
     from climassay.web.settings import ServerSettings
     from climassay.workspace import Workspace
 

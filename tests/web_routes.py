@@ -3,10 +3,10 @@
 import re
 from dataclasses import dataclass
 
-from climassay.web.app_state import AppState
 from starlette.testclient import TestClient
 
 from climassay.web.access import SAFE_METHODS, SESSION_COOKIE, VISITOR_COOKIE
+from climassay.web.app_state import AppState
 from climassay.web.application import create_app
 from climassay.web.settings import ServerSettings
 from climassay.workspace import Workspace

@@ -67,8 +67,9 @@ def test_models_show_an_example_of_every_plain_field():
 
 
 def test_examples_fit_their_own_schemas():
-    from climassay.web.api.openapi_page import example_of
     from jsonschema import Draft202012Validator
+
+    from climassay.web.api.openapi_page import example_of
 
     made = document()
     components = made["components"]["schemas"]

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from climassay.web.middleware import PublicView
 
 from climassay.errors import ModelError, RecordsError
 from climassay.factcheck import DebateSettings, make_claim
 from climassay.web.checks.store import checks_of
+from climassay.web.middleware import PublicView
 
 HIDDEN = {
     "base URL": "http://10.1.2.3:8001/v1",

@@ -32,12 +32,7 @@ class Computed:
         self._made: OrderedDict[Hashable, Future[Any]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """A result; whoever asks for it while it is computed waits for it, and an error reaches all of them.
-
-        Args:
-            key: Names the content that the result follows from.
-            make: Computes it.
-        """
+        """A result; whoever asks for it while it is computed waits for it, and an error reaches all of them."""
         with self._lock:
             known = self._made.get(key)
             found: Future[T] = self._made.setdefault(key, Future())
@@ -52,6 +47,11 @@ class Computed:
                 with self._lock:
                     self._made.pop(key, None)
         return found.result()
+
+    def __contains__(self, key: Hashable) -> bool:
+        """Whether a result is there already."""
+        found = self._made.get(key)
+        return found is not None and found.done()
 
 
 class AppState:

@@ -54,11 +54,7 @@ class _Assets(StaticFiles):
 
 
 def create_app(state: AppState) -> FastAPI:
-    """The application.
-
-    Args:
-        state: The workspace and the settings; whoever opened it closes it, its jobs begin with the application.
-    """
+    """The application; whoever opened its state closes it."""
 
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:

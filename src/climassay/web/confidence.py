@@ -1,7 +1,7 @@
 """The page on which a text or a statement is pasted, and what is found in it."""
 
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -13,8 +13,7 @@ from climassay.confidence.linting import RULES, Checked, Draft, check, draft_of
 from climassay.confidence.linting.opened_tagger import OpenedTagger, open_tagger
 from climassay.confidence.linting.page import pieces, shown_findings
 from climassay.confidence.linting.plain_draft import paged_draft
-from climassay.confidence.linting.tagger_rule import MeasuredAccuracy, levels_of
-from climassay.confidence.vocabulary import Tag
+from climassay.confidence.linting.tagger_rule import levels_of
 from climassay.corpus.apart import read_apart
 from climassay.corpus.options import MEBIBYTE, ReadOptions
 from climassay.errors import ClimassayError, InputError
@@ -42,34 +41,10 @@ EQUAL = "Right for a single statement of your own, and where rare levels have to
 router = APIRouter(include_in_schema=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a visitor wrote into the forms."""
-
-    text: str = ""
-    kind: str = "markdown"
-    statement: str = ""
-    context: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """How confident reports would sound about a statement, for one mix of levels."""
-
-    words: str
-    """What the best level is, to be followed by it."""
-    when: str
-    """Where this mix is the right one."""
-    levels: tuple[tuple[Tag, float], ...]
-    """Probability of each level, highest level first."""
-    best: Tag
-    accuracy: MeasuredAccuracy | None
-
-
 @router.get("/confidence")
 def show(request: Request, app: App, _user: Reader) -> Response:
     """The empty forms."""
-    return _page(request, app, Asked())
+    return _page(request, app)
 
 
 @router.post("/confidence")
@@ -81,12 +56,12 @@ def check_text(
     kind: Annotated[str, Form()] = "markdown",
 ) -> Response:
     """What is found in a text."""
-    asked = Asked(text=_readable(text, LONGEST_TEXT, "text"), kind=kind)
+    asked = {"text": _readable(text, LONGEST_TEXT, "text"), "kind": kind}
     if kind not in KINDS:
         raise InputError(f"A text is one of {', '.join(KINDS)}, not {kind[:40]!r}.")
-    if not asked.text.strip():
-        return _page(request, app, asked, error="Paste a text to check.", status=400)
-    return _page(request, app, asked, checked=check(draft_of(asked.text, kind)))
+    if not asked["text"].strip():
+        return _page(request, app, asked=asked, error="Paste a text to check.", status=400)
+    return _page(request, app, asked=asked, checked=check(draft_of(asked["text"], kind)))
 
 
 @router.post("/confidence/file")
@@ -95,8 +70,8 @@ def check_file(request: Request, app: App, _user: Reader, file: UploadFile) -> R
     try:
         draft = _word_draft(file)
     except InputError as error:
-        return _page(request, app, Asked(), file_error=str(error), status=400)
-    return _page(request, app, Asked(), checked=check(draft))
+        return _page(request, app, file_error=str(error), status=400)
+    return _page(request, app, checked=check(draft))
 
 
 def _word_draft(file: UploadFile) -> Draft:
@@ -135,41 +110,40 @@ def tag_statement(
     context: Annotated[str, Form()] = "",
 ) -> Response:
     """How confident reports would sound about a statement."""
-    asked = Asked(
-        statement=" ".join(_readable(statement, LONGEST_STATEMENT, "statement").split()),
-        context=" ".join(_readable(context, LONGEST_CONTEXT, "context").split()),
-    )
+    statement = " ".join(_readable(statement, LONGEST_STATEMENT, "statement").split())
+    context = " ".join(_readable(context, LONGEST_CONTEXT, "context").split())
+    asked = {"statement": statement, "context": context}
     opened = _tagger(app)
-    if not any(char.isalpha() for char in asked.statement):
-        return _page(request, app, asked, statement_error="Write a statement.", status=400)
+    if not any(char.isalpha() for char in statement):
+        return _page(request, app, asked=asked, statement_error="Write a statement.", status=400)
     if not isinstance(opened, OpenedTagger):
-        return _page(request, app, asked, statement_error=opened, status=503)
+        return _page(request, app, asked=asked, statement_error=opened, status=503)
     tagger = opened.tagger
     try:
-        row = tagger.predict_proba([(asked.statement, asked.context)])[0]
+        row = tagger.predict_proba([(statement, context)])[0]
     except ClimassayError as error:
         status = 400 if isinstance(error, InputError) else 503
-        return _page(request, app, asked, statement_error=str(error), status=status)
+        return _page(request, app, asked=asked, statement_error=str(error), status=status)
     mixes = [("The reports would most probably sound", NATURAL, row, opened.accuracy)]
     if opened.shares is not None:
         even = reweighted(row, opened.shares)
         mixes.append(("With all levels equally frequent", EQUAL, even, opened.equal_accuracy))
     estimates = []
     for words, when, given, accuracy in mixes:
-        levels = tuple(levels_of(given, tagger.levels))
-        estimates.append(Estimate(words, when, levels, max(levels, key=lambda pair: pair[1])[0], accuracy))
-    return _page(request, app, asked, estimates=estimates)
+        levels = levels_of(given, tagger.levels)
+        best = max(levels, key=lambda pair: pair[1])[0]
+        estimates.append({"words": words, "when": when, "levels": levels, "best": best, "accuracy": accuracy})
+    return _page(request, app, asked=asked, estimates=estimates)
 
 
-def _page(request: Request, app: AppState, asked: Asked, *, status: int = 200, **values: Any) -> Response:
+def _page(request: Request, app: AppState, *, asked: Mapping[str, str] | None = None, **values: Any) -> Response:
     checked: Checked | None = values.pop("checked", None)
     opened = _tagger(app)
     shown = {"error": "", "file_error": "", "statement_error": "", "estimates": ()} | values
     return page(
         request,
         "confidence/check.html.j2",
-        status=status,
-        asked=asked,
+        asked={"text": "", "kind": "markdown", "statement": "", "context": "", **(asked or {})},
         kinds=KINDS,
         checked=checked,
         pieces=pieces(checked) if checked else (),

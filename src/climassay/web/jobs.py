@@ -165,7 +165,7 @@ class JobReport:
         self._written = now
         values = {"done": done, "total": total, "message": message}
         ours = jobs.update().where(jobs.c.id == self.job, jobs.c.owner == self._jobs.owner).values(values)
-        self._jobs.database.write(lambda connection: connection.execute(ours))
+        self._jobs.execute(ours)
         self._jobs.announce(self.job)
 
     def event(self, kind: str, body: dict[str, Any]) -> None:
@@ -177,7 +177,7 @@ class JobReport:
         if self.stopped:
             raise Stopped
         row = {"job": self.job, "number": self._number + 1, "kind": kind, "body": json.dumps(body, ensure_ascii=False)}
-        self._jobs.database.write(lambda connection: connection.execute(job_events.insert().values(row)))
+        self._jobs.execute(job_events.insert().values(row))
         self._number += 1
         self._jobs.announce(self.job)
 
@@ -187,11 +187,7 @@ JobWork = Callable[[Any, dict[str, Any], JobReport], dict[str, Any] | None]
 
 
 class Jobs:
-    """The jobs of one workspace.
-
-    Args:
-        database: Of the records.
-    """
+    """The jobs of one workspace."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -228,7 +224,7 @@ class Jobs:
     def _queue_again(self, *whose: sa.ColumnElement[bool]) -> None:
         ours = sa.and_(jobs.c.state == "running", sa.or_(jobs.c.owner.is_(None), *whose))
         cut = jobs.update().where(ours).values(state="queued", owner=None)
-        self.database.write(lambda connection: connection.execute(cut))
+        self.execute(cut)
 
     def _live(self) -> None:
         """Give signs of life for the jobs that are done here, and queue again those of servers that give none."""
@@ -254,11 +250,7 @@ class Jobs:
         return self._stopping.is_set()
 
     def submit(self, kind: str, title: str, payload: dict[str, Any], by: str | None = None) -> str:
-        """Queue a job.
-
-        Returns:
-            Its id.
-        """
+        """Queue a job; gives its id."""
         lane, _ = self._works[kind]
         job = "j" + os.urandom(6).hex()
         row = {
@@ -274,7 +266,7 @@ class Jobs:
             "by": by,
             "made_at": time.time(),
         }
-        self.database.write(lambda connection: connection.execute(jobs.insert().values(row)))
+        self.execute(jobs.insert().values(row))
         self.announce(job)
         return job
 
@@ -282,8 +274,16 @@ class Jobs:
         """Stop a job; one that has ended stays as it is."""
         ours = sa.and_(jobs.c.id == job, jobs.c.state.in_(("queued", "running")))
         ended = jobs.update().where(ours).values(state="stopped", ended_at=time.time())
-        self.database.write(lambda connection: connection.execute(ended))
+        self.execute(ended)
         self.announce(job)
+
+    def execute(self, statement: sa.Insert | sa.Update) -> int:
+        """Write something; gives the number of rows."""
+        return self.database.write(lambda connection: connection.execute(statement).rowcount)
+
+    def _read(self, query: sa.Select[Any]) -> "Sequence[Job]":
+        with self.database.read() as connection:
+            return [_job(row) for row in connection.execute(query)]
 
     def get(self, job: str) -> Job:
         """A job.
@@ -291,16 +291,13 @@ class Jobs:
         Raises:
             InputError: There is none of that id.
         """
-        with self.database.read() as connection:
-            row = connection.execute(sa.select(jobs).where(jobs.c.id == job)).first()
-        if row is None:
-            raise InputError(f"There is no job {job!r}.")
-        return _job(row)
+        for found in self.many([job]):
+            return found
+        raise InputError(f"There is no job {job!r}.")
 
     def many(self, ids: Collection[str]) -> "Sequence[Job]":
         """The jobs of some ids, those that there are."""
-        with self.database.read() as connection:
-            return [_job(row) for row in connection.execute(sa.select(jobs).where(jobs.c.id.in_(ids)))]
+        return self._read(sa.select(jobs).where(jobs.c.id.in_(ids)))
 
     def last_events(self, ids: Collection[str]) -> dict[str, int]:
         """Numbers of the last events of jobs that have told something."""
@@ -311,8 +308,7 @@ class Jobs:
     def unended_or_since(self, kind: str, since: float) -> "Sequence[Job]":
         """Jobs of a kind that have not ended, or that were asked for after a moment."""
         recent = sa.or_(jobs.c.state.not_in(ENDED), jobs.c.made_at > since)
-        with self.database.read() as connection:
-            return [_job(row) for row in connection.execute(sa.select(jobs).where(jobs.c.kind == kind, recent))]
+        return self._read(sa.select(jobs).where(jobs.c.kind == kind, recent))
 
     def list(self, kind: str | None = None, most: int = 50, after: str | None = None) -> list[Job]:
         """Jobs, the newest first; those behind one of them where its id is given.
@@ -325,8 +321,7 @@ class Jobs:
             query = query.where(jobs.c.kind == kind)
         if after is not None:
             query = query.where(sa.tuple_(-jobs.c.made_at, jobs.c.id) > sa.tuple_(-self.get(after).made_at, after))
-        with self.database.read() as connection:
-            return [_job(row) for row in connection.execute(query)]
+        return [*self._read(query)]
 
     def events(self, job: str, after: int = 0, most: int = 500) -> "Sequence[JobEvent]":
         """What a job has told, in order."""
@@ -366,20 +361,13 @@ class Jobs:
 
     def _take(self, lane: Lane) -> Job | None:
         mine = sa.and_(jobs.c.state == "queued", jobs.c.lane == lane, jobs.c.kind.in_(list(self._works)))
-        query = sa.select(jobs).where(mine).order_by(jobs.c.made_at).limit(1)
-        with self.database.read() as connection:
-            row = connection.execute(query).first()
-        if row is None:
-            return None
-        taken = (
-            jobs.update()
-            .where(jobs.c.id == row.id, jobs.c.state == "queued")
-            .values(state="running", owner=self.owner, seen_at=time.time())
-        )
-        if not self.database.write(lambda connection: connection.execute(taken).rowcount):
-            return None
-        self.announce(row.id)
-        return _job(row)
+        for job in self._read(sa.select(jobs).where(mine).order_by(jobs.c.made_at).limit(1)):
+            ours = jobs.update().where(jobs.c.id == job.id, jobs.c.state == "queued")
+            taken = ours.values(state="running", owner=self.owner, seen_at=time.time())
+            if self.execute(taken):
+                self.announce(job.id)
+                return job
+        return None
 
     def _do(self, context: Any, job: Job) -> None:
         _, work = self._works[job.kind]
@@ -404,7 +392,7 @@ class Jobs:
             values["result"] = json.dumps(result, ensure_ascii=False)
         mine = sa.and_(jobs.c.id == job, jobs.c.state == "running", jobs.c.owner == self.owner)
         ours = jobs.update().where(mine).values(values)
-        self.database.write(lambda connection: connection.execute(ours))
+        self.execute(ours)
         self.announce(job)
 
     def announce(self, job: str) -> None:

@@ -63,11 +63,7 @@ class Visitors:
         self._streams: Counter[str] = Counter()
 
     def stream(self, connection: HTTPConnection, user: User | None, lines: AsyncIterator[str]) -> AsyncIterator[str]:
-        """The lines of an event stream, as long as the visitor has not too many of them.
-
-        Raises:
-            Crowded: There are too many.
-        """
+        """The lines of an event stream; a visitor who follows too many is told to close some."""
         address = visitor_address(connection)
         if user is not None or is_this_machine(address):
             return lines
@@ -91,11 +87,7 @@ class Visitors:
 
     @asynccontextmanager
     async def turn(self, address: str) -> AsyncIterator[None]:
-        """Wait for one's turn, and have it while something is done.
-
-        Raises:
-            Crowded: Too many wait.
-        """
+        """Wait for one's turn, and have it while something is done; of too many who wait the last are refused."""
         if self.full_for(address):
             raise Crowded(MANY)
         await self.begin(address)

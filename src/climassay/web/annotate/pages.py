@@ -140,12 +140,7 @@ def retrain(request: Request, app: App, user: Admin, dataset: str) -> Response:
 
 @router.post("/{dataset}/import")
 def take_in(
-    request: Request,
-    app: App,
-    user: Admin,
-    dataset: str,
-    file: UploadFile,
-    format: Annotated[str, Form()] = "jsonl",
+    request: Request, app: App, user: Admin, dataset: str, file: UploadFile, format: Annotated[str, Form()] = "jsonl"
 ) -> Response:
     """Take labels from a file; sent twice it changes nothing."""
     store = queue_of(app, dataset)
@@ -157,13 +152,7 @@ def take_in(
 
 
 def _settings_page(
-    request: Request,
-    app: AppState,
-    dataset: str,
-    *,
-    done: str = "",
-    error: str = "",
-    imported: Imported | None = None,
+    request: Request, app: AppState, dataset: str, *, done: str = "", error: str = "", imported: Imported | None = None
 ) -> Response:
     store = queue_of(app, dataset)
     return _page(
@@ -178,7 +167,7 @@ def _settings_page(
         new_labels=store.new_labels(dataset),
         offered=training_offered(store, dataset),
         trainings=trainings(app, dataset),
-        formats={name: one.words for name, one in FORMATS.items()},
+        formats=FORMATS,
         imported=imported,
     )
 
@@ -211,12 +200,7 @@ def conflict(request: Request, app: App, user: Adjudicator, dataset: str, draft:
 
 @router.post("/{dataset}/conflicts/{draft}")
 def decide(
-    request: Request,
-    app: App,
-    user: Adjudicator,
-    dataset: str,
-    draft: str,
-    form: Annotated[DecisionForm, Form()],
+    request: Request, app: App, user: Adjudicator, dataset: str, draft: str, form: Annotated[DecisionForm, Form()]
 ) -> Response:
     """Store the outcome of an item, over its labels."""
     store = queue_of(app, dataset)
@@ -268,7 +252,7 @@ def agreement(request: Request, app: App, user: Adjudicator, dataset: str) -> Re
         annotators=app.computed.get(
             ("annotators", dataset, store.revision(dataset)), lambda: store.annotators(dataset)
         ),
-        formats={name: one.words for name, one in FORMATS.items()},
+        formats=FORMATS,
     )
 
 
@@ -372,12 +356,7 @@ def one_item(request: Request, app: App, user: Annotator, dataset: str, draft: s
 
 @router.post("/{dataset}/{draft}")
 def label(
-    request: Request,
-    app: App,
-    user: Annotator,
-    dataset: str,
-    draft: str,
-    form: Annotated[LabelForm, Form()],
+    request: Request, app: App, user: Annotator, dataset: str, draft: str, form: Annotated[LabelForm, Form()]
 ) -> Response:
     """Store what the reader says, and go on to the next item."""
     store = store_of(app)

@@ -21,11 +21,7 @@ def store_of(app: AppState) -> AnnotationStore:
 
 
 def queue_of(app: AppState, dataset: str) -> AnnotationStore:
-    """The annotations, for the pages of one dataset.
-
-    Raises:
-        Missing: There is no such dataset.
-    """
+    """The annotations, for the pages of one dataset; missing where there is none of that name."""
     store = store_of(app)
     try:
         store.settings(dataset)
@@ -35,21 +31,13 @@ def queue_of(app: AppState, dataset: str) -> AnnotationStore:
 
 
 def agreement_of(app: AppState, dataset: str) -> Agreement:
-    """Agreement with its bootstrap intervals, computed once for the labels that there are.
-
-    Raises:
-        Missing: There is no such dataset.
-    """
+    """Agreement with its bootstrap intervals, computed once for the labels that there are."""
     store = queue_of(app, dataset)
     return app.computed.get(("agreement", dataset, store.revision(dataset)), lambda: store.agreement(dataset))
 
 
 def item_of(store: AnnotationStore, dataset: str, draft: str) -> Item:
-    """An item.
-
-    Raises:
-        Missing: There is no such dataset, or no such draft in it.
-    """
+    """An item; missing where there is no such dataset, or no such draft in it."""
     try:
         return store.item(dataset, draft)
     except InputError as error:
@@ -113,14 +101,7 @@ def open_training(app: AppState, dataset: str) -> str | None:
 
 
 def train(app: AppState, dataset: str, user: User) -> str:
-    """Have a validator trained, where no such job waits or runs already.
-
-    Returns:
-        Id of the job.
-
-    Raises:
-        Missing: There is no such dataset.
-    """
+    """Have a validator trained, where no such job waits or runs already; gives the id of the job."""
     queue_of(app, dataset)
     return open_training(app, dataset) or app.jobs.submit(
         KIND, f"Train the validator of {dataset}", {"dataset": dataset}, by=user.name

@@ -7,16 +7,16 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from pydantic import BaseModel
 
 from climassay.errors import InputError
-from climassay.generation import Draft, Reason, SourcePassage, Wording
+from climassay.generation import Draft, Wording
 from climassay.generation.annotation import ANNOTATION_REASONS, Item, Label
 from climassay.generation.masking import words
-from climassay.questions import Level, QuestionType, option_letter
+from climassay.questions import Level, option_letter
 from climassay.reporting.highlighting import Piece, marked
 
 LEVELS: dict[Level, str] = {"base": "base level", "reasoning": "needs reasoning", "hypothetical": "hypothetical"}
@@ -221,71 +221,19 @@ def _first_place(statement: str, term: str | None) -> int | None:
     return None if found is None else found.start()
 
 
-@dataclass(frozen=True, slots=True)
-class PassageView:
-    """A passage that the question was written from."""
-
-    source: SourcePassage
-    title: str
-    """*Main passage*, or *Passage 2* and so on."""
-    pieces: tuple[Piece, ...]
-    """Its text, with the words of the answer marked."""
-    url: str | None
-    """Of the source, where it is one that a browser may follow."""
-
-
-@dataclass(frozen=True, slots=True)
-class ItemView:
-    """All that the page of an item says about its draft."""
-
-    id: str
-    type: QuestionType
-    kind_words: str
-    level_words: str
-    question: str
-    answer: str
-    options: tuple[tuple[str, str, bool], ...]
-    """Letter, text, and whether it is the one that is said to be right."""
-    parts: tuple[StatementPart, ...]
-    """Of a cloze statement."""
-    suggested: str | None
-    """The masker's choice."""
-    passages: tuple[PassageView, ...]
-    reasons: tuple[tuple[Reason, bool], ...]
-    """Reasons for rejecting, and whether each is chosen."""
-    remark: str
-    edited: Wording
-    """What the fields of an edit begin with."""
-    confidence: float | None
-    """The validator's P(valid), where it is to be seen."""
-    opened: str
-    """Which part of the page begins open: ``reject``, ``edit`` or none."""
-
-
-@dataclass(frozen=True, slots=True)
-class LabelView:
-    """A label with what it is about, in words."""
-
-    label: Label
-    kind_words: str
-    question: str
-    """As the line left it."""
-    term: str
-    """Of a cloze statement that the label accepts; empty where it says nothing about it."""
-    changes: tuple[Change, ...]
-
-
 def address(dataset: str, *parts: str) -> str:
     """Path of a page below ``/annotate``."""
     return "/".join(["/annotate", *(quote(part, safe="") for part in (dataset, *parts))])
 
 
-def item_view(item: Item, *, confidence: bool, own: Label | None = None, form: LabelForm | None = None) -> ItemView:
-    """An item for its page.
+def item_view(
+    item: Item, *, confidence: bool, own: Label | None = None, form: LabelForm | None = None
+) -> dict[str, Any]:
+    """All that the page of an item says about its draft.
 
     Args:
-        item: From the store.
-        confidence: Whether the validator's confidence is to be seen.
+        item: What is labelled.
+        confidence: Whether the validator's P(valid) is to be seen.
         own: What the reader said about it before; the fields begin with it.
         form: What the reader just sent and what could not be stored; it goes before all else.
     """
@@ -303,43 +251,45 @@ def item_view(item: Item, *, confidence: bool, own: Label | None = None, form: L
     cloze = draft.type.gap
     # What the passages have to say for the draft to be right; the C of °C and the like are everywhere.
     support = [word for word in _WORD.findall(draft.type.support(draft.content)) if len(word) > 1 or word.isdigit()]
-    return ItemView(
-        id=draft.id,
-        type=draft.type,
-        kind_words=draft.type.title,
-        level_words=LEVELS[draft.level],
-        question=wording.question,
-        answer=wording.answer,
-        options=tuple(
+    passages = [
+        {
+            "source": source,
+            "title": f"Passage {place + 1}" if place else "Main passage",
+            "pieces": marked(source.text, support),
+            "url": source.url if source.url and _WEB.match(source.url) else None,
+        }
+        for place, source in enumerate(draft.passages)
+    ]
+    return {
+        "id": draft.id,
+        "type": draft.type,
+        "kind_words": draft.type.title,
+        "level_words": LEVELS[draft.level],
+        "question": wording.question,
+        "answer": wording.answer,
+        # Letter, text, and whether it is the one that is said to be right.
+        "options": [
             (option_letter(place), text, place == wording.correct) for place, text in enumerate(wording.options)
-        ),
-        parts=statement_parts(wording.question, term, item.term_candidates) if cloze else (),
-        suggested=item.suggested_term if cloze else None,
-        passages=tuple(
-            PassageView(
-                source,
-                f"Passage {place + 1}" if place else "Main passage",
-                marked(source.text, support),
-                source.url if source.url and _WEB.match(source.url) else None,
-            )
-            for place, source in enumerate(draft.passages)
-        ),
-        reasons=tuple((reason, reason.name in chosen) for reason in ANNOTATION_REASONS),
-        remark=form.remark if form else own.remark if own is not None else "",
-        edited=edited,
-        confidence=item.p_valid if confidence else None,
-        opened={"invalid": "reject", "edit": "edit"}.get(verdict, ""),
-    )
+        ],
+        "parts": statement_parts(wording.question, term, item.term_candidates) if cloze else (),
+        "suggested": item.suggested_term if cloze else None,
+        "passages": passages,
+        "reasons": [(reason, reason.name in chosen) for reason in ANNOTATION_REASONS],
+        "remark": form.remark if form else own.remark if own is not None else "",
+        "edited": edited,
+        "confidence": item.p_valid if confidence else None,
+        # Which part of the page begins open.
+        "opened": {"invalid": "reject", "edit": "edit"}.get(verdict, ""),
+    }
 
 
-def label_view(label: Label, item: Item) -> LabelView:
-    """A label beside the item that it is about."""
-    draft = item.draft
-    after = label.wording
-    return LabelView(
-        label=label,
-        kind_words=draft.type.title,
-        question=draft.wording.question,
-        term=(after or draft.wording).answer if draft.type.gap and label.accepted else "",
-        changes=() if after is None else changes(draft.wording, after),
-    )
+def label_view(label: Label, item: Item) -> dict[str, Any]:
+    """A label beside the item that it is about; a term where it accepts a cloze statement."""
+    before, after = item.draft.wording, label.wording
+    return {
+        "label": label,
+        "kind_words": item.draft.type.title,
+        "question": before.question,
+        "term": (after or before).answer if item.draft.type.gap and label.accepted else "",
+        "changes": () if after is None else changes(before, after),
+    }

@@ -37,6 +37,7 @@ from climassay.web.api.base import (
     Share,
     Text,
     area,
+    field,
     named,
     part_of,
     whole,
@@ -57,53 +58,43 @@ ANSWERED = "An ice embryo of critical size hardly ever forms by chance."
 class ReasonData(Data):
     """Why a question may be rejected."""
 
-    name: str = Field(examples=["wrong answer"])
-    meaning: str = Field(examples=["The marked answer is wrong"])
+    name: str = field("wrong answer")
+    meaning: str = field("The marked answer is wrong")
 
 
 class QueueData(Data):
     """A dataset that can be annotated."""
 
-    dataset: str = Field(examples=["clouds"])
-    items: int = Field(examples=[60])
-    open: int = Field(examples=[40])
-    """Labels are still wanted."""
-    settled: int = Field(examples=[18])
-    """There is an outcome."""
-    conflicts: int = Field(examples=[2])
-    """The labels do not agree."""
-    overlap: int = Field(examples=[2])
-    """Labels that an item needs."""
+    dataset: str = field("clouds")
+    items: int = field(60)
+    open: int = field(40, "Labels are still wanted.")
+    settled: int = field(18, "There is an outcome.")
+    conflicts: int = field(2, "The labels do not agree.")
+    overlap: int = field(2, "Labels that an item needs.")
 
 
 class SettingsData(Data):
     """How a dataset is annotated."""
 
-    overlap: int = Field(default=1, ge=1, le=20, examples=[2])
-    """Labels that an item needs."""
-    hide_confidence: bool = Field(default=True, examples=[True])
-    """Whether annotators do not see the validator's confidence."""
-    lease_seconds: FiniteFloat = Field(default=1800, ge=1, le=604_800, examples=[1800])
-    """How long an item is kept for who got it."""
-    retrain_every: int = Field(default=50, ge=1, le=1_000_000, examples=[50])
+    overlap: int = field(2, "Labels that an item needs.", default=1, ge=1, le=20)
+    hide_confidence: bool = field(True, "Whether annotators do not see the validator's confidence.", default=True)
+    lease_seconds: FiniteFloat = field(1800, "How long an item is kept for who got it.", default=1800, ge=1, le=604_800)
+    retrain_every: int = field(50, default=50, ge=1, le=1_000_000)
     """Newly settled items after which a new training of the validator is offered."""
-    include_rejected: bool = Field(default=False, examples=[False])
+    include_rejected: bool = field(False, default=False)
     """Whether drafts wait too that only screening, self-consistency or the validator rejected."""
-    order: Order = Field(default="margin", examples=["margin"])
-    """`margin` (least certain first), `paper`, `random`."""
-    seed: int = Field(default=0, ge=0, le=2**31 - 1, examples=[0])
+    order: Order = field("margin", "`margin` (least certain first), `paper`, `random`.", default="margin")
+    seed: int = field(0, default=0, ge=0, le=2**31 - 1)
 
 
 class WordingData(Data):
     """The words of a question."""
 
-    question: Text = Field(examples=[ASKED])
-    """The question; for cloze the whole statement, nothing masked."""
-    answer: Text = Field(default="", examples=[ANSWERED])
+    question: Text = field(ASKED, "The question; for cloze the whole statement, nothing masked.")
+    answer: Text = field(ANSWERED, default="")
     """Freeform: one or two sentences; cloze: the masked term; mcq: follows from the correct option."""
-    options: list[Text] = Field(default=[], max_length=26, examples=[[]])
-    """Multiple choice only, without letters."""
-    correct: int | None = Field(default=None, ge=0, le=25, examples=[None])
+    options: list[Text] = field([], "Multiple choice only, without letters.", default=[], max_length=26)
+    correct: int | None = field(None, default=None, ge=0, le=25)
     """Multiple choice only: index of the correct option, from 0."""
 
 
@@ -122,57 +113,48 @@ StoredWording = Annotated[WordingData, BeforeValidator(_as_stored)]
 class SourcePassageData(Data):
     """A passage that a question was written from."""
 
-    id: str = Field(examples=["3f2a9c1d-4"])
-    text: str = Field(examples=["Pure cloud droplets freeze by themselves only near −38 °C."])
-    document: str = Field(examples=["Clouds and Climate"])
-    place: str = Field(examples=["Clouds and Climate, Ice > Nucleation, pp. 41-42"])
-    """The whole citation, in words."""
-    url: str | None = Field(examples=["https://example.org/clouds"])
-    licence: str | None = Field(examples=["CC BY 4.0"])
-    similarity: Figure = Field(examples=[0.71])
-    """Cosine to the main passage; null for that one itself."""
+    id: str = field("3f2a9c1d-4")
+    text: str = field("Pure cloud droplets freeze by themselves only near −38 °C.")
+    document: str = field("Clouds and Climate")
+    place: str = field("Clouds and Climate, Ice > Nucleation, pp. 41-42", "The whole citation, in words.")
+    url: str | None = field("https://example.org/clouds")
+    licence: str | None = field("CC BY 4.0")
+    similarity: Figure = field(0.71, "Cosine to the main passage; null for that one itself.")
 
 
 class LabelData(Data):
     """What somebody said about an item."""
 
-    key: str = Field(examples=["7f3c-1"])
-    draft: str = Field(examples=["q0123456789ab"])
-    annotator: str = Field(examples=["ada"])
-    accepted: bool = Field(examples=[False])
-    reasons: list[str] = Field(examples=[["wrong answer"]])
-    """Why it is rejected, the main reason first."""
-    remark: str = Field(examples=["The passage says −38 °C."])
+    key: str = field("7f3c-1")
+    draft: str = field("q0123456789ab")
+    annotator: str = field("ada")
+    accepted: bool = field(False)
+    reasons: list[str] = field(["wrong answer"], "Why it is rejected, the main reason first.")
+    remark: str = field("The passage says −38 °C.")
     wording: StoredWording | None
     """The words after an edit, the chosen cloze term included; null where they stay as they are."""
-    seconds: float | None = Field(examples=[24.5])
-    """Time spent on the item."""
+    seconds: float | None = field(24.5, "Time spent on the item.")
     made_at: Moment
     withdrawn_at: Moment | None
     """When it was undone or replaced; null while it counts."""
-    adjudicates: bool = Field(examples=[False])
-    """Whether it decides a conflict."""
+    adjudicates: bool = field(False, "Whether it decides a conflict.")
 
 
 class ItemData(Data):
     """A question that waits for labels or has some."""
 
-    dataset: str = Field(examples=["clouds"])
-    draft: str = Field(examples=["q0123456789ab"])
-    """Id of the question."""
-    kind: Kind = Field(examples=["freeform"])
-    level: Level = Field(examples=["base"])
+    dataset: str = field("clouds")
+    draft: str = field("q0123456789ab", "Id of the question.")
+    kind: Kind = field("freeform")
+    level: Level = field("base")
     wording: StoredWording
     passages: list[SourcePassageData]
     """What it was written from, the main passage first."""
-    state: ItemState = Field(examples=["open"])
-    suggested_term: str | None = Field(examples=[None])
-    """Cloze: the masker's choice."""
-    term_candidates: list[str] = Field(examples=[[]])
-    """Cloze: words that can be masked, in the order of the statement."""
-    preselected: list[str] = Field(examples=[[]])
-    """Reasons for rejection that the automatic checks found."""
-    p_valid: Figure = Field(examples=[None])
+    state: ItemState = field("open")
+    suggested_term: str | None = field(None, "Cloze: the masker's choice.")
+    term_candidates: list[str] = field([], "Cloze: words that can be masked, in the order of the statement.")
+    preselected: list[str] = field([], "Reasons for rejection that the automatic checks found.")
+    p_valid: Figure = field(None)
     """The validator's probability that it is valid; null where there is none, or where it is not to be seen."""
     labels: list[LabelData]
     """Those that count: one's own, for adjudicators everybody's."""
@@ -198,18 +180,15 @@ def _words(given: WordingData | None) -> Wording | None:
 class Judgement(Data):
     """What one says about an item."""
 
-    key: Name = Field(examples=["7f3c-1"])
+    key: Name = field("7f3c-1")
     """Made by who sends it, new for every label and the same whenever that label is sent again: it is stored once."""
-    accepted: bool = Field(examples=[False])
-    """Whether the question is valid, after the edit if there is one."""
-    reasons: list[Name] = Field(default=[], max_length=20, examples=[["wrong answer"]])
+    accepted: bool = field(False, "Whether the question is valid, after the edit if there is one.")
+    reasons: list[Name] = field(["wrong answer"], default=[], max_length=20)
     """Why it is not, the main reason first; names that `GET /api/v1/annotate/reasons` lists."""
-    remark: Text = Field(default="", examples=["The passage says −38 °C."])
-    """Needed with the reason `other`."""
-    wording: WordingData | None = Field(default=None, examples=[None])
+    remark: Text = field("The passage says −38 °C.", "Needed with the reason `other`.", default="")
+    wording: WordingData | None = field(None, default=None)
     """The whole wording after an edit; of a cloze statement with the chosen term. Only where accepted."""
-    seconds: FiniteFloat | None = Field(default=None, ge=0, le=LONGEST_TIME, examples=[24.5])
-    """Time spent on the item."""
+    seconds: FiniteFloat | None = field(24.5, "Time spent on the item.", default=None, ge=0, le=LONGEST_TIME)
 
     def told(self, draft: Draft) -> dict[str, Any]:
         """What the store is told about a draft."""
@@ -221,38 +200,33 @@ class Judgement(Data):
 class UndoneData(Data):
     """What was taken back."""
 
-    draft: str | None = Field(examples=["q0123456789ab"])
-    """Whose label or skip it was; null where there was nothing to take back."""
+    draft: str | None = field("q0123456789ab", "Whose label or skip it was; null where there was nothing to take back.")
 
 
 class CountData(Data):
     """How many."""
 
-    items: int = Field(examples=[3])
+    items: int = field(3)
 
 
 class ProgressData(Data):
     """How far a dataset has come, and oneself in it."""
 
-    items: int = Field(examples=[60])
-    settled: int = Field(examples=[18])
-    conflicts: int = Field(examples=[2])
-    mine: int = Field(examples=[12])
-    """Items that one has labelled."""
-    skipped: int = Field(examples=[1])
-    left_for_me: int = Field(examples=[27])
-    """Open items that one neither labelled nor skipped."""
-    seconds: float = Field(examples=[432.5])
-    """Time that one spent on labels."""
-    labelled_by: dict[str, int] | None = Field(examples=[None])
-    """Labels by annotator, for adjudicators; else null."""
+    items: int = field(60)
+    settled: int = field(18)
+    conflicts: int = field(2)
+    mine: int = field(12, "Items that one has labelled.")
+    skipped: int = field(1)
+    left_for_me: int = field(27, "Open items that one neither labelled nor skipped.")
+    seconds: float = field(432.5, "Time that one spent on labels.")
+    labelled_by: dict[str, int] | None = field(None, "Labels by annotator, for adjudicators; else null.")
 
 
 class PairData(Data):
     """Two annotators on the items that both labelled."""
 
-    first: str = Field(examples=["ada"])
-    second: str = Field(examples=["bob"])
+    first: str = field("ada")
+    second: str = field("bob")
     kappa: Share
     """Cohen's."""
     raw: Share
@@ -262,8 +236,7 @@ class PairData(Data):
 class AgreementData(Data):
     """How far annotators agree on what is valid, before any adjudication; null where no item has two labels."""
 
-    items: int = Field(examples=[20])
-    """Labelled by two annotators or more."""
+    items: int = field(20, "Labelled by two annotators or more.")
     raw: Share | None
     """Share of agreeing pairs of labels, averaged over items."""
     pairs: list[PairData]
@@ -276,18 +249,17 @@ class AgreementData(Data):
 class AnnotatorData(Data):
     """What one annotator did."""
 
-    annotator: str = Field(examples=["ada"])
-    labels: int = Field(examples=[12])
+    annotator: str = field("ada")
+    labels: int = field(12)
     accepted: Share | None
     """Share of the labels that accept."""
-    reasons: dict[str, int] = Field(examples=[{"wrong answer": 3}])
-    """Reason for rejection and labels that name it."""
-    median_seconds: Figure = Field(examples=[24.5])
+    reasons: dict[str, int] = field({"wrong answer": 3}, "Reason for rejection and labels that name it.")
+    median_seconds: Figure = field(24.5)
     agreement: Share | None
     """Share of labels that the outcome confirms, among settled items that somebody else spoke about too."""
-    skips: int = Field(examples=[1])
-    edits: int = Field(examples=[2])
-    adjudications: int = Field(examples=[0])
+    skips: int = field(1)
+    edits: int = field(2)
+    adjudications: int = field(0)
 
 
 MOST_LABELS = 100_000
@@ -306,15 +278,15 @@ Time = Annotated[Moment, AfterValidator(_likely)]
 class SkipData(Data):
     """An item that an annotator passed over."""
 
-    draft: Name = Field(examples=["q0123456789ab"])
-    annotator: Name = Field(examples=["ada"])
+    draft: Name = field("q0123456789ab")
+    annotator: Name = field("ada")
     made_at: Time
 
 
 class ExportData(Data):
     """Everything that was said about a dataset."""
 
-    dataset: str = Field(examples=["clouds"])
+    dataset: str = field("clouds")
     settings: SettingsData
     labels: list[LabelData]
     """In the order in which they were made, withdrawn ones included."""
@@ -324,19 +296,17 @@ class ExportData(Data):
 class LabelToTakeIn(Data):
     """A label from elsewhere."""
 
-    key: Name = Field(examples=["7f3c-1"])
-    """Unique in the dataset, and the same whenever the label is given again."""
-    draft: Name = Field(examples=["q0123456789ab"])
-    annotator: Name = Field(examples=["ada"])
-    accepted: bool = Field(examples=[True])
-    reasons: list[Name] = Field(default=[], max_length=20, examples=[[]])
-    remark: Text = Field(default="", examples=[""])
-    wording: WordingData | None = Field(default=None, examples=[None])
-    seconds: FiniteFloat | None = Field(default=None, ge=0, examples=[24.5])
-    made_at: Time | None = Field(default=None, examples=["2026-05-31T12:00:00+00:00"])
-    """By default now."""
-    withdrawn_at: Time | None = Field(default=None, examples=[None])
-    adjudicates: bool = Field(default=False, examples=[False])
+    key: Name = field("7f3c-1", "Unique in the dataset, and the same whenever the label is given again.")
+    draft: Name = field("q0123456789ab")
+    annotator: Name = field("ada")
+    accepted: bool = field(True)
+    reasons: list[Name] = field([], default=[], max_length=20)
+    remark: Text = field("", default="")
+    wording: WordingData | None = field(None, default=None)
+    seconds: FiniteFloat | None = field(24.5, default=None, ge=0)
+    made_at: Time | None = field("2026-05-31T12:00:00+00:00", "By default now.", default=None)
+    withdrawn_at: Time | None = field(None, default=None)
+    adjudicates: bool = field(False, default=False)
 
     def given(self) -> GivenLabel:
         """The label as the store takes it."""
@@ -350,20 +320,16 @@ class Import(Data):
     """Labels and skips from elsewhere, as an export has them."""
 
     labels: list[LabelToTakeIn] = Field(max_length=MOST_LABELS)
-    skips: list[SkipData] = Field(default=[], max_length=MOST_LABELS, examples=[[]])
+    skips: list[SkipData] = field([], default=[], max_length=MOST_LABELS)
 
 
 class TakenInData(Data):
     """What became of labels from elsewhere."""
 
-    stored: int = Field(examples=[12])
-    """New ones."""
-    known: int = Field(examples=[0])
-    """There already, by their keys."""
-    withdrawn: int = Field(examples=[0])
-    """There already, and withdrawn elsewhere meanwhile: now here too."""
-    refused: list[str] = Field(examples=[[]])
-    """One sentence for each that cannot be stored."""
+    stored: int = field(12, "New ones.")
+    known: int = field(0, "There already, by their keys.")
+    withdrawn: int = field(0, "There already, and withdrawn elsewhere meanwhile: now here too.")
+    refused: list[str] = field([], "One sentence for each that cannot be stored.")
 
 
 @router.get("/reasons", response_model=Listed[ReasonData])

@@ -34,6 +34,11 @@ class Data(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, from_attributes=True, use_attribute_docstrings=True)
 
 
+def field(example: Any, description: str | None = None, **more: Any) -> Any:
+    """A field of a model with an example of it; a description may stand below it instead."""
+    return Field(description=description, examples=[example], **more)
+
+
 def _no_nan(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
@@ -76,8 +81,7 @@ AfterNumber = Annotated[
 class Problem(Data):
     """Why something was not done."""
 
-    error: str = Field(examples=["There is no collection 'seas'."])
-    """One sentence."""
+    error: str = field("There is no collection 'seas'.", "One sentence.")
     details: list["Detail"] = []
     """Fields of the request that do not fit, where that is the reason."""
 
@@ -85,24 +89,18 @@ class Problem(Data):
 class Detail(Data):
     """What is wrong with one field."""
 
-    at: str = Field(examples=["body.accepted"])
-    """Where it stands."""
-    says: str = Field(examples=["Input should be a valid boolean"])
+    at: str = field("body.accepted", "Where it stands.")
+    says: str = field("Input should be a valid boolean")
 
 
 class Share(Data):
     """A mean, share or coefficient, with its confidence interval."""
 
-    value: Figure = Field(examples=[0.82])
-    """The mean, or the share from 0 to 1."""
-    low: Figure = Field(examples=[0.71])
-    """Lower end of the interval."""
-    high: Figure = Field(examples=[0.9])
-    """Upper end of the interval."""
-    n: int = Field(examples=[60])
-    """Independent items behind it."""
-    level: float = Field(examples=[0.95])
-    """Of the interval."""
+    value: Figure = field(0.82, "The mean, or the share from 0 to 1.")
+    low: Figure = field(0.71, "Lower end of the interval.")
+    high: Figure = field(0.9, "Upper end of the interval.")
+    n: int = field(60, "Independent items behind it.")
+    level: float = field(0.95, "Of the interval.")
 
     @model_validator(mode="before")
     @classmethod
@@ -191,11 +189,7 @@ Caller = Annotated[User | None, Depends(known_caller)]
 
 
 def failing(*more: int) -> dict[int | str, dict[str, Any]]:
-    """The failures of an operation, for its documentation.
-
-    Args:
-        *more: Beside those that every operation has.
-    """
+    """The failures of an operation, beside those that every operation has, for its documentation."""
     return {
         status: {"model": Problem, "description": WHY[status]} for status in sorted({400, 401, 403, 404, 422, *more})
     }

@@ -23,6 +23,7 @@ from climassay.web.api.base import (
     Text,
     area,
     failing,
+    field,
     first_of,
     named,
     named_for,
@@ -53,60 +54,47 @@ SHOWN_CLAIM = "Sea level has not risen since 1900."
 class ClaimToCheck(Data):
     """A claim, and how it is to be debated."""
 
-    claim: Text = Field(min_length=1, examples=[SHOWN_CLAIM])
-    """One sentence or a few, at most 2,000 characters."""
-    source: ShortText = Field(default="", examples=["https://example.org/column"])
-    """Who says it, or where it stands."""
-    date: ShortText = Field(default="", examples=["2024-05-31"])
-    """When it was said: ISO 8601 date, or the year."""
-    set_up: ShortText = Field(default="", examples=[""])
+    claim: Text = field(SHOWN_CLAIM, "One sentence or a few, at most 2,000 characters.", min_length=1)
+    source: ShortText = field("https://example.org/column", "Who says it, or where it stands.", default="")
+    date: ShortText = field("2024-05-31", "When it was said: ISO 8601 date, or the year.", default="")
+    set_up: ShortText = field("", default="")
     """Who debates: a name that `GET /api/v1/checks/set-ups` lists; by default the first."""
 
 
 class SetUpData(Data):
     """A way to debate that can be chosen."""
 
-    name: str = Field(examples=["every collection"])
-    advocates: list[str] = Field(examples=[["primer"]])
-    """Names of those who debate."""
-    model: str = Field(examples=["local:smollm2"])
-    rounds: int = Field(examples=[3])
-    """At most so many."""
+    name: str = field("every collection")
+    advocates: list[str] = field(["primer"], "Names of those who debate.")
+    model: str = field("local:smollm2")
+    rounds: int = field(3, "At most so many.")
 
 
 class CheckData(Data):
     """A check of a claim, without its debate."""
 
-    id: str = Field(examples=["c9f3a1b2c4d5"])
-    claim: str = Field(validation_alias=AliasPath("claim", "text"), examples=[SHOWN_CLAIM])
-    source: str = Field(validation_alias=AliasPath("claim", "source"), examples=["https://example.org/column"])
-    date: str = Field(validation_alias=AliasPath("claim", "date"), examples=["2024-05-31"])
-    by: str | None = Field(examples=["ada"])
+    id: str = field("c9f3a1b2c4d5")
+    claim: str = field(SHOWN_CLAIM, validation_alias=AliasPath("claim", "text"))
+    source: str = field("https://example.org/column", validation_alias=AliasPath("claim", "source"))
+    date: str = field("2024-05-31", validation_alias=AliasPath("claim", "date"))
+    by: str | None = field("ada")
     """Name of who asked; null for somebody without an account, and to readers without one."""
     asked_at: Moment
     ended_at: Moment | None
-    state: CheckState = Field(examples=["done"])
-    """`waiting` until the debate has ended; then `done`, `failed` or `stopped`."""
-    error: str | None = Field(examples=[None])
-    """Why it failed, in one sentence."""
-    set_up: str = Field(examples=["every collection"])
-    job: str | None = Field(examples=["j4f0c2d1e9a8b"])
-    """Id of the work: see `GET /api/v1/jobs/{job}`."""
-    run: str | None = Field(examples=["r00c0ffee"])
-    """Id of the run in the records: see `GET /api/v1/runs/{run}`."""
-    outcome: str | None = Field(examples=["verdict"])
+    state: CheckState = field("done", "`waiting` until the debate has ended; then `done`, `failed` or `stopped`.")
+    error: str | None = field(None, "Why it failed, in one sentence.")
+    set_up: str = field("every collection")
+    job: str | None = field("j4f0c2d1e9a8b", "Id of the work: see `GET /api/v1/jobs/{job}`.")
+    run: str | None = field("r00c0ffee", "Id of the run in the records: see `GET /api/v1/runs/{run}`.")
+    outcome: str | None = field("verdict")
     """`verdict`, `not enough information`, `not checkable`, `not about climate`, `failed`; null before the end."""
-    verdict: str | None = Field(validation_alias="label", examples=["incorrect"])
+    verdict: str | None = field("incorrect", validation_alias="label")
     """A label of the scale; null where there is none."""
-    reviewed: Reviewed = Field(examples=["unreviewed"])
-    """What most of the people who reviewed it hold."""
-    agree: int = Field(examples=[0])
-    """People whose last word is that they agree."""
-    disagree: int = Field(examples=[0])
-    undecided: int = Field(examples=[0])
-    page: Annotated[str, AfterValidator("/checks/{}".format)] = Field(
-        validation_alias="id", examples=["/checks/c9f3a1b2c4d5"]
-    )
+    reviewed: Reviewed = field("unreviewed", "What most of the people who reviewed it hold.")
+    agree: int = field(0, "People whose last word is that they agree.")
+    disagree: int = field(0)
+    undecided: int = field(0)
+    page: Annotated[str, AfterValidator("/checks/{}".format)] = field("/checks/c9f3a1b2c4d5", validation_alias="id")
     """Permanent address on this server."""
 
 
@@ -116,38 +104,34 @@ class BegunCheck(Data):
     check: CheckData
     job: JobData | None
     """The work; null where it was not begun yet."""
-    events: str | None = Field(examples=["/jobs/j4f0c2d1e9a8b/events"])
+    events: str | None = field("/jobs/j4f0c2d1e9a8b/events")
     """Where browsers get the debate live, as server-sent events; programs take `GET /api/v1/jobs/{job}/events`."""
 
 
 class ReviewToGive(Data):
     """What one thinks of a verdict."""
 
-    opinion: Opinion = Field(examples=["agree"])
-    """`undecided` needs a comment."""
-    comment: Text = Field(default="", examples=["The tide gauges say otherwise."])
-    """At most 4,000 characters."""
+    opinion: Opinion = field("agree", "`undecided` needs a comment.")
+    comment: Text = field("The tide gauges say otherwise.", "At most 4,000 characters.", default="")
 
 
 class ReviewData(Data):
     """What somebody said about a check."""
 
-    by: str | None = Field(examples=["ada"])
-    """Who said it; null to readers without an account."""
-    opinion: Opinion = Field(examples=["agree"])
-    comment: str = Field(examples=["The tide gauges say otherwise."])
+    by: str | None = field("ada", "Who said it; null to readers without an account.")
+    opinion: Opinion = field("agree")
+    comment: str = field("The tide gauges say otherwise.")
     at: Moment = Field(validation_alias="made_at")
-    current: bool = Field(examples=[True])
-    """Whether it is their last word."""
+    current: bool = field(True, "Whether it is their last word.")
 
 
 class TranscriptData(Data):
     """A check with its whole debate."""
 
     check: CheckData
-    settings: dict[str, JsonValue] = Field(examples=[{"model": "local:smollm2", "rounds": 3}])
+    settings: dict[str, JsonValue] = field({"model": "local:smollm2", "rounds": 3})
     """Who debated and by which rules: the tables of a file that sets up a debate."""
-    transcript: dict[str, JsonValue] = Field(examples=[{"scale": "climate-feedback", "rounds": []}])
+    transcript: dict[str, JsonValue] = field({"scale": "climate-feedback", "rounds": []})
     """As `climassay check --json` writes it: claim, subclaims, advocates, rounds, verdict, sources, usage."""
 
 
@@ -156,8 +140,7 @@ class AgreementOfReaders(Data):
 
     agreed: Share | None
     """Share of the checks with most reviewers for it, among those with a majority; null where there is none."""
-    divided: int = Field(examples=[0])
-    """Checks with as many for as against, which are not counted."""
+    divided: int = field(0, "Checks with as many for as against, which are not counted.")
 
 
 class TooMuchWaits(Failure):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from climassay.web.access import Admin, Annotator, Reader
 from climassay.web.accounts import User
@@ -14,6 +14,7 @@ from climassay.web.api.base import (
     Listed,
     Moment,
     area,
+    field,
     first_of,
     named,
     named_for,
@@ -30,23 +31,17 @@ JobId = Annotated[str, named("Id of the work.", "j4f0c2d1e9a8b")]
 class JobData(Data):
     """A piece of long work."""
 
-    id: str = Field(examples=["j4f0c2d1e9a8b"])
-    kind: str = Field(examples=["add-documents"])
-    """`check`, `add-documents` or `retrain`."""
-    title: str = Field(examples=["Add 1 file to primer"])
-    state: State = Field(examples=["running"])
-    """`queued` or `running`; in the end `done`, `failed` or `stopped`."""
-    done: int = Field(examples=[40])
-    """Units of work that are done."""
-    total: int = Field(examples=[120])
-    """All of them; 0 where that is not known."""
-    message: str = Field(examples=["passages of carbon-cycle.pdf"])
-    error: str | None = Field(examples=[None])
-    """Why it failed, in one sentence."""
-    result: dict[str, JsonValue] | None = Field(examples=[{"collection": "primer", "documents": 1}])
+    id: str = field("j4f0c2d1e9a8b")
+    kind: str = field("add-documents", "`check`, `add-documents` or `retrain`.")
+    title: str = field("Add 1 file to primer")
+    state: State = field("running", "`queued` or `running`; in the end `done`, `failed` or `stopped`.")
+    done: int = field(40, "Units of work that are done.")
+    total: int = field(120, "All of them; 0 where that is not known.")
+    message: str = field("passages of carbon-cycle.pdf")
+    error: str | None = field(None, "Why it failed, in one sentence.")
+    result: dict[str, JsonValue] | None = field({"collection": "primer", "documents": 1})
     """What came of it, once it is done; depends on its kind."""
-    by: str | None = Field(examples=["ada"])
-    """Who asked for it; null for somebody without an account, and to readers without one."""
+    by: str | None = field("ada", "Who asked for it; null for somebody without an account, and to readers without one.")
     made_at: Moment
     ended_at: Moment | None
 
@@ -54,10 +49,9 @@ class JobData(Data):
 class JobEventData(Data):
     """Something that a job told."""
 
-    number: int = Field(examples=[1])
-    """From 1, without gaps."""
-    kind: str = Field(examples=["file"])
-    body: dict[str, JsonValue] = Field(examples=[{"shown": "carbon-cycle.pdf", "outcome": "added"}])
+    number: int = field(1, "From 1, without gaps.")
+    kind: str = field("file")
+    body: dict[str, JsonValue] = field({"shown": "carbon-cycle.pdf", "outcome": "added"})
 
 
 @router.get("", response_model=Listed[JobData])

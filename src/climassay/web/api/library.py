@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import File, Form, Query, UploadFile
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator
 from starlette.responses import Response
 
 from climassay.corpus.collection import remove_collection
@@ -22,6 +22,7 @@ from climassay.web.api.base import (
     Listed,
     ShortText,
     area,
+    field,
     named,
     part_of,
 )
@@ -56,75 +57,58 @@ Hits = Annotated[int, Query(description="Most hits.", ge=1, le=MOST_HITS)]
 class CollectionData(Data):
     """A set of documents that can be searched."""
 
-    name: str = Field(examples=["primer"])
-    encoder: str = Field(examples=["local:minilm"])
-    """Name of the model that its vectors come from."""
-    documents: Annotated[int, BeforeValidator(len)] = Field(examples=[12])
-    passages: int = Field(examples=[340])
-    bytes: int = Field(examples=[5_400_000])
-    """On disk, with vectors and index."""
-    page: Annotated[str, AfterValidator("/library/{}".format)] = Field(
-        validation_alias="name", examples=["/library/primer"]
-    )
+    name: str = field("primer")
+    encoder: str = field("local:minilm", "Name of the model that its vectors come from.")
+    documents: Annotated[int, BeforeValidator(len)] = field(12)
+    passages: int = field(340)
+    bytes: int = field(5_400_000, "On disk, with vectors and index.")
+    page: Annotated[str, AfterValidator("/library/{}".format)] = field("/library/primer", validation_alias="name")
     """Address of its page on this server."""
 
 
 class DocumentData(Data):
     """A document of a collection."""
 
-    id: str = Field(examples=["3f2a9c1d"])
-    title: str = Field(examples=["The carbon cycle"])
-    source: str = Field(examples=["carbon-cycle.pdf"])
-    """File name or address that it was read from."""
-    passages: int = Field(examples=[31])
-    """Stored."""
-    complete: bool = Field(examples=[True])
-    """Whether all its passages are stored."""
-    pages: int | None = Field(examples=[18])
-    """Number of the last page with text; null where the source has no pages."""
-    report: str | None = Field(examples=["AR6 WG1"])
-    """Series or report that it belongs to."""
-    date: str | None = Field(examples=["2021"])
-    """ISO 8601 date, or the year."""
-    edition: str | None = Field(examples=[None])
-    licence: str | None = Field(examples=["CC BY 4.0"])
-    url: str | None = Field(examples=["https://example.org/carbon-cycle"])
+    id: str = field("3f2a9c1d")
+    title: str = field("The carbon cycle")
+    source: str = field("carbon-cycle.pdf", "File name or address that it was read from.")
+    passages: int = field(31, "Stored.")
+    complete: bool = field(True, "Whether all its passages are stored.")
+    pages: int | None = field(18, "Number of the last page with text; null where the source has no pages.")
+    report: str | None = field("AR6 WG1", "Series or report that it belongs to.")
+    date: str | None = field("2021", "ISO 8601 date, or the year.")
+    edition: str | None = field(None)
+    licence: str | None = field("CC BY 4.0")
+    url: str | None = field("https://example.org/carbon-cycle")
 
 
 class PassageData(Data):
     """Some 2,000 characters of a document: what is found and cited."""
 
-    id: str = Field(examples=["3f2a9c1d-4"])
-    text: str = Field(examples=["The ocean takes up about a quarter of the carbon dioxide that people emit."])
-    document_id: str = Field(examples=["3f2a9c1d"])
-    document: str = Field(examples=["The carbon cycle"])
-    """Title of the document."""
-    source: str = Field(examples=["carbon-cycle.pdf"])
-    position: int = Field(examples=[4])
-    """Number in the document, from 0."""
-    headings: list[str] = Field(examples=[["Sinks", "The ocean"]])
-    """Outermost first."""
-    first_page: int | None = Field(examples=[7])
-    last_page: int | None = Field(examples=[8])
-    url: str | None = Field(examples=["https://example.org/carbon-cycle#page=7"])
-    licence: str | None = Field(examples=["CC BY 4.0"])
-    citation: str = Field(examples=["The carbon cycle (carbon-cycle.pdf), Sinks > The ocean, pp. 7-8"])
+    id: str = field("3f2a9c1d-4")
+    text: str = field("The ocean takes up about a quarter of the carbon dioxide that people emit.")
+    document_id: str = field("3f2a9c1d")
+    document: str = field("The carbon cycle", "Title of the document.")
+    source: str = field("carbon-cycle.pdf")
+    position: int = field(4, "Number in the document, from 0.")
+    headings: list[str] = field(["Sinks", "The ocean"], "Outermost first.")
+    first_page: int | None = field(7)
+    last_page: int | None = field(8)
+    url: str | None = field("https://example.org/carbon-cycle#page=7")
+    licence: str | None = field("CC BY 4.0")
+    citation: str = field("The carbon cycle (carbon-cycle.pdf), Sinks > The ocean, pp. 7-8")
     """Where it stands, in words."""
-    page: str = Field(examples=["/library/primer/passages/3f2a9c1d-4"])
-    """Permanent address on this server."""
+    page: str = field("/library/primer/passages/3f2a9c1d-4", "Permanent address on this server.")
 
 
 class HitData(Data):
     """A passage that was found."""
 
-    rank: int = Field(examples=[1])
-    """From 1."""
-    score: Figure = Field(examples=[0.83])
-    """What the list is sorted by; scores of different modes or collections do not compare."""
-    cosine: Figure = Field(examples=[0.61])
-    """Cosine similarity of query and passage, where it was computed."""
-    collection: str = Field(examples=["primer"])
-    excerpt: str = Field(examples=["The ocean takes up about a quarter of the carbon dioxide that people emit."])
+    rank: int = field(1, "From 1.")
+    score: Figure = field(0.83, "What the list is sorted by; scores of different modes or collections do not compare.")
+    cosine: Figure = field(0.61, "Cosine similarity of query and passage, where it was computed.")
+    collection: str = field("primer")
+    excerpt: str = field("The ocean takes up about a quarter of the carbon dioxide that people emit.")
     """The sentences that hold most of the words looked for."""
     passage: PassageData
 
@@ -133,23 +117,19 @@ class SearchData(Data):
     """What a search found, best first."""
 
     hits: list[HitData]
-    more: bool = Field(examples=[True])
-    """Whether there may be further hits."""
-    hidden: bool = Field(examples=[False])
+    more: bool = field(True, "Whether there may be further hits.")
+    hidden: bool = field(False)
     """Whether there are only passages that are less similar than the encoder's threshold; `all` shows them."""
-    not_searched: list[str] = Field(examples=[[]])
-    """Why collections could not be searched, a sentence each."""
+    not_searched: list[str] = field([], "Why collections could not be searched, a sentence each.")
 
 
 class UploadTakenData(Data):
     """Documents that will be added."""
 
-    job: str = Field(examples=["j4f0c2d1e9a8b"])
-    """Id of the work: see `GET /api/v1/jobs/{job}`."""
-    collection: str = Field(examples=["primer"])
-    files: list[str] = Field(examples=[["carbon-cycle.pdf"]])
-    """That were taken."""
-    refused: list[str] = Field(examples=[["notes.exe is of no kind that is taken here."]])
+    job: str = field("j4f0c2d1e9a8b", "Id of the work: see `GET /api/v1/jobs/{job}`.")
+    collection: str = field("primer")
+    files: list[str] = field(["carbon-cycle.pdf"], "That were taken.")
+    refused: list[str] = field(["notes.exe is of no kind that is taken here."])
     """Why files were not taken, a sentence each."""
 
 
@@ -223,12 +203,7 @@ def remove_document(app: App, user: Admin, collection: CollectionName, document:
 
 @router.get("/collections/{collection}/documents/{document}/passages", response_model=Listed[PassageData])
 def list_passages(
-    app: App,
-    user: Reader,
-    collection: CollectionName,
-    document: DocumentId,
-    limit: Limit = 50,
-    after: AfterNumber = -1,
+    app: App, user: Reader, collection: CollectionName, document: DocumentId, limit: Limit = 50, after: AfterNumber = -1
 ) -> dict[str, Any]:
     """The passages of a document, in its order; `after` is the position of the last one."""
     library = library_of(app)

@@ -92,12 +92,7 @@ def _document(app: AppState) -> dict[str, Any]:
 
 
 def api_document(operations: APIRouter, address: str) -> dict[str, Any]:
-    """The document.
-
-    Args:
-        operations: The routes that it describes.
-        address: Where people reach the server.
-    """
+    """The document of these routes, for a server that people reach at an address."""
     made = get_openapi(
         title="climassay",
         version=__version__,

@@ -2,13 +2,11 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field
-
 from climassay import __version__
 from climassay.errors import InputError
 from climassay.web.access import Admin, Annotator
 from climassay.web.accounts import Purpose, Role, User
-from climassay.web.api.base import AfterName, Data, Limit, Listed, Moment, Name, ShortText, area, named, part_of
+from climassay.web.api.base import AfterName, Data, Limit, Listed, Moment, Name, ShortText, area, field, named, part_of
 from climassay.web.app_state import App, AppState
 from climassay.web.auth import link_address
 from climassay.web.failures import Missing
@@ -21,13 +19,10 @@ UserName = Annotated[str, named("Name that the user signs in with.", "ada")]
 class UserData(Data):
     """Somebody with an account."""
 
-    name: str = Field(examples=["ada"])
-    role: Role = Field(examples=["annotator"])
-    """Each may do what those before may: annotator, adjudicator, admin."""
-    shown: str = Field(examples=["Ada Lovelace"])
-    """As others see it."""
-    active: bool = Field(examples=[True])
-    """Whether they are let in."""
+    name: str = field("ada")
+    role: Role = field("annotator", "Each may do what those before may: annotator, adjudicator, admin.")
+    shown: str = field("Ada Lovelace", "As others see it.")
+    active: bool = field(True, "Whether they are let in.")
     made_at: Moment
 
 
@@ -35,39 +30,34 @@ class MeData(Data):
     """Who a token or session belongs to, and what this server offers."""
 
     user: UserData
-    version: str = Field(examples=["0.7.0"])
-    """Of climassay."""
-    public: Public = Field(examples=["nothing"])
+    version: str = field("0.7.0", "Of climassay.")
+    public: Public = field("nothing")
     """What people without an account may do: `nothing`, `read`, or `check` claims too."""
-    publisher: str = Field(examples=["Example Institute"])
-    """Named in published verdicts; empty where verdicts are not published."""
+    publisher: str = field("Example Institute", "Named in published verdicts; empty where verdicts are not published.")
 
 
 class Invitation(Data):
     """Somebody to be let in."""
 
-    name: Name = Field(examples=["ada"])
-    """2 to 40 small letters, digits, dots, dashes, underscores."""
-    role: Role = Field(default="annotator", examples=["annotator"])
-    shown: ShortText = Field(default="", examples=["Ada Lovelace"])
-    """As others see it; by default the name."""
+    name: Name = field("ada", "2 to 40 small letters, digits, dots, dashes, underscores.")
+    role: Role = field("annotator", default="annotator")
+    shown: ShortText = field("Ada Lovelace", "As others see it; by default the name.", default="")
 
 
 class UserChange(Data):
     """What is to change; what is left out stays."""
 
-    role: Role | None = Field(default=None, examples=["adjudicator"])
-    shown: ShortText | None = Field(default=None, min_length=1, max_length=120, examples=["Ada L."])
-    active: bool | None = Field(default=None, examples=[True])
-    """False ends all sessions and tokens."""
+    role: Role | None = field("adjudicator", default=None)
+    shown: ShortText | None = field("Ada L.", default=None, min_length=1, max_length=120)
+    active: bool | None = field(True, "False ends all sessions and tokens.", default=None)
 
 
 class LinkData(Data):
     """A link that lets somebody in once."""
 
     user: UserData
-    purpose: Purpose = Field(examples=["invitation"])
-    address: str = Field(examples=["http://127.0.0.1:8000/enter/TWmZ2q"])
+    purpose: Purpose = field("invitation")
+    address: str = field("http://127.0.0.1:8000/enter/TWmZ2q")
     """Shown this once; send it to them by a way that others do not read."""
 
 

@@ -32,6 +32,7 @@ from climassay.web.api.base import (
     Moment,
     Share,
     area,
+    field,
     first_of,
     named,
     part_of,
@@ -53,24 +54,20 @@ Word = Annotated[str, Query(pattern=NO_NUL, max_length=200)]
 class RunData(Data):
     """One command that asked models, in numbers."""
 
-    id: str = Field(validation_alias=AliasPath("summary", "id"), examples=["r00c0ffee"])
-    command: str = Field(validation_alias=AliasPath("summary", "command"), examples=["evaluate run"])
-    status: str = Field(validation_alias=AliasPath("summary", "status"), examples=["done"])
+    id: str = field("r00c0ffee", validation_alias=AliasPath("summary", "id"))
+    command: str = field("evaluate run", validation_alias=AliasPath("summary", "command"))
+    status: str = field("done", validation_alias=AliasPath("summary", "status"))
     """`running`, `done`, `failed` or `interrupted`."""
-    version: str = Field(validation_alias=AliasPath("summary", "version"), examples=["0.7.0"])
-    """Of climassay."""
+    version: str = field("0.7.0", "Of climassay.", validation_alias=AliasPath("summary", "version"))
     started_at: Moment = Field(validation_alias=AliasPath("summary", "started_at"))
     ended_at: Moment | None = Field(validation_alias=AliasPath("summary", "ended_at"))
-    models: list[str] = Field(examples=[["local:smollm2"]])
-    """Whose answers it has."""
-    asked: int = Field(validation_alias=AliasPath("summary", "asked"), examples=[240])
-    """Answers asked for, failed ones included."""
-    failed: int = Field(validation_alias=AliasPath("summary", "failed"), examples=[0])
-    served: int = Field(validation_alias=AliasPath("summary", "served"), examples=[12])
+    models: list[str] = field(["local:smollm2"], "Whose answers it has.")
+    asked: int = field(240, "Answers asked for, failed ones included.", validation_alias=AliasPath("summary", "asked"))
+    failed: int = field(0, validation_alias=AliasPath("summary", "failed"))
+    served: int = field(12, validation_alias=AliasPath("summary", "served"))
     """Answers of earlier runs that it was served from the records."""
-    tokens: int = Field(examples=[51_200])
-    """Of prompts and completions."""
-    cost: Figure = Field(validation_alias=AliasPath("summary", "cost"), examples=[0.42])
+    tokens: int = field(51_200, "Of prompts and completions.")
+    cost: Figure = field(0.42, validation_alias=AliasPath("summary", "cost"))
     """US dollars, of what has a price; null where nothing has."""
     page: Annotated[str, AfterValidator("/results/{}".format)] = Field(
         validation_alias=AliasPath("summary", "id"), examples=["/results/r00c0ffee"]
@@ -81,149 +78,124 @@ class RunData(Data):
 class ModelUsageData(Data):
     """What was asked of one model."""
 
-    model: str = Field(examples=["local:smollm2"])
-    fingerprint: str = Field(examples=["5e1f"])
-    """Hash over weights, adapter, tokenizer, template and number format."""
-    answers: int = Field(examples=[240])
-    failed: int = Field(examples=[0])
-    attempts: int = Field(examples=[240])
-    """Requests sent, retries included."""
-    prompt_tokens: int = Field(examples=[48_000])
-    completion_tokens: int = Field(examples=[3_200])
-    reasoning_tokens: int = Field(examples=[0])
-    """Of the completion tokens, those that a model thought before it answered."""
-    cost: Figure = Field(examples=[None])
-    """US dollars; null where it has no price."""
-    unpriced: int = Field(examples=[240])
-    """Answers with tokens but without a known price."""
+    model: str = field("local:smollm2")
+    fingerprint: str = field("5e1f", "Hash over weights, adapter, tokenizer, template and number format.")
+    answers: int = field(240)
+    failed: int = field(0)
+    attempts: int = field(240, "Requests sent, retries included.")
+    prompt_tokens: int = field(48_000)
+    completion_tokens: int = field(3_200)
+    reasoning_tokens: int = field(0, "Of the completion tokens, those that a model thought before it answered.")
+    cost: Figure = field(None, "US dollars; null where it has no price.")
+    unpriced: int = field(240, "Answers with tokens but without a known price.")
 
 
 class RunDetailsData(Data):
     """One run with how it was set up and what it used."""
 
     run: RunData
-    config: dict[str, JsonValue] = Field(examples=[{"seed": 0}])
-    """As the command understood it; depends on the command."""
-    seeds: dict[str, JsonValue] = Field(examples=[{"bootstrap": 0}])
-    error: str | None = Field(examples=[None])
-    """Why it failed."""
+    config: dict[str, JsonValue] = field({"seed": 0}, "As the command understood it; depends on the command.")
+    seeds: dict[str, JsonValue] = field({"bootstrap": 0})
+    error: str | None = field(None, "Why it failed.")
     usage: list[ModelUsageData]
-    stored: dict[str, int] = Field(examples=[{"outcomes": 240, "cells": 6}])
-    """Rows that it stored, by the name of their table."""
+    stored: dict[str, int] = field({"outcomes": 240, "cells": 6}, "Rows that it stored, by the name of their table.")
 
 
 class MarkData(Data):
     """A cell that is set off."""
 
-    row: int = Field(examples=[0])
-    """From 0."""
-    column: int = Field(examples=[3])
-    marks: list[Mark] = Field(examples=[["best"]])
+    row: int = field(0, "From 0.")
+    column: int = field(3)
+    marks: list[Mark] = field(["best"])
 
 
 class ColumnData(Data):
     """A column of a table."""
 
-    heading: str = Field(validation_alias="label", examples=["MCQ Overall n=120"])
-    align: Align = Field(examples=["right"])
+    heading: str = field("MCQ Overall n=120", validation_alias="label")
+    align: Align = field("right")
 
 
 class TableData(Data):
     """A table as the run's page shows it."""
 
-    number: int = Field(examples=[1])
-    """From 1, in the order of the page."""
-    section: str = Field(examples=["Scores"])
-    title: str = Field(examples=["Multiple choice and cloze"])
-    note: str = Field(examples=["Behind ±: how far the farther end of the 95% interval lies."])
+    number: int = field(1, "From 1, in the order of the page.")
+    section: str = field("Scores")
+    title: str = field("Multiple choice and cloze")
+    note: str = field("Behind ±: how far the farther end of the 95% interval lies.")
     columns: list[ColumnData]
-    rows: list[list[str]] = Field(examples=[[["small", "default", "41.7"]]])
-    """Cells as they are shown."""
-    strong: list[int] = Field(examples=[[]])
-    """Rows that are set off, from 0."""
+    rows: list[list[str]] = field([["small", "default", "41.7"]], "Cells as they are shown.")
+    strong: list[int] = field([], "Rows that are set off, from 0.")
     marks: list[MarkData]
 
 
 class QuestionData(Data):
     """A question that was asked, with how its answers did."""
 
-    number: int = Field(examples=[0])
-    """In the run, from 0; `GET /api/v1/runs/{run}/questions/{number}` has the answers."""
-    benchmark: str = Field(examples=["primer"])
-    id: str = Field(examples=["mcq-17"])
-    kind: Kind = Field(examples=["mcq"])
-    level: Level | None = Field(examples=["base"])
-    question: str = Field(examples=["What drives the seasonal cycle of carbon dioxide?"])
-    """Of a cloze statement with `<MASK>`."""
-    answer: str = Field(examples=["Growth and decay of plants"])
-    """The reference."""
-    options: list[str] = Field(examples=[["Volcanoes", "Growth and decay of plants"]])
-    correct: int | None = Field(examples=[1])
-    """Index of the correct option, from 0."""
-    answers: int = Field(examples=[6])
-    """Of the models."""
-    wrong: int = Field(examples=[2])
+    number: int = field(0, "In the run, from 0; `GET /api/v1/runs/{run}/questions/{number}` has the answers.")
+    benchmark: str = field("primer")
+    id: str = field("mcq-17")
+    kind: Kind = field("mcq")
+    level: Level | None = field("base")
+    question: str = field("What drives the seasonal cycle of carbon dioxide?", "Of a cloze statement with `<MASK>`.")
+    answer: str = field("Growth and decay of plants", "The reference.")
+    options: list[str] = field(["Volcanoes", "Growth and decay of plants"])
+    correct: int | None = field(1, "Index of the correct option, from 0.")
+    answers: int = field(6, "Of the models.")
+    wrong: int = field(2)
 
 
 class AnswerData(Data):
     """What one model said in one setting."""
 
-    model: str = Field(examples=["small"])
-    setting: str = Field(examples=["default"])
-    answer: str = Field(examples=["Volcanoes"])
-    chosen: int | None = Field(examples=[0])
-    """Multiple choice: index of the chosen option."""
-    probability: Figure = Field(examples=[0.61])
-    """Of the chosen option among the options, where it is known."""
-    wrong: bool = Field(examples=[True])
-    scores: dict[str, Figure] = Field(examples=[{"accuracy": 0.0}])
-    """By metric."""
-    violations: list[str] = Field(examples=[[]])
-    """Rules of the answer that were not kept."""
-    passages: list[str] = Field(examples=[["3f2a9c1d-4"]])
-    """Ids of what the model was given."""
-    error: str | None = Field(examples=[None])
+    model: str = field("small")
+    setting: str = field("default")
+    answer: str = field("Volcanoes")
+    chosen: int | None = field(0, "Multiple choice: index of the chosen option.")
+    probability: Figure = field(0.61, "Of the chosen option among the options, where it is known.")
+    wrong: bool = field(True)
+    scores: dict[str, Figure] = field({"accuracy": 0.0}, "By metric.")
+    violations: list[str] = field([], "Rules of the answer that were not kept.")
+    passages: list[str] = field(["3f2a9c1d-4"], "Ids of what the model was given.")
+    error: str | None = field(None)
 
 
 class AnsweredQuestionData(Data):
     """A question with everything that was said to it."""
 
     question: QuestionData
-    context: str | None = Field(examples=["Plants take up carbon dioxide in summer."])
-    """The text that it was made from."""
+    context: str | None = field("Plants take up carbon dioxide in summer.", "The text that it was made from.")
     answers: list[AnswerData]
-    passages: dict[str, str] = Field(examples=[{"3f2a9c1d-4": "Plants take up carbon dioxide in summer."}])
+    passages: dict[str, str] = field({"3f2a9c1d-4": "Plants take up carbon dioxide in summer."})
     """Texts that models were given, by id."""
 
 
 class CellScoreData(Data):
     """One model in one setting of one run."""
 
-    run: str = Field(examples=["r00c0ffee"])
-    benchmark: str = Field(validation_alias=AliasPath("cell", "benchmark"), examples=["primer"])
-    model: str = Field(validation_alias=AliasPath("cell", "model"), examples=["small"])
-    setting: str = Field(validation_alias=AliasPath("cell", "setting"), examples=["default"])
+    run: str = field("r00c0ffee")
+    benchmark: str = field("primer", validation_alias=AliasPath("cell", "benchmark"))
+    model: str = field("small", validation_alias=AliasPath("cell", "model"))
+    setting: str = field("default", validation_alias=AliasPath("cell", "setting"))
     score: Share = Field(validation_alias="estimate")
 
 
 class CellTestData(Data):
     """Two cells of different runs, on the questions that both were asked."""
 
-    first: int = Field(examples=[0])
-    """Place in `scores`."""
-    second: int = Field(examples=[1])
+    first: int = field(0, "Place in `scores`.")
+    second: int = field(1)
     difference: Share
     """Mean of second minus first."""
-    p_value: float = Field(examples=[0.04])
-    p_holm: float = Field(examples=[0.12])
-    """Adjusted over all tests of the comparison."""
+    p_value: float = field(0.04)
+    p_holm: float = field(0.12, "Adjusted over all tests of the comparison.")
 
 
 class ComparisonData(Data):
     """One metric of several runs."""
 
-    metric: str = Field(examples=["accuracy"])
-    level: str = Field(examples=["overall"])
+    metric: str = field("accuracy")
+    level: str = field("overall")
     scores: list[CellScoreData]
     tests: list[CellTestData]
 
@@ -231,31 +203,24 @@ class ComparisonData(Data):
 class UsageData(Data):
     """What was used by one model, by one command or on one day."""
 
-    name: str = Field(examples=["local:smollm2"])
-    """The model, the command, or the day (UTC)."""
-    answers: int = Field(examples=[240])
-    """Asked for, failed ones included."""
-    failed: int = Field(examples=[0])
-    served: int = Field(examples=[12])
-    """From the records instead."""
-    attempts: int = Field(examples=[240])
-    prompt_tokens: int = Field(examples=[48_000])
-    completion_tokens: int = Field(examples=[3_200])
-    reasoning_tokens: int = Field(examples=[0])
-    """Of the completion tokens, those that a model thought before it answered."""
-    cost: Figure = Field(examples=[None])
-    """US dollars, of what has a price; null where nothing has."""
-    unpriced: int = Field(examples=[240])
+    name: str = field("local:smollm2", "The model, the command, or the day (UTC).")
+    answers: int = field(240, "Asked for, failed ones included.")
+    failed: int = field(0)
+    served: int = field(12, "From the records instead.")
+    attempts: int = field(240)
+    prompt_tokens: int = field(48_000)
+    completion_tokens: int = field(3_200)
+    reasoning_tokens: int = field(0, "Of the completion tokens, those that a model thought before it answered.")
+    cost: Figure = field(None, "US dollars, of what has a price; null where nothing has.")
+    unpriced: int = field(240)
 
 
 class DatasetData(Data):
     """A dataset of generated questions."""
 
-    name: str = Field(examples=["clouds"])
+    name: str = field("clouds")
     made_at: Moment
-    drafts: dict[State, int] = Field(
-        validation_alias="states", examples=[{"accepted": 40, "rejected": 18, "failed": 2}]
-    )
+    drafts: dict[State, int] = field({"accepted": 40, "rejected": 18, "failed": 2}, validation_alias="states")
     """By what became of them, as the line left them."""
     page: Annotated[str, AfterValidator("/results/datasets/{}".format)] = Field(
         validation_alias="name", examples=["/results/datasets/clouds"]
@@ -266,35 +231,31 @@ class DatasetData(Data):
 class YieldData(Data):
     """What came of one kind and level."""
 
-    kind: Kind = Field(examples=["mcq"])
-    level: Level = Field(examples=["base"])
-    asked: int = Field(examples=[30])
-    accepted: int = Field(examples=[21])
-    failed: int = Field(examples=[1])
-    """Never written."""
+    kind: Kind = field("mcq")
+    level: Level = field("base")
+    asked: int = field(30)
+    accepted: int = field(21)
+    failed: int = field(1, "Never written.")
 
 
 class RemovalData(Data):
     """Why drafts were rejected."""
 
-    step: str = Field(examples=["screen"])
-    reason: str = Field(examples=["off topic"])
-    drafts: dict[Kind, int] = Field(examples=[{"mcq": 3}])
-    """By kind."""
+    step: str = field("screen")
+    reason: str = field("off topic")
+    drafts: dict[Kind, int] = field({"mcq": 3}, "By kind.")
 
 
 class DatasetStatsData(Data):
     """A dataset in numbers, experts' decisions included."""
 
     dataset: DatasetData
-    accepted: int = Field(examples=[40])
-    """Questions of all kinds."""
+    accepted: int = field(40, "Questions of all kinds.")
     streams: list[YieldData]
     removed: list[RemovalData]
-    failures: dict[str, int] = Field(examples=[{"the model's answer was cut off": 2}])
+    failures: dict[str, int] = field({"the model's answer was cut off": 2})
     """Drafts that were never written, by what went wrong."""
-    sources: dict[str, int] = Field(examples=[{"Clouds and Climate": 40}])
-    """Accepted questions by title of the source."""
+    sources: dict[str, int] = field({"Clouds and Climate": 40}, "Accepted questions by title of the source.")
 
 
 def _row(given: Any) -> Any:
@@ -305,10 +266,10 @@ def _row(given: Any) -> Any:
 class DraftData(Data):
     """A generated question, with everything that was decided about it."""
 
-    id: str = Field(validation_alias=AliasPath("draft", "id"), examples=["q0123456789ab"])
-    kind: Kind = Field(validation_alias=AliasPath("draft", "kind"), examples=["freeform"])
-    level: Level = Field(validation_alias=AliasPath("draft", "level"), examples=["base"])
-    state: State = Field(examples=["accepted"])
+    id: str = field("q0123456789ab", validation_alias=AliasPath("draft", "id"))
+    kind: Kind = field("freeform", validation_alias=AliasPath("draft", "kind"))
+    level: Level = field("base", validation_alias=AliasPath("draft", "level"))
+    state: State = field("accepted")
     draft: Annotated[dict[str, JsonValue], BeforeValidator(_row)] = Field(
         examples=[{"wording": {"question": "Why?", "answer": "Because."}}]
     )

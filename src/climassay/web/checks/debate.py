@@ -42,13 +42,7 @@ class _Interrupted(KeyboardInterrupt):
 
 
 def check_claim(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
-    """Check a claim that is stored; answers that the records have are not asked again.
-
-    Args:
-        app: The server's.
-        payload: ``check`` is the id.
-        report: Told of the debate as it goes.
-    """
+    """Check a claim that is stored; answers that the records have are not asked again."""
     checks, name = checks_of(app), str(payload["check"])
     kept = checks.get(name)
     if kept.about.state == "waiting":

@@ -127,13 +127,7 @@ def checks_of(app: AppState) -> KeptChecks:
 
 
 def found_check(app: AppState, check: str) -> tuple[KeptCheck, Job | None]:
-    """A check, and the job that does the work.
-
-    A job that was stopped or broke before the work began leaves its check waiting; that is put right here.
-
-    Raises:
-        Missing: There is no such check.
-    """
+    """A check, and the job that does the work; a job that ended before the work began ends its check here."""
     checks = checks_of(app)
     if check not in checks:
         raise Missing(f"There is no check {check!r}.")
@@ -216,11 +210,7 @@ def claim_review_data(app: AppState, kept: KeptCheck) -> dict[str, Any] | None:
 
 
 def claim_review_of(app: AppState, check: str) -> dict[str, Any]:
-    """The verdict of a check as schema.org ClaimReview.
-
-    Raises:
-        Missing: There is no such check, it has no verdict, or the server names nobody who answers for it.
-    """
+    """The verdict as schema.org ClaimReview; missing without a verdict, or where nobody answers for it."""
     found = claim_review_data(app, found_check(app, check)[0])
     if found is None:
         why = "has no verdict" if app.settings.publisher else "cannot be published: the server names no publisher"
@@ -273,15 +263,7 @@ def _plain(text: str) -> str:
 
 
 def begin_check(app: AppState, request: Request, user: User | None, claim: Claim, wanted: SetUp) -> str:
-    """Have a claim checked; one that the same person asked for, and that still waits, is not begun a second time.
-
-    Returns:
-        Id of the check.
-
-    Raises:
-        Busy: Too many wait already.
-        TooMany: The visitor has begun too many.
-    """
+    """Have a claim checked; gives the check of the same person's same claim where that still waits."""
     checks, by = checks_of(app), user.name if user else None
     under_way = checks.under_way(claim, by, wanted.name)
     if under_way is not None:

@@ -31,11 +31,7 @@ class Contents:
     version: int
 
     def document(self, document_id: str) -> StoredDocument:
-        """A document by its id.
-
-        Raises:
-            Missing: There is none of that id.
-        """
+        """A document by its id; missing where there is none."""
         for document in self.documents:
             if document.id == document_id:
                 return document
@@ -120,11 +116,7 @@ class CollectionCache:
         return found
 
     def remove_document(self, name: str, document_id: str) -> None:
-        """Take a document out of a collection.
-
-        Raises:
-            Missing: There is no such collection or document.
-        """
+        """Take a document out of a collection; missing where either is not there."""
         self.contents(name).document(document_id)
         self.browse(name).remove(document_id)
 
@@ -154,11 +146,7 @@ class CollectionCache:
 
 
 def found_passage(library: CollectionCache, name: str, passage_id: str) -> Passage:
-    """The passage of an address.
-
-    Raises:
-        Missing: There is none.
-    """
+    """The passage of an address; missing where there is none."""
     opened = library.browse(name)
     try:
         return opened.passage(passage_id)

@@ -43,6 +43,7 @@ from climassay.web.library.uploads import (
     MOST_FILES,
     Addition,
     SentFile,
+    addition_of,
     is_web_address,
     outcomes_of,
     receive_addition,
@@ -108,13 +109,7 @@ def collection_search_file(app: App, reader: Reader, wanted: WantedHere, collect
 
 
 def _search_values(path: str, wanted: Wanted, results: Results | None) -> dict[str, Any]:
-    """What templates need to show a search.
-
-    Args:
-        path: Address of the page that searches.
-        wanted: What for.
-        results: What was found; None where nothing was looked for yet.
-    """
+    """What templates need to show a search; results are None where nothing was looked for yet."""
     query = urlencode(_fields(wanted))
     more = urlencode(_fields(wanted) | {"hits": min(wanted.hits + STEP, MOST_HITS)})
     everything = urlencode(_fields(wanted) | {"all": "true"})
@@ -191,7 +186,7 @@ def show_upload(request: Request, app: App, user: Adjudicator, job_id: str) -> R
         raise Missing(str(error)) from None
     if job.kind != KIND:
         raise Missing(f"The job {job_id!r} is no upload.")
-    addition = Addition.of(job.payload)
+    addition = addition_of(job)
     return page(
         request,
         "library/upload_job.html.j2",
@@ -405,11 +400,7 @@ def _plain_address(address: str | None) -> str:
 
 
 def _csv_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Lines of a CSV file with a heading row; lists are joined by `` > ``.
-
-    Spreadsheets run what begins like a formula. Such a text gets an apostrophe before it, which they take for *this is
-    text*; numbers stay numbers. The other formats hold every text as it is.
-    """
+    """Lines of a CSV file with a heading row; lists are joined by `` > ``, and nothing runs as a formula."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for row in itertools.chain([dict(zip(columns, columns, strict=True))], rows):

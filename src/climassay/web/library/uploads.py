@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Literal
 
+from pydantic import TypeAdapter
+
 from climassay.corpus.apart import read_apart
 from climassay.corpus.collection_adding import AddProgress
 from climassay.corpus.collection_store import check_name
@@ -77,14 +79,7 @@ def plain_text(text: str) -> str:
 
 
 def shown_name(given: str) -> str:
-    """The name of an uploaded file as people see it and documents cite it; never a path.
-
-    Args:
-        given: As a browser, or whoever sent the request, says.
-
-    Returns:
-        Its last part, cleaned, of at most :data:`LONGEST_NAME` characters that end with the suffix.
-    """
+    """The name of an uploaded file as people see it and documents cite it: its last part, cleaned, never a path."""
     last = _SEPARATORS.split(plain_text(given))[-1].strip(" .")
     suffix = PurePosixPath(last).suffix
     if len(last) > LONGEST_NAME:
@@ -134,12 +129,7 @@ def is_web_address(text: str | None) -> bool:
 
 
 def check_content(path: Path, kind: str, shown: str) -> None:
-    """Look at the beginning of a file.
-
-    Args:
-        path: The file.
-        kind: What its name claims: pdf, epub, docx, html, markdown, text, csv or jsonl.
-        shown: What its people call it.
+    """Look at the beginning of a file, whether it is of the kind that its name claims.
 
     Raises:
         DocumentError: It is empty, or something else.
@@ -220,14 +210,9 @@ def uploads_folder(workspace: Workspace) -> Path:
 def receive(folder: Path, sent: Sequence[SentFile], most_bytes: int) -> Upload:
     """Keep the files that are what they claim to be; the others are told and do not stop them.
 
-    Args:
-        folder: Of all uploads.
-        sent: At least one.
-        most_bytes: Of one file.
-
     Raises:
         InputError: No file, too many, or none that can be taken; nothing stays behind.
-        TooLarge: A file has more bytes; nothing stays behind.
+        TooLarge: A file has more than so many bytes; nothing stays behind.
     """
     if not sent:
         raise InputError("Choose at least one file.")
@@ -275,14 +260,7 @@ def _keep(folder: Path, content: BinaryIO, shown: str, most_bytes: int) -> KeptF
 
 
 def sweep(folder: Path, ended: Collection[str], waiting: Collection[str], now: float | None = None) -> None:
-    """Delete uploads that nobody will read any more.
-
-    Args:
-        folder: Of all uploads.
-        ended: Ids of uploads whose jobs have ended.
-        waiting: Ids of uploads whose jobs have not.
-        now: Seconds since 1970, by default the clock's.
-    """
+    """Delete the uploads whose jobs have ended, and those that no job names any more after a day."""
     if not folder.is_dir():
         return
     moment = time.time() if now is None else now
@@ -303,14 +281,6 @@ class Addition:
     licence: str | None = None
     url: str | None = None
 
-    @classmethod
-    def of(cls, payload: dict[str, Any]) -> "Addition":
-        """From what the job keeps."""
-        told = payload["upload"]
-        files = tuple(KeptFile(**file) for file in told["files"])
-        upload = Upload(told["id"], files, tuple(RefusedFile(**file) for file in told["refused"]))
-        return cls(**payload | {"upload": upload})
-
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome:
@@ -326,24 +296,21 @@ class FileOutcome:
     """What was left out, or why all of it was, a sentence each."""
 
 
-def receive_addition(
-    app: AppState,
-    sent: Sequence[SentFile],
-    *,
-    collection: str,
-    title: str = "",
-    licence: str = "",
-    url: str = "",
-) -> Addition:
-    """Keep files that somebody sends, for a job to add.
+_ADDITION, _OUTCOME = TypeAdapter(Addition), TypeAdapter(FileOutcome)
 
-    Args:
-        app: Where.
-        sent: At least one file; those that cannot be taken do not stop the others.
-        collection: Name of one that is there or is to be made.
-        title: Of a single file; empty takes what the file says of itself, as for all that follow.
-        licence: Of all files.
-        url: Their address.
+
+def addition_of(job: Job) -> Addition:
+    """What a job adds."""
+    return _ADDITION.validate_python(job.payload)
+
+
+def receive_addition(
+    app: AppState, sent: Sequence[SentFile], *, collection: str, title: str = "", licence: str = "", url: str = ""
+) -> Addition:
+    """Keep files that somebody sends, for a job to add to a collection, which need not be there yet.
+
+    Files that cannot be taken do not stop the others. A title goes with a single file; what is left empty is taken from
+    the files.
 
     Raises:
         InputError: Something makes no sense, or no file can be taken; nothing is kept then.
@@ -359,11 +326,7 @@ def receive_addition(
 
 
 def submit(app: AppState, addition: Addition, by: str) -> str:
-    """Queue the adding of an upload.
-
-    Returns:
-        Id of the job.
-    """
+    """Queue the adding of an upload; gives the id of the job."""
     count = len(addition.upload.files)
     title = f"Add {count} file{'' if count == 1 else 's'} to {addition.collection}"
     job = app.jobs.submit(KIND, title, asdict(addition), by)
@@ -381,12 +344,8 @@ def tidy(app: AppState) -> None:
 
 
 def add_documents(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
-    """Do the job.
-
-    Returns:
-        How many documents and passages came in, and how many files were refused.
-    """
-    addition = Addition.of(payload)
+    """Do the job; gives how many documents and passages came in, and how many files were refused."""
+    addition = _ADDITION.validate_python(payload)
     told = len(_told(app, report.job))
     for number, file in enumerate(addition.upload.files[told:], start=told + 1):
         where = f"of {file.shown}" + (f" (file {number} of {len(addition.upload.files)})" if number > 1 else "")
@@ -404,22 +363,12 @@ def add_documents(app: AppState, payload: dict[str, Any], report: JobReport) -> 
 
 def outcomes_of(app: AppState, job: Job) -> tuple[FileOutcome, ...]:
     """What became of the files of a job so far, those that were refused at once first."""
-    refused = Addition.of(job.payload).upload.refused
+    refused = addition_of(job).upload.refused
     return (*(FileOutcome(one.shown, "refused", notes=(one.reason,)) for one in refused), *_told(app, job.id))
 
 
 def _told(app: AppState, job: str) -> tuple[FileOutcome, ...]:
-    bodies = (event.body for event in app.jobs.events(job) if event.kind == "file")
-    return tuple(
-        FileOutcome(
-            body["shown"],
-            body["outcome"],
-            tuple((document, title) for document, title in body["documents"]),
-            body["passages"],
-            tuple(body["notes"]),
-        )
-        for body in bodies
-    )
+    return tuple(_OUTCOME.validate_python(event.body) for event in app.jobs.events(job) if event.kind == "file")
 
 
 def _add_file(app: AppState, addition: Addition, file: KeptFile, where: str, report: JobReport) -> FileOutcome:

@@ -103,11 +103,7 @@ def section_views(report: Report, address: str, query: Mapping[str, str] | None 
 
 
 def table_at(report: Report, number: int, what: str) -> Table:
-    """A table of a report by its number, from 1.
-
-    Raises:
-        Missing: ``what`` has no table of that number.
-    """
+    """A table of a report by its number, from 1; missing where there is none."""
     block = _block_at(report, number)
     if not isinstance(block, Table):
         raise Missing(f"{what} has no table with the number {number}.")
@@ -115,22 +111,14 @@ def table_at(report: Report, number: int, what: str) -> Table:
 
 
 def table_file(table: Table, form: str, name: str) -> Response:
-    """A table as a file.
-
-    Raises:
-        Missing: Tables have no such form.
-    """
+    """A table as a file; missing where tables have no such form."""
     if form not in TABLE_FORMS:
         raise Missing(f"Tables come as {', '.join(TABLE_FORMS)}, not as {form[:20]}.")
     return as_file(TABLE_FORMS[form](table), f"{name}.{form}")
 
 
 def figure_at(report: Report, number: int, what: str) -> Figure:
-    """A figure of a report by its number, from 1.
-
-    Raises:
-        Missing: ``what`` has no figure of that number.
-    """
+    """A figure of a report by its number, from 1; missing where there is none."""
     block = _block_at(report, number)
     if not isinstance(block, FIGURES):
         raise Missing(f"{what} has no figure with the number {number}.")
@@ -143,12 +131,7 @@ def _block_at(report: Report, number: int) -> Any:
 
 
 def as_file(text: str, name: str) -> Response:
-    """A text as a download.
-
-    Args:
-        text: Content.
-        name: Of the file, with an ending of :data:`MEDIA_TYPES`; what could mislead a browser is taken out of it.
-    """
+    """A text as a download; what could mislead a browser is taken out of the file's name."""
     return Response(text, media_type=MEDIA_TYPES[name.rpartition(".")[2]], headers=_headers(name))
 
 
@@ -218,16 +201,7 @@ def within(wanted: int, total: int, size: int) -> int:
 def part_of(
     entries: Sequence[T], number: int, total: int, size: int, path: str, filters: Mapping[str, object]
 ) -> Part[T]:
-    """A page whose entries are known.
-
-    Args:
-        entries: Those of the page.
-        number: Of the page, from 1.
-        total: Entries of all pages.
-        size: Entries of a full page.
-        path: Address of the list.
-        filters: What narrows the list; those that are empty are left out of addresses.
-    """
+    """A page of a list, whose entries are known; filters that are empty are left out of addresses."""
     query = urlencode([(name, str(value)) for name, value in filters.items() if value not in ("", False, None)])
     address = f"{path}?{query}&" if query else f"{path}?"
     first = (number - 1) * size + 1 if entries else 0

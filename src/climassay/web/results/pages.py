@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Annotated, Any, Literal, cast, get_args
 
 from fastapi import APIRouter, Query, Request
@@ -139,11 +139,9 @@ def _comparison(app: AppState, runs: list[str], metric: str, level: Level) -> Re
     if figure is None:
         return Report("Comparison", "", (Section("Scores", (Prose("No run has a score in this metric and level."),)),))
     sections = [Section("Scores", (comparison_table(found), figure))]
-    if tests is not None:
-        sections.append(Section("Paired tests", (tests,)))
-    elif len(runs) > 1:
+    if tests is not None or len(runs) > 1:
         words = "These runs have no question in common, so that nothing can be tested question by question."
-        sections.append(Section("Paired tests", (Prose(words),)))
+        sections.append(Section("Paired tests", (tests or Prose(words),)))
     return Report("Comparison", "", tuple(sections))
 
 
@@ -217,11 +215,7 @@ def _dataset_report(app: AppState, name: str, most: int | None = DRAFTS) -> Repo
 
 
 def placed_drafts(app: AppState, dataset: str) -> list[Placed]:
-    """The drafts of a dataset with what became of them.
-
-    Raises:
-        Missing: There is no such dataset.
-    """
+    """The drafts of a dataset with what became of them; missing where there is no such dataset."""
     store = dataset_store(app)
     if dataset not in store:
         raise Missing(f"There is no dataset {dataset[:60]!r}.")
@@ -274,12 +268,7 @@ def show_runs(
 
 @router.get("/results/{run}")
 def show_run(
-    request: Request,
-    app: App,
-    _user: Reader,
-    run: str,
-    published: PublishedWanted = "",
-    wait: bool = False,
+    request: Request, app: App, _user: Reader, run: str, published: PublishedWanted = "", wait: bool = False
 ) -> Response:
     """One run: what came of it, how it was set up, and what it used.
 
@@ -298,7 +287,7 @@ def show_run(
         ready=ready,
         settings=_settings_lines(config),
         seeds=_settings_lines(seeds),
-        prompts=_prompt_hashes(config),
+        prompts=[(name.removeprefix("prompts."), value) for name, value in _flat(config) if _is_prompt(name)],
         dataset=config["recipe"].get("name", "") if made_dataset else "",
         error=error,
         usage=usage_by_model(app.database, run),
@@ -332,11 +321,6 @@ def _settings_lines(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     if len(lines) <= MOST_LINES:
         return tuple(lines)
     return (*lines[:MOST_LINES], ("…", f"{len(lines) - MOST_LINES} more in the run's JSON"))
-
-
-def _prompt_hashes(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Prompts with the SHA-256 of their text, where the configuration has them."""
-    return tuple((name.removeprefix("prompts."), value) for name, value in _flat(config) if _is_prompt(name))
 
 
 def _is_prompt(name: str) -> bool:
@@ -421,43 +405,23 @@ def _run_pieces(data: dict[str, Any]) -> Iterator[str]:
     yield "}}\n"
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimLine:
-    """A claim in the list."""
-
-    number: int
-    text: str
-    verdict: str
-    """The label, or how the check ended without one."""
-    published: str
-    """Empty where nobody published a verdict, or it was not kept."""
-    confidence: str
-    rounds: int
-
-
 @router.get("/results/{run}/claims")
 def show_claims(
-    request: Request,
-    app: App,
-    _user: Reader,
-    run: str,
-    text: Search = "",
-    verdict: Search = "",
-    number: PageNumber = 1,
+    request: Request, app: App, _user: Reader, run: str, text: Search = "", verdict: Search = "", number: PageNumber = 1
 ) -> Response:
     """The claims that were checked, with their verdicts."""
-    stored = _checked(found_run(app, run))
-    lines = _lines(stored)
+    stored = _checked(app, run)
+    lines = _claim_lines(stored)
     words = text.strip().lower()
-    fitting = [line for line in lines if words in line.text.lower() and verdict in ("", line.verdict)]
+    fitting = [line for line in lines if words in line["text"].lower() and verdict in ("", line["verdict"])]
     filters: dict[str, Any] = {"text": text.strip(), "verdict": verdict}
     return page(
         request,
         "results/claims.html.j2",
         run=stored.details.summary,
         part=cut(fitting, number, PAGE, f"/results/{run}/claims", filters),
-        verdicts=list(dict.fromkeys(line.verdict for line in lines)),
-        with_published=any(line.published for line in lines),
+        verdicts=list(dict.fromkeys(line["verdict"] for line in lines)),
+        with_published=any(line["published"] for line in lines),
         **filters,
         **block_assets(),
     )
@@ -466,55 +430,52 @@ def show_claims(
 @router.get("/results/{run}/claims/{number}.html")
 def send_claim(app: App, _user: Reader, run: str, number: int) -> Response:
     """One fact-check as a self-contained page."""
-    stored = _checked(found_run(app, run))
-    transcript = _transcript(stored, number)
-    return as_file(factcheck_page(transcript, _scale(stored, transcript)), f"{run}-claim-{number}.html")
+    _, transcript, scale = _one_check(app, run, number)
+    return as_file(factcheck_page(transcript, scale), f"{run}-claim-{number}.html")
 
 
 @router.get("/results/{run}/claims/{number}")
 def show_claim(request: Request, app: App, _user: Reader, run: str, number: int) -> Response:
     """One fact-check, from verdict to passages."""
-    stored = _checked(found_run(app, run))
-    transcript = _transcript(stored, number)
-    line = _lines(stored)[number - 1]
+    stored, transcript, scale = _one_check(app, run, number)
     return page(
         request,
         "results/claim.html.j2",
         run=stored.details.summary,
         number=number,
         last=len(stored.transcripts),
-        published=line.published,
-        **page_values(transcript, _scale(stored, transcript)),
+        published=_claim_lines(stored)[number - 1]["published"],
+        **page_values(transcript, scale),
     )
 
 
-def _checked(stored: StoredRun) -> StoredRun:
+def _checked(app: AppState, run: str) -> StoredRun:
+    stored = found_run(app, run)
     if "transcript" not in stored.details.results:
-        raise Missing(f"The run {stored.id} kept no fact-check.")
+        raise Missing(f"The run {run} kept no fact-check.")
     return stored
 
 
-def _transcript(stored: StoredRun, number: int) -> Transcript:
+def _one_check(app: AppState, run: str, number: int) -> tuple[StoredRun, Transcript, Scale]:
+    stored = _checked(app, run)
     if not 1 <= number <= len(stored.transcripts):
-        raise Missing(f"The run {stored.id} has {len(stored.transcripts)} fact-checks, none with the number {number}.")
-    return stored.transcripts[number - 1]
+        raise Missing(f"The run {run} has {len(stored.transcripts)} fact-checks, none with the number {number}.")
+    transcript = stored.transcripts[number - 1]
+    return stored, transcript, load_scale(str(stored.details.config.get("scale", transcript.scale)))
 
 
-def _scale(stored: StoredRun, transcript: Transcript) -> Scale:
-    return load_scale(str(stored.details.config.get("scale", transcript.scale)))
-
-
-def _lines(stored: StoredRun) -> list[ClaimLine]:
+def _claim_lines(stored: StoredRun) -> list[dict[str, Any]]:
+    """The claims of a list, with their verdicts, or how their checks ended without one."""
     published = stored_truths(stored.details.results.get("published", ()), stored.transcripts)
     return [
-        ClaimLine(
-            number,
-            one.claim.text,
-            one.verdict.label or OUTCOME[one.verdict.outcome],
-            published.get(one.claim.id, ""),
-            one.verdict.levels.confidence if one.verdict.levels else "",
-            len(one.rounds),
-        )
+        {
+            "number": number,
+            "text": one.claim.text,
+            "verdict": one.verdict.label or OUTCOME[one.verdict.outcome],
+            "published": published.get(one.claim.id, ""),
+            "confidence": one.verdict.levels.confidence if one.verdict.levels else "",
+            "rounds": len(one.rounds),
+        }
         for number, one in enumerate(stored.transcripts, start=1)
     ]
 
@@ -523,10 +484,14 @@ def _lines(stored: StoredRun) -> list[ClaimLine]:
 def show_usage(request: Request, app: App, _user: Annotator) -> Response:
     """Usage of the whole workspace."""
     lines = usage_by(app.database, "command")
+    names = [one.name for one in fields(UsageLine) if one.name not in ("name", "cost")]
+    counts = {name: sum(getattr(line, name) for line in lines) for name in names}
+    costs = [line.cost for line in lines if line.cost is not None]
+    total = UsageLine("all", cost=sum(costs) if costs else None, **counts)
     return page(
         request,
         "results/usage.html.j2",
-        total=_total(lines),
+        total=total,
         sections=section_views(_usage_report(app), "/usage"),
         **block_assets(),
     )
@@ -539,33 +504,19 @@ def send_usage_table(app: App, _user: Annotator, number: int, form: str) -> Resp
     return table_file(table, form, f"usage-{number}")
 
 
-def usage_table(lines: Sequence[UsageLine], group: UsageGroup) -> Table:
-    """One line a model, command or day."""
-    rows = [
-        (
-            line.name,
-            f"{line.answers:,}",
-            f"{line.failed:,}",
-            f"{line.served:,}",
-            f"{100 * line.cached:.1f}%",
-            f"{line.attempts:,}",
-            f"{line.prompt_tokens:,}",
-            f"{line.completion_tokens:,}",
-            f"{line.reasoning_tokens:,}",
-            cost_words(line),
-        )
-        for line in lines
-    ]
+def _usage_table(lines: Sequence[UsageLine], group: UsageGroup) -> Table:
+    counts = ("answers", "failed", "served", "attempts", "prompt_tokens", "completion_tokens", "reasoning_tokens")
+    rows = []
+    for line in lines:
+        cells = [f"{getattr(line, name):,}" for name in counts]
+        rows.append((line.name, *cells[:3], f"{100 * line.cached:.1f}%", *cells[3:], cost_words(line)))
     headings = [group, "asked", "failed", "from records", "share", "sent", "prompt tokens", "completion tokens"]
-    headings += ["thought", "cost"]
-    return Table.of(
-        f"Tokens, cost and failures by {group}",
-        headings,
-        rows,
-        note="from records: answers of earlier runs that nobody had to pay again; share: of all answers that runs got. "
+    note = (
+        "from records: answers of earlier runs that nobody had to pay again; share: of all answers that runs got. "
         "sent: requests with their repetitions. thought: completion tokens before the answers. cost: in US dollars, of "
-        "what has a price.",
+        "what has a price."
     )
+    return Table.of(f"Tokens, cost and failures by {group}", [*headings, "thought", "cost"], rows, note=note)
 
 
 def cost_words(line: UsageLine) -> str:
@@ -577,12 +528,5 @@ def cost_words(line: UsageLine) -> str:
 
 def _usage_report(app: AppState) -> Report:
     groups: tuple[UsageGroup, ...] = get_args(UsageGroup)
-    tables = [(group, usage_table(usage_by(app.database, group), group)) for group in groups]
+    tables = [(group, _usage_table(usage_by(app.database, group), group)) for group in groups]
     return Report("Usage", "", tuple(Section(f"By {group}", (table,)) for group, table in tables))
-
-
-def _total(lines: Sequence[UsageLine]) -> UsageLine:
-    names = [field.name for field in fields(UsageLine) if field.name not in ("name", "cost")]
-    counts = {name: sum(getattr(line, name) for line in lines) for name in names}
-    costs = [line.cost for line in lines if line.cost is not None]
-    return UsageLine("all", cost=sum(costs) if costs else None, **counts)

@@ -16,19 +16,11 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from climassay.evaluation.report import is_wrong
-from climassay.evaluation.results import Outcome
 from climassay.evaluation.scores import metrics_of
 from climassay.metrics.registry import Metric
-from climassay.questions import Question, option_letter
+from climassay.questions import option_letter
 from climassay.records import tables
-from climassay.records.queries import (
-    RunDetails,
-    RunSummary,
-    answers_about,
-    run_details,
-    run_rows,
-    run_settings,
-)
+from climassay.records.queries import RunDetails, RunSummary, answers_about, run_details, run_rows, run_settings
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
@@ -98,12 +90,7 @@ class QuestionFilter:
 
 
 class QuestionIndex:
-    """The questions of one run, and the pieces of it that are shown with them.
-
-    Args:
-        app: The state of the server.
-        run: The run; its questions are indexed where they are not yet.
-    """
+    """The questions of one run, indexed where they are not yet, and the pieces of it that are shown with them."""
 
     _turn = threading.Lock()
 
@@ -265,31 +252,6 @@ def _insert(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[s
         connection.execute(table.insert(), rows[start : start + _INSERTED])
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionLine:
-    """A question in the list."""
-
-    question: Question
-    benchmark: str
-    wrong: int
-    answers: int
-    address: str
-
-
-@dataclass(frozen=True, slots=True)
-class GivenAnswer:
-    """One answer as the page of its question shows it."""
-
-    outcome: Outcome
-    text: str
-    wrong: bool
-    scores: tuple[str, ...]
-    passages: tuple[tuple[str, str], ...]
-    """Ids and texts of what the model was given."""
-    address: str
-    """Of the requests behind it."""
-
-
 @router.get("/results/{run}/questions")
 def show_questions(
     request: Request,
@@ -310,7 +272,11 @@ def show_questions(
     total = index.count(wanted)
     shown = within(number, total, PAGE)
     stored = index.part(index.numbers(wanted, PAGE, skip=(shown - 1) * PAGE) if total else [])
-    lines = [_line(stored, key, model) for key in stored.questions]
+    lines = []
+    for key, question in stored.questions.items():
+        ours = [is_wrong(one) for one in stored.outcomes[key] if model in ("", one.cell.model)]
+        counts = {"wrong": sum(ours), "answers": len(ours), "address": _address(run, key)}
+        lines.append({"question": question, "benchmark": key[0], **counts})
     values = {"benchmark": benchmark, "kind": kind, "level": level, "model": model, "text": wanted.text}
     filters = {**values, "wrong": "true" if wrong else ""}
     return page(
@@ -332,6 +298,18 @@ def show_question(request: Request, app: App, _user: Reader, run: str, question:
     [(key, asked)] = stored.questions.items()
     outcomes = stored.outcomes[key]
     metrics = metrics_of(outcomes)
+    texts = stored.experiment.passages if stored.experiment else {}
+    requests = f"/results/{run}/requests?{urlencode({'question': key[1], 'benchmark': key[0]})}"
+    given = [
+        {
+            "outcome": one,
+            "text": one.answer if one.chosen is None else f"{option_letter(one.chosen)}) {one.answer}",
+            "wrong": is_wrong(one),
+            "scores": [_score(metric, one.scores.get(metric.name)) for metric in metrics],
+            "passages": [(name, texts.get(name, "(text not kept)")) for name in one.passages],
+        }
+        for one in outcomes
+    ]
     before, after = index.key(number - 1), index.key(number + 1)
     return page(
         request,
@@ -341,8 +319,8 @@ def show_question(request: Request, app: App, _user: Reader, run: str, question:
         benchmark=key[0],
         letter=option_letter,
         metrics=metrics,
-        answers=[_answer(stored, key, outcome, metrics) for outcome in outcomes],
-        requests_address=_requests_address(stored.id, key),
+        answers=given,
+        requests_address=requests,
         before=_address(run, before) if before else "",
         after=_address(run, after) if after else "",
         **block_assets(),
@@ -351,12 +329,7 @@ def show_question(request: Request, app: App, _user: Reader, run: str, question:
 
 @router.get("/results/{run}/requests")
 def show_requests(
-    request: Request,
-    app: App,
-    _user: Reader,
-    run: str,
-    question: Word,
-    benchmark: Word = "",
+    request: Request, app: App, _user: Reader, run: str, question: Word, benchmark: Word = ""
 ) -> Response:
     """The prompts in which a question stands, word for word, with what came back."""
     index, number = _number(app, run, question, benchmark)
@@ -376,11 +349,7 @@ def show_requests(
 
 
 def index_of(app: AppState, run: str) -> QuestionIndex:
-    """The questions of a run.
-
-    Raises:
-        Missing: There is no such run, or it kept no questions.
-    """
+    """The questions of a run; missing where there is no such run, or it kept none."""
     index = QuestionIndex(app, found_summary(app, run))
     if not len(index):
         raise Missing(f"The run {run} kept no questions.")
@@ -396,28 +365,7 @@ def _number(app: AppState, run: str, question: str, benchmark: str) -> tuple[Que
     return index, number
 
 
-def _line(stored: StoredRun, key: tuple[str, str], model: str) -> QuestionLine:
-    ours = [outcome for outcome in stored.outcomes[key] if model in ("", outcome.cell.model)]
-    return QuestionLine(stored.questions[key], key[0], sum(map(is_wrong, ours)), len(ours), _address(stored.id, key))
-
-
-def _answer(stored: StoredRun, key: tuple[str, str], outcome: Outcome, metrics: Sequence[Metric]) -> GivenAnswer:
-    assert stored.experiment is not None
-    text = outcome.answer
-    if outcome.chosen is not None:
-        text = f"{option_letter(outcome.chosen)}) {text}"
-    texts = stored.experiment.passages
-    return GivenAnswer(
-        outcome,
-        text,
-        is_wrong(outcome),
-        tuple(_shown(metric, outcome.scores.get(metric.name)) for metric in metrics),
-        tuple((name, texts.get(name, "(text not kept)")) for name in outcome.passages),
-        _requests_address(stored.id, key),
-    )
-
-
-def _shown(metric: Metric, value: float | None) -> str:
+def _score(metric: Metric, value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.0f}" if metric.binary else f"{value:.3f}"
@@ -425,7 +373,3 @@ def _shown(metric: Metric, value: float | None) -> str:
 
 def _address(run: str, key: tuple[str, str]) -> str:
     return f"/results/{run}/questions/{quote(key[1], safe='')}?{urlencode({'benchmark': key[0]})}"
-
-
-def _requests_address(run: str, key: tuple[str, str]) -> str:
-    return f"/results/{run}/requests?{urlencode({'question': key[1], 'benchmark': key[0]})}"

@@ -5,7 +5,8 @@ import json
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -21,10 +22,9 @@ from climassay.records.database import Database
 from climassay.records.queries import RunDetails, RunSummary, require_run, run_details
 from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table
 from climassay.reporting.html import Block
-from climassay.web.app_state import AppState
+from climassay.web.app_state import AppState, Computed
 from climassay.web.failures import Missing
 
-T = TypeVar("T")
 KEPT_RUNS = 4
 """Runs that stay read; an experiment of 24,000 answers takes some 80 MB."""
 MANY_ROWS = 4000
@@ -32,17 +32,11 @@ MANY_ROWS = 4000
 
 
 class StoredRun:
-    """A finished run; what is computed from its results is computed once.
-
-    Attributes:
-        details: Everything kept about it.
-    """
+    """A finished run; what is computed from its results is computed once."""
 
     def __init__(self, details: RunDetails) -> None:
         self.details = details
-        self._lock = threading.Lock()
-        self._locks: dict[str, threading.Lock] = {}
-        self._made: dict[str, object] = {}
+        self._computed = Computed()
 
     @property
     def id(self) -> str:
@@ -50,42 +44,43 @@ class StoredRun:
         return self.details.summary.id
 
     def report(self, published: str = "") -> Report:
-        """What its page shows; see :func:`~climassay.web.results.stored_run.run_report`."""
-        return self._once(f"report {published}", lambda: run_report(self, published))
+        """What its page shows; see :func:`run_report`."""
+        return self._computed.get(f"report {published}", lambda: run_report(self, published))
 
     def has_report(self, published: str) -> bool:
         """Whether :meth:`report` was made before."""
-        return f"report {published}" in self._made
+        return f"report {published}" in self._computed
 
     @property
     def experiment(self) -> Experiment | None:
         """Its questions and answers, where it asked questions of a benchmark."""
-        return self._once("experiment", self._experiment)
+        return self._computed.get("experiment", self._experiment)
 
     @property
     def digest(self) -> str:
         """SHA-256 of its experiment."""
-        return self._once("digest", lambda: hashlib.sha256(repr(self.experiment).encode()).hexdigest())
+        return self._computed.get("digest", lambda: hashlib.sha256(repr(self.experiment).encode()).hexdigest())
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """Metrics that its experiment has scores in, in the order of tables."""
-        return self._once("metrics", lambda: tuple(metrics_in([self.experiment] if self.experiment else [])))
+        return self._computed.get("metrics", lambda: tuple(metrics_in([self.experiment] if self.experiment else [])))
 
     @property
     def scores(self) -> ExperimentScores:
         """All numbers of its experiment; it must have one."""
-        return self._once("scores", self._scores)
+        assert self.experiment is not None
+        return self._computed.get("scores", partial(score_experiment, self.experiment))
 
     @property
     def outcomes(self) -> dict[tuple[str, str], list[Outcome]]:
         """Answers by benchmark and question."""
-        return self._once("outcomes", self._outcomes)
+        return self._computed.get("outcomes", self._outcomes)
 
     @property
     def questions(self) -> dict[tuple[str, str], Question]:
         """Questions with an answer, by benchmark and id, in their order."""
-        return self._once("questions", self._questions)
+        return self._computed.get("questions", self._questions)
 
     @property
     def transcripts(self) -> tuple[Transcript, ...]:
@@ -95,7 +90,7 @@ class StoredRun:
             InputError: One is damaged.
         """
         rows = self.details.results.get("transcript", ())
-        return self._once("transcripts", lambda: tuple(from_data(row) for row in rows))
+        return self._computed.get("transcripts", lambda: tuple(from_data(row) for row in rows))
 
     def _experiment(self) -> Experiment | None:
         command, stored = self.details.summary.command, self.details.results
@@ -104,10 +99,6 @@ class StoredRun:
             return experiment_of(self.details) if kept else None
         except (KeyError, TypeError, ValueError, IndexError):  # damaged, or of somebody's own code under a name of ours
             return None
-
-    def _scores(self) -> ExperimentScores:
-        assert self.experiment is not None
-        return score_experiment(self.experiment)
 
     def _outcomes(self) -> dict[tuple[str, str], list[Outcome]]:
         found: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
@@ -122,14 +113,6 @@ class StoredRun:
         return {
             (name, one.id): one for name, questions in asked for one in questions if (name, one.id) in self.outcomes
         }
-
-    def _once(self, name: str, make: Callable[[], T]) -> T:
-        with self._lock:
-            lock = self._locks.setdefault(name, threading.Lock())
-        with lock:
-            if name not in self._made:
-                self._made[name] = make()
-            return cast(T, self._made[name])
 
 
 class RunCache:
@@ -181,11 +164,7 @@ def runs_of(app: AppState) -> RunCache:
 
 
 def found_summary(app: AppState, run: str) -> RunSummary:
-    """The run of an address.
-
-    Raises:
-        Missing: There is none.
-    """
+    """The run of an address; missing where there is none."""
     try:
         return require_run(app.database, run)
     except RecordsError:
@@ -193,11 +172,7 @@ def found_summary(app: AppState, run: str) -> RunSummary:
 
 
 def found_run(app: AppState, run: str) -> StoredRun:
-    """The run of an address, with its results.
-
-    Raises:
-        Missing: There is none.
-    """
+    """The run of an address, with its results; missing where there is none."""
     found_summary(app, run)
     return runs_of(app).get(run)
 
