@@ -15,9 +15,9 @@ from climassay.web.failures import API, Refused, SignInNeeded
 
 SESSION_COOKIE = "climassay_session"
 VISITOR_COOKIE = "climassay_visitor"
-"""Of somebody who is not signed in, so that their forms can be protected too."""
+"""Cookie of somebody who is not signed in, so that their forms can be protected too."""
 DEVICE_COOKIE = "climassay_device"
-"""Of a browser that somebody signed in from, so that guesses of strangers do not count against them."""
+"""Cookie of a browser that somebody signed in from, so that guesses of strangers do not count against them."""
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")
 CSRF_FIELD = "csrf"
 CSRF_HEADER = "x-csrf-token"

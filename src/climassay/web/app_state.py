@@ -2,21 +2,24 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
-from typing import Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Request
 
-from climassay.models.contract import Encoder
-from climassay.records import Records
+from climassay.models.contract import Encoder, Generator
 from climassay.records.database import Database
+from climassay.session import ModelOptions, Session, one_or_several
 from climassay.web.accounts import AccountStore
 from climassay.web.job_streams import JobStreams
 from climassay.web.jobs import Jobs
 from climassay.web.settings import ServerSettings
 from climassay.web.visitors import Visitors
 from climassay.workspace import Workspace
+
+if TYPE_CHECKING:
+    from climassay.grounding import CollectionGroup
 
 T = TypeVar("T")
 KEPT = 256
@@ -54,8 +57,8 @@ class Computed:
         return found is not None and found.done()
 
 
-class AppState:
-    """A workspace with a server on it.
+class AppState(Session):
+    """The session of a server, whose models, encoders and stores all threads share.
 
     Args:
         workspace: Whose data the pages show.
@@ -66,9 +69,8 @@ class AppState:
     def __init__(
         self, workspace: Workspace, settings: ServerSettings | None = None, database_url: str | None = None
     ) -> None:
-        self.workspace = workspace
+        super().__init__(workspace, records_url=database_url)
         self.settings = settings or ServerSettings()
-        self.records = Records(database_url or workspace.records_url)
         self.accounts = AccountStore(self.database)
         self.jobs = Jobs(self.database)
         self.streams = JobStreams(self.jobs)
@@ -98,12 +100,49 @@ class AppState:
                 self._shared[key] = make()
             return cast(T, self._shared[key])
 
-    def encoder(self, name: str) -> Encoder:
+    def encoder(self, name: str | None = None) -> Encoder:
         """An encoder, loaded once for everything that the server does; it encodes a text once."""
-        from climassay.models.encoder import load_encoder
+        from climassay.models.encoder import BUNDLED_ENCODER, load_encoder
         from climassay.models.vector_memory import VectorMemory
 
-        return self.shared(f"encoder {name}", lambda: VectorMemory(load_encoder(name)))
+        wanted = name or BUNDLED_ENCODER
+        return self.shared(f"encoder {wanted}", lambda: VectorMemory(load_encoder(wanted)))
+
+    def model(
+        self,
+        given: Generator | str,
+        *,
+        options: ModelOptions | None = None,
+        base_url: str | None = None,
+        dtype: str | None = None,
+    ) -> Generator:
+        """The model of a name, loaded once, in the way that the server's settings say."""
+        if not isinstance(given, str):
+            return given
+        chosen = options or self.options
+        limits = {
+            "base_url": base_url,
+            "max_output_tokens": chosen.max_output_tokens,
+            "reasoning_effort": chosen.reasoning_effort,
+            "dtype": dtype,
+        }
+        own = {option: value for option, value in limits.items() if value is not None}
+        key = " ".join((f"model {given}", *(f"{option}={value}" for option, value in own.items())))
+        return self.shared(key, lambda: self.settings.load(given, self.workspace, **own))
+
+    def collections(self, names: str | Sequence[str]) -> "CollectionGroup":
+        """Collections by name, opened anew, which takes milliseconds: what was changed or replaced is seen as it is.
+
+        Raises:
+            InputError: There is no such collection.
+        """
+        from climassay.corpus import Collection
+        from climassay.grounding import CollectionGroup
+
+        listed = one_or_several(names)
+        encoders = [self.encoder(Collection.open(self.workspace, name).settings.encoder) for name in listed]
+        opened = (Collection.open(self.workspace, *pair) for pair in zip(listed, encoders, strict=True))
+        return CollectionGroup(tuple(opened))
 
     def forget(self, prefix: str) -> None:
         """Let go of shared things whose key begins so; who holds one goes on with it."""
@@ -114,7 +153,7 @@ class AppState:
     def close(self) -> None:
         """End the jobs and give back the database."""
         self.jobs.close()
-        self.records.close()
+        super().close()
 
 
 def app_state_of(request: Request) -> AppState:

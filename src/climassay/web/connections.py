@@ -98,7 +98,7 @@ class GuardedProtocol(H11Protocol):
     """HTTP/1.1 as uvicorn speaks it, within the limits of a server's connections."""
 
     guard: Connections
-    """Of the server; a subclass has it."""
+    """Connections of the server; a subclass has it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, or end at once where there are too many."""

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from climassay.errors import InputError
-from climassay.models import Generator, load_model
-from climassay.models.openai_prices import model_price
+from climassay.models import Generator
+from climassay.session import ModelOptions
 from climassay.workspace import Workspace
 
 Public = Literal["nothing", "read", "check"]
@@ -44,8 +44,7 @@ class Networks:
 
 
 def _load(name: str, workspace: Workspace, **own: Any) -> Generator:
-    """A model with the usual options."""
-    return load_model(name, price=model_price(name, None, None, workspace.root), folder=workspace.root, **own)
+    return ModelOptions(**own).open_model(name, workspace.root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class ServerSettings:
     debates: tuple[Path, ...] = ()
     """Files that set up debates (``climassay factcheck init``); without one every collection is an advocate."""
     model: str = "local:smollm2"
-    """Of debates that no file sets up."""
+    """Model of debates that no file sets up."""
     load: Callable[..., Generator] = _load
     """From the name of a model and the workspace to the model; a debate's own options are given as well."""
     upload_bytes: int = 200 * 2**20

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import Query, Request
-from pydantic import AfterValidator, AliasPath, Field, JsonValue
+from pydantic import AfterValidator, AliasPath, BeforeValidator, Field, JsonValue
 from starlette.responses import JSONResponse, Response
 
 from climassay.factcheck.configuration import settings_tables
@@ -65,9 +65,11 @@ class SetUpData(Data):
     """A way to debate that can be chosen."""
 
     name: str = field("every collection")
-    advocates: list[str] = field(["primer"], "Names of those who debate.")
-    model: str = field("local:smollm2")
-    rounds: int = field(3, "At most so many.")
+    advocates: Annotated[list[str], BeforeValidator(lambda given: [one.name for one in given])] = field(
+        ["primer"], "Names of those who debate.", validation_alias=AliasPath("settings", "advocates")
+    )
+    model: str = field("local:smollm2", validation_alias=AliasPath("settings", "model"))
+    rounds: int = field(3, "At most so many.", validation_alias=AliasPath("settings", "rounds"))
 
 
 class CheckData(Data):
@@ -187,17 +189,7 @@ def check_claim(request: Request, app: App, user: Asker, asked: ClaimToCheck) ->
 @router.get("/set-ups", response_model=Listed[SetUpData])
 def list_set_ups(app: App, user: Asker) -> dict[str, Any]:
     """The ways to debate that can be chosen; the first is taken where none is."""
-    return whole(
-        [
-            {
-                "name": one.name,
-                "advocates": [advocate.name for advocate in one.settings.advocates],
-                "model": one.settings.model,
-                "rounds": one.settings.rounds,
-            }
-            for one in set_ups(app)
-        ]
-    )
+    return whole(set_ups(app))
 
 
 @router.get("/agreement", response_model=AgreementOfReaders)

@@ -28,7 +28,15 @@ from climassay.web.api.base import (
 )
 from climassay.web.app_state import App
 from climassay.web.library.cache import Contents, found_passage, library_of
-from climassay.web.library.search import LONGEST_QUERY, MOST_HITS, Results, Wanted, search_all, search_collection
+from climassay.web.library.search import (
+    LONGEST_QUERY,
+    MOST_HITS,
+    Results,
+    Wanted,
+    search_all,
+    search_collection,
+    wanted_of,
+)
 from climassay.web.library.uploads import RESERVED, SentFile, receive_addition, submit
 
 router = area("/library", "library")
@@ -238,7 +246,7 @@ def search_in_collection(
     limit: Hits = 10,
 ) -> SearchData:
     """Search one collection."""
-    wanted = _with_words(Wanted.of(q, mode, document, everything, limit))
+    wanted = _with_words(wanted_of(q, mode, document, everything, limit))
     return _search(search_collection(library_of(app), collection, wanted))
 
 
@@ -247,7 +255,7 @@ def search_everywhere(
     app: App, user: Reader, q: Query_, mode: Mode = "hybrid", everything: Everything = False, limit: Hits = 10
 ) -> SearchData:
     """Search all collections; their rankings are fused by reciprocal rank, because their scores do not compare."""
-    return _search(search_all(library_of(app), _with_words(Wanted.of(q, mode, "", everything, limit))))
+    return _search(search_all(library_of(app), _with_words(wanted_of(q, mode, "", everything, limit))))
 
 
 def _with_words(wanted: Wanted) -> Wanted:

@@ -5,6 +5,7 @@ The document is made from the routes, with what these do not say themselves: who
 
 import inspect
 import json
+import pprint
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -119,23 +120,19 @@ def api_document(operations: APIRouter, address: str) -> dict[str, Any]:
         wanted = inspect.signature(route.endpoint).parameters["user"].annotation
         role = next(role for kind, role in ROLE_OF if kind == wanted)
         for method in route.methods or ():
-            _complete(made["paths"][route.path_format][method.lower()], method, role, route.endpoint.__name__)
+            operation = made["paths"][route.path_format][method.lower()]
+            known = _SIGNED_IN if method in SAFE_METHODS else _SIGNED_IN_TO_CHANGE
+            operation["operationId"] = route.endpoint.__name__
+            operation["description"] = f"{operation.get('description', '')}\n\n{_FOR[role]}".strip()
+            operation["security"] = [*known, {}] if role in (READERS, ASKERS) else known
+            operation["x-role"] = role
+            answers = operation["responses"]
+            if "requestBody" in operation:
+                answers["413"] = {**answers["400"], "description": WHY[413]}
+            for status in answers.keys() & _DONE.keys():
+                if answers[status]["description"] == "Successful Response":
+                    answers[status]["description"] = _DONE[status]
     return _renamed(made)
-
-
-def _complete(operation: dict[str, Any], method: str, role: str, name: str) -> None:
-    """Add to an operation its name, for whom it is, and what its answers mean."""
-    known = _SIGNED_IN if method in SAFE_METHODS else _SIGNED_IN_TO_CHANGE
-    operation["operationId"] = name
-    operation["description"] = f"{operation.get('description', '')}\n\n{_FOR[role]}".strip()
-    operation["security"] = [*known, {}] if role in (READERS, ASKERS) else known
-    operation["x-role"] = role
-    answers = operation["responses"]
-    if "requestBody" in operation:
-        answers["413"] = {**answers["400"], "description": WHY[413]}
-    for status in answers.keys() & _DONE.keys():
-        if answers[status]["description"] == "Successful Response":
-            answers[status]["description"] = _DONE[status]
 
 
 def _renamed(document: dict[str, Any]) -> dict[str, Any]:
@@ -162,7 +159,6 @@ def _renamed(document: dict[str, Any]) -> dict[str, Any]:
 Schema = Mapping[str, Any]
 _PLAIN: Mapping[str, Any] = {"string": "text", "integer": 1, "number": 0.5, "boolean": True, "null": None}
 _DEEP = 8
-_SHORT = 60
 
 
 def resolved(schema: Schema, components: Mapping[str, Schema]) -> Schema:
@@ -207,37 +203,12 @@ def python_example(method: str, address: str, body: Any = None, files: tuple[str
     """A request as a few lines of Python with httpx."""
     more = ""
     if body is not None:
-        more = f",\n    json={_python(body)}"
+        text = pprint.pformat(body, width=72, sort_dicts=False).replace("\n", "\n         ")
+        more = f",\n    json={text}"
     elif files:
         more = f',\n    files=[("{files[0]}", open("carbon-cycle.pdf", "rb"))]'
     call = f'"{method}",\n    "{address}",\n    headers={{"Authorization": f"Bearer {{token}}"}}{more},\n'
     return f"import httpx\n\nanswer = httpx.request(\n    {call})\nanswer.raise_for_status()"
-
-
-def address_of(root: str, path: str, values: Mapping[str, Any], query: Mapping[str, Any]) -> str:
-    """An address with its parameters filled in."""
-    filled = path
-    for name, value in values.items():
-        filled = filled.replace(f"{{{name}}}", quote(str(value), safe=""))
-    return f"{root}{filled}" + (f"?{urlencode(query, doseq=True)}" if query else "")
-
-
-def _python(value: Any, indent: str = "    ") -> str:
-    """A value as Python writes it: short ones on one line, others an entry a line."""
-    if isinstance(value, Mapping):
-        entries, ends = [f"{_text(name)}: {_python(one, indent + '    ')}" for name, one in value.items()], "{}"
-    elif isinstance(value, list):
-        entries, ends = [_python(one, indent + "    ") for one in value], "[]"
-    else:
-        return _text(value) if isinstance(value, str) else repr(value)
-    line = ends[0] + ", ".join(entries) + ends[1]
-    if len(line) <= _SHORT and "\n" not in line:
-        return line
-    return ends[0] + "".join(f"\n{indent}    {entry}," for entry in entries) + f"\n{indent}{ends[1]}"
-
-
-def _text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def explained(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -288,13 +259,15 @@ def _operation(
     body = resolved(schema, components)
     files = tuple(name for name, part in body.get("properties", {}).items() if _is_file(part))
     sent = None if not schema or files else example_of(schema, components)
-    filled = {one["name"]: example_of(one["schema"], components) for one in parameters if one["in"] == "path"}
-    query = {
-        one["name"]: example_of(one["schema"], components)
-        for one in parameters
-        if one["in"] == "query" and one.get("required")
-    }
-    address = address_of(root, path, filled, query)
+    address, query = f"{root}{path}", {}
+    for one in parameters:
+        if one["in"] == "path":
+            example = quote(str(example_of(one["schema"], components)), safe="")
+            address = address.replace(f"{{{one['name']}}}", example)
+        elif one.get("required"):
+            query[one["name"]] = example_of(one["schema"], components)
+    if query:
+        address += f"?{urlencode(query, doseq=True)}"
     good = min(status for status in entry["responses"] if status.startswith("2"))
     answer_media, answer = _content(entry["responses"][good])
     return {

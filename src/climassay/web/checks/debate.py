@@ -6,20 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from climassay.corpus import Collection
 from climassay.errors import ClimassayError
-from climassay.factcheck import Claim, Company, Transcript, open_checker
-from climassay.factcheck.checking import collections_of, head_dtype, models_of
-from climassay.factcheck.configuration import DebateSettings
+from climassay.factcheck import Claim, Transcript, open_checker
 from climassay.factcheck.events import EVENT_KINDS, EventKind, event_data, event_from_data
 from climassay.factcheck.kept_check import KeptCheck
 from climassay.factcheck.stage import Event, Retrieval
 from climassay.factcheck.steps import Ask, AskEntailment, AskHead, AskOptions, AskPassages, AskText
 from climassay.factcheck.transcript import AdvocateOpinion, FollowUp, MediatorDecision, PassageCitation
-from climassay.grounding import CollectionGroup
-from climassay.models.contract import Generator
-from climassay.models.encoder import BUNDLED_ENCODER
-from climassay.models.openai_prices import model_price
 from climassay.web.app_state import AppState
 from climassay.web.checks.store import checks_of
 from climassay.web.jobs import JobEvent, JobReport, Jobs, Stopped
@@ -81,7 +74,7 @@ def _debate(app: AppState, kept: KeptCheck, report: JobReport) -> tuple[Transcri
 
     claim = kept.about.claim
     report.progress(0, 0, "loading models and collections")
-    company = company_of(app, kept.settings)
+    company = app.debate(kept.settings)
     config = {"claim": claim.text, "check": kept.about.id}
     try:
         with open_checker(kept.settings, company, app.records, command="check", config=config) as checker:
@@ -100,44 +93,12 @@ def _interrupting() -> Iterator[None]:
         raise _Interrupted from None
 
 
-def company_of(app: AppState, settings: DebateSettings) -> Company:
-    """Whom and what a debate needs.
-
-    Models and encoders are loaded once a server. Collections are opened anew, which takes milliseconds: one that was
-    added to, or removed and made again, is seen as it is now.
-
-    Raises:
-        InputError: A collection is not there, or a name of a model is not understood.
-        ModelError: A model cannot be loaded.
-    """
-    models = {name: _model(app, name, settings) for name in models_of(settings)}
-    groups = {}
-    for name in collections_of(settings):
-        encoder = app.encoder(Collection.open(app.workspace, name).settings.encoder)
-        groups[name] = CollectionGroup((Collection.open(app.workspace, name, encoder),))
-    priced = {name: model_price(name, None, None, app.workspace.root) for name in models}
-    prices = {name: price for name, price in priced.items() if price is not None}
-    first = next(iter(groups.values()), None)
-    return Company(models, groups, prices, first.encoder if first else app.encoder(BUNDLED_ENCODER))
-
-
-def _model(app: AppState, name: str, settings: DebateSettings) -> Generator:
-    limits = {
-        "max_output_tokens": settings.max_output_tokens,
-        "reasoning_effort": settings.reasoning_effort,
-        "dtype": head_dtype(settings) if name == settings.model else None,
-    }
-    own = {option: value for option, value in limits.items() if value is not None}
-    key = " ".join((f"model {name}", *(f"{option}={value}" for option, value in own.items())))
-    return app.shared(key, lambda: app.settings.load(name, app.workspace, **own))
-
-
 @dataclass(frozen=True, slots=True)
 class LiveEntry:
     """Something that happened in a debate."""
 
     number: int
-    """Of the job's event."""
+    """Number of the job's event."""
     kind: EventKind
     event: Event
     opens: int | None

@@ -29,7 +29,7 @@ from climassay.web.jobs import Job
 from climassay.web.visitors import visitor_address
 
 KIND = "check"
-"""Of the jobs that check a claim."""
+"""Kind of the jobs that check a claim."""
 _TITLE_CHARACTERS = 80
 MOST_PAST = 5
 """Past checks shown before a claim is checked again."""

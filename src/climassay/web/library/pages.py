@@ -27,12 +27,14 @@ from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
 from climassay.web.library.cache import found_passage, library_of
 from climassay.web.library.search import (
+    HIT_COLUMNS,
     LONGEST_QUERY,
     MODES,
     MOST_HITS,
     STEP,
     Results,
     Wanted,
+    WantedHere,
     hit_row,
     search_all,
     search_collection,
@@ -56,37 +58,8 @@ PAGE = 20
 """Passages on one page of a document."""
 LISTED_DOCUMENTS = 200
 """Documents on one page of a collection."""
-HIT_COLUMNS = (
-    "rank",
-    "score",
-    "cosine",
-    "collection",
-    "passage",
-    "document",
-    "source",
-    "first_page",
-    "last_page",
-    "citation",
-    "url",
-    "licence",
-    "text",
-)
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d{2}\b")
 _KEY = re.compile(r"[^A-Za-z0-9:_-]+")
-
-
-def wanted_of(
-    q: Annotated[str, Query()] = "",
-    mode: Annotated[str, Query()] = MODES[0][0],
-    document: Annotated[str, Query()] = "",
-    everything: Annotated[bool, Query(alias="all")] = False,
-    hits: Annotated[int, Query()] = STEP,
-) -> Wanted:
-    """What the address of a search asks for."""
-    return Wanted.of(q, mode, document, everything, hits)
-
-
-WantedHere = Annotated[Wanted, Depends(wanted_of)]
 
 
 @router.get("/search")

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from fastapi import Depends, Query
 
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Hit
@@ -21,6 +22,8 @@ MOST_HITS = 100
 STEP = 10
 """Hits that are shown at first, and that are added by showing more."""
 EXCERPT_WORDS = 75
+_OF_PASSAGE = ("document", "source", "first_page", "last_page", "citation", "url", "licence", "text")
+HIT_COLUMNS = ("rank", "score", "cosine", "collection", "passage", *_OF_PASSAGE)
 MODES: tuple[tuple[SearchMode, str], ...] = (
     ("hybrid", "words and meaning"),
     ("bm25", "words (BM25)"),
@@ -41,16 +44,25 @@ class Wanted:
     """Show also what is less similar than the threshold measured for the encoder."""
     hits: int = STEP
 
-    @classmethod
-    def of(cls, words: str, mode: str, document: str, everything: bool, hits: int) -> "Wanted":
-        """From the fields of a form.
 
-        Raises:
-            InputError: The query is too long, or there is no such mode.
-        """
-        if len(words) > LONGEST_QUERY:
-            raise InputError(f"The query is longer than {LONGEST_QUERY} characters.")
-        return cls(words.strip(), check_mode(mode), document or None, everything, min(max(hits, 1), MOST_HITS))
+def wanted_of(
+    q: Annotated[str, Query()] = "",
+    mode: Annotated[str, Query()] = MODES[0][0],
+    document: Annotated[str, Query()] = "",
+    everything: Annotated[bool, Query(alias="all")] = False,
+    hits: Annotated[int, Query()] = STEP,
+) -> Wanted:
+    """What the address of a search asks for.
+
+    Raises:
+        InputError: The query is too long, or there is no such mode.
+    """
+    if len(q) > LONGEST_QUERY:
+        raise InputError(f"The query is longer than {LONGEST_QUERY} characters.")
+    return Wanted(q.strip(), check_mode(mode), document or None, everything, min(max(hits, 1), MOST_HITS))
+
+
+WantedHere = Annotated[Wanted, Depends(wanted_of)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +122,10 @@ def search_all(library: CollectionCache, wanted: Wanted) -> Results:
 
 
 def hit_row(found: Found) -> dict[str, Any]:
-    """A hit as a row of a table or an object."""
+    """A hit as a row of a table or an object, by :data:`HIT_COLUMNS`."""
     hit, passage = found.hit, found.hit.passage
-    return {
-        "rank": hit.rank,
-        "score": hit.score,
-        "cosine": hit.cosine,
-        "collection": found.collection,
-        "passage": passage.id,
-        "document": passage.document,
-        "source": passage.source,
-        "first_page": passage.first_page,
-        "last_page": passage.last_page,
-        "citation": passage.citation,
-        "url": passage.url,
-        "licence": passage.licence,
-        "text": passage.text,
-    }
+    values = {"rank": hit.rank, "score": hit.score, "cosine": hit.cosine, "collection": found.collection}
+    return values | {"passage": passage.id} | {name: getattr(passage, name) for name in _OF_PASSAGE}
 
 
 def shown_excerpt(text: str, words: str) -> tuple[Piece, ...]:

@@ -181,7 +181,7 @@ class Part(Generic[T]):
     first: int
     """Number of the first entry shown; 0 where there is none."""
     address: str
-    """Of the list, with its filters, ready for ``&page=2``."""
+    """Address of the list, with its filters, ready for ``&page=2``."""
 
     @property
     def last(self) -> int:

@@ -40,7 +40,7 @@ class StoredRun:
 
     @property
     def id(self) -> str:
-        """Of the run."""
+        """Id of the run."""
         return self.details.summary.id
 
     def report(self, published: str = "") -> Report:
