@@ -114,7 +114,7 @@ def server_config(app: Any, settings: "ServerSettings") -> Any:
     """How uvicorn serves an application: within limits, and with a log that nobody outside can fill."""
     import uvicorn
 
-    from climassay.web.connections import ACCEPTED_AT_ONCE, ConnectionLimits, Seldom, guarded, most_files
+    from climassay.web.connections import ACCEPTED_AT_ONCE, ConnectionLimits, LogLimit, guarded, most_files
     from climassay.web.settings import Networks
 
     config = uvicorn.Config(
@@ -131,7 +131,7 @@ def server_config(app: Any, settings: "ServerSettings") -> Any:
     )
     logging.getLogger("uvicorn.access").disabled = True
     for name in ("uvicorn.error", "asyncio", "climassay.web"):
-        logging.getLogger(name).addFilter(Seldom())
+        logging.getLogger(name).addFilter(LogLimit())
     return config
 
 

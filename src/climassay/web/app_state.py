@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 KEPT = 256
-"""Computed results that are kept; the least recently used go first."""
+"""ResultCache results that are kept; the least recently used go first."""
 
 
-class Computed:
+class ResultCache:
     """Results by what they were computed from; threads may share it."""
 
     def __init__(self, most: int = KEPT) -> None:
@@ -75,7 +75,7 @@ class AppState(Session):
         self.jobs = Jobs(self.database)
         self.streams = JobStreams(self.jobs)
         self.visitors = Visitors()
-        self.computed = Computed()
+        self.computed = ResultCache()
         self.csrf_key = self.accounts.secret("csrf")
         self._shared: dict[str, Any] = {}
         self._locks: dict[str, threading.Lock] = {}

@@ -178,7 +178,7 @@ def most_files() -> int:
     return wanted if soft == resource.RLIM_INFINITY else soft
 
 
-class Seldom(logging.Filter):
+class LogLimit(logging.Filter):
     """Lets a few messages of one kind through a minute, so that nobody can fill a disk with what a log says of them."""
 
     def __init__(self, most: int = 10, now: Any = time.monotonic) -> None:

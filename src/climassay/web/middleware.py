@@ -84,7 +84,7 @@ class SafeHeaders:
         await self._app(scope, receive, send_with_headers)
 
 
-class Frontage:
+class PathPrefix:
     """Turns what comes from outside into what the pages know: paths without the prefix, and HEAD as GET.
 
     A proxy may take the prefix away or leave it; what leads a browser elsewhere gets it back.

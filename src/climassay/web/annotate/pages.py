@@ -25,7 +25,7 @@ from climassay.web.annotate.queue import (
     training_offered,
     trainings,
 )
-from climassay.web.annotate.views import LabelForm, Said, address, item_view, label_view, new_key, read_form
+from climassay.web.annotate.views import LabelForm, LabelInput, address, item_view, label_view, new_key, read_form
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing, Refused
 from climassay.web.pages import back_to, page
@@ -215,12 +215,12 @@ def decide(
     return back_to(f"{address(dataset, 'conflicts')}?done=decided")
 
 
-def _like(form: DecisionForm, item: Item) -> Said:
+def _like(form: DecisionForm, item: Item) -> LabelInput:
     """What one of the labels says."""
     label = next((label for label in item.labels if label.key == form.like), None)
     if label is None:
         raise Missing("This label was withdrawn in the meantime.")
-    return Said(label.accepted, label.reasons, label.remark, label.wording, None, form.key)
+    return LabelInput(label.accepted, label.reasons, label.remark, label.wording, None, form.key)
 
 
 def _conflict_page(

@@ -18,6 +18,7 @@ from climassay.generation.annotation import ANNOTATION_REASONS, Item, Label
 from climassay.generation.masking import words
 from climassay.questions import Level, option_letter
 from climassay.reporting.highlighting import Piece, marked
+from climassay.web.pages import is_web_address
 
 LEVELS: dict[Level, str] = {"base": "base level", "reasoning": "needs reasoning", "hypothetical": "hypothetical"}
 LONGEST_TEXT = 10_000
@@ -25,7 +26,6 @@ LONGEST_TEXT = 10_000
 LONGEST_TIME = 86_400.0
 """Seconds; a page that was open longer says nothing about the time spent on a question."""
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|\w+")
-_WEB = re.compile(r"https?://", re.IGNORECASE)
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
 
 
@@ -47,7 +47,7 @@ class LabelForm(BaseModel):
     correct: str = ""
 
 
-class Said(NamedTuple):
+class LabelInput(NamedTuple):
     """What a form says about a draft, by the names under which the annotation store takes it."""
 
     accepted: bool
@@ -63,7 +63,7 @@ def new_key() -> str:
     return secrets.token_urlsafe(12)
 
 
-def read_form(form: LabelForm, draft: Draft) -> Said:
+def read_form(form: LabelForm, draft: Draft) -> LabelInput:
     """What a form says about a draft.
 
     Args:
@@ -85,7 +85,7 @@ def read_form(form: LabelForm, draft: Draft) -> Said:
             raise InputError(f"A text has {len(text)} characters; at most {LONGEST_TEXT} are taken.")
     accepted = form.verdict != "invalid"
     wording = _wording(form, draft) if accepted else None
-    return Said(
+    return LabelInput(
         accepted=accepted,
         reasons=() if accepted else tuple(dict.fromkeys(form.reason)),
         remark=_plain(form.remark),
@@ -256,7 +256,7 @@ def item_view(
             "source": source,
             "title": f"Passage {place + 1}" if place else "Main passage",
             "pieces": marked(source.text, support),
-            "url": source.url if source.url and _WEB.match(source.url) else None,
+            "url": source.url if is_web_address(source.url) else None,
         }
         for place, source in enumerate(draft.passages)
     ]

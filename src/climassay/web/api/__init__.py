@@ -2,14 +2,10 @@
 
 from fastapi import APIRouter
 
-from climassay.web.api import annotation, checks, jobs, library, openapi_page, people, results
+from climassay.web.api import openapi_page
+from climassay.web.api.operations import OPERATIONS
 
-OPERATIONS = APIRouter()
-"""Everything that the document describes."""
-for part in (people, library, checks, annotation, results):
-    OPERATIONS.include_router(part.router)
-OPERATIONS.include_router(results.datasets)
-OPERATIONS.include_router(jobs.router)
+__all__ = ["OPERATIONS", "router"]
 
 router = APIRouter()
 router.include_router(OPERATIONS)

@@ -185,9 +185,6 @@ def known_caller(request: Request, app: App) -> User | None:
     return user
 
 
-Caller = Annotated[User | None, Depends(known_caller)]
-
-
 def failing(*more: int) -> dict[int | str, dict[str, Any]]:
     """The failures of an operation, beside those that every operation has, for its documentation."""
     return {

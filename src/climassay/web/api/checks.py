@@ -32,8 +32,8 @@ from climassay.web.api.base import (
 from climassay.web.api.jobs import JobData, job_data
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.store import (
-    Asked,
     Busy,
+    ClaimForm,
     begin_again,
     begin_check,
     checks_of,
@@ -178,7 +178,7 @@ def check_claim(request: Request, app: App, user: Asker, asked: ClaimToCheck) ->
     The debate goes on after the answer: watch its job, and read the verdict from the check when it has ended. A claim
     that the same person asked for already, and that still waits, is not taken a second time: its check is answered.
     """
-    typed = Asked(**asked.model_dump())
+    typed = ClaimForm(**asked.model_dump())
     try:
         check = begin_check(app, request, user, typed.cleaned(), chosen(app, typed.set_up))
     except Busy as error:

@@ -31,11 +31,11 @@ from climassay.web.library.cache import Contents, found_passage, library_of
 from climassay.web.library.search import (
     LONGEST_QUERY,
     MOST_HITS,
-    Results,
-    Wanted,
+    SearchResults,
+    SearchSpec,
     search_all,
     search_collection,
-    wanted_of,
+    search_spec,
 )
 from climassay.web.library.uploads import RESERVED, SentFile, receive_addition, submit
 
@@ -246,7 +246,7 @@ def search_in_collection(
     limit: Hits = 10,
 ) -> SearchData:
     """Search one collection."""
-    wanted = _with_words(wanted_of(q, mode, document, everything, limit))
+    wanted = _with_words(search_spec(q, mode, document, everything, limit))
     return _search(search_collection(library_of(app), collection, wanted))
 
 
@@ -255,10 +255,10 @@ def search_everywhere(
     app: App, user: Reader, q: Query_, mode: Mode = "hybrid", everything: Everything = False, limit: Hits = 10
 ) -> SearchData:
     """Search all collections; their rankings are fused by reciprocal rank, because their scores do not compare."""
-    return _search(search_all(library_of(app), _with_words(wanted_of(q, mode, "", everything, limit))))
+    return _search(search_all(library_of(app), _with_words(search_spec(q, mode, "", everything, limit))))
 
 
-def _with_words(wanted: Wanted) -> Wanted:
+def _with_words(wanted: SearchSpec) -> SearchSpec:
     if not wanted.words:
         raise InputError("Say what to look for: the query is empty.")
     return wanted
@@ -269,7 +269,7 @@ def _passage(collection: str, passage: Passage) -> PassageData:
     return PassageData(**data, page=f"/library/{collection}/passages/{passage.id}")
 
 
-def _search(results: Results) -> SearchData:
+def _search(results: SearchResults) -> SearchData:
     hits = [
         HitData(
             rank=found.hit.rank,

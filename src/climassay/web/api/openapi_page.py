@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from climassay import __version__
 from climassay.web.access import CSRF_HEADER, SAFE_METHODS, SESSION_COOKIE
 from climassay.web.api.base import ASKERS, READERS, ROLE_OF, WHY
+from climassay.web.api.operations import OPERATIONS
 from climassay.web.app_state import App, AppState
 from climassay.web.pages import page
 
@@ -81,14 +82,12 @@ def show_document(app: App) -> Response:
 @router.get("/docs")
 def show_reference(request: Request, app: App) -> Response:
     """The same for people: every operation with its fields and examples."""
-    made = app.shared("api:explained", lambda: explained(_document(app)))
+    made = app.shared("api:reference", lambda: _reference(_document(app)))
     return page(request, "api/reference.html.j2", api=made, failures=sorted(WHY.items()))
 
 
 def _document(app: AppState) -> dict[str, Any]:
     """The document of a server, made once."""
-    from climassay.web.api import OPERATIONS
-
     return app.shared("api:document", lambda: api_document(OPERATIONS, app.settings.root))
 
 
@@ -211,7 +210,7 @@ def python_example(method: str, address: str, body: Any = None, files: tuple[str
     return f"import httpx\n\nanswer = httpx.request(\n    {call})\nanswer.raise_for_status()"
 
 
-def explained(document: Mapping[str, Any]) -> dict[str, Any]:
+def _reference(document: Mapping[str, Any]) -> dict[str, Any]:
     """What the page shows of a document."""
     components, root = document["components"]["schemas"], document["servers"][0]["url"]
     operations = [

@@ -26,7 +26,7 @@ from climassay.web.app_state import App, AppState
 from climassay.web.checks.debate import LiveDebate, live_debate
 from climassay.web.checks.store import (
     LONGEST_DATE,
-    Asked,
+    ClaimForm,
     begin_again,
     begin_check,
     checks_of,
@@ -42,7 +42,7 @@ from climassay.web.checks.store import (
 )
 from climassay.web.failures import Missing
 from climassay.web.jobs import Job
-from climassay.web.pages import back_to, page
+from climassay.web.pages import as_file, back_to, page
 
 router = APIRouter()
 LONGEST_SEARCH = 200
@@ -51,39 +51,29 @@ LONGEST_SEARCH = 200
 @router.get("/check")
 def ask(request: Request, app: App, _user: Asker, claim: str = "", source: str = "", date: str = "") -> Response:
     """The form; what a link names is filled in."""
-    asked = Asked(claim[: 2 * LONGEST_CLAIM], source[: 2 * LONGEST_SOURCE], date[:LONGEST_DATE])
+    asked = ClaimForm(claim=claim[: 2 * LONGEST_CLAIM], source=source[: 2 * LONGEST_SOURCE], date=date[:LONGEST_DATE])
     return _form(request, app, asked)
 
 
 @router.post("/check")
-def take(
-    request: Request,
-    app: App,
-    user: Asker,
-    claim: Annotated[str, Form()] = "",
-    source: Annotated[str, Form()] = "",
-    date: Annotated[str, Form()] = "",
-    set_up: Annotated[str, Form()] = "",
-    anyway: Annotated[bool, Form()] = False,
-) -> Response:
+def take(request: Request, app: App, user: Asker, asked: Annotated[ClaimForm, Form()]) -> Response:
     """Begin a check; where the claim was checked before, show that first."""
-    asked = Asked(claim, source, date, set_up)
     try:
-        made, wanted = asked.cleaned(), chosen(app, set_up)
+        made, wanted = asked.cleaned(), chosen(app, asked.set_up)
     except InputError as error:
         return _form(request, app, asked, error=str(error), status=400)
     checks = checks_of(app)
     under_way = checks.under_way(made, user.name if user else None, wanted.name)
     if under_way is not None:
         return back_to(f"/checks/{under_way}")
-    past = [] if anyway else similar_checks(app, made.text)
+    past = [] if asked.anyway else similar_checks(app, made.text)
     if past:
         known = checks.of_runs([one.run for one in past])
         return page(request, "checks/past.html.j2", asked=asked, claim=made, past=past, known=known)
     return back_to(f"/checks/{begin_check(app, request, user, made, wanted)}")
 
 
-def _form(request: Request, app: AppState, asked: Asked, *, error: str = "", status: int = 200) -> Response:
+def _form(request: Request, app: AppState, asked: ClaimForm, *, error: str = "", status: int = 200) -> Response:
     return page(
         request,
         "checks/ask.html.j2",
@@ -222,13 +212,14 @@ def download_data(app: App, user: Reader, check: str) -> Response:
         data["asked_by"] = _shown_name(app, user, data["asked_by"]) or None
         for said in data["reviews"]:
             said["by"] = _shown_name(app, user, said["by"])
-    return _file(data, f"{check}.json", "application/json")
+    return as_file(json.dumps(data, ensure_ascii=False, indent=2), f"{check}.json")
 
 
 @router.get("/checks/{check}/claimreview.json")
 def download_claim_review(app: App, _user: Reader, check: str) -> Response:
     """The verdict as schema.org ClaimReview."""
-    return _file(claim_review_of(app, check), f"{check}.claimreview.json", "application/ld+json")
+    found = json.dumps(claim_review_of(app, check), ensure_ascii=False, indent=2)
+    return as_file(found, f"{check}.claimreview.json", "application/ld+json")
 
 
 @router.get("/checks/{check}/page.html")
@@ -237,14 +228,4 @@ def download_page(app: App, _user: Reader, check: str) -> Response:
     kept, _ = found_check(app, check)
     if kept.transcript is None:
         raise Missing("This check has no result, so there is no page of it.")
-    made = factcheck_page(kept.transcript, load_scale(kept.settings.scale))
-    return Response(made, media_type="text/html", headers=_attached(f"{check}.html"))
-
-
-def _file(data: dict[str, Any], name: str, kind: str) -> Response:
-    return Response(json.dumps(data, ensure_ascii=False, indent=2), media_type=kind, headers=_attached(name))
-
-
-def _attached(name: str) -> dict[str, str]:
-    """Headers of a file that browsers keep instead of showing it as a page of this server."""
-    return {"Content-Disposition": f'attachment; filename="{name}"'}
+    return as_file(factcheck_page(kept.transcript, load_scale(kept.settings.scale)), f"{check}.html")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import Request
+from pydantic import BaseModel
 
 from climassay.corpus import list_collections
 from climassay.errors import InputError
@@ -230,14 +231,15 @@ class TooMany(Busy):
     status = 429
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class ClaimForm(BaseModel):
     """What a visitor wrote into the form."""
 
     claim: str = ""
     source: str = ""
     date: str = ""
     set_up: str = ""
+    anyway: bool = False
+    """Whether it is to be checked although it was before."""
 
     def cleaned(self) -> Claim:
         """The claim.

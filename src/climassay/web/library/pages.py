@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Query, Request
 from starlette.datastructures import FormData, UploadFile
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
 from climassay.corpus.collection import remove_collection
 from climassay.corpus.collection_rows import PASSAGE_COLUMNS
@@ -32,9 +32,9 @@ from climassay.web.library.search import (
     MODES,
     MOST_HITS,
     STEP,
-    Results,
-    Wanted,
-    WantedHere,
+    SearchQuery,
+    SearchResults,
+    SearchSpec,
     hit_row,
     search_all,
     search_collection,
@@ -46,12 +46,11 @@ from climassay.web.library.uploads import (
     Addition,
     SentFile,
     addition_of,
-    is_web_address,
     outcomes_of,
     receive_addition,
     submit,
 )
-from climassay.web.pages import back_to, page
+from climassay.web.pages import as_file, back_to, is_web_address, page
 
 router = APIRouter(prefix="/library", include_in_schema=False)
 PAGE = 20
@@ -63,25 +62,25 @@ _KEY = re.compile(r"[^A-Za-z0-9:_-]+")
 
 
 @router.get("/search")
-def search(request: Request, app: App, reader: Reader, wanted: WantedHere) -> Response:
+def search(request: Request, app: App, reader: Reader, wanted: SearchQuery) -> Response:
     """Search all collections."""
     results = search_all(library_of(app), wanted) if wanted.words else None
     return page(request, "library/search.html.j2", **_search_values("/library/search", wanted, results))
 
 
 @router.get("/search.{ending}")
-def search_file(app: App, reader: Reader, wanted: WantedHere, ending: str) -> Response:
+def search_file(app: App, reader: Reader, wanted: SearchQuery, ending: str) -> Response:
     """What a search of all collections found, as CSV or JSON."""
     return _file(search_all(library_of(app), wanted), wanted, ending, "search")
 
 
 @router.get("/{collection}/search.{ending}")
-def collection_search_file(app: App, reader: Reader, wanted: WantedHere, collection: str, ending: str) -> Response:
+def collection_search_file(app: App, reader: Reader, wanted: SearchQuery, collection: str, ending: str) -> Response:
     """What a search of one collection found, as CSV or JSON."""
     return _file(search_collection(library_of(app), collection, wanted), wanted, ending, f"{collection}-search")
 
 
-def _search_values(path: str, wanted: Wanted, results: Results | None) -> dict[str, Any]:
+def _search_values(path: str, wanted: SearchSpec, results: SearchResults | None) -> dict[str, Any]:
     """What templates need to show a search; results are None where nothing was looked for yet."""
     query = urlencode(_fields(wanted))
     more = urlencode(_fields(wanted) | {"hits": min(wanted.hits + STEP, MOST_HITS)})
@@ -99,7 +98,7 @@ def _search_values(path: str, wanted: Wanted, results: Results | None) -> dict[s
     }
 
 
-def _fields(wanted: Wanted) -> dict[str, str | int]:
+def _fields(wanted: SearchSpec) -> dict[str, str | int]:
     fields: dict[str, str | int] = {"q": wanted.words, "mode": wanted.mode, "hits": wanted.hits}
     if wanted.document:
         fields["document"] = wanted.document
@@ -108,14 +107,14 @@ def _fields(wanted: Wanted) -> dict[str, str | int]:
     return fields
 
 
-def _file(results: Results, wanted: Wanted, ending: str, name: str) -> Response:
+def _file(results: SearchResults, wanted: SearchSpec, ending: str, name: str) -> Response:
     rows = [hit_row(found) for found in results.found]
     if ending == "csv":
-        return _streamed(_csv_lines(HIT_COLUMNS, rows), f"{name}.csv")
+        return as_file(_csv_lines(HIT_COLUMNS, rows), f"{name}.csv")
     if ending == "json":
         told = {"query": wanted.words, "mode": wanted.mode, "document": wanted.document, "all": wanted.everything}
         content = told | {"not_searched": results.failed, "hits": rows}
-        return _streamed([json.dumps(content, ensure_ascii=False, indent=2) + "\n"], f"{name}.json")
+        return as_file([json.dumps(content, ensure_ascii=False, indent=2) + "\n"], f"{name}.json")
     raise Missing("What was found can be had as .csv and as .json.")
 
 
@@ -225,7 +224,7 @@ def _form(request: Request, app: AppState, given: dict[str, str], *, error: str 
 
 
 @router.get("")
-def show_shelf(request: Request, app: App, reader: Reader) -> Response:
+def show_collections(request: Request, app: App, reader: Reader) -> Response:
     """All collections."""
     return page(request, "library/collections.html.j2", collections=library_of(app).all_contents(), modes=MODES)
 
@@ -235,7 +234,7 @@ def show_collection(
     request: Request,
     app: App,
     reader: Reader,
-    wanted: WantedHere,
+    wanted: SearchQuery,
     collection: str,
     part: Annotated[int, Query(alias="page", ge=1)] = 1,
 ) -> Response:
@@ -251,7 +250,6 @@ def show_collection(
         listed=contents.documents[first : first + LISTED_DOCUMENTS],
         part=part,
         parts=-(-len(contents.documents) // LISTED_DOCUMENTS),
-        is_web_address=is_web_address,
         **values,
     )
 
@@ -267,7 +265,7 @@ def all_passages(app: App, reader: Reader, collection: str, ending: str) -> Resp
         lines = _csv_lines((*PASSAGE_COLUMNS, "citation"), rows)
     else:
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    return _streamed(lines, f"{collection}-passages.{ending}")
+    return as_file(lines, f"{collection}-passages.{ending}", "application/jsonl" if ending == "jsonl" else "")
 
 
 @router.get("/{collection}/passages/{passage_id}")
@@ -299,7 +297,6 @@ def show_passage(
         address=address,
         bibtex=_bibtex(passage, address),
         page_of=passage.position // PAGE + 1,
-        is_web_address=is_web_address,
     )
 
 
@@ -333,7 +330,6 @@ def show_document(
         shown=shown,
         part=part,
         parts=parts,
-        is_web_address=is_web_address,
     )
 
 
@@ -382,12 +378,3 @@ def _csv_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Ite
         yield out.getvalue()
         out.seek(0)
         out.truncate()
-
-
-def _streamed(parts: Iterable[str], name: str) -> Response:
-    # Names of collections are letters, digits, hyphens and underscores: nothing in them can end the header.
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    kind = {"jsonl": "application/jsonl", "json": "application/json"}.get(
-        name.rpartition(".")[2], "text/csv; charset=utf-8"
-    )
-    return StreamingResponse((part.encode("utf-8", "replace") for part in parts), media_type=kind, headers=headers)

@@ -33,7 +33,7 @@ MODES: tuple[tuple[SearchMode, str], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SearchSpec:
     """What somebody looks for."""
 
     words: str
@@ -45,13 +45,13 @@ class Wanted:
     hits: int = STEP
 
 
-def wanted_of(
+def search_spec(
     q: Annotated[str, Query()] = "",
     mode: Annotated[str, Query()] = MODES[0][0],
     document: Annotated[str, Query()] = "",
     everything: Annotated[bool, Query(alias="all")] = False,
     hits: Annotated[int, Query()] = STEP,
-) -> Wanted:
+) -> SearchSpec:
     """What the address of a search asks for.
 
     Raises:
@@ -59,14 +59,14 @@ def wanted_of(
     """
     if len(q) > LONGEST_QUERY:
         raise InputError(f"The query is longer than {LONGEST_QUERY} characters.")
-    return Wanted(q.strip(), check_mode(mode), document or None, everything, min(max(hits, 1), MOST_HITS))
+    return SearchSpec(q.strip(), check_mode(mode), document or None, everything, min(max(hits, 1), MOST_HITS))
 
 
-WantedHere = Annotated[Wanted, Depends(wanted_of)]
+SearchQuery = Annotated[SearchSpec, Depends(search_spec)]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchHit:
     """A hit, with the collection it lies in and what is shown of it."""
 
     collection: str
@@ -76,10 +76,10 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class SearchResults:
     """What a search found."""
 
-    found: tuple[Found, ...]
+    found: tuple[SearchHit, ...]
     hidden: bool
     """Whether there are passages below the threshold only."""
     more: bool
@@ -88,7 +88,7 @@ class Results:
     """Why collections could not be searched, a sentence each."""
 
 
-def search_collection(library: CollectionCache, name: str, wanted: Wanted) -> Results:
+def search_collection(library: CollectionCache, name: str, wanted: SearchSpec) -> SearchResults:
     """Search one collection.
 
     Raises:
@@ -98,10 +98,10 @@ def search_collection(library: CollectionCache, name: str, wanted: Wanted) -> Re
     """
     hits = _hits(library, name, wanted)
     hidden = not hits and _threshold(library.browse(name), wanted) is not None
-    return Results(_views([(name, hit) for hit in hits[: wanted.hits]], wanted), hidden, len(hits) > wanted.hits)
+    return SearchResults(_views([(name, hit) for hit in hits[: wanted.hits]], wanted), hidden, len(hits) > wanted.hits)
 
 
-def search_all(library: CollectionCache, wanted: Wanted) -> Results:
+def search_all(library: CollectionCache, wanted: SearchSpec) -> SearchResults:
     """Search all collections; their rankings are fused by reciprocal rank, because their scores do not compare.
 
     A collection that cannot be searched, as when its encoder is not here, is told and does not stop the others.
@@ -118,10 +118,10 @@ def search_all(library: CollectionCache, wanted: Wanted) -> Results:
         hidden = hidden or _threshold(library.browse(contents.name), wanted) is not None
     fused = rankings[0] if len(rankings) == 1 else _fused(rankings)
     shown = _views(fused[: wanted.hits], wanted)
-    return Results(shown, hidden and not shown, len(fused) > wanted.hits, tuple(failed))
+    return SearchResults(shown, hidden and not shown, len(fused) > wanted.hits, tuple(failed))
 
 
-def hit_row(found: Found) -> dict[str, Any]:
+def hit_row(found: SearchHit) -> dict[str, Any]:
     """A hit as a row of a table or an object, by :data:`HIT_COLUMNS`."""
     hit, passage = found.hit, found.hit.passage
     values = {"rank": hit.rank, "score": hit.score, "cosine": hit.cosine, "collection": found.collection}
@@ -136,7 +136,7 @@ def shown_excerpt(text: str, words: str) -> tuple[Piece, ...]:
     return marked(excerpt(sentences, shared, EXCERPT_WORDS) if sentences else text, [words])
 
 
-def _hits(library: CollectionCache, name: str, wanted: Wanted) -> list[Hit]:
+def _hits(library: CollectionCache, name: str, wanted: SearchSpec) -> list[Hit]:
     if not wanted.words:
         return []
     threshold = _threshold(library.browse(name), wanted)
@@ -147,7 +147,7 @@ def _hits(library: CollectionCache, name: str, wanted: Wanted) -> list[Hit]:
     )
 
 
-def _threshold(collection: Collection, wanted: Wanted) -> float | None:
+def _threshold(collection: Collection, wanted: SearchSpec) -> float | None:
     return None if wanted.everything or wanted.mode == "bm25" else collection.relevance_threshold
 
 
@@ -157,5 +157,5 @@ def _fused(rankings: Sequence[Sequence[tuple[str, Hit]]]) -> list[tuple[str, Hit
     return [(name, replace(hit, rank=rank, score=score)) for rank, (score, name, hit) in enumerate(scored, start=1)]
 
 
-def _views(hits: Sequence[tuple[str, Hit]], wanted: Wanted) -> tuple[Found, ...]:
-    return tuple(Found(name, hit, shown_excerpt(hit.passage.text, wanted.words)) for name, hit in hits)
+def _views(hits: Sequence[tuple[str, Hit]], wanted: SearchSpec) -> tuple[SearchHit, ...]:
+    return tuple(SearchHit(name, hit, shown_excerpt(hit.passage.text, wanted.words)) for name, hit in hits)

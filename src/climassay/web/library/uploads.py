@@ -32,6 +32,7 @@ from climassay.web.app_state import AppState
 from climassay.web.failures import TooLarge
 from climassay.web.jobs import Job, JobReport
 from climassay.web.library.cache import library_of
+from climassay.web.pages import is_web_address
 from climassay.workspace import Workspace
 
 LONGEST_NAME = 120
@@ -121,11 +122,6 @@ def told_address(given: str) -> str | None:
     if text is not None and not is_web_address(text):
         raise InputError("The address must begin with http:// or https://.")
     return text
-
-
-def is_web_address(text: str | None) -> bool:
-    """Whether a text from data may become a link."""
-    return text is not None and re.match(r"https?://[^\s/]", text, re.IGNORECASE) is not None
 
 
 def check_content(path: Path, kind: str, shown: str) -> None:

@@ -2,35 +2,26 @@
 
 import hashlib
 import json
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from climassay.reporting import Report, Table, as_csv, as_latex, as_markdown
 from climassay.reporting.drawing import FIGURES, Figure
 from climassay.reporting.html import block_script, block_style, render_block
 from climassay.web.failures import Missing
+from climassay.web.pages import as_file
 
 router = APIRouter(include_in_schema=False)
 T = TypeVar("T")
 PageNumber = Annotated[int, Query(alias="page", ge=1, le=10**6)]
 Search = Annotated[str, Query(max_length=200)]
 _KEEP = {"Cache-Control": "public, max-age=31536000, immutable"}
-MEDIA_TYPES = {
-    "csv": "text/csv; charset=utf-8",
-    "html": "text/html; charset=utf-8",
-    "json": "application/json",
-    "jsonl": "application/x-ndjson",
-    "md": "text/markdown; charset=utf-8",
-    "svg": "image/svg+xml",
-    "tex": "application/x-tex; charset=utf-8",
-}
 
 
 def table_json(table: Table) -> str:
@@ -128,22 +119,6 @@ def figure_at(report: Report, number: int, what: str) -> Figure:
 def _block_at(report: Report, number: int) -> Any:
     blocks = [block for section in report.sections for block in section.blocks]
     return blocks[number - 1] if 1 <= number <= len(blocks) else None
-
-
-def as_file(text: str, name: str) -> Response:
-    """A text as a download; what could mislead a browser is taken out of the file's name."""
-    return Response(text, media_type=MEDIA_TYPES[name.rpartition(".")[2]], headers=_headers(name))
-
-
-def as_stream(pieces: Iterable[str], name: str) -> Response:
-    """A long text as a download, sent while it is made."""
-    content = (piece.encode() for piece in pieces)
-    return StreamingResponse(content, media_type=MEDIA_TYPES[name.rpartition(".")[2]], headers=_headers(name))
-
-
-def _headers(name: str) -> dict[str, str]:
-    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[-100:]
-    return {"Content-Disposition": f'attachment; filename="{safe}"', "Cache-Control": "no-store"}
 
 
 @router.get("/results/blocks.css")

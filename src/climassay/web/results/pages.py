@@ -31,12 +31,10 @@ from climassay.reporting.drawing import as_svg
 from climassay.web.access import Annotator, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing
-from climassay.web.pages import page
+from climassay.web.pages import as_file, page
 from climassay.web.results.blocks import (
     PageNumber,
     Search,
-    as_file,
-    as_stream,
     block_assets,
     cut,
     figure_at,
@@ -46,7 +44,7 @@ from climassay.web.results.blocks import (
     table_file,
     within,
 )
-from climassay.web.results.stored_run import StoredRun, experiment_page, found_run, found_summary, runs_of
+from climassay.web.results.stored_run import StoredRun, experiment_page, found_run, found_summary, results_are_ready
 
 router = APIRouter(include_in_schema=False)
 PAGE = 50
@@ -274,12 +272,12 @@ def show_run(
 
     Results that take long to compute follow the page: its script fetches them; without it a link does.
     """
-    summary, known = found_summary(app, run), runs_of(app)
-    ready = wait or known.is_ready(run, published)
+    summary = found_summary(app, run)
+    ready = wait or results_are_ready(app, summary, published)
     config, seeds, error = run_settings(app.database, run)
     # Name of the dataset that the run made.
     made_dataset = summary.command == "generate run" and isinstance(config.get("recipe"), dict)
-    values: dict[str, Any] = _result_values(known.get(run), published) if ready else {"published": published}
+    values: dict[str, Any] = _result_values(found_run(app, run), published) if ready else {"published": published}
     return page(
         request,
         "results/run.html.j2",
@@ -367,7 +365,7 @@ def send_figure(app: App, _user: Reader, run: str, number: int, published: Publi
 @router.get("/results/{run}/run.json")
 def send_run(app: App, _user: Reader, run: str) -> Response:
     """A whole run: summary, configuration, seeds, usage and every stored row."""
-    return as_stream(_run_pieces(asdict(found_run(app, run).details)), f"{run}.json")
+    return as_file(_run_pieces(asdict(found_run(app, run).details)), f"{run}.json")
 
 
 @router.get("/results/{run}/report.html")
@@ -389,7 +387,7 @@ def send_answers(app: App, _user: Reader, run: str) -> Response:
     found_summary(app, run)
     bundles = iterate_answers(app.database, run)
     lines = ("".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in bundle) for bundle in bundles)
-    return as_stream(lines, f"{run}-answers.jsonl")
+    return as_file(lines, f"{run}-answers.jsonl")
 
 
 def _run_pieces(data: dict[str, Any]) -> Iterator[str]:

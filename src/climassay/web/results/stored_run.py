@@ -2,8 +2,7 @@
 
 import hashlib
 import json
-import threading
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -22,13 +21,17 @@ from climassay.records.database import Database
 from climassay.records.queries import RunDetails, RunSummary, require_run, run_details
 from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table
 from climassay.reporting.html import Block
-from climassay.web.app_state import AppState, Computed
+from climassay.web.app_state import AppState, ResultCache
 from climassay.web.failures import Missing
 
 KEPT_RUNS = 4
 """Runs that stay read; an experiment of 24,000 answers takes some 80 MB."""
 MANY_ROWS = 4000
 """Stored rows from which a page comes first and its results follow."""
+MOST_ROWS = 500
+"""Rows of a table of a run that no command of ours explains; the rest is in the downloads."""
+LONGEST_CELL = 400
+"""Characters of a value in such a table."""
 
 
 class StoredRun:
@@ -36,7 +39,7 @@ class StoredRun:
 
     def __init__(self, details: RunDetails) -> None:
         self.details = details
-        self._computed = Computed()
+        self._computed = ResultCache()
 
     @property
     def id(self) -> str:
@@ -115,52 +118,11 @@ class StoredRun:
         }
 
 
-class RunCache:
-    """The runs that were read last."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._lock = threading.Lock()
-        self._runs: OrderedDict[tuple[str, str], StoredRun] = OrderedDict()
-
-    def get(self, run: str) -> StoredRun:
-        """A run; one that still goes on is read anew each time.
-
-        Raises:
-            RecordsError: There is no such run.
-        """
-        summary = require_run(self._database, run)
-        key = (run, summary.ended_at or "")
-        with self._lock:
-            if key in self._runs:
-                self._runs.move_to_end(key)
-                return self._runs[key]
-        stored = StoredRun(run_details(self._database, run))
-        if summary.status != "running":
-            with self._lock:
-                stored = self._runs.setdefault(key, stored)
-                while len(self._runs) > KEPT_RUNS:
-                    self._runs.popitem(last=False)
-        return stored
-
-    def is_ready(self, run: str, published: str = "") -> bool:
-        """Whether the results of a run can be shown at once: they were computed before, or are few."""
-        with self._lock:
-            if any(name == run and stored.has_report(published) for (name, _), stored in self._runs.items()):
-                return True
-        return count_rows(self._database, run) <= MANY_ROWS
-
-
 def count_rows(database: Database, run: str) -> int:
     """Rows of all tables that a run stored."""
     ours = sa.select(sa.func.count()).select_from(tables.results).where(tables.results.c.run == run)
     with database.read() as connection:
         return int(connection.execute(ours).scalar_one())
-
-
-def runs_of(app: AppState) -> RunCache:
-    """The runs that a server has read."""
-    return app.shared("results:runs", lambda: RunCache(app.database))
 
 
 def found_summary(app: AppState, run: str) -> RunSummary:
@@ -172,15 +134,23 @@ def found_summary(app: AppState, run: str) -> RunSummary:
 
 
 def found_run(app: AppState, run: str) -> StoredRun:
-    """The run of an address, with its results; missing where there is none."""
-    found_summary(app, run)
-    return runs_of(app).get(run)
+    """The run of an address, with its results; missing where there is none. One that goes on is read anew each time."""
+    summary = found_summary(app, run)
+    if summary.status == "running":
+        return StoredRun(run_details(app.database, run))
+    return _read_runs(app).get((run, summary.ended_at), lambda: StoredRun(run_details(app.database, run)))
 
 
-MOST_ROWS = 500
-"""Rows of a table of a run that no command of ours explains; the rest is in the downloads."""
-LONGEST_CELL = 400
-"""Characters of a value in such a table."""
+def results_are_ready(app: AppState, run: RunSummary, published: str) -> bool:
+    """Whether the results of a run can be shown at once: they were computed before, or are few."""
+    known = (run.id, run.ended_at) in _read_runs(app) and found_run(app, run.id).has_report(published)
+    return known or count_rows(app.database, run.id) <= MANY_ROWS
+
+
+def _read_runs(app: AppState) -> ResultCache:
+    """The runs that were read last."""
+    return app.shared("results:runs", lambda: ResultCache(KEPT_RUNS))
+
 
 Maker = Callable[[StoredRun, str], Report]
 """Makes a report from a finished run; the text names the published results to show beside it, or is empty."""
@@ -299,14 +269,9 @@ def _answer_card(row: Mapping[str, Any]) -> AnswerCard:
 def _generation(run: StoredRun, _published: str) -> Report:
     details = run.details
     rows = details.results["streams"]
-    table = Table.of(
-        "Drafts of this run",
-        ["kind and level", "wanted", "drafts", "failed", "accepted", "ended"],
-        [
-            (*(str(row[name]) for name in ("stream", "wanted", "drafts", "failed", "accepted")), row["ended"] or "-")
-            for row in rows
-        ],
-    )
+    columns = ("stream", "wanted", "drafts", "failed", "accepted")
+    cells = [(*(str(row[name]) for name in columns), row["ended"] or "-") for row in rows]
+    table = Table.of("Drafts of this run", ["kind and level", *columns[1:], "ended"], cells)
     accepted = sum(row["accepted"] for row in rows)
     return Report(_title(details), f"{accepted} questions accepted.", (Section("Yield", (table,)),))
 
@@ -334,15 +299,15 @@ _MAKERS: Sequence[tuple[str, str, Maker, tuple[str, ...]]] = (
 
 
 def _plain_section(name: str, rows: Sequence[Mapping[str, Any]]) -> Section:
-    block: Block = Facts(tuple(_flat(rows[0]))) if len(rows) == 1 else plain_table(name, rows)
+    block: Block = Facts(tuple(_flat(rows[0]))) if len(rows) == 1 else _plain_table(name, rows)
     return Section(name.replace("_", " ").capitalize(), (block,))
 
 
-def plain_table(name: str, rows: Sequence[Mapping[str, Any]], most: int = MOST_ROWS) -> Table:
+def _plain_table(name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     """Stored rows as they are, at most so many: a column for every name that occurs."""
     headings = list(dict.fromkeys(heading for row in rows for heading in row))
-    shown = [tuple(_words(row.get(heading, "")) for heading in headings) for row in rows[:most]]
-    note = f"The first {most} of {len(rows)} rows; all are in the downloads." if len(rows) > most else ""
+    shown = [tuple(_words(row.get(heading, "")) for heading in headings) for row in rows[:MOST_ROWS]]
+    note = f"The first {MOST_ROWS} of {len(rows)} rows; all are in the downloads." if len(rows) > MOST_ROWS else ""
     return Table.of(name, headings, shown, note=note, left=len(headings))
 
 
