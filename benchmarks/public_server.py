@@ -23,7 +23,7 @@ from pathlib import Path
 import uvicorn
 
 from climassay.cli.serve import _listen, server_config
-from climassay.web import Place, ServerSettings, create_app
+from climassay.web import AppState, ServerSettings, create_app
 from climassay.web.jobs import JobReport
 from climassay.workspace import Workspace
 
@@ -66,9 +66,9 @@ def serve(folder: Path, files: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     sockets, port = _listen("127.0.0.1", 0)
     settings = ServerSettings(port=port, public="check")
-    place = Place(Workspace.open(folder), settings)
+    place = AppState(Workspace.open(folder), settings)
 
-    def tick(_place: Place, _payload: object, report: JobReport) -> None:
+    def tick(_place: AppState, _payload: object, report: JobReport) -> None:
         while not report.stopped:
             time.sleep(0.5)
             if (folder / TICKS).exists():

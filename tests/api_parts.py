@@ -11,7 +11,7 @@ from climassay.corpus import Collection, read
 from climassay.factcheck import make_claim
 from climassay.factcheck.configuration import load_settings
 from climassay.primer import book_path
-from climassay.web import Place, ServerSettings
+from climassay.web import AppState, ServerSettings
 from climassay.web.access import SESSION_COOKIE
 from climassay.workspace import Workspace
 from debate_parts import WordEncoder
@@ -102,7 +102,7 @@ def serving(folder: Path):
 
     from climassay.web import create_app
 
-    place = Place(Workspace.open(folder / "workspace"), ServerSettings(**settings_of(folder)))
+    place = AppState(Workspace.open(folder / "workspace"), ServerSettings(**settings_of(folder)))
     content = furnish(place)
     with TestClient(create_app(place), base_url=ORIGIN, follow_redirects=False) as client:
         yield Server(place, content, client)
@@ -153,7 +153,7 @@ def bearer(place, role):
 def document():
     """The OpenAPI document; what makes it takes seconds to import."""
     from climassay.web.api import OPERATIONS
-    from climassay.web.api.document import api_document
+    from climassay.web.api.openapi_page import api_document
 
     return api_document(OPERATIONS, ORIGIN)
 

@@ -129,13 +129,13 @@ def server_settings():
 @pytest.fixture
 def running_server(tmp_path, server_settings):
     """The application, in a thread of this process, on a port of its own."""
-    from climassay.web.place import Place
+    from climassay.web.app_state import AppState
     from climassay.web.settings import ServerSettings
     from climassay.workspace import Workspace
 
     with socket.create_server(("127.0.0.1", 0)) as sock:
         settings = ServerSettings(port=sock.getsockname()[1], **server_settings)
-        with serving(Place(Workspace.open(tmp_path / "workspace"), settings), sock) as server:
+        with serving(AppState(Workspace.open(tmp_path / "workspace"), settings), sock) as server:
             yield server
 
 

@@ -44,7 +44,7 @@ def place_settings():
 @pytest.fixture
 def place_on(request, tmp_path, place_settings):
     """Makes places, all without a URL on one database; they are closed at the end."""
-    from climassay.web import Place, ServerSettings
+    from climassay.web import AppState, ServerSettings
     from climassay.workspace import Workspace
 
     made = []
@@ -52,7 +52,7 @@ def place_on(request, tmp_path, place_settings):
     def make(database_url=None):
         if database_url is None and os.environ.get(DATABASE_VARIABLE) == "postgresql":
             database_url = request.getfixturevalue("postgres_url")
-        place = Place(Workspace.open(tmp_path / "workspace"), ServerSettings(**place_settings), database_url)
+        place = AppState(Workspace.open(tmp_path / "workspace"), ServerSettings(**place_settings), database_url)
         made.append(place)
         return place
 

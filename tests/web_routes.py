@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from starlette.testclient import TestClient
 
 from climassay.web.access import SAFE_METHODS, SESSION_COOKIE, VISITOR_COOKIE
+from climassay.web.app_state import AppState
 from climassay.web.application import create_app
-from climassay.web.place import Place
 from climassay.web.settings import ServerSettings
 from climassay.workspace import Workspace
 from web_parts import ORIGIN, event_loop
@@ -55,7 +55,7 @@ class Site:
     """An application over a fresh workspace, and visitors of it."""
 
     def __init__(self, folder, *, database_url=None, **settings):
-        self.place = Place(Workspace.open(folder), ServerSettings(**settings), database_url)
+        self.place = AppState(Workspace.open(folder), ServerSettings(**settings), database_url)
         self.app = create_app(self.place)
         self._clients = {}
 

@@ -62,7 +62,7 @@ class Remembering:
         return np.array([self._known[text] for text in texts], dtype=np.float32).reshape(len(texts), self.width)
 
 
-class Computed:
+class ResultCache:
     """A function of pairs as a scorer."""
 
     def __init__(self, name: str, relations: Scoring) -> None:
@@ -74,16 +74,16 @@ class Computed:
         return [None if one is None else one.confirms for one in self.relations(pairs)]
 
 
-def cosine_scorer(encoder: Encoder) -> Computed:
+def cosine_scorer(encoder: Encoder) -> ResultCache:
     def relations(pairs: list[tuple[str, str]]) -> list[Relations | None]:
         first, second = (encoder.encode([pair[side] for pair in pairs]) for side in (0, 1))
         near = np.clip((first * second).sum(axis=1), 0, 1).tolist()
         return [Relations(value / 2, (1 - value) / 2, 0.5) for value in near]
 
-    return Computed("cosine", relations)
+    return ResultCache("cosine", relations)
 
 
-def statement_scorer(pairs: list[LabelledPair], encoder: Encoder) -> Computed:
+def statement_scorer(pairs: list[LabelledPair], encoder: Encoder) -> ResultCache:
     """Reads the statement only: what it reaches is known without any evidence."""
     from sklearn.linear_model import LogisticRegression
 
@@ -94,10 +94,10 @@ def statement_scorer(pairs: list[LabelledPair], encoder: Encoder) -> Computed:
     def relations(asked: list[tuple[str, str]]) -> list[Relations | None]:
         return [Relations(*row) for row in fitted.predict_proba(encoder.encode([said for _, said in asked])).tolist()]
 
-    return Computed("statement only", relations)
+    return ResultCache("statement only", relations)
 
 
-def cross_encoder_scorer(pairs: list[LabelledPair]) -> Computed:
+def cross_encoder_scorer(pairs: list[LabelledPair]) -> ResultCache:
     from cross_encoder import CrossEncoderConfig, train
 
     lesson = [*pairs, *synthetic_pairs(pairs)[0]]
@@ -113,7 +113,7 @@ def cross_encoder_scorer(pairs: list[LabelledPair]) -> Computed:
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
         return [Relations(*row) for row in (powers / powers.sum(axis=1, keepdims=True)).tolist()]
 
-    return Computed("cross-encoder", relations)
+    return ResultCache("cross-encoder", relations)
 
 
 def unknown_to_verdict_head(file: Path, pairs: Sequence[LabelledPair]) -> list[LabelledPair]:
@@ -124,7 +124,7 @@ def unknown_to_verdict_head(file: Path, pairs: Sequence[LabelledPair]) -> list[L
     return [pair for pair in pairs if not source.knows(pair.statement)]
 
 
-def verdict_head_scorer(file: Path, encoder: Encoder) -> Computed:
+def verdict_head_scorer(file: Path, encoder: Encoder) -> ResultCache:
     from climassay.factcheck import VerdictHead
 
     head = VerdictHead.load(file).with_models(small(), encoder)
@@ -133,7 +133,7 @@ def verdict_head_scorer(file: Path, encoder: Encoder) -> Computed:
         read = head.predict_evidence([(said, [premise]) for premise, said in asked])
         return [None if row is None else Relations(row[0][1], row[0][0], row[0][2]) for row in read]
 
-    return Computed("hidden states", relations)
+    return ResultCache("hidden states", relations)
 
 
 def on_choices(scorer: RelationScorer, questions: list[tuple[str, str, list[str], int]]) -> dict[str, object]:

@@ -20,7 +20,7 @@ IMPORTING_FILES = {
 }
 MESSAGING_FILES = {
     "distributed/pool.py": "jobs and answers between the processes of one Ray cluster, which trust each other "
-    "by Ray's own design; nothing of it is read from a file (docs/security.md)",
+    "by Ray's own design; nothing of it is read from a file (docs/security.md)"
 }
 MODEL_CLASSES = ("AutoModel", "AutoModelForCausalLM", "AutoModelForSequenceClassification")
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from check_parts import ask, ended, furnish, scripted
-from climassay.web import Place, ServerSettings
+from climassay.web import AppState, ServerSettings
 from climassay.workspace import Workspace
 from web_parts import application_over
 
@@ -28,7 +28,7 @@ class Dying:
 
 def main() -> None:
     folder, settings, questions = sys.argv[1:]
-    place = Place(Workspace.open(folder), ServerSettings(debates=(Path(settings),)))
+    place = AppState(Workspace.open(folder), ServerSettings(debates=(Path(settings),)))
     furnish(place, scripted(Dying(int(questions))))
     with application_over(place) as client_of:
         ended(place, ask(client_of("annotator")))

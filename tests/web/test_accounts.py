@@ -72,7 +72,7 @@ def test_a_password_is_kept_as_argon2id_only(accounts, database_url, quick_hashe
     import sqlalchemy as sa
 
     from climassay.web import passwords
-    from climassay.web.account_tables import users
+    from climassay.web.accounts import users
 
     monkeypatch.setattr(passwords, "hasher", quick_hashes)
     accounts.add("ada")

@@ -9,7 +9,7 @@ import pytest
 
 from annotated_dataset import DATASET, draft, fill, source
 from climassay.generation import Wording
-from climassay.web.annotate import retraining
+from climassay.web.annotate import queue as retraining
 from patience import job_at_its_end
 from topic_encoder import TopicEncoder
 from web_parts import csrf_of
@@ -58,10 +58,7 @@ def test_a_table_of_another_server_is_taken_in_once(queue, client_of):
     assert [label.reasons for label in queue.labels(DATASET, annotator="bob")] == [("wrong answer",)]
 
 
-ARCHIVES = {
-    "label-studio": {"interface.xml", "tasks.json"},
-    "argilla": {"records.json"},
-}
+ARCHIVES = {"label-studio": {"interface.xml", "tasks.json"}, "argilla": {"records.json"}}
 
 
 @pytest.mark.parametrize(("format", "names"), ARCHIVES.items(), ids=ARCHIVES)

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from annotated_dataset import OPTIONS, WORDINGS, draft
 from climassay.errors import InputError
 from climassay.generation import Wording
-from climassay.web.annotate.changes import changes
-from climassay.web.annotate.forms import LabelForm, new_key, read_form
+from climassay.web.annotate.views import LabelForm, changes, new_key, read_form
 
 MCQ, FREEFORM, CLOZE, OPEN_CLOZE = (draft(name) for name in ("q1", "q2", "q3", "q6"))
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.questions import GAP
-from climassay.web.annotate.statement_words import statement_parts
+from climassay.web.annotate.views import statement_parts
 from drafts import make_draft
 
 STATEMENT = "Sea-level rise and the Sea Ice Albedo (3.5 W) are the subject, and sea-level rise is it."

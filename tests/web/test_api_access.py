@@ -49,11 +49,7 @@ ADMIN = {
     "POST /annotate/datasets/{dataset}/retrain",
     "GET /jobs",
 }
-ASKERS = {
-    "POST /checks",
-    "GET /checks/set-ups",
-    "POST /checks/{check}/again",
-}
+ASKERS = {"POST /checks", "GET /checks/set-ups", "POST /checks/{check}/again"}
 READERS = {
     "GET /jobs/{job}",
     "GET /jobs/{job}/events",

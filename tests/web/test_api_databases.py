@@ -5,7 +5,7 @@ from starlette.testclient import TestClient
 
 from annotated_dataset import DATASET, fill
 from api_parts import API, bearer, finished_check, settings_of
-from climassay.web import Place, ServerSettings, create_app
+from climassay.web import AppState, ServerSettings, create_app
 from climassay.workspace import Workspace
 from stored_runs import store_mcq
 from web_parts import ORIGIN
@@ -19,7 +19,7 @@ PATHS = ("/runs/{}", "/checks/{}", "/library/collections/{}", "/users/{}", "/job
 
 @pytest.fixture
 def place(tmp_path, database_url):
-    made = Place(Workspace.open(tmp_path / "workspace"), ServerSettings(**settings_of(tmp_path)), database_url)
+    made = AppState(Workspace.open(tmp_path / "workspace"), ServerSettings(**settings_of(tmp_path)), database_url)
     yield made
     made.close()
 

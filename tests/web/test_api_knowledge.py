@@ -8,7 +8,7 @@ from climassay import __version__
 from climassay.corpus import Collection
 from climassay.factcheck import from_data
 from climassay.web.checks.store import checks_of
-from climassay.web.library.shelf import shelf_of
+from climassay.web.library.cache import library_of
 
 CALLS = {}
 """Operation -> what calls it."""
@@ -91,7 +91,7 @@ def collections(server):
 
 @calls("GET /library/collections/{collection}")
 def collection(server):
-    contents = shelf_of(server.place).contents(COLLECTION)
+    contents = library_of(server.place).contents(COLLECTION)
     seen = server.get(f"/library/collections/{COLLECTION}")
     assert (seen["encoder"], seen["passages"], seen["bytes"]) == ("words", contents.passages, contents.bytes)
     assert "no collection 'none'" in server.get("/library/collections/none", status=404)["error"]
@@ -101,7 +101,7 @@ def collection(server):
 def remove_collection(server):
     spare(server, "spare-one")
     assert server.ask("DELETE", "/library/collections/spare-one", status=204) is None
-    assert not shelf_of(server.place).has("spare-one")
+    assert not library_of(server.place).has("spare-one")
     server.ask("DELETE", "/library/collections/spare-one", status=404)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from api_parts import API, about, bearer, document, furnish, operations, settings_of
 from browser import serving
-from climassay.web import Place, ServerSettings
+from climassay.web import AppState, ServerSettings
 from climassay.workspace import Workspace
 from patience import PATIENCE
 
@@ -69,7 +69,7 @@ def test_models_show_an_example_of_every_plain_field():
 def test_examples_fit_their_own_schemas():
     from jsonschema import Draft202012Validator
 
-    from climassay.web.api.examples import example_of
+    from climassay.web.api.openapi_page import example_of
 
     made = document()
     components = made["components"]["schemas"]
@@ -140,7 +140,7 @@ def test_the_client_of_the_guide_works_as_it_stands_there(tmp_path):
     (tmp_path / "client.py").write_text(program, encoding="utf-8")
     with socket.create_server(("127.0.0.1", 0)) as sock:
         settings = ServerSettings(port=sock.getsockname()[1], **settings_of(tmp_path))
-        place = Place(Workspace.open(tmp_path / "workspace"), settings)
+        place = AppState(Workspace.open(tmp_path / "workspace"), settings)
         furnish(place)
         with serving(place, sock) as server:
             [token] = bearer(place, "annotator").values()

@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
 from starlette.testclient import TestClient
 
 from api_parts import COLLECTION, DATASET, bearer, document, furnish, settings_of
-from climassay.web import Place, ServerSettings, create_app
+from climassay.web import AppState, ServerSettings, create_app
 from climassay.workspace import Workspace
 from web_parts import ORIGIN
 
@@ -49,7 +49,7 @@ long_schema = schemathesis.openapi.from_dict(document(), config=_config(300))
 def server(tmp_path_factory):
     """A client of an application over a filled workspace, whose jobs wait; and names of what lies there."""
     folder = tmp_path_factory.mktemp("api")
-    place = Place(Workspace.open(folder / "workspace"), ServerSettings(**settings_of(folder)))
+    place = AppState(Workspace.open(folder / "workspace"), ServerSettings(**settings_of(folder)))
     content = furnish(place)
     place.jobs.start = lambda _place: None
     with TestClient(

@@ -7,8 +7,8 @@ import pytest
 
 from check_parts import DISPUTE, SUN, Gate, Seen, ask, ended, furnish, scripted, write_settings
 from climassay.factcheck import from_data
-from climassay.factcheck.check_store import PAGE
-from climassay.web.checks import asking
+from climassay.factcheck.kept_check import PAGE
+from climassay.web.checks import store as asking
 from climassay.web.checks.store import checks_of
 from debate_tables import View
 from patience import reached
@@ -154,7 +154,7 @@ def test_a_claim_that_cannot_be_taken_is_told_in_one_sentence_and_not_lost(clien
 
 
 def test_a_claim_that_is_nothing_to_check_ends_so_without_a_debate(client_of, place, script, tmp_path):
-    from climassay.web.checks.set_ups import chosen
+    from climassay.web.checks.store import chosen
 
     loose = chosen(place, "").settings
     object.__setattr__(loose, "check_claims", True)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from check_parts import Seen, add_collection, ask, ended, furnish, scripted, write_settings
-from climassay.web import Place, ServerSettings
+from climassay.web import AppState, ServerSettings
 from climassay.web.checks.store import checks_of
 from climassay.workspace import Workspace
 from debate_tables import View
@@ -31,7 +31,7 @@ def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLIMASSAY_CACHE", str(folder / "cache"))
-        place = Place(Workspace.open(folder), ServerSettings(debates=(write_settings(folder),)))
+        place = AppState(Workspace.open(folder), ServerSettings(debates=(write_settings(folder),)))
         furnish(place, scripted())
         with application_over(place) as client_of:
             check = ask(client_of("annotator"))

@@ -10,11 +10,9 @@ import pytest
 
 from check_parts import SUN, ask, ended, furnish, scripted, write_settings
 from climassay.factcheck import DebateSettings, make_claim
-from climassay.factcheck.transcript import as_data
-from climassay.web import Place, ServerSettings
-from climassay.web.checks.live import live_debate
-from climassay.web.checks.store import checks_of
-from climassay.web.checks.work import BEGIN
+from climassay.factcheck.serialisation import as_data
+from climassay.web import AppState, ServerSettings
+from climassay.web.checks.debate import BEGIN, checks_of, live_debate
 from climassay.web.jobs import JobEvent
 from climassay.workspace import Workspace
 from patience import PATIENCE
@@ -32,7 +30,7 @@ def server(tmp_path, monkeypatch):
     settings, places = write_settings(tmp_path), []
 
     def opened(name):
-        places.append(Place(Workspace.open(tmp_path / name), ServerSettings(debates=(settings,))))
+        places.append(AppState(Workspace.open(tmp_path / name), ServerSettings(debates=(settings,))))
         return places[-1]
 
     opened.settings = settings
@@ -100,7 +98,7 @@ def test_a_page_shows_only_what_the_present_attempt_has_told(server):
 
 
 def test_a_check_that_was_stored_but_not_queued_is_queued_at_the_next_start(server):
-    from climassay.web.checks.set_ups import chosen
+    from climassay.web.checks.store import chosen
 
     place = server("forgotten")
     furnish(place, scripted())

@@ -6,8 +6,7 @@ import pytest
 
 from check_parts import Seen, add_collection, ask, ended, furnish, scripted, write_settings
 from climassay.errors import InputError
-from climassay.web.checks.set_ups import set_ups
-from climassay.web.checks.store import checks_of
+from climassay.web.checks.store import checks_of, set_ups
 from web_parts import application_over, post
 
 

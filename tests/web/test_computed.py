@@ -4,12 +4,12 @@ import threading
 
 import pytest
 
-from climassay.web.computed import Computed
+from climassay.web.app_state import ResultCache
 from patience import reached
 
 
 def test_who_asks_while_it_is_computed_waits_for_it():
-    computed, begun, go_on, found = Computed(), threading.Event(), threading.Event(), []
+    computed, begun, go_on, found = ResultCache(), threading.Event(), threading.Event(), []
 
     def make():
         begun.set()
@@ -29,14 +29,14 @@ def test_who_asks_while_it_is_computed_waits_for_it():
 
 
 def test_an_error_is_told_and_not_kept():
-    computed = Computed()
+    computed = ResultCache()
     with pytest.raises(ZeroDivisionError):
         computed.get("key", lambda: 1 // 0)
     assert computed.get("key", lambda: 1) == 1
 
 
 def test_what_was_not_asked_for_the_longest_time_goes_first():
-    computed, made = Computed(most=2), []
+    computed, made = ResultCache(most=2), []
     for key in ("a", "b", "a", "c", "a", "b"):
         computed.get(key, lambda key=key: made.append(key))
     assert made == ["a", "b", "c", "b"]

@@ -7,7 +7,7 @@ import pytest
 
 from climassay.confidence.linting.tagger_rule import MeasuredAccuracy, OpenedTagger
 from climassay.errors import InputError, ModelError
-from climassay.web.confidence.texts import LONGEST_STATEMENT, LONGEST_TEXT, TAGGER
+from climassay.web.confidence import LONGEST_STATEMENT, LONGEST_TEXT, TAGGER
 from faults.samples import docx
 from web_parts import csrf_of, post
 

@@ -11,15 +11,8 @@ import pytest
 import uvicorn
 
 from climassay.errors import InputError
-from climassay.web.connections import (
-    ACCEPTED_AT_ONCE,
-    FILES_LEFT,
-    ConnectionLimits,
-    GuardedProtocol,
-    Seldom,
-    guarded,
-)
-from climassay.web.networks import Networks
+from climassay.web.connections import ACCEPTED_AT_ONCE, FILES_LEFT, ConnectionLimits, GuardedProtocol, LogLimit, guarded
+from climassay.web.settings import Networks
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 WHOLE = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -185,7 +178,7 @@ def test_a_log_says_the_same_a_few_times_a_minute():
     handler = logging.Handler()
     handler.emit = lambda record: said.append(record.getMessage())
     logger.addHandler(handler)
-    logger.addFilter(Seldom(most=3, now=lambda: clock[0]))
+    logger.addFilter(LogLimit(most=3, now=lambda: clock[0]))
     for number in range(1000):
         logger.warning("Invalid HTTP request %s", number)
     assert len(said) == 3

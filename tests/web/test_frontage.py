@@ -7,7 +7,7 @@ import pytest
 from starlette.requests import HTTPConnection
 
 from climassay.web import ServerSettings
-from climassay.web.protection import BodyLimit
+from climassay.web.middleware import BodyLimit
 from web_parts import application_over
 
 PAGES = ("/", "/sign-in", "/results", "/checks", "/library", "/static/app.js", "/api/v1/checks", "/nothing")
@@ -89,8 +89,8 @@ def test_an_address_that_cannot_be_one_is_refused(address):
 
 def test_a_body_that_does_not_come_in_is_given_up(place, monkeypatch):
     """A byte now and then keeps nobody's place; what waits is refused, and the application is never asked."""
-    monkeypatch.setattr("climassay.web.protection.SILENCE_SECONDS", 0.0)
-    monkeypatch.setattr("climassay.web.protection.SLOWEST", 10.0**9)
+    monkeypatch.setattr("climassay.web.middleware.SILENCE_SECONDS", 0.0)
+    monkeypatch.setattr("climassay.web.middleware.SLOWEST", 10.0**9)
     asked, said = [], []
 
     async def app(*given):

@@ -77,7 +77,7 @@ def test_large_files_are_taken_from_people_with_an_account_only(site):
 
 def test_the_limit_would_be_missed(tmp_path):
     """The same request to the same application without the limit."""
-    from climassay.web.protection import BodyLimit
+    from climassay.web.middleware import BodyLimit
 
     site = Site(tmp_path, form_bytes=MEGABYTE)
     body = {"name": "x" * (2 * MEGABYTE)}

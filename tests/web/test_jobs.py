@@ -5,8 +5,7 @@ import pytest
 import sqlalchemy as sa
 
 from climassay.errors import InputError
-from climassay.web.job_tables import jobs
-from climassay.web.jobs import JobReport, Stopped
+from climassay.web.jobs import JobReport, Stopped, jobs
 from patience import PATIENCE, job_at_its_end, reached, until
 from web_parts import application_over, post
 
@@ -94,7 +93,7 @@ def test_what_a_kill_has_cut_goes_on_at_the_next_start(place_on, database_url):
     job = first.jobs.submit("count", "Count", {"to": 4})
     # The state that a SIGKILL leaves: taken, two events told, nobody there any more.
     assert first.jobs._take("corpus").id == job
-    report = JobReport(first.database, job, threading.Event(), threading.Condition(), first.jobs._owner)
+    report = JobReport(first.jobs, job)
     for number in range(2):
         report.event("number", {"n": number})
     assert first.jobs.get(job).state == "running"

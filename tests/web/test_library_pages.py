@@ -272,10 +272,7 @@ def test_what_is_not_there_is_not_found(admin, path):
 
 @pytest.mark.parametrize(
     ("params", "sentence"),
-    [
-        ({"q": "x" * 1001}, "longer than 1000 characters"),
-        ({"q": "x", "mode": "magic"}, "There is no search mode"),
-    ],
+    [({"q": "x" * 1001}, "longer than 1000 characters"), ({"q": "x", "mode": "magic"}, "There is no search mode")],
     ids=["long", "mode"],
 )
 def test_nonsense_is_a_sentence(admin, params, sentence):

@@ -11,8 +11,18 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.web.failures import TooLarge
-from climassay.web.library.names import LONGEST_NAME, allowed_suffix, is_web_address, shown_name, told_address
-from climassay.web.library.uploads import ABANDONED_SECONDS, MOST_FILES, SentFile, receive, sweep
+from climassay.web.library.uploads import (
+    ABANDONED_SECONDS,
+    LONGEST_NAME,
+    MOST_FILES,
+    SentFile,
+    allowed_suffix,
+    is_web_address,
+    receive,
+    shown_name,
+    sweep,
+    told_address,
+)
 from faults.samples import docx
 from library_parts import OCEAN, pdf_of
 

@@ -8,7 +8,7 @@ import pytest
 from climassay.errors import ModelError, RecordsError
 from climassay.factcheck import DebateSettings, make_claim
 from climassay.web.checks.store import checks_of
-from climassay.web.public_view import PublicView
+from climassay.web.middleware import PublicView
 
 HIDDEN = {
     "base URL": "http://10.1.2.3:8001/v1",
@@ -123,7 +123,7 @@ def test_what_the_database_says_is_for_the_log(client_of, place, monkeypatch, er
         raise error
 
     client = client_of()
-    monkeypatch.setattr("climassay.web.checks.lists.checks_of", broken)
+    monkeypatch.setattr("climassay.web.checks.pages.checks_of", broken)
     answer = client.get("/checks")
     assert answer.status_code == 500
     assert str(error) not in answer.text

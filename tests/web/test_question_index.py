@@ -7,8 +7,8 @@ import pytest
 from climassay.evaluation.report import is_wrong
 from climassay.records import tables
 from climassay.records.queries import require_run, run_details
-from climassay.web.results import question_index
-from climassay.web.results.question_index import QuestionFilter, QuestionIndex
+from climassay.web.results import questions as question_index
+from climassay.web.results.questions import QuestionFilter, QuestionIndex
 from climassay.web.results.stored_run import StoredRun
 from experiments import experiment
 from stored_runs import store_experiment, store_mcq
@@ -85,7 +85,7 @@ def test_a_page_reads_its_own_rows_and_never_the_whole_run(place, client_of, mon
     def refuse(*_):
         raise AssertionError("The whole run was read.")
 
-    for module in ("question_index", "stored_run"):
+    for module in ("questions", "stored_run"):
         monkeypatch.setattr(f"climassay.web.results.{module}.run_details", refuse)
     read = []
     loads = question_index.run_rows

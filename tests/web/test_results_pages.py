@@ -368,7 +368,7 @@ def test_a_comparison_is_computed_once_whoever_looks_at_it(reader, place, monkey
         computed.append((metric, options["level"]))
         return compare_runs(experiments, metric, **options)
 
-    monkeypatch.setattr("climassay.web.results.comparisons.compare_runs", counting)
+    monkeypatch.setattr("climassay.web.results.pages.compare_runs", counting)
     first, second = (store_mcq(place.records, right=range(number), model=f"local:{number}") for number in (3, 11))
     address = f"/results/compare?runs={first}&runs={second}"
     page = page_of(reader, address)

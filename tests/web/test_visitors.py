@@ -7,9 +7,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from check_parts import Gate, ask, furnish, scripted, write_settings
-from climassay.web.checks.asking import MOST_WAITING_OF_ONE
-from climassay.web.checks.store import checks_of
-from climassay.web.visitors import PAGES_AT_ONCE, PAGES_AT_ONCE_FOR_ONE, WAITING_OF_ONE, Turns, visitor_address
+from climassay.web.checks.store import MOST_WAITING_OF_ONE, checks_of
+from climassay.web.middleware import Turns
+from climassay.web.visitors import PAGES_AT_ONCE, PAGES_AT_ONCE_FOR_ONE, WAITING_OF_ONE, visitor_address
 from patience import until
 from web_parts import ORIGIN, application_over, csrf_of, post
 
@@ -219,7 +219,7 @@ def test_five_hundred_listeners_cost_no_query_while_nothing_happens_and_one_look
     jobs._take("corpus")
     from climassay.web.jobs import JobReport
 
-    report = JobReport(place.database, job, jobs._stopping, jobs._news, jobs._owner, jobs._announce)
+    report = JobReport(jobs, job)
     monkeypatch.setattr("climassay.web.job_streams.WAKE_SECONDS", 3600.0)
     queries = []
     monkeypatch.setattr(place.database, "read", lambda read=place.database.read: queries.append(1) or read())
@@ -258,7 +258,7 @@ def test_a_listener_that_comes_late_hears_everything_once(place, monkeypatch):
     jobs._take("corpus")
     from climassay.web.jobs import JobReport
 
-    report = JobReport(place.database, job, jobs._stopping, jobs._news, jobs._owner, jobs._announce)
+    report = JobReport(jobs, job)
 
     def tell(numbers):
         for number in numbers:

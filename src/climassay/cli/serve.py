@@ -16,7 +16,7 @@ from climassay.errors import InputError, MissingExtraError
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
-    from climassay.web import Place
+    from climassay.web import AppState
     from climassay.web.settings import ServerSettings
 
 LARGEST_HEADERS = 32 * 1024
@@ -82,7 +82,7 @@ def serve(
     try:
         import uvicorn
 
-        from climassay.web import Place, create_app
+        from climassay.web import AppState, create_app
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"The web pages need {error.name}: install them with pip install 'climassay[web]'."
@@ -95,7 +95,7 @@ def serve(
         lock.take(_tell_waiting)
         settings = replace(settings, port=taken)
         lock.announce(settings.root)
-        with closing(Place(served, settings)) as place:
+        with closing(AppState(served, settings)) as place:
             place.jobs.take_over()
             app = create_app(place)
             threading.Thread(target=_warm, daemon=True).start()
@@ -114,8 +114,8 @@ def server_config(app: Any, settings: "ServerSettings") -> Any:
     """How uvicorn serves an application: within limits, and with a log that nobody outside can fill."""
     import uvicorn
 
-    from climassay.web.connections import ACCEPTED_AT_ONCE, ConnectionLimits, Seldom, guarded, most_files
-    from climassay.web.networks import Networks
+    from climassay.web.connections import ACCEPTED_AT_ONCE, ConnectionLimits, LogLimit, guarded, most_files
+    from climassay.web.settings import Networks
 
     config = uvicorn.Config(
         app,
@@ -131,7 +131,7 @@ def server_config(app: Any, settings: "ServerSettings") -> Any:
     )
     logging.getLogger("uvicorn.access").disabled = True
     for name in ("uvicorn.error", "asyncio", "climassay.web"):
-        logging.getLogger(name).addFilter(Seldom())
+        logging.getLogger(name).addFilter(LogLimit())
     return config
 
 
@@ -159,7 +159,7 @@ def _listen(host: str, port: int) -> tuple[list[Any], int]:
     return [made], int(made.getsockname()[1])
 
 
-def _greet(place: "Place", as_json: bool) -> None:
+def _greet(place: "AppState", as_json: bool) -> None:
     """Say where the pages are; in a workspace without anybody, with a link that lets the first admin in."""
     accounts, settings = place.accounts, place.settings
     link = None

@@ -4,13 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from climassay.web.app_state import AppState
     from climassay.web.application import create_app
-    from climassay.web.place import Place
     from climassay.web.settings import ServerSettings
 
-_MODULE_OF = {"Place": "place", "ServerSettings": "settings", "create_app": "application"}
+_MODULE_OF = {"AppState": "app_state", "ServerSettings": "settings", "create_app": "application"}
 
-__all__ = ["Place", "ServerSettings", "create_app"]
+__all__ = ["AppState", "ServerSettings", "create_app"]
 
 
 def __getattr__(name: str) -> Any:

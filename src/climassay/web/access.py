@@ -10,14 +10,14 @@ from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
 from climassay.web.accounts import Role, User
+from climassay.web.app_state import App, AppState
 from climassay.web.failures import API, Refused, SignInNeeded
-from climassay.web.place import Place, PlaceHere
 
 SESSION_COOKIE = "climassay_session"
 VISITOR_COOKIE = "climassay_visitor"
-"""Of somebody who is not signed in, so that their forms can be protected too."""
+"""Cookie of somebody who is not signed in, so that their forms can be protected too."""
 DEVICE_COOKIE = "climassay_device"
-"""Of a browser that somebody signed in from, so that guesses of strangers do not count against them."""
+"""Cookie of a browser that somebody signed in from, so that guesses of strangers do not count against them."""
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")
 CSRF_FIELD = "csrf"
 CSRF_HEADER = "x-csrf-token"
@@ -29,15 +29,15 @@ def bearer(request: HTTPConnection) -> str | None:
     return token.strip() if scheme.lower() == "bearer" and request.url.path.startswith(API) else None
 
 
-def visitor(request: HTTPConnection, place: PlaceHere) -> User | None:
+def visitor(request: HTTPConnection, app: App) -> User | None:
     """Who asks; None where nobody is signed in. Looked up once a request."""
     if not hasattr(request.state, "user"):
         token, session = bearer(request), request.cookies.get(SESSION_COOKIE)
         user = None
         if token is not None:
-            user = place.accounts.token_user(token)
+            user = app.accounts.token_user(token)
         elif session:
-            user = place.accounts.session_user(session)
+            user = app.accounts.session_user(session)
         request.state.user = user
     found: User | None = request.state.user
     return found
@@ -57,14 +57,14 @@ def _at_least(role: Role) -> Callable[[User | None], User]:
     return check
 
 
-def _reader(user: Visitor, place: PlaceHere) -> User | None:
-    if user is None and place.settings.public == "nothing":
+def _reader(user: Visitor, app: App) -> User | None:
+    if user is None and app.settings.public == "nothing":
         raise SignInNeeded("Please sign in first.")
     return user
 
 
-def _asker(user: Visitor, place: PlaceHere) -> User | None:
-    if not may_ask(user, place):
+def _asker(user: Visitor, app: App) -> User | None:
+    if not may_ask(user, app):
         raise SignInNeeded("Please sign in first.")
     return user
 
@@ -76,14 +76,14 @@ Reader = Annotated[User | None, Depends(_reader)]
 Asker = Annotated[User | None, Depends(_asker)]
 
 
-def may_read(user: User | None, place: Place) -> bool:
+def may_read(user: User | None, app: AppState) -> bool:
     """Whether results, checks and the library are open to somebody."""
-    return user is not None or place.settings.public != "nothing"
+    return user is not None or app.settings.public != "nothing"
 
 
-def may_ask(user: User | None, place: Place) -> bool:
+def may_ask(user: User | None, app: AppState) -> bool:
     """Whether somebody may have claims checked."""
-    return user is not None or place.settings.public == "check"
+    return user is not None or app.settings.public == "check"
 
 
 def visitor_token(request: Request) -> str:
@@ -99,8 +99,8 @@ def visitor_token(request: Request) -> str:
 
 def csrf_token(request: Request) -> str:
     """The token that a form of this visitor carries."""
-    place: Place = request.app.state.place
-    return hmac.new(place.csrf_key, visitor_token(request).encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+    app: AppState = request.app.state.climassay
+    return hmac.new(app.csrf_key, visitor_token(request).encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
 async def check_csrf(request: Request) -> None:

@@ -14,7 +14,6 @@ import sqlalchemy as sa
 from climassay.errors import InputError
 from climassay.records.database import Database
 from climassay.web import passwords
-from climassay.web.account_tables import api_tokens, failures, links, metadata, secrets, sessions, users
 
 Role = Literal["annotator", "adjudicator", "admin"]
 ROLES: tuple[Role, ...] = ("annotator", "adjudicator", "admin")
@@ -33,6 +32,69 @@ LONGEST_DELAY = 8.0
 """Seconds of that wait, which begins with one and doubles with every further wrong password."""
 WINDOW_SECONDS = 15 * 60.0
 LINK_HOURS: dict[Purpose, float] = {"enter": 24.0, "invitation": 7 * 24.0, "password": 24.0}
+
+
+# Secrets are kept as hashes only.
+metadata = sa.MetaData()
+
+users = sa.Table(
+    "web_users",
+    metadata,
+    sa.Column("name", sa.String(40), primary_key=True),
+    sa.Column("shown", sa.String(120), nullable=False),
+    sa.Column("role", sa.String(16), nullable=False),
+    sa.Column("password", sa.Text),
+    sa.Column("active", sa.Boolean, nullable=False),
+    sa.Column("made_at", sa.Float, nullable=False),
+    comment="People with an account; who was removed stays as the author of what they said.",
+)
+sessions = sa.Table(
+    "web_sessions",
+    metadata,
+    sa.Column("token", sa.LargeBinary(32), primary_key=True),
+    sa.Column("user", sa.String(40), sa.ForeignKey("web_users.name"), nullable=False),
+    sa.Column("made_at", sa.Float, nullable=False),
+    sa.Column("expires_at", sa.Float, nullable=False),
+    sa.Index("web_sessions_by_user", "user"),
+    comment="Who is signed in: SHA-256 of the cookie.",
+)
+links = sa.Table(
+    "web_links",
+    metadata,
+    sa.Column("token", sa.LargeBinary(32), primary_key=True),
+    sa.Column("user", sa.String(40), sa.ForeignKey("web_users.name"), nullable=False),
+    sa.Column("purpose", sa.String(12), nullable=False),
+    sa.Column("expires_at", sa.Float, nullable=False),
+    sa.Column("used_at", sa.Float),
+    comment="Links that let somebody in once: the first sign-in, an invitation, a new password.",
+)
+api_tokens = sa.Table(
+    "web_api_tokens",
+    metadata,
+    sa.Column("token", sa.LargeBinary(32), primary_key=True),
+    sa.Column("id", sa.String(16), nullable=False, unique=True),
+    sa.Column("user", sa.String(40), sa.ForeignKey("web_users.name"), nullable=False),
+    sa.Column("label", sa.String(120), nullable=False),
+    sa.Column("made_at", sa.Float, nullable=False),
+    sa.Column("revoked_at", sa.Float),
+    comment="Tokens for programs, each of one user.",
+)
+failures = sa.Table(
+    "web_sign_in_failures",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("subject", sa.LargeBinary(32), nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Index("web_failures_by_subject", "subject", "at"),
+    comment="Wrong passwords, by the hash of a name or an address, for the limit of attempts.",
+)
+secrets = sa.Table(
+    "web_secrets",
+    metadata,
+    sa.Column("name", sa.String(40), primary_key=True),
+    sa.Column("value", sa.LargeBinary(32), nullable=False),
+    comment="Random keys of this installation.",
+)
 
 
 class TooManyAttempts(InputError):
@@ -78,9 +140,7 @@ class ApiToken:
 class AccountStore:
     """The accounts of one workspace.
 
-    Args:
-        database: Of the records.
-        now: The clock, seconds since 1970-01-01 UTC.
+    ``now`` is the clock, in seconds since 1970-01-01 UTC.
     """
 
     def __init__(self, database: Database, now: Callable[[], float] = time.time) -> None:
@@ -95,14 +155,24 @@ class AccountStore:
         with self._database.read() as connection:
             return [_user(row) for row in connection.execute(sa.select(users).order_by(users.c.name))]
 
+    def _execute(self, statement: sa.Insert | sa.Update | sa.Delete) -> int:
+        return self._database.write(lambda connection: connection.execute(statement).rowcount)
+
+    def _first(self, query: sa.Select[Any]) -> Any:
+        with self._database.read() as connection:
+            return connection.execute(query).first()
+
+    def _scalar(self, query: sa.Select[Any]) -> Any:
+        with self._database.read() as connection:
+            return connection.execute(query).scalar()
+
     def user(self, name: str) -> User:
         """One of them.
 
         Raises:
             InputError: There is nobody of that name.
         """
-        with self._database.read() as connection:
-            row = connection.execute(sa.select(users).where(users.c.name == name)).first()
+        row = self._first(sa.select(users).where(users.c.name == name))
         if row is None:
             raise InputError(f"There is no user {name!r}.")
         return _user(row)
@@ -153,10 +223,14 @@ class AccountStore:
 
         def work(connection: sa.Connection) -> None:
             connection.execute(users.update().where(users.c.name == name).values(values))
-            if connection.execute(_admins()).scalar_one() == 0 and before.role == "admin":
+            admins = sa.select(sa.func.count()).where(users.c.role == "admin", users.c.active)
+            if connection.execute(admins).scalar_one() == 0 and before.role == "admin":
                 raise InputError("There must be an admin: make somebody else one first.")
             if active is False:
-                _shut_out(connection, name, self._now())
+                connection.execute(sessions.delete().where(sessions.c.user == name))
+                connection.execute(links.delete().where(links.c.user == name))
+                theirs = sa.and_(api_tokens.c.user == name, api_tokens.c.revoked_at.is_(None))
+                connection.execute(api_tokens.update().where(theirs).values(revoked_at=self._now()))
 
         if values:
             self._database.write(work)
@@ -190,8 +264,7 @@ class AccountStore:
             TooManyAttempts: For this name from this address, or from this address, or from this browser.
         """
         name = name.strip().lower()
-        with self._database.read() as connection:
-            row = connection.execute(sa.select(users).where(users.c.name == name)).first()
+        row = self._first(sa.select(users).where(users.c.name == name))
         kept = row.password if row is not None and row.active else None
         subjects: dict[bytes, int | None]
         if self._knows(device, name, kept):
@@ -208,28 +281,20 @@ class AccountStore:
             return None
         own = [subject for subject, most in subjects.items() if most != ATTEMPTS_BY_ADDRESS and most is not None]
         forgiven = sa.or_(failures.c.subject.in_(own), failures.c.id.in_(attempt))
-        self._database.write(lambda connection: connection.execute(failures.delete().where(forgiven)))
+        self._execute(failures.delete().where(forgiven))
         return _user(row)
 
     def delay(self, name: str, device: str = "") -> float:
-        """Seconds that an attempt has to wait before it is looked at, because many wrong passwords came for its name.
-
-        Args:
-            name: As typed.
-            device: What :meth:`device` gave to this browser, which never waits.
-        """
+        """Seconds that an attempt waits before it is looked at, because many wrong passwords came for its name."""
         name = name.strip().lower()
         since = sa.and_(failures.c.subject == digest(f"name {name}"), failures.c.at > self._now() - WINDOW_SECONDS)
-        with self._database.read() as connection:
-            wrong = connection.execute(sa.select(sa.func.count()).where(since)).scalar_one()
-            kept = connection.execute(sa.select(users.c.password).where(users.c.name == name)).scalar()
-        over = wrong - ATTEMPTS_WITHOUT_DELAY
+        over = self._scalar(sa.select(sa.func.count()).where(since)) - ATTEMPTS_WITHOUT_DELAY
+        kept = self._scalar(sa.select(users.c.password).where(users.c.name == name))
         return 0.0 if over < 0 or self._knows(device, name, kept) else min(LONGEST_DELAY, 2.0 ** min(over, 10))
 
     def device(self, name: str) -> str:
         """What a browser keeps from which an account was entered; a new password of the account makes it worthless."""
-        with self._database.read() as connection:
-            kept = connection.execute(sa.select(users.c.password).where(users.c.name == name)).scalar()
+        kept = self._scalar(sa.select(users.c.password).where(users.c.name == name))
         nonce = random_secrets.token_urlsafe(12)
         return f"{nonce}.{self._device_mark(nonce, name, kept or '')}"
 
@@ -263,27 +328,20 @@ class AccountStore:
         attempt = self._database.write(begin)
         # Whoever commits later sees who committed before, so that no more pass than are borne.
         since = failures.c.at > now - WINDOW_SECONDS
-        with self._database.read() as connection:
-            full = any(
-                connection.execute(sa.select(sa.func.count()).where(failures.c.subject == subject, since)).scalar_one()
-                > most
-                for subject, most in subjects.items()
-                if most is not None
-            )
-        if full:
+        if any(
+            self._scalar(sa.select(sa.func.count()).where(failures.c.subject == subject, since)) > most
+            for subject, most in subjects.items()
+            if most is not None
+        ):
             ours = failures.delete().where(failures.c.id.in_(attempt))
-            self._database.write(lambda connection: connection.execute(ours))
+            self._execute(ours)
             raise TooManyAttempts(f"Too many attempts: wait {WINDOW_SECONDS / 60:.0f} minutes, then try again.")
         return attempt
 
     # Sessions
 
     def begin_session(self, name: str, days: float) -> str:
-        """A new session.
-
-        Returns:
-            The token that goes into the cookie; only its hash is kept.
-        """
+        """A new session; gives the token for the cookie, of which only a hash is kept."""
         token, now = random_secrets.token_urlsafe(32), self._now()
         row = {"token": digest(token), "user": name, "made_at": now, "expires_at": now + days * 86400}
 
@@ -301,7 +359,7 @@ class AccountStore:
     def end_session(self, token: str) -> None:
         """Sign out."""
         ours = sessions.c.token == digest(token)
-        self._database.write(lambda connection: connection.execute(sessions.delete().where(ours)))
+        self._execute(sessions.delete().where(ours))
 
     # One-time links
 
@@ -332,18 +390,12 @@ class AccountStore:
     def link(self, token: str) -> Link | None:
         """What a link is for; None where it is not good or was used."""
         good = sa.and_(links.c.token == digest(token), links.c.expires_at > self._now(), links.c.used_at.is_(None))
-        with self._database.read() as connection:
-            row = connection.execute(
-                sa.select(users, links.c.purpose).join(links, links.c.user == users.c.name).where(good, users.c.active)
-            ).first()
+        query = sa.select(users, links.c.purpose).join(links, links.c.user == users.c.name)
+        row = self._first(query.where(good, users.c.active))
         return None if row is None else Link(_user(row), row.purpose)
 
     def use_link(self, token: str, password: str | None = None) -> Link | None:
         """Use a link up; of two requests at the same time one gets None, and changes nothing.
-
-        Args:
-            token: Of the link.
-            password: Set for its user, whose other sessions end.
 
         Raises:
             InputError: The password cannot be used; the link is still good.
@@ -378,7 +430,7 @@ class AccountStore:
             "made_at": self._now(),
             "revoked_at": None,
         }
-        self._database.write(lambda connection: connection.execute(api_tokens.insert().values(row)))
+        self._execute(api_tokens.insert().values(row))
         return token
 
     def tokens(self, name: str) -> list[ApiToken]:
@@ -399,7 +451,7 @@ class AccountStore:
         """
         ours = sa.and_(api_tokens.c.user == name, api_tokens.c.id == token_id, api_tokens.c.revoked_at.is_(None))
         ended = api_tokens.update().where(ours).values(revoked_at=self._now())
-        if not self._database.write(lambda connection: connection.execute(ended).rowcount):
+        if not self._execute(ended):
             raise InputError("There is no such token.")
 
     # Keys
@@ -408,13 +460,11 @@ class AccountStore:
         """A random key of this installation, the same at every start; 32 bytes."""
         row = {"name": name, "value": random_secrets.token_bytes(32)}
         self._database.write(lambda connection: self._database.insert_new(connection, secrets, [row]))
-        with self._database.read() as connection:
-            return bytes(connection.execute(sa.select(secrets.c.value).where(secrets.c.name == name)).scalar_one())
+        return bytes(self._scalar(sa.select(secrets.c.value).where(secrets.c.name == name)))
 
     def _owner(self, table: sa.Table, condition: sa.ColumnElement[bool]) -> User | None:
         query = sa.select(users).join(table, table.c.user == users.c.name).where(condition, users.c.active)
-        with self._database.read() as connection:
-            row = connection.execute(query).first()
+        row = self._first(query)
         return None if row is None else _user(row)
 
 
@@ -430,18 +480,6 @@ def _user(row: sa.Row[Any]) -> User:
 def _check_role(role: str) -> None:
     if role not in ROLES:
         raise InputError(f"There is no role {role!r}: choose one of {', '.join(ROLES)}.")
-
-
-def _admins() -> sa.Select[Any]:
-    return sa.select(sa.func.count()).where(users.c.role == "admin", users.c.active)
-
-
-def _shut_out(connection: sa.Connection, name: str, now: float) -> None:
-    connection.execute(sessions.delete().where(sessions.c.user == name))
-    connection.execute(links.delete().where(links.c.user == name))
-    connection.execute(
-        api_tokens.update().where(api_tokens.c.user == name, api_tokens.c.revoked_at.is_(None)).values(revoked_at=now)
-    )
 
 
 def _keep_password(connection: sa.Connection, name: str, kept: str, keep_session: str | None = None) -> None:

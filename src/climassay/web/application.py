@@ -1,38 +1,46 @@
-"""The web application over one workspace."""
+"""The web application over one workspace, and what it answers when it cannot do what was asked."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.responses import Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from climassay import __version__
+from climassay.errors import ClimassayError, InputError, RecordsError
 from climassay.web.access import check_csrf
-from climassay.web.failures import add_failures
-from climassay.web.place import Place
-from climassay.web.protection import BodyLimit, Frontage, SafeHeaders
-from climassay.web.public_view import PublicView
-from climassay.web.visitors import Turns
+from climassay.web.accounts import TooManyAttempts
+from climassay.web.app_state import AppState
+from climassay.web.failures import API, Failure, SignInNeeded
+from climassay.web.middleware import HEADERS, BodyLimit, PathPrefix, PublicView, SafeHeaders, Turns
+from climassay.web.pages import page
 
-AREAS = (
-    "annotate",
-    "api",
-    "checks",
-    "confidence",
-    "entrance",
-    "working",
-    "library",
-    "results",
-)
-"""Packages of this room; each has a ``router`` and perhaps ``register(place)``."""
+AREAS = ("annotate", "api", "checks", "confidence", "auth", "job_pages", "library", "results")
+"""Parts of this room; each has a ``router`` and perhaps ``register(app_state)``."""
+TITLES = {
+    400: "This does not work",
+    401: "Please sign in",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Not possible here",
+    413: "Too large",
+    429: "Too many attempts",
+    500: "Something went wrong",
+    503: "Busy",
+}
 
 
 class _Assets(StaticFiles):
@@ -45,18 +53,14 @@ class _Assets(StaticFiles):
         return answer
 
 
-def create_app(place: Place) -> FastAPI:
-    """The application.
-
-    Args:
-        place: The workspace and the settings; it is closed by whoever opened it, its jobs begin with the application.
-    """
+def create_app(state: AppState) -> FastAPI:
+    """The application; whoever opened its state closes it."""
 
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
-        place.jobs.start(place)
+        state.jobs.start(state)
         yield
-        place.jobs.close()
+        state.jobs.close()
 
     app = FastAPI(
         title="climassay",
@@ -67,19 +71,22 @@ def create_app(place: Place) -> FastAPI:
         redoc_url=None,
         routes=_routes(),
     )
-    app.state.place = place
+    app.state.climassay = state
     for name in AREAS:
         area = import_module(f"climassay.web.{name}")
         if hasattr(area, "register"):
-            area.register(place)
+            area.register(state)
     app.mount("/static", _Assets(directory=Path(str(files("climassay.web") / "static"))), name="static")
-    add_failures(app)
-    app.add_middleware(PublicView, place=place)
-    app.add_middleware(Turns, place=place)
-    app.add_middleware(BodyLimit, place=place)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(place.settings.hosts))
-    app.add_middleware(Frontage, prefix=place.settings.prefix)
-    app.add_middleware(SafeHeaders, https=place.settings.https)
+    app.add_exception_handler(ClimassayError, _known)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Exception, _unforeseen)
+    app.add_middleware(PublicView, state=state)
+    app.add_middleware(Turns, state=state)
+    app.add_middleware(BodyLimit, state=state)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(state.settings.hosts))
+    app.add_middleware(PathPrefix, prefix=state.settings.prefix)
+    app.add_middleware(SafeHeaders, https=state.settings.https)
     return app
 
 
@@ -90,3 +97,60 @@ def _routes() -> list[BaseRoute]:
     for name in AREAS:
         areas.include_router(import_module(f"climassay.web.{name}").router)
     return areas.routes
+
+
+async def _known(request: Request, error: Exception) -> Response:
+    status = error.status if isinstance(error, Failure) else 400
+    if isinstance(error, TooManyAttempts):
+        status = 429
+    elif not isinstance(error, Failure | InputError):
+        status = 500
+    if isinstance(error, SignInNeeded) and not request.url.path.startswith(API):
+        wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        following = f"?next={quote(wanted, safe='')}" if request.method in ("GET", "HEAD") else ""
+        return RedirectResponse(f"/sign-in{following}", status_code=303)
+    if status == 500:
+        logging.getLogger("climassay.web").error("%s", error)
+        if getattr(request.state, "user", None) is None:
+            return _failure(request, status, "The server cannot do this at the moment; its log says why.")
+    return _failure(request, status, str(error))
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    words = {404: "There is no such page.", 405: "This address does not take such requests."}
+    answer = _failure(request, error.status_code, words.get(error.status_code, f"{str(error.detail).rstrip('.')}."))
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"][1:]) or "the request"
+    sentence = f"{where}: {first['msg']}."
+    if first["type"] == "json_invalid":
+        sentence = f"The body is not JSON: {first.get('ctx', {}).get('error', 'it cannot be read')}."
+    details = [{"at": ".".join(map(str, one["loc"])), "says": str(one["msg"])} for one in error.errors()]
+    return _failure(request, 422, sentence, details)
+
+
+async def _unforeseen(request: Request, error: Exception) -> Response:
+    answer = _failure(request, 500, f"The server made a mistake ({type(error).__name__}); it was noted in its log.")
+    # Starlette sends this answer from outside of all middleware.
+    answer.headers.update(HEADERS)
+    return answer
+
+
+def _failure(request: Request, status: int, sentence: str, details: list[dict[str, Any]] | None = None) -> Response:
+    """The answer with a sentence: a page for people, JSON for programs."""
+    if request.url.path.startswith(API):
+        more = {"details": details} if details else {}
+        headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+        return JSONResponse({"error": sentence, **more}, status, headers)
+    title = TITLES.get(status, TITLES[400])
+    try:
+        return page(request, "failure.html.j2", status=status, title=title, sentence=sentence)
+    except RecordsError:
+        # A page asks the database who is there; where that is what failed, the sentence has to do.
+        return PlainTextResponse(sentence, status)

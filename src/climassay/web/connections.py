@@ -12,7 +12,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from climassay.web.networks import Networks
+from climassay.web.settings import Networks
 
 FILES_LEFT = 300
 """Open files that are not for connections: databases, collections, documents, uploads."""
@@ -37,23 +37,14 @@ class ConnectionLimits:
 
     @classmethod
     def for_files(cls, files: int) -> "ConnectionLimits":
-        """Limits that leave room for other files.
-
-        Args:
-            files: How many files the process may have open.
-        """
+        """Limits that leave room for other files, where a process may have so many open."""
         usual = cls()
         most = max(20, min(usual.most, files - FILES_LEFT - ACCEPTED_AT_ONCE))
         return replace(usual, most=most, by_peer=min(usual.by_peer, most), waiting=min(usual.waiting, most // 2))
 
 
 class Connections:
-    """The open connections of a server.
-
-    Args:
-        limits: What is borne.
-        proxies: Peers without a limit of their own.
-    """
+    """The open connections of a server; proxies have no limit of their own."""
 
     def __init__(self, limits: ConnectionLimits, proxies: Networks) -> None:
         self.limits = limits
@@ -107,7 +98,7 @@ class GuardedProtocol(H11Protocol):
     """HTTP/1.1 as uvicorn speaks it, within the limits of a server's connections."""
 
     guard: Connections
-    """Of the server; a subclass has it."""
+    """Connections of the server; a subclass has it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, or end at once where there are too many."""
@@ -187,13 +178,8 @@ def most_files() -> int:
     return wanted if soft == resource.RLIM_INFINITY else soft
 
 
-class Seldom(logging.Filter):
-    """Lets a few messages of one kind through a minute, so that nobody can fill a disk with what a log says of them.
-
-    Args:
-        most: Messages of one kind a minute.
-        now: The clock, in seconds.
-    """
+class LogLimit(logging.Filter):
+    """Lets a few messages of one kind through a minute, so that nobody can fill a disk with what a log says of them."""
 
     def __init__(self, most: int = 10, now: Any = time.monotonic) -> None:
         super().__init__()

@@ -42,11 +42,7 @@ class _Topic:
 
 
 class JobStreams:
-    """The streams of one server.
-
-    Args:
-        jobs: Whose news are told.
-    """
+    """The streams of one server."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
@@ -58,12 +54,7 @@ class JobStreams:
         jobs.listen(self._hear)
 
     async def follow(self, job: str, after: int) -> AsyncIterator[str]:
-        """The events of a job behind a number, and its state, until it ends.
-
-        Args:
-            job: Id.
-            after: Number of the last event that is known.
-        """
+        """The events of a job behind a number, and its state, until it ends."""
         topic = await self._topic(job)
         woken = asyncio.Event()
         topic.followers.add(woken)

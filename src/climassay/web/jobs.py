@@ -12,17 +12,13 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
 from climassay.errors import ClimassayError, InputError
 from climassay.records.database import Database
-from climassay.web.job_tables import job_events, jobs, metadata
-
-if TYPE_CHECKING:
-    from climassay.web.place import Place
 
 Lane = Literal["models", "corpus"]
 """What must not be done twice at once: asking models, and changing collections."""
@@ -36,6 +32,41 @@ LEASE_SECONDS = 30.0
 """A job whose server has given no sign of life for so long may be queued again."""
 WAKE_SECONDS = 5.0
 """A lane looks for work so often even if nobody wakes it."""
+
+
+metadata = sa.MetaData()
+
+jobs = sa.Table(
+    "web_jobs",
+    metadata,
+    sa.Column("id", sa.String(16), primary_key=True),
+    sa.Column("kind", sa.String(40), nullable=False),
+    sa.Column("lane", sa.String(16), nullable=False),
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("payload", sa.Text, nullable=False),
+    sa.Column("state", sa.String(12), nullable=False),
+    sa.Column("done", sa.Integer, nullable=False),
+    sa.Column("total", sa.Integer, nullable=False),
+    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("error", sa.Text),
+    sa.Column("result", sa.Text),
+    sa.Column("by", sa.String(40)),
+    sa.Column("made_at", sa.Float, nullable=False),
+    sa.Column("ended_at", sa.Float),
+    sa.Column("owner", sa.String(16)),
+    sa.Column("seen_at", sa.Float),
+    sa.Index("web_jobs_by_state", "state", "made_at"),
+    comment="Long work that people asked for in the browser.",
+)
+job_events = sa.Table(
+    "web_job_events",
+    metadata,
+    sa.Column("job", sa.String(16), sa.ForeignKey("web_jobs.id"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("kind", sa.String(40), nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    comment="What a job told while it ran, numbered from 1.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,36 +110,14 @@ class Stopped(Exception):
 
 
 class JobReport:
-    """What work uses to tell how far it is.
+    """How work tells how far it is, and learns whether it should end."""
 
-    Args:
-        database: Of the records.
-        job: Id.
-        stopping: Set when the server ends.
-        news: Notified of every event.
-        owner: The server that does the job.
-        announce: Called with the job whenever it told something.
-    """
-
-    def __init__(
-        self,
-        database: Database,
-        job: str,
-        stopping: threading.Event,
-        news: threading.Condition,
-        owner: str,
-        announce: Callable[[str], None] | None = None,
-    ) -> None:
+    def __init__(self, owner: "Jobs", job: str) -> None:
         self.job = job
-        self._owner = owner
-        self._announce = announce
-        self._database = database
-        self._stopping = stopping
-        self._news = news
-        self._written = 0.0
-        self._asked = 0.0
+        self._jobs = owner
+        self._written = self._asked = 0.0
         self._stopped = self._lost = False
-        with database.read() as connection:
+        with owner.database.read() as connection:
             query = sa.select(sa.func.max(job_events.c.number)).where(job_events.c.job == job)
             self._number: int = connection.execute(query).scalar() or 0
 
@@ -122,7 +131,7 @@ class JobReport:
         """Whether the work should end: somebody stopped it, another server does it now, or this server ends."""
         if time.monotonic() - self._asked > QUIET_SECONDS:
             self._look()
-        return self._stopped or self._lost or self._stopping.is_set()
+        return self._stopped or self._lost or self._jobs.closing
 
     @property
     def stopped_by_somebody(self) -> bool:
@@ -138,9 +147,9 @@ class JobReport:
 
     def _look(self) -> None:
         self._asked = time.monotonic()
-        with self._database.read() as connection:
+        with self._jobs.database.read() as connection:
             row = connection.execute(sa.select(jobs.c.state, jobs.c.owner).where(jobs.c.id == self.job)).one()
-        self._stopped, self._lost = row.state == "stopped", row.owner != self._owner
+        self._stopped, self._lost = row.state == "stopped", row.owner != self._jobs.owner
 
     def progress(self, done: int, total: int = 0, message: str = "") -> None:
         """Say how far the work is.
@@ -155,9 +164,9 @@ class JobReport:
             return
         self._written = now
         values = {"done": done, "total": total, "message": message}
-        ours = jobs.update().where(jobs.c.id == self.job, jobs.c.owner == self._owner).values(values)
-        self._database.write(lambda connection: connection.execute(ours))
-        self._tell()
+        ours = jobs.update().where(jobs.c.id == self.job, jobs.c.owner == self._jobs.owner).values(values)
+        self._jobs.execute(ours)
+        self._jobs.announce(self.job)
 
     def event(self, kind: str, body: dict[str, Any]) -> None:
         """Tell something that pages show live.
@@ -168,35 +177,26 @@ class JobReport:
         if self.stopped:
             raise Stopped
         row = {"job": self.job, "number": self._number + 1, "kind": kind, "body": json.dumps(body, ensure_ascii=False)}
-        self._database.write(lambda connection: connection.execute(job_events.insert().values(row)))
+        self._jobs.execute(job_events.insert().values(row))
         self._number += 1
-        self._tell()
-
-    def _tell(self) -> None:
-        with self._news:
-            self._news.notify_all()
-        if self._announce is not None:
-            self._announce(self.job)
+        self._jobs.announce(self.job)
 
 
-JobWork = Callable[["Place", dict[str, Any], JobReport], dict[str, Any] | None]
+JobWork = Callable[[Any, dict[str, Any], JobReport], dict[str, Any] | None]
+"""What does the jobs of a kind, from the state of the server, what the job was given, and how to report on it."""
 
 
 class Jobs:
-    """The jobs of one workspace.
-
-    Args:
-        database: Of the records.
-    """
+    """The jobs of one workspace."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
         self._works: dict[str, tuple[Lane, JobWork]] = {}
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
         self._news = threading.Condition()
         self._listeners: list[Callable[[str], None]] = []
-        self._owner = "s" + os.urandom(6).hex()
+        self.owner = "s" + os.urandom(6).hex()
         database.create_tables(metadata)
 
     def register(self, kind: str, work: JobWork, lane: Lane) -> None:
@@ -207,10 +207,10 @@ class Jobs:
         """Have a function called, in any thread, with the id of every job that tells something or changes its state."""
         self._listeners.append(listener)
 
-    def start(self, place: "Place") -> None:
-        """Begin, also with what a kill has cut."""
+    def start(self, context: Any) -> None:
+        """Begin, also with what a kill has cut; ``context`` is given to all work."""
         threads = [
-            threading.Thread(target=self._work_lane, args=(place, lane), name=f"jobs-{lane}", daemon=True)
+            threading.Thread(target=self._work_lane, args=(context, lane), name=f"jobs-{lane}", daemon=True)
             for lane in get_args(Lane)
         ]
         self._threads += [*threads, threading.Thread(target=self._live, name="jobs-life", daemon=True)]
@@ -219,12 +219,12 @@ class Jobs:
 
     def take_over(self) -> None:
         """Queue again what other servers had begun, dead or alive: for the one that knows itself to be the only one."""
-        self._queue_again(jobs.c.owner != self._owner)
+        self._queue_again(jobs.c.owner != self.owner)
 
     def _queue_again(self, *whose: sa.ColumnElement[bool]) -> None:
         ours = sa.and_(jobs.c.state == "running", sa.or_(jobs.c.owner.is_(None), *whose))
         cut = jobs.update().where(ours).values(state="queued", owner=None)
-        self._database.write(lambda connection: connection.execute(cut))
+        self.execute(cut)
 
     def _live(self) -> None:
         """Give signs of life for the jobs that are done here, and queue again those of servers that give none."""
@@ -232,7 +232,7 @@ class Jobs:
             try:
                 self._give_sign()
                 silent = jobs.c.seen_at < time.time() - LEASE_SECONDS
-                self._queue_again(sa.and_(jobs.c.owner != self._owner, silent))
+                self._queue_again(sa.and_(jobs.c.owner != self.owner, silent))
             except Exception:
                 traceback.print_exc()
             self._stopping.wait(HEARTBEAT_SECONDS)
@@ -240,7 +240,7 @@ class Jobs:
     def close(self) -> None:
         """Ask what runs to end, and wait a moment; it goes on at the next start."""
         self._stopping.set()
-        self._announce("")
+        self.announce("")
         for thread in self._threads:
             thread.join(timeout=5)
 
@@ -250,11 +250,7 @@ class Jobs:
         return self._stopping.is_set()
 
     def submit(self, kind: str, title: str, payload: dict[str, Any], by: str | None = None) -> str:
-        """Queue a job.
-
-        Returns:
-            Its id.
-        """
+        """Queue a job; gives its id."""
         lane, _ = self._works[kind]
         job = "j" + os.urandom(6).hex()
         row = {
@@ -270,16 +266,24 @@ class Jobs:
             "by": by,
             "made_at": time.time(),
         }
-        self._database.write(lambda connection: connection.execute(jobs.insert().values(row)))
-        self._announce(job)
+        self.execute(jobs.insert().values(row))
+        self.announce(job)
         return job
 
     def stop(self, job: str) -> None:
         """Stop a job; one that has ended stays as it is."""
         ours = sa.and_(jobs.c.id == job, jobs.c.state.in_(("queued", "running")))
         ended = jobs.update().where(ours).values(state="stopped", ended_at=time.time())
-        self._database.write(lambda connection: connection.execute(ended))
-        self._announce(job)
+        self.execute(ended)
+        self.announce(job)
+
+    def execute(self, statement: sa.Insert | sa.Update) -> int:
+        """Write something; gives the number of rows."""
+        return self.database.write(lambda connection: connection.execute(statement).rowcount)
+
+    def _read(self, query: sa.Select[Any]) -> "Sequence[Job]":
+        with self.database.read() as connection:
+            return [_job(row) for row in connection.execute(query)]
 
     def get(self, job: str) -> Job:
         """A job.
@@ -287,28 +291,24 @@ class Jobs:
         Raises:
             InputError: There is none of that id.
         """
-        with self._database.read() as connection:
-            row = connection.execute(sa.select(jobs).where(jobs.c.id == job)).first()
-        if row is None:
-            raise InputError(f"There is no job {job!r}.")
-        return _job(row)
+        for found in self.many([job]):
+            return found
+        raise InputError(f"There is no job {job!r}.")
 
     def many(self, ids: Collection[str]) -> "Sequence[Job]":
         """The jobs of some ids, those that there are."""
-        with self._database.read() as connection:
-            return [_job(row) for row in connection.execute(sa.select(jobs).where(jobs.c.id.in_(ids)))]
+        return self._read(sa.select(jobs).where(jobs.c.id.in_(ids)))
 
     def last_events(self, ids: Collection[str]) -> dict[str, int]:
         """Numbers of the last events of jobs that have told something."""
         query = sa.select(job_events.c.job, sa.func.max(job_events.c.number)).where(job_events.c.job.in_(ids))
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return {job: int(last) for job, last in connection.execute(query.group_by(job_events.c.job))}
 
     def unended_or_since(self, kind: str, since: float) -> "Sequence[Job]":
         """Jobs of a kind that have not ended, or that were asked for after a moment."""
         recent = sa.or_(jobs.c.state.not_in(ENDED), jobs.c.made_at > since)
-        with self._database.read() as connection:
-            return [_job(row) for row in connection.execute(sa.select(jobs).where(jobs.c.kind == kind, recent))]
+        return self._read(sa.select(jobs).where(jobs.c.kind == kind, recent))
 
     def list(self, kind: str | None = None, most: int = 50, after: str | None = None) -> list[Job]:
         """Jobs, the newest first; those behind one of them where its id is given.
@@ -321,8 +321,7 @@ class Jobs:
             query = query.where(jobs.c.kind == kind)
         if after is not None:
             query = query.where(sa.tuple_(-jobs.c.made_at, jobs.c.id) > sa.tuple_(-self.get(after).made_at, after))
-        with self._database.read() as connection:
-            return [_job(row) for row in connection.execute(query)]
+        return [*self._read(query)]
 
     def events(self, job: str, after: int = 0, most: int = 500) -> "Sequence[JobEvent]":
         """What a job has told, in order."""
@@ -332,7 +331,7 @@ class Jobs:
             .order_by(job_events.c.number)
             .limit(most)
         )
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return [JobEvent(row.number, row.kind, json.loads(row.body)) for row in connection.execute(query)]
 
     def wait_for_news(self, seconds: float) -> None:
@@ -341,11 +340,11 @@ class Jobs:
             self._news.wait(seconds)
 
     def _give_sign(self) -> None:
-        mine = sa.and_(jobs.c.state == "running", jobs.c.owner == self._owner)
+        mine = sa.and_(jobs.c.state == "running", jobs.c.owner == self.owner)
         alive = jobs.update().where(mine).values(seen_at=time.time())
-        self._database.write(lambda connection: connection.execute(alive), durable=False)
+        self.database.write(lambda connection: connection.execute(alive), durable=False)
 
-    def _work_lane(self, place: "Place", lane: Lane) -> None:
+    def _work_lane(self, context: Any, lane: Lane) -> None:
         while not self._stopping.is_set():
             try:
                 job = self._take(lane)
@@ -354,7 +353,7 @@ class Jobs:
                         if not self._stopping.is_set():
                             self._news.wait(WAKE_SECONDS)
                 else:
-                    self._do(place, job)
+                    self._do(context, job)
             except Exception:
                 # The database may be away for a while; a lane must outlive that.
                 traceback.print_exc()
@@ -362,26 +361,19 @@ class Jobs:
 
     def _take(self, lane: Lane) -> Job | None:
         mine = sa.and_(jobs.c.state == "queued", jobs.c.lane == lane, jobs.c.kind.in_(list(self._works)))
-        query = sa.select(jobs).where(mine).order_by(jobs.c.made_at).limit(1)
-        with self._database.read() as connection:
-            row = connection.execute(query).first()
-        if row is None:
-            return None
-        taken = (
-            jobs.update()
-            .where(jobs.c.id == row.id, jobs.c.state == "queued")
-            .values(state="running", owner=self._owner, seen_at=time.time())
-        )
-        if not self._database.write(lambda connection: connection.execute(taken).rowcount):
-            return None
-        self._announce(row.id)
-        return _job(row)
+        for job in self._read(sa.select(jobs).where(mine).order_by(jobs.c.made_at).limit(1)):
+            ours = jobs.update().where(jobs.c.id == job.id, jobs.c.state == "queued")
+            taken = ours.values(state="running", owner=self.owner, seen_at=time.time())
+            if self.execute(taken):
+                self.announce(job.id)
+                return job
+        return None
 
-    def _do(self, place: "Place", job: Job) -> None:
+    def _do(self, context: Any, job: Job) -> None:
         _, work = self._works[job.kind]
-        report = JobReport(self._database, job.id, self._stopping, self._news, self._owner, self._announce)
+        report = JobReport(self, job.id)
         try:
-            result = work(place, job.payload, report)
+            result = work(context, job.payload, report)
         except Stopped:
             self._end(job.id, "queued" if self._stopping.is_set() else "stopped")
         except ClimassayError as error:
@@ -398,12 +390,12 @@ class Jobs:
             values["ended_at"] = time.time()
         if result is not None:
             values["result"] = json.dumps(result, ensure_ascii=False)
-        mine = sa.and_(jobs.c.id == job, jobs.c.state == "running", jobs.c.owner == self._owner)
+        mine = sa.and_(jobs.c.id == job, jobs.c.state == "running", jobs.c.owner == self.owner)
         ours = jobs.update().where(mine).values(values)
-        self._database.write(lambda connection: connection.execute(ours))
-        self._announce(job)
+        self.execute(ours)
+        self.announce(job)
 
-    def _announce(self, job: str) -> None:
+    def announce(self, job: str) -> None:
         """Wake who waits for news; ``job`` is empty where the server ends."""
         with self._news:
             self._news.notify_all()
@@ -412,18 +404,6 @@ class Jobs:
 
 
 def _job(row: sa.Row[Any]) -> Job:
-    return Job(
-        id=row.id,
-        kind=row.kind,
-        title=row.title,
-        state=row.state,
-        done=row.done,
-        total=row.total,
-        message=row.message,
-        error=row.error,
-        result=None if row.result is None else json.loads(row.result),
-        by=row.by,
-        made_at=row.made_at,
-        ended_at=row.ended_at,
-        payload=json.loads(row.payload),
-    )
+    values = {field.name: getattr(row, field.name) for field in fields(Job)}
+    values["result"] = None if row.result is None else json.loads(row.result)
+    return Job(**values | {"payload": json.loads(row.payload)})

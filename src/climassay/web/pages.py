@@ -4,13 +4,14 @@ import hashlib
 import json
 import re
 import time
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from fastapi import Request
 from markupsafe import Markup
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
 from climassay import __version__
 from climassay.web.access import (
@@ -23,9 +24,19 @@ from climassay.web.access import (
     may_read,
     visitor,
 )
-from climassay.web.place import Place
+from climassay.web.app_state import AppState
 
 _LEADING = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
+
+MEDIA_TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "json": "application/json",
+    "jsonl": "application/x-ndjson",
+    "md": "text/markdown; charset=utf-8",
+    "svg": "image/svg+xml",
+    "tex": "application/x-tex; charset=utf-8",
+}
 
 
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
@@ -37,8 +48,8 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
         status: HTTP status.
         **values: For the template, every one escaped.
     """
-    place: Place = request.app.state.place
-    user = visitor(request, place)
+    app: AppState = request.app.state.climassay
+    user = visitor(request, app)
     token = csrf_token(request)
     field = Markup('<input type="hidden" name="{}" value="{}">').format(CSRF_FIELD, token)
     rendered = (
@@ -48,23 +59,40 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
             request=request,
             path=request.url.path,
             user=user,
-            readable=may_read(user, place),
-            askable=may_ask(user, place),
+            readable=may_read(user, app),
+            askable=may_ask(user, app),
             csrf_token=token,
             csrf_field=field,
             version=__version__,
-            root=place.settings.prefix,
+            root=app.settings.prefix,
             **values,
         )
     )
-    if place.settings.prefix:
+    if app.settings.prefix:
         # Values are escaped, so that whatever leads to "/" this way stands in a template of ours.
-        rendered = _LEADING.sub(rf"\1{place.settings.prefix}/", rendered)
+        rendered = _LEADING.sub(rf"\1{app.settings.prefix}/", rendered)
     answer = HTMLResponse(rendered, status, {"Cache-Control": "no-store"})
     made = getattr(request.state, "new_visitor", None)
     if made is not None:
-        keep_cookie(answer, place, VISITOR_COOKIE, made)
+        keep_cookie(answer, app, VISITOR_COOKIE, made)
     return answer
+
+
+def as_file(content: str | Iterable[str], name: str, media_type: str = "") -> Response:
+    """A text as a download; one in pieces is sent while it is made.
+
+    Args:
+        content: What is sent.
+        name: Of the file, with an ending of :data:`MEDIA_TYPES`; what could mislead a browser is taken out of it.
+        media_type: By default that of the ending.
+    """
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[-100:]
+    headers = {"Content-Disposition": f'attachment; filename="{safe}"', "Cache-Control": "no-store"}
+    kind = media_type or MEDIA_TYPES[name.rpartition(".")[2]]
+    if isinstance(content, str):
+        return Response(content, media_type=kind, headers=headers)
+    pieces = (piece.encode("utf-8", "replace") for piece in content)
+    return StreamingResponse(pieces, media_type=kind, headers=headers)
 
 
 def back_to(url: str) -> RedirectResponse:
@@ -79,11 +107,11 @@ def safe_next(wanted: str | None) -> str:
     return wanted
 
 
-def keep_cookie(answer: Response, place: Place, name: str, value: str) -> None:
+def keep_cookie(answer: Response, app: AppState, name: str, value: str) -> None:
     """Set a cookie that scripts cannot read and other sites do not send."""
-    days = {SESSION_COOKIE: place.settings.session_days, DEVICE_COOKIE: 365.0}.get(name)
+    days = {SESSION_COOKIE: app.settings.session_days, DEVICE_COOKIE: 365.0}.get(name)
     age = None if days is None else int(days * 86400)
-    answer.set_cookie(name, value, max_age=age, httponly=True, samesite="lax", secure=place.settings.https, path="/")
+    answer.set_cookie(name, value, max_age=age, httponly=True, samesite="lax", secure=app.settings.https, path="/")
 
 
 @cache
@@ -91,6 +119,11 @@ def asset(name: str) -> str:
     """Address of a file below ``static``, which changes with its content."""
     content = files("climassay.web").joinpath("static", *name.split("/")).read_bytes()
     return f"/static/{name}?v={hashlib.sha256(content).hexdigest()[:12]}"
+
+
+def is_web_address(text: str | None) -> bool:
+    """Whether a text from data may become a link."""
+    return text is not None and re.match(r"https?://[^\s/]", text, re.IGNORECASE) is not None
 
 
 def day_and_time(seconds: float | None) -> str:
@@ -119,7 +152,7 @@ def environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals["asset"] = asset
+    made.globals |= {"asset": asset, "is_web_address": is_web_address}
     made.filters["moment"] = day_and_time
     made.filters["laid_out"] = laid_out
     return made

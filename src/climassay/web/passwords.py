@@ -13,10 +13,6 @@ LONGEST_PASSWORD = 1000
 def hashed(name: str, password: str) -> str:
     """What is kept of a new password.
 
-    Args:
-        name: Whose it is.
-        password: As typed.
-
     Raises:
         InputError: It is too short, too long or too easy.
     """
@@ -28,12 +24,7 @@ def hashed(name: str, password: str) -> str:
 
 
 def fits(kept: str | None, password: str) -> bool:
-    """Whether a password is the one that was kept; without any the answer takes as long.
-
-    Args:
-        kept: As :func:`hashed` made it; None where there is no such user, or no password.
-        password: As typed.
-    """
+    """Whether a password is the one that was kept; where nothing was kept, the answer takes as long."""
     from argon2.exceptions import InvalidHashError, VerificationError
 
     try:

@@ -1,5 +1,6 @@
 """How a server is set up."""
 
+import ipaddress
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,18 +9,42 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from climassay.errors import InputError
-from climassay.models import Generator, load_model
-from climassay.models.servers import model_price
-from climassay.web.networks import Networks
+from climassay.models import Generator
+from climassay.session import ModelOptions
 from climassay.workspace import Workspace
 
 Public = Literal["nothing", "read", "check"]
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
+class Networks:
+    """Addresses and networks by commas, as in ``127.0.0.1, 10.0.0.0/8``; ``*`` is all of them.
+
+    Raises:
+        InputError: One is neither.
+    """
+
+    def __init__(self, written: str) -> None:
+        parts = [part.strip() for part in written.split(",") if part.strip()]
+        self.everything = "*" in parts
+        try:
+            self._networks = [ipaddress.ip_network(part, strict=False) for part in parts if part != "*"]
+        except ValueError as error:
+            raise InputError(f"Proxies are addresses or networks like 10.0.0.0/8, or *: {error}.") from None
+
+    def __contains__(self, host: str) -> bool:
+        """Whether an address is one of them."""
+        if self.everything:
+            return True
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            return False
+        return any(address in network for network in self._networks)
+
+
 def _load(name: str, workspace: Workspace, **own: Any) -> Generator:
-    """A model with the usual options."""
-    return load_model(name, price=model_price(name, None, None, workspace.root), folder=workspace.root, **own)
+    return ModelOptions(**own).open_model(name, workspace.root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +64,7 @@ class ServerSettings:
     debates: tuple[Path, ...] = ()
     """Files that set up debates (``climassay factcheck init``); without one every collection is an advocate."""
     model: str = "local:smollm2"
-    """Of debates that no file sets up."""
+    """Model of debates that no file sets up."""
     load: Callable[..., Generator] = _load
     """From the name of a model and the workspace to the model; a debate's own options are given as well."""
     upload_bytes: int = 200 * 2**20

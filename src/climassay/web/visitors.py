@@ -9,19 +9,13 @@ import ipaddress
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from climassay.errors import ClimassayError
-from climassay.web.failures import Failure, refuse
-
-if TYPE_CHECKING:
-    from climassay.web.accounts import User
-    from climassay.web.place import Place
+from climassay.web.accounts import User
+from climassay.web.failures import Failure
 
 PAGES_AT_ONCE = 4
 """Pages that are made at the same time for all visitors without an account; others wait."""
@@ -68,12 +62,8 @@ class Visitors:
         self._waiting: Counter[str] = Counter()
         self._streams: Counter[str] = Counter()
 
-    def stream(self, connection: HTTPConnection, user: "User | None", lines: AsyncIterator[str]) -> AsyncIterator[str]:
-        """The lines of an event stream, as long as the visitor has not too many of them.
-
-        Raises:
-            Crowded: There are too many.
-        """
+    def stream(self, connection: HTTPConnection, user: User | None, lines: AsyncIterator[str]) -> AsyncIterator[str]:
+        """The lines of an event stream; a visitor who follows too many is told to close some."""
         address = visitor_address(connection)
         if user is not None or is_this_machine(address):
             return lines
@@ -97,11 +87,7 @@ class Visitors:
 
     @asynccontextmanager
     async def turn(self, address: str) -> AsyncIterator[None]:
-        """Wait for one's turn, and have it while something is done.
-
-        Raises:
-            Crowded: Too many wait.
-        """
+        """Wait for one's turn, and have it while something is done; of too many who wait the last are refused."""
         if self.full_for(address):
             raise Crowded(MANY)
         await self.begin(address)
@@ -146,48 +132,3 @@ def _less(counts: Counter[str], address: str) -> None:
     counts[address] -= 1
     if counts[address] <= 0:
         del counts[address]
-
-
-class Turns:
-    """Has requests of visitors without an account answered a few at a time, so that they leave room for the others."""
-
-    def __init__(self, app: ASGIApp, place: "Place") -> None:
-        self._app = app
-        self._place = place
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        signing_in = scope.get("path") == "/sign-in" and scope["method"] == "POST"  # It takes a turn after its wait.
-        if scope["type"] != "http" or signing_in or scope["path"].startswith("/static/"):
-            await self._app(scope, receive, send)
-            return
-        from climassay.web.access import visitor
-
-        connection = HTTPConnection(scope)
-        address, visitors = visitor_address(connection), self._place.visitors
-        try:
-            user = await run_in_threadpool(visitor, connection, self._place)
-        except ClimassayError:
-            user = None  # The database is away; whoever answers says so.
-        if user is not None:
-            await self._app(scope, receive, send)
-            return
-        if visitors.full_for(address):
-            await refuse(scope, receive, send, 503, MANY, {"Retry-After": str(RETRY_SECONDS)})
-            return
-        await visitors.begin(address)
-        mine = True
-
-        async def passed_on(message: Message) -> None:
-            nonlocal mine
-            # From here on the work is to send: who reads slowly keeps nobody waiting.
-            if mine:
-                mine = False
-                visitors.end(address)
-            await send(message)
-
-        try:
-            await self._app(scope, receive, passed_on)
-        finally:
-            if mine:
-                visitors.end(address)

@@ -1,42 +1,28 @@
-"""What the pages of the area share: the store, who may open what, and the page of an item."""
+"""The queues of datasets that are annotated: the store, who may open what, and training on the labels."""
 
-from fastapi import Request
-from starlette.responses import Response
+from typing import Any
 
 from climassay.errors import InputError
 from climassay.generation.annotation import Agreement, AnnotationStore, Item, Label, Progress
 from climassay.web.accounts import User
-from climassay.web.annotate.forms import LabelForm, new_key
-from climassay.web.annotate.shown import address, shown_item
+from climassay.web.annotate.views import address
+from climassay.web.app_state import AppState
 from climassay.web.failures import Missing, Refused
-from climassay.web.pages import page
-from climassay.web.place import Place
+from climassay.web.jobs import Job, JobReport
 
-DONE = {
-    "": "",
-    "label": "Saved.",
-    "skip": "Skipped.",
-    "undo": "Taken back.",
-    "nothing": "There was nothing to take back.",
-    "decided": "Decided.",
-    "settings": "Settings saved.",
-    "skipped": "What you skipped is back in your queue.",
-}
-"""What a page says about what was done before it was shown, by the word in its address."""
+KIND = "retrain"
+"""Kind of the job."""
+MOST_SHOWN = 5
 
 
-def store_of(place: Place) -> AnnotationStore:
+def store_of(app: AppState) -> AnnotationStore:
     """The annotations of a server's workspace."""
-    return place.shared("annotations", lambda: AnnotationStore(place.records))
+    return app.shared("annotations", lambda: AnnotationStore(app.records))
 
 
-def queue_of(place: Place, dataset: str) -> AnnotationStore:
-    """The annotations, for the pages of one dataset.
-
-    Raises:
-        Missing: There is no such dataset.
-    """
-    store = store_of(place)
+def queue_of(app: AppState, dataset: str) -> AnnotationStore:
+    """The annotations, for the pages of one dataset; missing where there is none of that name."""
+    store = store_of(app)
     try:
         store.settings(dataset)
     except InputError as error:
@@ -44,27 +30,14 @@ def queue_of(place: Place, dataset: str) -> AnnotationStore:
     return store
 
 
-def agreement_of(place: Place, dataset: str) -> Agreement:
-    """Agreement with its bootstrap intervals, computed once for the labels that there are.
-
-    Raises:
-        Missing: There is no such dataset.
-    """
-    store = queue_of(place, dataset)
-    return place.computed.get(("agreement", dataset, store.revision(dataset)), lambda: store.agreement(dataset))
-
-
-def done_words(word: str) -> str:
-    """What was done, in words; an address that was tampered with says nothing."""
-    return DONE.get(word, "")
+def agreement_of(app: AppState, dataset: str) -> Agreement:
+    """Agreement with its bootstrap intervals, computed once for the labels that there are."""
+    store = queue_of(app, dataset)
+    return app.computed.get(("agreement", dataset, store.revision(dataset)), lambda: store.agreement(dataset))
 
 
 def item_of(store: AnnotationStore, dataset: str, draft: str) -> Item:
-    """An item.
-
-    Raises:
-        Missing: There is no such dataset, or no such draft in it.
-    """
+    """An item; missing where there is no such dataset, or no such draft in it."""
     try:
         return store.item(dataset, draft)
     except InputError as error:
@@ -98,11 +71,6 @@ def own_label(item: Item, user: User) -> Label | None:
     return next(said, None)
 
 
-def progress_words(progress: Progress) -> str:
-    """How far an annotator has come, in words."""
-    return f"{progress.mine} of {total_of(progress)}"
-
-
 def total_of(progress: Progress) -> int:
     """Items that an annotator has labelled, skipped or still before them."""
     return progress.mine + progress.skipped + progress.left_for_me
@@ -113,47 +81,28 @@ def training_offered(store: AnnotationStore, dataset: str) -> bool:
     return store.new_labels(dataset) >= store.settings(dataset).retrain_every
 
 
-def item_page(
-    request: Request,
-    place: Place,
-    user: User,
-    dataset: str,
-    item: Item,
-    *,
-    done: str = "",
-    form: LabelForm | None = None,
-    error: str = "",
-) -> Response:
-    """The page on which an item is labelled.
+def retrain_work(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
+    """Train on what is settled, judge what waits, and put the queue into a new order."""
+    from climassay.generation.annotation import retrain
 
-    Args:
-        request: What is answered.
-        place: The server's.
-        user: Who labels.
-        dataset: Its name.
-        item: What is labelled.
-        done: Word of what was done just before.
-        form: What could not be stored; its words are kept.
-        error: Why it could not.
-    """
-    store = store_of(place)
-    settings = store.settings(dataset)
-    progress = store.progress(dataset, user.name)
-    last = store.history(dataset, user.name, most=1)
-    return page(
-        request,
-        "annotate/item.html.j2",
-        status=400 if error else 200,
-        dataset=dataset,
-        item=shown_item(item, confidence=not settings.hide_confidence, own=own_label(item, user), form=form),
-        own=own_label(item, user),
-        progress=progress,
-        total=total_of(progress),
-        said=" ".join(filter(None, (done_words(done), f"{progress_words(progress)}."))),
-        done=done_words(done),
-        error=error,
-        key=new_key(),
-        last=last[0].key if last else "",
-        base=address(dataset),
-        action=address(dataset, item.draft.id),
+    dataset = str(payload["dataset"])
+    retrain(app.records, app.workspace, dataset, progress=report.progress)
+    return {"page": f"{address(dataset, 'settings')}#retraining"}
+
+
+def trainings(app: AppState, dataset: str) -> list[Job]:
+    """The last trainings of a dataset, the newest first."""
+    return [job for job in app.jobs.list(KIND) if job.payload["dataset"] == dataset][:MOST_SHOWN]
+
+
+def open_training(app: AppState, dataset: str) -> str | None:
+    """Id of a training of a dataset that waits or runs; None where there is none."""
+    return next((job.id for job in trainings(app, dataset) if not job.ended), None)
+
+
+def train(app: AppState, dataset: str, user: User) -> str:
+    """Have a validator trained, where no such job waits or runs already; gives the id of the job."""
+    queue_of(app, dataset)
+    return open_training(app, dataset) or app.jobs.submit(
+        KIND, f"Train the validator of {dataset}", {"dataset": dataset}, by=user.name
     )

@@ -2,23 +2,11 @@
 
 from fastapi import APIRouter
 
-from climassay.web.api import (
-    annotation,
-    checks,
-    datasets,
-    exchange,
-    jobs,
-    library,
-    people,
-    reference,
-    results,
-)
+from climassay.web.api import openapi_page
+from climassay.web.api.operations import OPERATIONS
 
-OPERATIONS = APIRouter()
-"""Everything that the document describes."""
-for part in (people, library, checks, annotation, exchange, results, datasets, jobs):
-    OPERATIONS.include_router(part.router)
+__all__ = ["OPERATIONS", "router"]
 
 router = APIRouter()
 router.include_router(OPERATIONS)
-router.include_router(reference.router)
+router.include_router(openapi_page.router)

@@ -1,95 +1,375 @@
-"""Annotation in the API: the queue of an annotator, labels, conflicts, agreement."""
+"""Annotation in the API: the queue of an annotator, labels, conflicts, agreement, and labels out and in."""
 
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
 from fastapi import Query
+from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat
 
 from climassay.errors import InputError
-from climassay.generation.annotation import ANNOTATION_REASONS, AnnotationSettings, AnnotationStore, Item
+from climassay.generation import Draft, Wording
+from climassay.generation.annotation import (
+    ANNOTATION_REASONS,
+    Agreement,
+    AnnotationSettings,
+    AnnotationStore,
+    GivenLabel,
+    GivenSkip,
+    Item,
+    Label,
+    TakenIn,
+)
+from climassay.generation.annotation.labels import ItemState, Order
+from climassay.questions import Kind, Level
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
-from climassay.web.annotate.queue import agreement_of, item_of, own_item, queue_of, store_of
-from climassay.web.annotate.retraining import KIND, open_training
-from climassay.web.api.annotation_data import (
-    AgreementData,
-    AnnotatorData,
-    CountData,
-    ItemData,
-    Judgement,
-    LabelData,
-    NextItem,
-    ProgressData,
-    QueueData,
-    ReasonData,
-    SettingsData,
-    UndoneData,
-    agreement_data,
-    annotator_data,
-    item_data,
-    label_data,
-    progress_data,
-    queue_data,
-    settings_data,
-    wording_of,
+from climassay.web.annotate.queue import agreement_of, item_of, own_item, queue_of, store_of, train
+from climassay.web.annotate.views import LONGEST_TIME
+from climassay.web.api.base import (
+    PRINTABLE,
+    AfterName,
+    Data,
+    Figure,
+    Limit,
+    Listed,
+    Moment,
+    Name,
+    Share,
+    Text,
+    area,
+    field,
+    named,
+    part_of,
+    whole,
 )
-from climassay.web.api.fields import PRINTABLE, AfterName, Limit, Listed, Name, named, part_of
 from climassay.web.api.jobs import JobData, job_data
-from climassay.web.api.routing import area
+from climassay.web.app_state import App
 from climassay.web.failures import Refused
-from climassay.web.place import PlaceHere
 
 router = area("/annotate", "annotation")
 DATASETS = "/datasets/{dataset}"
 ITEMS = DATASETS + "/items/{draft}"
 DatasetName = Annotated[str, named("Name of the dataset.", "clouds")]
 DraftId = Annotated[str, named("Id of the question.", "q0123456789ab")]
+ASKED = "Why do pure droplets not freeze at −10 °C?"
+ANSWERED = "An ice embryo of critical size hardly ever forms by chance."
 
 
-@router.get("/reasons")
-def list_reasons(user: Annotator) -> Listed[ReasonData]:
+class ReasonData(Data):
     """Why a question may be rejected."""
-    reasons = [ReasonData(name=one.name, meaning=one.words) for one in ANNOTATION_REASONS]
-    return Listed(items=reasons, next=None)
+
+    name: str = field("wrong answer")
+    meaning: str = field("The marked answer is wrong")
 
 
-@router.get("/datasets")
-def list_queues(place: PlaceHere, user: Annotator, limit: Limit = 50, after: AfterName = None) -> Listed[QueueData]:
-    """Datasets that have something to annotate, by name."""
-    queues = sorted(store_of(place).queues(), key=lambda one: one.dataset)
-    shown, following = part_of(queues, limit, lambda one: one.dataset, after)
-    return Listed(items=[queue_data(one) for one in shown], next=following)
+class QueueData(Data):
+    """A dataset that can be annotated."""
+
+    dataset: str = field("clouds")
+    items: int = field(60)
+    open: int = field(40, "Labels are still wanted.")
+    settled: int = field(18, "There is an outcome.")
+    conflicts: int = field(2, "The labels do not agree.")
+    overlap: int = field(2, "Labels that an item needs.")
 
 
-@router.get(DATASETS + "/settings")
-def get_settings(place: PlaceHere, user: Annotator, dataset: DatasetName) -> SettingsData:
+class SettingsData(Data):
     """How a dataset is annotated."""
-    return settings_data(queue_of(place, dataset).settings(dataset))
+
+    overlap: int = field(2, "Labels that an item needs.", default=1, ge=1, le=20)
+    hide_confidence: bool = field(True, "Whether annotators do not see the validator's confidence.", default=True)
+    lease_seconds: FiniteFloat = field(1800, "How long an item is kept for who got it.", default=1800, ge=1, le=604_800)
+    retrain_every: int = field(50, default=50, ge=1, le=1_000_000)
+    """Newly settled items after which a new training of the validator is offered."""
+    include_rejected: bool = field(False, default=False)
+    """Whether drafts wait too that only screening, self-consistency or the validator rejected."""
+    order: Order = field("margin", "`margin` (least certain first), `paper`, `random`.", default="margin")
+    seed: int = field(0, default=0, ge=0, le=2**31 - 1)
 
 
-@router.put(DATASETS + "/settings")
-def change_settings(place: PlaceHere, user: Admin, dataset: DatasetName, settings: SettingsData) -> SettingsData:
+class WordingData(Data):
+    """The words of a question."""
+
+    question: Text = field(ASKED, "The question; for cloze the whole statement, nothing masked.")
+    answer: Text = field(ANSWERED, default="")
+    """Freeform: one or two sentences; cloze: the masked term; mcq: follows from the correct option."""
+    options: list[Text] = field([], "Multiple choice only, without letters.", default=[], max_length=26)
+    correct: int | None = field(None, default=None, ge=0, le=25)
+    """Multiple choice only: index of the correct option, from 0."""
+
+
+def _as_stored(given: Any) -> Any:
+    """Stored words as they are answered, however long they were written."""
+    if not isinstance(given, Wording):
+        return given
+    return WordingData.model_construct(
+        question=given.question, answer=given.answer, options=list(given.options), correct=given.correct
+    )
+
+
+StoredWording = Annotated[WordingData, BeforeValidator(_as_stored)]
+
+
+class SourcePassageData(Data):
+    """A passage that a question was written from."""
+
+    id: str = field("3f2a9c1d-4")
+    text: str = field("Pure cloud droplets freeze by themselves only near −38 °C.")
+    document: str = field("Clouds and Climate")
+    place: str = field("Clouds and Climate, Ice > Nucleation, pp. 41-42", "The whole citation, in words.")
+    url: str | None = field("https://example.org/clouds")
+    licence: str | None = field("CC BY 4.0")
+    similarity: Figure = field(0.71, "Cosine to the main passage; null for that one itself.")
+
+
+class LabelData(Data):
+    """What somebody said about an item."""
+
+    key: str = field("7f3c-1")
+    draft: str = field("q0123456789ab")
+    annotator: str = field("ada")
+    accepted: bool = field(False)
+    reasons: list[str] = field(["wrong answer"], "Why it is rejected, the main reason first.")
+    remark: str = field("The passage says −38 °C.")
+    wording: StoredWording | None
+    """The words after an edit, the chosen cloze term included; null where they stay as they are."""
+    seconds: float | None = field(24.5, "Time spent on the item.")
+    made_at: Moment
+    withdrawn_at: Moment | None
+    """When it was undone or replaced; null while it counts."""
+    adjudicates: bool = field(False, "Whether it decides a conflict.")
+
+
+class ItemData(Data):
+    """A question that waits for labels or has some."""
+
+    dataset: str = field("clouds")
+    draft: str = field("q0123456789ab", "Id of the question.")
+    kind: Kind = field("freeform")
+    level: Level = field("base")
+    wording: StoredWording
+    passages: list[SourcePassageData]
+    """What it was written from, the main passage first."""
+    state: ItemState = field("open")
+    suggested_term: str | None = field(None, "Cloze: the masker's choice.")
+    term_candidates: list[str] = field([], "Cloze: words that can be masked, in the order of the statement.")
+    preselected: list[str] = field([], "Reasons for rejection that the automatic checks found.")
+    p_valid: Figure = field(None)
+    """The validator's probability that it is valid; null where there is none, or where it is not to be seen."""
+    labels: list[LabelData]
+    """Those that count: one's own, for adjudicators everybody's."""
+
+
+class NextItem(Data):
+    """What is to be labelled now."""
+
+    item: ItemData | None
+    """Null where nothing is left."""
+
+
+def _words(given: WordingData | None) -> Wording | None:
+    """Words as they were sent; the answer of a multiple-choice question is its correct option."""
+    if given is None:
+        return None
+    answer, correct = given.answer, given.correct
+    if given.options and correct is not None and correct < len(given.options):
+        answer = given.options[correct]
+    return Wording(given.question, answer, tuple(given.options), correct)
+
+
+class Judgement(Data):
+    """What one says about an item."""
+
+    key: Name = field("7f3c-1")
+    """Made by who sends it, new for every label and the same whenever that label is sent again: it is stored once."""
+    accepted: bool = field(False, "Whether the question is valid, after the edit if there is one.")
+    reasons: list[Name] = field(["wrong answer"], default=[], max_length=20)
+    """Why it is not, the main reason first; names that `GET /api/v1/annotate/reasons` lists."""
+    remark: Text = field("The passage says −38 °C.", "Needed with the reason `other`.", default="")
+    wording: WordingData | None = field(None, default=None)
+    """The whole wording after an edit; of a cloze statement with the chosen term. Only where accepted."""
+    seconds: FiniteFloat | None = field(24.5, "Time spent on the item.", default=None, ge=0, le=LONGEST_TIME)
+
+    def told(self, draft: Draft) -> dict[str, Any]:
+        """What the store is told about a draft."""
+        wording = _words(self.wording)
+        plain = self.model_dump(include={"key", "accepted", "reasons", "remark"})
+        return plain | {"wording": None if wording == draft.wording else wording}
+
+
+class UndoneData(Data):
+    """What was taken back."""
+
+    draft: str | None = field("q0123456789ab", "Whose label or skip it was; null where there was nothing to take back.")
+
+
+class CountData(Data):
+    """How many."""
+
+    items: int = field(3)
+
+
+class ProgressData(Data):
+    """How far a dataset has come, and oneself in it."""
+
+    items: int = field(60)
+    settled: int = field(18)
+    conflicts: int = field(2)
+    mine: int = field(12, "Items that one has labelled.")
+    skipped: int = field(1)
+    left_for_me: int = field(27, "Open items that one neither labelled nor skipped.")
+    seconds: float = field(432.5, "Time that one spent on labels.")
+    labelled_by: dict[str, int] | None = field(None, "Labels by annotator, for adjudicators; else null.")
+
+
+class PairData(Data):
+    """Two annotators on the items that both labelled."""
+
+    first: str = field("ada")
+    second: str = field("bob")
+    kappa: Share
+    """Cohen's."""
+    raw: Share
+    """Share of items with the same label."""
+
+
+class AgreementData(Data):
+    """How far annotators agree on what is valid, before any adjudication; null where no item has two labels."""
+
+    items: int = field(20, "Labelled by two annotators or more.")
+    raw: Share | None
+    """Share of agreeing pairs of labels, averaged over items."""
+    pairs: list[PairData]
+    fleiss: Share | None
+    """Fleiss' kappa."""
+    krippendorff: Share | None
+    """Krippendorff's nominal alpha."""
+
+
+class AnnotatorData(Data):
+    """What one annotator did."""
+
+    annotator: str = field("ada")
+    labels: int = field(12)
+    accepted: Share | None
+    """Share of the labels that accept."""
+    reasons: dict[str, int] = field({"wrong answer": 3}, "Reason for rejection and labels that name it.")
+    median_seconds: Figure = field(24.5)
+    agreement: Share | None
+    """Share of labels that the outcome confirms, among settled items that somebody else spoke about too."""
+    skips: int = field(1)
+    edits: int = field(2)
+    adjudications: int = field(0)
+
+
+MOST_LABELS = 100_000
+_EARLIEST, _LATEST = datetime(1970, 1, 2, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+
+
+def _likely(when: datetime) -> datetime:
+    if not _EARLIEST <= when <= _LATEST:
+        raise ValueError("a label was made between 1970 and 2200")
+    return when
+
+
+Time = Annotated[Moment, AfterValidator(_likely)]
+
+
+class SkipData(Data):
+    """An item that an annotator passed over."""
+
+    draft: Name = field("q0123456789ab")
+    annotator: Name = field("ada")
+    made_at: Time
+
+
+class ExportData(Data):
+    """Everything that was said about a dataset."""
+
+    dataset: str = field("clouds")
+    settings: SettingsData
+    labels: list[LabelData]
+    """In the order in which they were made, withdrawn ones included."""
+    skips: list[SkipData]
+
+
+class LabelToTakeIn(Data):
+    """A label from elsewhere."""
+
+    key: Name = field("7f3c-1", "Unique in the dataset, and the same whenever the label is given again.")
+    draft: Name = field("q0123456789ab")
+    annotator: Name = field("ada")
+    accepted: bool = field(True)
+    reasons: list[Name] = field([], default=[], max_length=20)
+    remark: Text = field("", default="")
+    wording: WordingData | None = field(None, default=None)
+    seconds: FiniteFloat | None = field(24.5, default=None, ge=0)
+    made_at: Time | None = field("2026-05-31T12:00:00+00:00", "By default now.", default=None)
+    withdrawn_at: Time | None = field(None, default=None)
+    adjudicates: bool = field(False, default=False)
+
+    def given(self) -> GivenLabel:
+        """The label as the store takes it."""
+        when = {"made_at": self.made_at, "withdrawn_at": self.withdrawn_at}
+        moments = {name: None if one is None else one.timestamp() for name, one in when.items()}
+        plain = self.model_dump(exclude={"wording"}) | {"reasons": tuple(self.reasons)} | moments
+        return GivenLabel(**plain, wording=_words(self.wording))
+
+
+class Import(Data):
+    """Labels and skips from elsewhere, as an export has them."""
+
+    labels: list[LabelToTakeIn] = Field(max_length=MOST_LABELS)
+    skips: list[SkipData] = field([], default=[], max_length=MOST_LABELS)
+
+
+class TakenInData(Data):
+    """What became of labels from elsewhere."""
+
+    stored: int = field(12, "New ones.")
+    known: int = field(0, "There already, by their keys.")
+    withdrawn: int = field(0, "There already, and withdrawn elsewhere meanwhile: now here too.")
+    refused: list[str] = field([], "One sentence for each that cannot be stored.")
+
+
+@router.get("/reasons", response_model=Listed[ReasonData])
+def list_reasons(user: Annotator) -> dict[str, Any]:
+    """Why a question may be rejected."""
+    return whole([{"name": one.name, "meaning": one.words} for one in ANNOTATION_REASONS])
+
+
+@router.get("/datasets", response_model=Listed[QueueData])
+def list_queues(app: App, user: Annotator, limit: Limit = 50, after: AfterName = None) -> dict[str, Any]:
+    """Datasets that have something to annotate, by name."""
+    return part_of(store_of(app).queues(), limit, lambda one: one.dataset, after)
+
+
+@router.get(DATASETS + "/settings", response_model=SettingsData)
+def get_settings(app: App, user: Annotator, dataset: DatasetName) -> AnnotationSettings:
+    """How a dataset is annotated."""
+    return queue_of(app, dataset).settings(dataset)
+
+
+@router.put(DATASETS + "/settings", response_model=SettingsData)
+def change_settings(app: App, user: Admin, dataset: DatasetName, settings: SettingsData) -> AnnotationSettings:
     """Set how a dataset is annotated; states, outcomes and order of its items follow at once."""
-    store = queue_of(place, dataset)
+    store = queue_of(app, dataset)
     store.configure(dataset, AnnotationSettings(**settings.model_dump()))
-    return settings_data(store.settings(dataset))
+    return store.settings(dataset)
 
 
 @router.post(DATASETS + "/retrain", status_code=202)
-def retrain_validator(place: PlaceHere, user: Admin, dataset: DatasetName) -> JobData:
+def retrain_validator(app: App, user: Admin, dataset: DatasetName) -> JobData:
     """Train a validator on the settled items, and put the queue into the order of its doubts; a job does it.
 
     Where such a job waits or runs already, it is the answer. It fails where there are too few labels of either kind.
     """
-    queue_of(place, dataset)
-    job = open_training(place, dataset)
-    if job is None:
-        job = place.jobs.submit(KIND, f"Train the validator of {dataset}", {"dataset": dataset}, by=user.name)
-    return job_data(place.jobs.get(job), user)
+    return job_data(app.jobs.get(train(app, dataset, user)), user)
 
 
 @router.get(DATASETS + "/next")
 def get_next_item(
-    place: PlaceHere,
+    app: App,
     user: Annotator,
     dataset: DatasetName,
     after: Annotated[
@@ -97,146 +377,159 @@ def get_next_item(
     ] = None,
 ) -> NextItem:
     """The item to label now: the least certain one first. It is kept for a while for who gets it."""
-    store = queue_of(place, dataset)
+    store = queue_of(app, dataset)
     item = store.next(dataset, user.name, after)
-    return NextItem(item=None if item is None else _shown(store, dataset, item, user))
+    return NextItem(item=None if item is None else _item(store, dataset, item, user))
 
 
 @router.get(ITEMS)
-def get_item(place: PlaceHere, user: Annotator, dataset: DatasetName, draft: DraftId) -> ItemData:
+def get_item(app: App, user: Annotator, dataset: DatasetName, draft: DraftId) -> ItemData:
     """One item: one that lies before oneself or that one has labelled; for adjudicators any."""
-    store = queue_of(place, dataset)
-    return _shown(store, dataset, own_item(store, dataset, draft, user), user)
+    store = queue_of(app, dataset)
+    return _item(store, dataset, own_item(store, dataset, draft, user), user)
 
 
-@router.post(ITEMS + "/label")
-def label_item(
-    place: PlaceHere, user: Annotator, dataset: DatasetName, draft: DraftId, judgement: Judgement
-) -> LabelData:
+@router.post(ITEMS + "/label", response_model=LabelData)
+def label_item(app: App, user: Annotator, dataset: DatasetName, draft: DraftId, judgement: Judgement) -> Label:
     """Say whether a question is valid.
 
     A later label of the same annotator takes the place of the earlier one. Sending a label again with its key stores
     nothing, and is answered with the label as it is stored.
     """
-    store = queue_of(place, dataset)
+    store = queue_of(app, dataset)
     known = _stored(store, dataset, draft, user.name, judgement.key)
     if known is None:
         item = own_item(store, dataset, draft, user)
-        store.label(
-            dataset,
-            draft,
-            user.name,
-            accepted=judgement.accepted,
-            reasons=judgement.reasons,
-            remark=judgement.remark,
-            wording=wording_of(judgement.wording, item.draft),
-            seconds=judgement.seconds,
-            key=judgement.key,
-        )
+        store.label(dataset, draft, user.name, **judgement.told(item.draft), seconds=judgement.seconds)
         known = _stored(store, dataset, draft, user.name, judgement.key)
-    return _answered(known)
+    return _still_there(known)
 
 
 @router.post(ITEMS + "/skip")
-def skip_item(place: PlaceHere, user: Annotator, dataset: DatasetName, draft: DraftId) -> ProgressData:
+def skip_item(app: App, user: Annotator, dataset: DatasetName, draft: DraftId) -> ProgressData:
     """Leave an item to others; it does not come again until it is asked for."""
-    store = queue_of(place, dataset)
+    store = queue_of(app, dataset)
     own_item(store, dataset, draft, user)
     store.skip(dataset, draft, user.name)
-    return progress_data(store.progress(dataset, user.name), everybody=user.may("adjudicator"))
+    return _progress(store, dataset, user)
 
 
-@router.post(ITEMS + "/adjudicate")
-def adjudicate_item(
-    place: PlaceHere, user: Adjudicator, dataset: DatasetName, draft: DraftId, judgement: Judgement
-) -> LabelData:
+@router.post(ITEMS + "/adjudicate", response_model=LabelData)
+def adjudicate_item(app: App, user: Adjudicator, dataset: DatasetName, draft: DraftId, judgement: Judgement) -> Label:
     """Decide an item over its labels: a conflict, or one that is settled wrongly. The time spent is not kept."""
-    store = queue_of(place, dataset)
+    store = queue_of(app, dataset)
     item = item_of(store, dataset, draft)
-    store.adjudicate(
-        dataset,
-        draft,
-        user.name,
-        accepted=judgement.accepted,
-        reasons=judgement.reasons,
-        remark=judgement.remark,
-        wording=wording_of(judgement.wording, item.draft),
-        key=judgement.key,
-    )
-    return _answered(_stored(store, dataset, draft, user.name, judgement.key))
+    store.adjudicate(dataset, draft, user.name, **judgement.told(item.draft))
+    return _still_there(_stored(store, dataset, draft, user.name, judgement.key))
 
 
 @router.post(DATASETS + "/undo")
-def undo_last(place: PlaceHere, user: Annotator, dataset: DatasetName) -> UndoneData:
+def undo_last(app: App, user: Annotator, dataset: DatasetName) -> UndoneData:
     """Take back one's last label or skip."""
-    return UndoneData(draft=queue_of(place, dataset).undo(dataset, user.name))
+    return UndoneData(draft=queue_of(app, dataset).undo(dataset, user.name))
 
 
 @router.post(DATASETS + "/unskip")
-def take_up_skipped(place: PlaceHere, user: Annotator, dataset: DatasetName) -> CountData:
+def take_up_skipped(app: App, user: Annotator, dataset: DatasetName) -> CountData:
     """Put everything that one has skipped back before oneself."""
-    return CountData(items=queue_of(place, dataset).unskip(dataset, user.name))
+    return CountData(items=queue_of(app, dataset).unskip(dataset, user.name))
 
 
 @router.get(DATASETS + "/progress")
-def get_progress(place: PlaceHere, user: Annotator, dataset: DatasetName) -> ProgressData:
+def get_progress(app: App, user: Annotator, dataset: DatasetName) -> ProgressData:
     """How far a dataset has come, and oneself in it."""
-    progress = queue_of(place, dataset).progress(dataset, user.name)
-    return progress_data(progress, everybody=user.may("adjudicator"))
+    return _progress(queue_of(app, dataset), dataset, user)
 
 
-@router.get(DATASETS + "/history")
+@router.get(DATASETS + "/history", response_model=Listed[LabelData])
 def list_history(
-    place: PlaceHere,
+    app: App,
     user: Annotator,
     dataset: DatasetName,
     annotator: Annotated[
         Name | None, Query(description="Whose; by default one's own. Others' history is for adjudicators.")
     ] = None,
     limit: Limit = 50,
-) -> Listed[LabelData]:
+) -> dict[str, Any]:
     """The last labels of somebody that still count, the newest first."""
     name = annotator or user.name
     if name != user.name and not user.may("adjudicator"):
         raise Refused("What others said is for adjudicators.")
-    labels = queue_of(place, dataset).history(dataset, name, most=limit)
-    return Listed(items=[label_data(one) for one in labels], next=None)
+    return whole(queue_of(app, dataset).history(dataset, name, most=limit))
 
 
-@router.get(DATASETS + "/conflicts")
+@router.get(DATASETS + "/conflicts", response_model=Listed[ItemData])
 def list_conflicts(
-    place: PlaceHere, user: Adjudicator, dataset: DatasetName, limit: Limit = 50, after: AfterName = None
-) -> Listed[ItemData]:
+    app: App, user: Adjudicator, dataset: DatasetName, limit: Limit = 50, after: AfterName = None
+) -> dict[str, Any]:
     """Items whose labels do not agree, by id, with all their labels."""
-    store = queue_of(place, dataset)
-    items = sorted(store.conflicts(dataset), key=lambda one: one.draft.id)
-    shown, following = part_of(items, limit, lambda one: one.draft.id, after)
-    return Listed(items=[_shown(store, dataset, one, user) for one in shown], next=following)
+    store = queue_of(app, dataset)
+    part = part_of(store.conflicts(dataset), limit, lambda one: one.draft.id, after)
+    return part | {"items": [_item(store, dataset, one, user) for one in part["items"]]}
 
 
-@router.get(DATASETS + "/agreement")
-def get_agreement(place: PlaceHere, user: Adjudicator, dataset: DatasetName) -> AgreementData:
+@router.get(DATASETS + "/agreement", response_model=AgreementData)
+def get_agreement(app: App, user: Adjudicator, dataset: DatasetName) -> Agreement:
     """How far annotators agree: raw, Cohen's and Fleiss' kappa, Krippendorff's alpha, with 95% intervals."""
-    return agreement_data(agreement_of(place, dataset))
+    return agreement_of(app, dataset)
 
 
-@router.get(DATASETS + "/annotators")
-def list_annotators(place: PlaceHere, user: Adjudicator, dataset: DatasetName) -> Listed[AnnotatorData]:
+@router.get(DATASETS + "/annotators", response_model=Listed[AnnotatorData])
+def list_annotators(app: App, user: Adjudicator, dataset: DatasetName) -> dict[str, Any]:
     """What each annotator did, the busiest first."""
-    return Listed(items=[annotator_data(one) for one in queue_of(place, dataset).annotators(dataset)], next=None)
+    return whole(queue_of(app, dataset).annotators(dataset))
 
 
-def _shown(store: AnnotationStore, dataset: str, item: Item, user: User) -> ItemData:
-    confidence = not store.settings(dataset).hide_confidence
-    return item_data(dataset, item, confidence=confidence, seen_by=None if user.may("adjudicator") else user.name)
+@router.get(DATASETS + "/export", response_model=ExportData)
+def export_labels(app: App, user: Adjudicator, dataset: DatasetName) -> dict[str, Any]:
+    """Everything that was said, in one answer.
+
+    CSV, JSON Lines and the files of Label Studio and Argilla come from `/annotate/{dataset}/export` and from
+    `climassay annotate export`.
+    """
+    store = queue_of(app, dataset)
+    labels, skips = store.labels(dataset, current=False), store.skipped(dataset)
+    return {"dataset": dataset, "settings": store.settings(dataset), "labels": labels, "skips": skips}
 
 
-def _stored(store: AnnotationStore, dataset: str, draft: str, annotator: str, key: str) -> LabelData | None:
+@router.post(DATASETS + "/import", response_model=TakenInData)
+def import_labels(app: App, user: Admin, dataset: DatasetName, given: Import) -> TakenIn:
+    """Take in labels, all in one transaction; doing it again changes nothing."""
+    skips = [GivenSkip(one.draft, one.annotator, one.made_at.timestamp()) for one in given.skips]
+    return queue_of(app, dataset).add_all(dataset, [one.given() for one in given.labels], skips)
+
+
+def _progress(store: AnnotationStore, dataset: str, user: User) -> ProgressData:
+    progress = ProgressData.model_validate(store.progress(dataset, user.name))
+    return progress if user.may("adjudicator") else progress.model_copy(update={"labelled_by": None})
+
+
+def _item(store: AnnotationStore, dataset: str, item: Item, user: User) -> ItemData:
+    draft = item.draft
+    return ItemData.model_validate(
+        {
+            "dataset": dataset,
+            "draft": draft.id,
+            "kind": draft.kind,
+            "level": draft.level,
+            "wording": draft.wording,
+            "passages": draft.passages,
+            "state": item.state,
+            "suggested_term": item.suggested_term,
+            "term_candidates": item.term_candidates,
+            "preselected": item.preselected,
+            "p_valid": None if store.settings(dataset).hide_confidence else item.p_valid,
+            "labels": [one for one in item.labels if user.may("adjudicator") or one.annotator == user.name],
+        }
+    )
+
+
+def _stored(store: AnnotationStore, dataset: str, draft: str, annotator: str, key: str) -> Label | None:
     labels = store.labels(dataset, draft=draft, annotator=annotator, current=False)
-    return next((label_data(one) for one in labels if one.key == key), None)
+    return next((one for one in labels if one.key == key), None)
 
 
-def _answered(label: LabelData | None) -> LabelData:
+def _still_there(label: Label | None) -> Label:
     if label is None:
         raise InputError("The label was taken back a moment ago: ask for the next item.")
     return label

@@ -1,44 +1,43 @@
 """The library in the API: collections, documents, passages, search, and adding documents."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import File, Form, Query, UploadFile
+from pydantic import AfterValidator, BeforeValidator
 from starlette.responses import Response
 
 from climassay.corpus.collection import remove_collection
-from climassay.corpus.collection_storage import check_name
+from climassay.corpus.collection_documents import StoredDocument
+from climassay.corpus.documents import Passage
 from climassay.corpus.search import SearchMode
 from climassay.errors import InputError
 from climassay.web.access import Adjudicator, Admin, Reader
-from climassay.web.api.fields import (
+from climassay.web.api.base import (
     NO_NUL,
     AfterName,
     AfterNumber,
+    Data,
+    Figure,
     Limit,
     Listed,
     ShortText,
+    area,
+    field,
     named,
     part_of,
 )
-from climassay.web.api.library_data import (
-    CollectionData,
-    DocumentData,
-    PassageData,
-    SearchData,
-    UploadTakenData,
-    collection_data,
-    document_data,
-    passage_data,
-    search_data,
+from climassay.web.app_state import App
+from climassay.web.library.cache import Contents, found_passage, library_of
+from climassay.web.library.search import (
+    LONGEST_QUERY,
+    MOST_HITS,
+    SearchResults,
+    SearchSpec,
+    search_all,
+    search_collection,
+    search_spec,
 )
-from climassay.web.api.routing import area
-from climassay.web.failures import Missing
-from climassay.web.library.adding import Addition, submit
-from climassay.web.library.finding import LONGEST_QUERY, MOST_HITS, Wanted, search_all, search_collection
-from climassay.web.library.names import RESERVED, told_address, told_text
-from climassay.web.library.shelf import shelf_of
-from climassay.web.library.uploads import SentFile, receive, uploads_folder
-from climassay.web.place import PlaceHere
+from climassay.web.library.uploads import RESERVED, SentFile, receive_addition, submit
 
 router = area("/library", "library")
 CollectionName = Annotated[str, named("Name of the collection.", "primer")]
@@ -63,43 +62,115 @@ Everything = Annotated[
 Hits = Annotated[int, Query(description="Most hits.", ge=1, le=MOST_HITS)]
 
 
-@router.get("/collections")
-def list_collections(
-    place: PlaceHere, user: Reader, limit: Limit = 50, after: AfterName = None
-) -> Listed[CollectionData]:
+class CollectionData(Data):
+    """A set of documents that can be searched."""
+
+    name: str = field("primer")
+    encoder: str = field("local:minilm", "Name of the model that its vectors come from.")
+    documents: Annotated[int, BeforeValidator(len)] = field(12)
+    passages: int = field(340)
+    bytes: int = field(5_400_000, "On disk, with vectors and index.")
+    page: Annotated[str, AfterValidator("/library/{}".format)] = field("/library/primer", validation_alias="name")
+    """Address of its page on this server."""
+
+
+class DocumentData(Data):
+    """A document of a collection."""
+
+    id: str = field("3f2a9c1d")
+    title: str = field("The carbon cycle")
+    source: str = field("carbon-cycle.pdf", "File name or address that it was read from.")
+    passages: int = field(31, "Stored.")
+    complete: bool = field(True, "Whether all its passages are stored.")
+    pages: int | None = field(18, "Number of the last page with text; null where the source has no pages.")
+    report: str | None = field("AR6 WG1", "Series or report that it belongs to.")
+    date: str | None = field("2021", "ISO 8601 date, or the year.")
+    edition: str | None = field(None)
+    licence: str | None = field("CC BY 4.0")
+    url: str | None = field("https://example.org/carbon-cycle")
+
+
+class PassageData(Data):
+    """Some 2,000 characters of a document: what is found and cited."""
+
+    id: str = field("3f2a9c1d-4")
+    text: str = field("The ocean takes up about a quarter of the carbon dioxide that people emit.")
+    document_id: str = field("3f2a9c1d")
+    document: str = field("The carbon cycle", "Title of the document.")
+    source: str = field("carbon-cycle.pdf")
+    position: int = field(4, "Number in the document, from 0.")
+    headings: list[str] = field(["Sinks", "The ocean"], "Outermost first.")
+    first_page: int | None = field(7)
+    last_page: int | None = field(8)
+    url: str | None = field("https://example.org/carbon-cycle#page=7")
+    licence: str | None = field("CC BY 4.0")
+    citation: str = field("The carbon cycle (carbon-cycle.pdf), Sinks > The ocean, pp. 7-8")
+    """Where it stands, in words."""
+    page: str = field("/library/primer/passages/3f2a9c1d-4", "Permanent address on this server.")
+
+
+class HitData(Data):
+    """A passage that was found."""
+
+    rank: int = field(1, "From 1.")
+    score: Figure = field(0.83, "What the list is sorted by; scores of different modes or collections do not compare.")
+    cosine: Figure = field(0.61, "Cosine similarity of query and passage, where it was computed.")
+    collection: str = field("primer")
+    excerpt: str = field("The ocean takes up about a quarter of the carbon dioxide that people emit.")
+    """The sentences that hold most of the words looked for."""
+    passage: PassageData
+
+
+class SearchData(Data):
+    """What a search found, best first."""
+
+    hits: list[HitData]
+    more: bool = field(True, "Whether there may be further hits.")
+    hidden: bool = field(False)
+    """Whether there are only passages that are less similar than the encoder's threshold; `all` shows them."""
+    not_searched: list[str] = field([], "Why collections could not be searched, a sentence each.")
+
+
+class UploadTakenData(Data):
+    """Documents that will be added."""
+
+    job: str = field("j4f0c2d1e9a8b", "Id of the work: see `GET /api/v1/jobs/{job}`.")
+    collection: str = field("primer")
+    files: list[str] = field(["carbon-cycle.pdf"], "That were taken.")
+    refused: list[str] = field(["notes.exe is of no kind that is taken here."])
+    """Why files were not taken, a sentence each."""
+
+
+@router.get("/collections", response_model=Listed[CollectionData])
+def list_collections(app: App, user: Reader, limit: Limit = 50, after: AfterName = None) -> dict[str, Any]:
     """All collections, by name."""
-    shown, following = part_of(
-        sorted(shelf_of(place).all_contents(), key=lambda one: one.name), limit, lambda one: one.name, after
-    )
-    return Listed(items=[collection_data(one) for one in shown], next=following)
+    return part_of(library_of(app).all_contents(), limit, lambda one: one.name, after)
 
 
-@router.get("/collections/{collection}")
-def get_collection(place: PlaceHere, user: Reader, collection: CollectionName) -> CollectionData:
+@router.get("/collections/{collection}", response_model=CollectionData)
+def get_collection(app: App, user: Reader, collection: CollectionName) -> Contents:
     """One collection."""
-    return collection_data(shelf_of(place).contents(collection))
+    return library_of(app).contents(collection)
 
 
 @router.delete("/collections/{collection}", status_code=204, response_class=Response)
-def remove_a_collection(place: PlaceHere, user: Admin, collection: CollectionName) -> None:
+def remove_a_collection(app: App, user: Admin, collection: CollectionName) -> None:
     """Delete a collection with everything in it. It cannot be undone."""
-    shelf_of(place).browse(collection)
-    remove_collection(place.workspace, collection)
+    library_of(app).browse(collection)
+    remove_collection(app.workspace, collection)
 
 
-@router.get("/collections/{collection}/documents")
+@router.get("/collections/{collection}/documents", response_model=Listed[DocumentData])
 def list_documents(
-    place: PlaceHere, user: Reader, collection: CollectionName, limit: Limit = 50, after: AfterName = None
-) -> Listed[DocumentData]:
+    app: App, user: Reader, collection: CollectionName, limit: Limit = 50, after: AfterName = None
+) -> dict[str, Any]:
     """The documents of a collection, by id."""
-    documents = sorted(shelf_of(place).contents(collection).documents, key=lambda one: one.id)
-    shown, following = part_of(documents, limit, lambda one: one.id, after)
-    return Listed(items=[document_data(one) for one in shown], next=following)
+    return part_of(library_of(app).contents(collection).documents, limit, lambda one: one.id, after)
 
 
 @router.post("/collections/{collection}/documents", status_code=202)
 def add_documents(
-    place: PlaceHere,
+    app: App,
     user: Adjudicator,
     collection: CollectionName,
     files: Annotated[
@@ -116,70 +187,54 @@ def add_documents(
     """
     if collection.lower() in RESERVED:
         raise InputError(f"A collection cannot be called {collection}: choose another name.")
-    check_name(collection)
-    told = told_text(title, "title"), told_text(licence, "licence"), told_address(url)
-    if told[0] is not None and len(files) > 1:
-        raise InputError("A title can be given to one file only: leave it out, or send the files one by one.")
     sent = [SentFile(file.filename or "", file.file) for file in files]
-    upload = receive(uploads_folder(place.workspace), sent, place.settings.upload_bytes)
-    job = submit(place, Addition(collection, upload, *told), user.name)
+    addition = receive_addition(app, sent, collection=collection, title=title, licence=licence, url=url)
     return UploadTakenData(
-        job=job,
+        job=submit(app, addition, user.name),
         collection=collection,
-        files=[file.shown for file in upload.files],
-        refused=[file.reason for file in upload.refused],
+        files=[file.shown for file in addition.upload.files],
+        refused=[file.reason for file in addition.upload.refused],
     )
 
 
-@router.get("/collections/{collection}/documents/{document}")
-def get_document(place: PlaceHere, user: Reader, collection: CollectionName, document: DocumentId) -> DocumentData:
+@router.get("/collections/{collection}/documents/{document}", response_model=DocumentData)
+def get_document(app: App, user: Reader, collection: CollectionName, document: DocumentId) -> StoredDocument:
     """One document."""
-    return document_data(shelf_of(place).contents(collection).document(document))
+    return library_of(app).contents(collection).document(document)
 
 
 @router.delete("/collections/{collection}/documents/{document}", status_code=204, response_class=Response)
-def remove_document(place: PlaceHere, user: Admin, collection: CollectionName, document: DocumentId) -> None:
+def remove_document(app: App, user: Admin, collection: CollectionName, document: DocumentId) -> None:
     """Take a document out of a collection."""
-    shelf = shelf_of(place)
-    shelf.contents(collection).document(document)
-    shelf.browse(collection).remove(document)
+    library_of(app).remove_document(collection, document)
 
 
-@router.get("/collections/{collection}/documents/{document}/passages")
+@router.get("/collections/{collection}/documents/{document}/passages", response_model=Listed[PassageData])
 def list_passages(
-    place: PlaceHere,
-    user: Reader,
-    collection: CollectionName,
-    document: DocumentId,
-    limit: Limit = 50,
-    after: AfterNumber = -1,
-) -> Listed[PassageData]:
+    app: App, user: Reader, collection: CollectionName, document: DocumentId, limit: Limit = 50, after: AfterNumber = -1
+) -> dict[str, Any]:
     """The passages of a document, in its order; `after` is the position of the last one."""
-    shelf = shelf_of(place)
-    expected = shelf.contents(collection).document(document).expected
+    library = library_of(app)
+    expected = library.contents(collection).document(document).expected
     end = min(after + 1 + limit, expected)
-    found = shelf.browse(collection).passages_at(document, range(min(after + 1, end), end))
-    return Listed(items=[passage_data(collection, one) for one in found], next=end - 1 if end < expected else None)
+    found = library.browse(collection).passages_at(document, range(min(after + 1, end), end))
+    return {"items": [_passage(collection, one) for one in found], "next": end - 1 if end < expected else None}
 
 
 @router.get("/collections/{collection}/passages/{passage}")
 def get_passage(
-    place: PlaceHere,
+    app: App,
     user: Reader,
     collection: CollectionName,
     passage: Annotated[str, named("Id of the passage.", "3f2a9c1d-4")],
 ) -> PassageData:
     """One passage."""
-    opened = shelf_of(place).browse(collection)
-    try:
-        return passage_data(collection, opened.passage(passage))
-    except InputError as error:
-        raise Missing(str(error)) from None
+    return _passage(collection, found_passage(library_of(app), collection, passage))
 
 
 @router.get("/collections/{collection}/search")
 def search_in_collection(
-    place: PlaceHere,
+    app: App,
     user: Reader,
     collection: CollectionName,
     q: Query_,
@@ -191,19 +246,39 @@ def search_in_collection(
     limit: Hits = 10,
 ) -> SearchData:
     """Search one collection."""
-    wanted = Wanted.of(q, mode, document, everything, limit)
-    return search_data(search_collection(shelf_of(place), collection, _with_words(wanted)))
+    wanted = _with_words(search_spec(q, mode, document, everything, limit))
+    return _search(search_collection(library_of(app), collection, wanted))
 
 
 @router.get("/search")
 def search_everywhere(
-    place: PlaceHere, user: Reader, q: Query_, mode: Mode = "hybrid", everything: Everything = False, limit: Hits = 10
+    app: App, user: Reader, q: Query_, mode: Mode = "hybrid", everything: Everything = False, limit: Hits = 10
 ) -> SearchData:
     """Search all collections; their rankings are fused by reciprocal rank, because their scores do not compare."""
-    return search_data(search_all(shelf_of(place), _with_words(Wanted.of(q, mode, "", everything, limit))))
+    return _search(search_all(library_of(app), _with_words(search_spec(q, mode, "", everything, limit))))
 
 
-def _with_words(wanted: Wanted) -> Wanted:
+def _with_words(wanted: SearchSpec) -> SearchSpec:
     if not wanted.words:
         raise InputError("Say what to look for: the query is empty.")
     return wanted
+
+
+def _passage(collection: str, passage: Passage) -> PassageData:
+    data = {name: getattr(passage, name) for name in PassageData.model_fields if name != "page"}
+    return PassageData(**data, page=f"/library/{collection}/passages/{passage.id}")
+
+
+def _search(results: SearchResults) -> SearchData:
+    hits = [
+        HitData(
+            rank=found.hit.rank,
+            score=found.hit.score,
+            cosine=found.hit.cosine,
+            collection=found.collection,
+            excerpt="".join(text for text, _ in found.pieces),
+            passage=_passage(found.collection, found.hit.passage),
+        )
+        for found in results.found
+    ]
+    return SearchData(hits=hits, more=results.more, hidden=results.hidden, not_searched=list(results.failed))

@@ -1,34 +1,139 @@
-"""The checks of a server: stored, and done by its jobs."""
+"""The checks of a server: how claims may be debated, how checks are asked for and begun, and how they are kept."""
 
-from climassay.factcheck.check_store import CheckStore, CheckSummary, StoredCheck
+import hashlib
+import hmac
+import threading
+import time
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request
+from pydantic import BaseModel
+
+from climassay.corpus import list_collections
+from climassay.errors import InputError
+from climassay.factcheck import Claim, PastCheck, claim_review, find_past, make_claim
+from climassay.factcheck.claims import iso_date
+from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, load_settings
+from climassay.factcheck.kept_check import LONGEST_CLAIM, LONGEST_SOURCE, CheckSummary, KeptCheck, iso_time
+from climassay.factcheck.kept_checks import KeptChecks
+from climassay.factcheck.scales import load_scale
+from climassay.factcheck.shown import as_shown
+from climassay.models.encoder import BUNDLED_ENCODER
 from climassay.web.accounts import User
-from climassay.web.failures import Missing, Refused
+from climassay.web.app_state import AppState
+from climassay.web.failures import Failure, Missing, Refused
 from climassay.web.jobs import Job
-from climassay.web.place import Place
+from climassay.web.visitors import visitor_address
 
 KIND = "check"
-"""Of the jobs that check a claim."""
+"""Kind of the jobs that check a claim."""
 _TITLE_CHARACTERS = 80
+MOST_PAST = 5
+"""Past checks shown before a claim is checked again."""
+MOST_WAITING = 200
+"""Checks that have not ended, until no more are taken."""
+MOST_WAITING_FOR_ANYBODY = 20
+"""As many, where somebody without an account asks."""
+MOST_WAITING_OF_ONE = 3
+"""Checks of one visitor without an account that have not ended."""
+MOST_WAITING_OF_ACCOUNT = 50
+LONGEST_DATE = 40
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of whatever follows them."""
 
 
-def checks_of(place: Place) -> CheckStore:
-    """The store of a server's checks."""
-    return place.shared("checks", lambda: CheckStore(place.records))
+@dataclass(frozen=True, slots=True)
+class SetUp:
+    """One way to debate that a visitor can choose."""
+
+    name: str
+    settings: DebateSettings
+
+    @property
+    def told(self) -> str:
+        """Who takes part, in words."""
+        names = ", ".join(advocate.name for advocate in self.settings.advocates)
+        return f"{names}; model {self.settings.model}, at most {self.settings.rounds} rounds"
 
 
-def found_check(place: Place, check: str) -> tuple[StoredCheck, Job | None]:
-    """A check, and the job that does the work.
+def set_ups(app: AppState) -> tuple[SetUp, ...]:
+    """The set-ups that visitors can choose from, the first of which is chosen where nobody does.
 
-    A job that was stopped or broke before the work began leaves its check waiting; that is put right here.
+    Files are read once a server. Without files every collection that has passages now is an advocate of equal weight,
+    and where there is none the model debates with itself, without documents.
 
     Raises:
-        Missing: There is no such check.
+        InputError: A file cannot be read, sets up no debate, or has the name of another one.
     """
-    checks = checks_of(place)
+    if app.settings.debates:
+        return app.shared("debate set-ups", lambda: _from_files(app.settings.debates))
+    names = [one.name for one in list_collections(app.workspace) if one.passages]
+    if names:
+        return (SetUp("every collection", DebateSettings(_advocates(names), model=app.settings.model)),)
+    plain = (AdvocateSettings("model", "plain"),)
+    return (SetUp("the model alone", DebateSettings(plain, model=app.settings.model)),)
+
+
+def chosen(app: AppState, name: str) -> SetUp:
+    """The set-up of a name; the first one for an empty name.
+
+    Raises:
+        InputError: There is none of that name.
+    """
+    every = set_ups(app)
+    for one in every:
+        if name in ("", one.name):
+            return one
+    raise InputError(f"There is no set-up {name!r}; there are {', '.join(one.name for one in every)}.")
+
+
+def _from_files(paths: Sequence[Path]) -> tuple[SetUp, ...]:
+    files = [file for path in paths for file in (sorted(path.glob("*.toml")) if path.is_dir() else [path])]
+    if not files:
+        raise InputError(f"{paths[0]} has no .toml files that set up debates: climassay factcheck init writes one.")
+    made = []
+    for file in files:
+        settings = load_settings(file)
+        load_scale(settings.scale)
+        if not settings.advocates:
+            raise InputError(f"{file} has no [[advocate]], so nobody would debate.")
+        made.append(SetUp(file.stem, settings))
+    names = [one.name for one in made]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"Two files that set up debates are called {twice}: rename one.")
+    return tuple(made)
+
+
+def _advocates(collections: Sequence[str]) -> tuple[AdvocateSettings, ...]:
+    """One for each collection, under its name as far as that can be an advocate's."""
+    taken = {"mediator"}
+    made = []
+    for collection in collections:
+        name = collection
+        while name.lower() in taken:
+            name += "_"
+        taken.add(name.lower())
+        made.append(AdvocateSettings(name, collections=(collection,)))
+    return tuple(made)
+
+
+def checks_of(app: AppState) -> KeptChecks:
+    """The store of a server's checks."""
+    return app.shared("checks", lambda: KeptChecks(app.records))
+
+
+def found_check(app: AppState, check: str) -> tuple[KeptCheck, Job | None]:
+    """A check, and the job that does the work; a job that ended before the work began ends its check here."""
+    checks = checks_of(app)
     if check not in checks:
         raise Missing(f"There is no check {check!r}.")
     kept = checks.get(check)
-    job = place.jobs.get(kept.about.job) if kept.about.job else None
+    job = app.jobs.get(kept.about.job) if kept.about.job else None
     if kept.about.state == "waiting" and job is not None and job.ended:
         if job.state == "failed":
             checks.fail(check, job.error or "The work broke.")
@@ -38,19 +143,19 @@ def found_check(place: Place, check: str) -> tuple[StoredCheck, Job | None]:
     return kept, job
 
 
-def send_to_work(place: Place, about: CheckSummary, asker: str = "") -> None:
+def send_to_work(app: AppState, about: CheckSummary, asker: str = "") -> None:
     """Queue the debate of a check that waits, or that ended without a result, for somebody whose place it takes."""
-    checks_of(place).reopen(about.id)
+    checks_of(app).reopen(about.id)
     shown = about.claim.text[:_TITLE_CHARACTERS]
     title = f"Check: {shown}{'' if shown == about.claim.text else '…'}"
-    job = place.jobs.submit(KIND, title, {"check": about.id, "asker": asker}, about.by)
-    checks_of(place).give_to(about.id, job)
+    job = app.jobs.submit(KIND, title, {"check": about.id, "asker": asker}, about.by)
+    checks_of(app).give_to(about.id, job)
 
 
-def send_forgotten(place: Place) -> None:
+def send_forgotten(app: AppState) -> None:
     """Queue the checks that were stored, but not queued, when the server was killed."""
-    for check in checks_of(place).without_job():
-        send_to_work(place, checks_of(place).get(check).about)
+    for check in checks_of(app).without_job():
+        send_to_work(app, checks_of(app).get(check).about)
 
 
 def may_stop(user: User | None, about: CheckSummary) -> bool:
@@ -58,23 +163,150 @@ def may_stop(user: User | None, about: CheckSummary) -> bool:
     return user is not None and (user.name == about.by or user.may("adjudicator"))
 
 
-def may_begin_again(user: User | None, kept: StoredCheck) -> bool:
+def may_begin_again(user: User | None, kept: KeptCheck) -> bool:
     """Whether somebody who may ask may go on with a check: one that broke; one that was stopped, who may stop it."""
     about = kept.about
     return may_stop(user, about) if about.state == "stopped" else about.state == "failed" or about.outcome == "failed"
 
 
-def end_check(place: Place, user: User, check: str) -> None:
+def end_check(app: AppState, user: User, check: str) -> None:
     """End a check that goes on; one that has ended stays as it is.
 
     Raises:
         Missing: There is no such check.
         Refused: It is somebody else's.
     """
-    kept, job = found_check(place, check)
+    kept, job = found_check(app, check)
     if not may_stop(user, kept.about):
         raise Refused("This is somebody else's check: they or an adjudicator can stop it.")
     if kept.about.state == "waiting":
         if job is not None:
-            place.jobs.stop(job.id)
-        checks_of(place).stop(check)
+            app.jobs.stop(job.id)
+        checks_of(app).stop(check)
+
+
+def similar_checks(app: AppState, claim: str) -> list[PastCheck]:
+    """Debates about the same claim or a similar one, the nearest first."""
+    encoder = app.encoder(BUNDLED_ENCODER)
+    # Vectors of claims are kept in one file, which two threads must not write at once.
+    with app.shared("past checks", threading.Lock):
+        return find_past(app.records, claim, encoder, most=MOST_PAST)
+
+
+def claim_review_data(app: AppState, kept: KeptCheck) -> dict[str, Any] | None:
+    """The ClaimReview of a check; None without a verdict, or where the server names nobody who answers for it."""
+    about, publisher = kept.about, app.settings.publisher.strip()
+    if kept.transcript is None or not publisher:
+        return None
+    scale = load_scale(kept.settings.scale)
+    if as_shown(kept.transcript, scale).verdict.outcome != "verdict":
+        return None
+    return claim_review(
+        kept.transcript,
+        url=f"{app.settings.root}/checks/{about.id}",
+        author=publisher,
+        published=None if about.ended_at is None else iso_time(about.ended_at)[:10],
+        scale=scale,
+    )
+
+
+def claim_review_of(app: AppState, check: str) -> dict[str, Any]:
+    """The verdict as schema.org ClaimReview; missing without a verdict, or where nobody answers for it."""
+    found = claim_review_data(app, found_check(app, check)[0])
+    if found is None:
+        why = "has no verdict" if app.settings.publisher else "cannot be published: the server names no publisher"
+        raise Missing(f"There is no ClaimReview of this check, because it {why}.")
+    return found
+
+
+class Busy(Failure):
+    """More has been asked for than can be done soon."""
+
+    status = 503
+
+
+class TooMany(Busy):
+    """Somebody has asked for more than their share."""
+
+    status = 429
+
+
+class ClaimForm(BaseModel):
+    """What a visitor wrote into the form."""
+
+    claim: str = ""
+    source: str = ""
+    date: str = ""
+    set_up: str = ""
+    anyway: bool = False
+    """Whether it is to be checked although it was before."""
+
+    def cleaned(self) -> Claim:
+        """The claim.
+
+        Raises:
+            InputError: It is empty or too long, or the date is none.
+        """
+        claim = make_claim(_plain(self.claim), source=" ".join(_plain(self.source).split()))
+        for text, most, what in ((claim.text, LONGEST_CLAIM, "claim"), (claim.source, LONGEST_SOURCE, "source")):
+            if len(text) > most:
+                raise InputError(f"The {what} has {len(text):,} characters, and the limit is {most:,}: shorten it.")
+        date = iso_date(" ".join(_plain(self.date).split()))
+        if len(date) > LONGEST_DATE:
+            raise InputError(
+                f"The date {date[:LONGEST_DATE]!r}... is none: write it like 2024-05-31, or the year alone."
+            )
+        return Claim(claim.text, claim.source, date)
+
+
+def _plain(text: str) -> str:
+    """Text without what is not to be read: control characters, and those that turn the direction of a line."""
+    return "".join(" " if unicodedata.category(one) == "Cc" else one for one in text if one not in _DIRECTIONS)
+
+
+def begin_check(app: AppState, request: Request, user: User | None, claim: Claim, wanted: SetUp) -> str:
+    """Have a claim checked; gives the check of the same person's same claim where that still waits."""
+    checks, by = checks_of(app), user.name if user else None
+    under_way = checks.under_way(claim, by, wanted.name)
+    if under_way is not None:
+        return under_way
+    asker = _refuse_crowds(app, request, user)
+    check = checks.begin(claim, wanted.settings, set_up=wanted.name, by=by)
+    send_to_work(app, checks.get(check).about, asker)
+    return check
+
+
+def begin_again(app: AppState, request: Request, user: User | None, check: str) -> None:
+    """Go on with a check that ended without a result; another one stays as it is.
+
+    Raises:
+        Refused: Somebody stopped it who alone, or with adjudicators, may have it go on.
+        Busy: Too many wait already, of this asker or of all.
+    """
+    kept, _ = found_check(app, check)
+    if may_begin_again(user, kept):
+        send_to_work(app, kept.about, _refuse_crowds(app, request, user))
+    elif kept.about.state == "stopped":
+        raise Refused("This check was stopped: who asked for it or an adjudicator can have it go on.")
+
+
+def _refuse_crowds(app: AppState, request: Request, user: User | None) -> str:
+    """Refuse what would take the places of others.
+
+    Returns:
+        What the asker's jobs are known by; addresses are kept as a keyed hash.
+
+    Raises:
+        Busy: Too many checks wait already.
+        TooMany: The asker has too many.
+    """
+    if checks_of(app).waiting() >= (MOST_WAITING_FOR_ANYBODY if user is None else MOST_WAITING):
+        raise Busy("Many claims are waiting to be checked already: try again later.")
+    address = f"user {user.name}" if user else f"visitor {visitor_address(request)}"
+    asker = hmac.new(app.csrf_key, address.encode(), hashlib.sha256).hexdigest()[:32]
+    mine = [job for job in app.jobs.unended_or_since(KIND, time.time() - 3600) if job.payload.get("asker") == asker]
+    if sum(not job.ended for job in mine) >= (MOST_WAITING_OF_ONE if user is None else MOST_WAITING_OF_ACCOUNT):
+        raise TooMany("As many of your claims are waiting as may: wait until one has been checked.")
+    if user is None and len(mine) >= app.settings.visitor_checks:
+        raise TooMany(f"Without an account {app.settings.visitor_checks} claims an hour are checked: try again later.")
+    return asker

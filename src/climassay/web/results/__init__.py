@@ -2,25 +2,15 @@
 
 from fastapi import APIRouter
 
-from climassay.web.place import Place
-from climassay.web.results.claims import router as claims
-from climassay.web.results.comparing import router as comparing
-from climassay.web.results.datasets import dataset_store
-from climassay.web.results.datasets import router as datasets
-from climassay.web.results.downloads import router as downloads
-from climassay.web.results.questions import router as questions
-from climassay.web.results.runs import router as runs
-from climassay.web.results.style import router as style
-from climassay.web.results.usage import router as usage
+from climassay.web.app_state import AppState
+from climassay.web.results import blocks, pages, questions
 
 router = APIRouter()
 # Addresses of one word come before those of a run, whose id could be any word.
-for part in (style, comparing, datasets, runs, downloads, questions, claims, usage):
-    router.include_router(part)
-
-__all__ = ["register", "router"]
+for part in (blocks, pages, questions):
+    router.include_router(part.router)
 
 
-def register(place: Place) -> None:
+def register(app: AppState) -> None:
     """Make the tables that pages read, so that reading a page makes none."""
-    dataset_store(place)
+    pages.dataset_store(app)

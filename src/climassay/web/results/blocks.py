@@ -1,17 +1,50 @@
-"""The blocks of a report as pages show them: each with its number, by which it can be fetched as a file."""
+"""What the pages of results are made of: blocks of reports, each to be had as a file, and long lists page by page."""
 
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Annotated, Any, Generic, TypeVar
+from urllib.parse import urlencode
 
-from climassay.reporting import Report, Table
-from climassay.reporting.html import FIGURES, Block, Figure, render_block
+from fastapi import APIRouter, Query
+from starlette.responses import Response
 
-TABLE_FORMS = ("csv", "md", "tex", "json")
+from climassay.reporting import Report, Table, as_csv, as_latex, as_markdown
+from climassay.reporting.drawing import FIGURES, Figure
+from climassay.reporting.html import block_script, block_style, render_block
+from climassay.web.failures import Missing
+from climassay.web.pages import as_file
+
+router = APIRouter(include_in_schema=False)
+T = TypeVar("T")
+PageNumber = Annotated[int, Query(alias="page", ge=1, le=10**6)]
+Search = Annotated[str, Query(max_length=200)]
+_KEEP = {"Cache-Control": "public, max-age=31536000, immutable"}
+
+
+def table_json(table: Table) -> str:
+    """A table as JSON: its words, and a list of rows by heading with the cells as they are shown."""
+    marks = [
+        {"row": row, "column": column, "marks": sorted(found)} for (row, column), found in sorted(table.marks.items())
+    ]
+    headings = [column.label for column in table.columns]
+    data = {"title": table.title, "note": table.note, "columns": headings, "rows": table.rows, "marks": marks}
+    return json.dumps(data, ensure_ascii=False, indent=1)
+
+
+TABLE_FORMS: Mapping[str, Callable[[Table], str]] = {
+    "csv": as_csv,
+    "md": as_markdown,
+    "tex": as_latex,
+    "json": table_json,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class ShownBlock:
-    """A block on its way to a page."""
+class BlockView:
+    """A block of a report on its way to a page."""
 
     html: Any
     """Escaped markup."""
@@ -21,64 +54,136 @@ class ShownBlock:
     downloads: tuple[tuple[str, str], ...]
     """Form and address."""
     rows: int
-    """Of a table."""
+    """Rows of a table."""
 
 
 @dataclass(frozen=True, slots=True)
-class ShownSection:
+class SectionView:
     """A heading, its id on the page, and its blocks."""
 
     id: str
     heading: str
-    blocks: tuple[ShownBlock, ...]
+    blocks: tuple[BlockView, ...]
 
 
-def shown_sections(report: Report, address: str, published: str = "") -> tuple[ShownSection, ...]:
+def section_views(report: Report, address: str, query: Mapping[str, str] | None = None) -> tuple[SectionView, ...]:
     """Sections with rendered blocks; blocks are numbered over the whole report.
 
     Args:
         report: What is shown.
-        address: Of the page; the files of its blocks lie below it.
-        published: Passed on to these files.
+        address: Address of the page; the files of its blocks lie below it.
+        query: Passed on to these files.
     """
-    query = f"?published={published}" if published else ""
-    number, shown = 0, []
+    end = "?" + urlencode(query, safe=",") if query else ""
+    number, views = 0, []
     for place, section in enumerate(report.sections, start=1):
         blocks = []
         for block in section.blocks:
             number += 1
-            blocks.append(_shown(block, f"s{place}", number, address, query))
-        shown.append(ShownSection(f"s{place}", section.heading, tuple(blocks)))
-    return tuple(shown)
+            html = render_block(block, f"s{place}", number)
+            if isinstance(block, Table):
+                files = tuple((form, f"{address}/tables/{number}.{form}{end}") for form in TABLE_FORMS)
+                blocks.append(BlockView(html, "table", block.title, files, len(block.rows)))
+            elif isinstance(block, FIGURES):
+                file = ("svg", f"{address}/figures/{number}.svg{end}")
+                blocks.append(BlockView(html, "figure", block.title, (file,), 0))
+            else:
+                blocks.append(BlockView(html, "", "", (), 0))
+        views.append(SectionView(f"s{place}", section.heading, tuple(blocks)))
+    return tuple(views)
 
 
-def shown_block(block: Block, address: str, number: int) -> ShownBlock:
-    """One block by itself, outside of a report."""
-    return _shown(block, "only", number, address, "")
-
-
-def _shown(block: Block, section: str, number: int, address: str, query: str) -> ShownBlock:
-    html = render_block(block, section, number)
-    if isinstance(block, Table):
-        files = tuple((form, f"{address}/tables/{number}.{form}{query}") for form in TABLE_FORMS)
-        return ShownBlock(html, "table", block.title, files, len(block.rows))
-    if isinstance(block, FIGURES):
-        return ShownBlock(html, "figure", block.title, (("svg", f"{address}/figures/{number}.svg{query}"),), 0)
-    return ShownBlock(html, "", "", (), 0)
-
-
-def table_at(report: Report, number: int) -> Table | None:
-    """The table of that number."""
+def table_at(report: Report, number: int, what: str) -> Table:
+    """A table of a report by its number, from 1; missing where there is none."""
     block = _block_at(report, number)
-    return block if isinstance(block, Table) else None
+    if not isinstance(block, Table):
+        raise Missing(f"{what} has no table with the number {number}.")
+    return block
 
 
-def figure_at(report: Report, number: int) -> Figure | None:
-    """The figure of that number."""
+def table_file(table: Table, form: str, name: str) -> Response:
+    """A table as a file; missing where tables have no such form."""
+    if form not in TABLE_FORMS:
+        raise Missing(f"Tables come as {', '.join(TABLE_FORMS)}, not as {form[:20]}.")
+    return as_file(TABLE_FORMS[form](table), f"{name}.{form}")
+
+
+def figure_at(report: Report, number: int, what: str) -> Figure:
+    """A figure of a report by its number, from 1; missing where there is none."""
     block = _block_at(report, number)
-    return block if isinstance(block, FIGURES) else None
+    if not isinstance(block, FIGURES):
+        raise Missing(f"{what} has no figure with the number {number}.")
+    return block
 
 
-def _block_at(report: Report, number: int) -> Block | None:
+def _block_at(report: Report, number: int) -> Any:
     blocks = [block for section in report.sections for block in section.blocks]
     return blocks[number - 1] if 1 <= number <= len(blocks) else None
+
+
+@router.get("/results/blocks.css")
+def show_style() -> Response:
+    """The style of tables and figures, which is that of the self-contained reports."""
+    return Response(block_style(), media_type="text/css", headers=_KEEP)
+
+
+@router.get("/results/blocks.js")
+def show_script() -> Response:
+    """The filter of answers."""
+    return Response(block_script(), media_type="text/javascript", headers=_KEEP)
+
+
+@cache
+def block_assets() -> dict[str, Any]:
+    """Addresses of style and script, which change with their content."""
+    files = {"blocks_css": ("blocks.css", block_style()), "blocks_js": ("blocks.js", block_script())}
+    return {
+        name: f"/results/{file}?v={hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        for name, (file, text) in files.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[T]):
+    """One page of a list."""
+
+    entries: Sequence[T]
+    number: int
+    """From 1."""
+    pages: int
+    total: int
+    """Entries of the whole list."""
+    first: int
+    """Number of the first entry shown; 0 where there is none."""
+    address: str
+    """Address of the list, with its filters, ready for ``&page=2``."""
+
+    @property
+    def last(self) -> int:
+        """Number of the last entry shown."""
+        return self.first + len(self.entries) - 1 if self.entries else 0
+
+    def at(self, number: int) -> str:
+        """Address of another page."""
+        return f"{self.address}page={number}"
+
+
+def within(wanted: int, total: int, size: int) -> int:
+    """A page that exists: the one wanted, or the last."""
+    return max(1, min(wanted, -(-total // size)))
+
+
+def part_of(
+    entries: Sequence[T], number: int, total: int, size: int, path: str, filters: Mapping[str, object]
+) -> Part[T]:
+    """A page of a list, whose entries are known; filters that are empty are left out of addresses."""
+    query = urlencode([(name, str(value)) for name, value in filters.items() if value not in ("", False, None)])
+    address = f"{path}?{query}&" if query else f"{path}?"
+    first = (number - 1) * size + 1 if entries else 0
+    return Part(entries, number, max(1, -(-total // size)), total, first, address)
+
+
+def cut(entries: Sequence[T], wanted: int, size: int, path: str, filters: Mapping[str, object]) -> Part[T]:
+    """A page of a list that is all there."""
+    number = within(wanted, len(entries), size)
+    return part_of(entries[(number - 1) * size : number * size], number, len(entries), size, path, filters)

@@ -1,87 +1,89 @@
-"""A run with everything that its pages show, read once and kept for the next reader."""
+"""A run with everything that its pages show, the report of it, and the last runs that were read."""
 
 import hashlib
-import threading
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable
-from typing import TypeVar, cast
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import sqlalchemy as sa
 
+from climassay.errors import ClimassayError, InputError, RecordsError
 from climassay.evaluation.comparing import metrics_in
 from climassay.evaluation.results import COMMANDS, Experiment, Outcome, experiment_of
 from climassay.evaluation.scores import ExperimentScores, score_experiment
 from climassay.factcheck import Transcript, from_data
+from climassay.grounding.presentation import removed_note, unchecked_note
 from climassay.questions import Question
 from climassay.records import tables
 from climassay.records.database import Database
-from climassay.records.queries import RunDetails, require_run, run_details
-from climassay.reporting import Report
-from climassay.web.place import Place
-from climassay.web.results.run_reports import run_report
+from climassay.records.queries import RunDetails, RunSummary, require_run, run_details
+from climassay.reporting import AnswerCard, Facts, Prose, Report, Section, Table
+from climassay.reporting.html import Block
+from climassay.web.app_state import AppState, ResultCache
+from climassay.web.failures import Missing
 
-T = TypeVar("T")
 KEPT_RUNS = 4
 """Runs that stay read; an experiment of 24,000 answers takes some 80 MB."""
 MANY_ROWS = 4000
 """Stored rows from which a page comes first and its results follow."""
+MOST_ROWS = 500
+"""Rows of a table of a run that no command of ours explains; the rest is in the downloads."""
+LONGEST_CELL = 400
+"""Characters of a value in such a table."""
 
 
 class StoredRun:
-    """A finished run; what is computed from its results is computed once.
-
-    Attributes:
-        details: Everything kept about it.
-    """
+    """A finished run; what is computed from its results is computed once."""
 
     def __init__(self, details: RunDetails) -> None:
         self.details = details
-        self._lock = threading.Lock()
-        self._locks: dict[str, threading.Lock] = {}
-        self._made: dict[str, object] = {}
+        self._computed = ResultCache()
 
     @property
     def id(self) -> str:
-        """Of the run."""
+        """Id of the run."""
         return self.details.summary.id
 
     def report(self, published: str = "") -> Report:
-        """What its page shows; see :func:`~climassay.web.results.run_reports.run_report`."""
-        return self._once(f"report {published}", lambda: run_report(self, published))
+        """What its page shows; see :func:`run_report`."""
+        return self._computed.get(f"report {published}", lambda: run_report(self, published))
 
     def has_report(self, published: str) -> bool:
         """Whether :meth:`report` was made before."""
-        return f"report {published}" in self._made
+        return f"report {published}" in self._computed
 
     @property
     def experiment(self) -> Experiment | None:
         """Its questions and answers, where it asked questions of a benchmark."""
-        return self._once("experiment", self._experiment)
+        return self._computed.get("experiment", self._experiment)
 
     @property
     def digest(self) -> str:
         """SHA-256 of its experiment."""
-        return self._once("digest", lambda: hashlib.sha256(repr(self.experiment).encode()).hexdigest())
+        return self._computed.get("digest", lambda: hashlib.sha256(repr(self.experiment).encode()).hexdigest())
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """Metrics that its experiment has scores in, in the order of tables."""
-        return self._once("metrics", lambda: tuple(metrics_in([self.experiment] if self.experiment else [])))
+        return self._computed.get("metrics", lambda: tuple(metrics_in([self.experiment] if self.experiment else [])))
 
     @property
     def scores(self) -> ExperimentScores:
         """All numbers of its experiment; it must have one."""
-        return self._once("scores", self._scores)
+        assert self.experiment is not None
+        return self._computed.get("scores", partial(score_experiment, self.experiment))
 
     @property
     def outcomes(self) -> dict[tuple[str, str], list[Outcome]]:
         """Answers by benchmark and question."""
-        return self._once("outcomes", self._outcomes)
+        return self._computed.get("outcomes", self._outcomes)
 
     @property
     def questions(self) -> dict[tuple[str, str], Question]:
         """Questions with an answer, by benchmark and id, in their order."""
-        return self._once("questions", self._questions)
+        return self._computed.get("questions", self._questions)
 
     @property
     def transcripts(self) -> tuple[Transcript, ...]:
@@ -91,7 +93,7 @@ class StoredRun:
             InputError: One is damaged.
         """
         rows = self.details.results.get("transcript", ())
-        return self._once("transcripts", lambda: tuple(from_data(row) for row in rows))
+        return self._computed.get("transcripts", lambda: tuple(from_data(row) for row in rows))
 
     def _experiment(self) -> Experiment | None:
         command, stored = self.details.summary.command, self.details.results
@@ -100,10 +102,6 @@ class StoredRun:
             return experiment_of(self.details) if kept else None
         except (KeyError, TypeError, ValueError, IndexError):  # damaged, or of somebody's own code under a name of ours
             return None
-
-    def _scores(self) -> ExperimentScores:
-        assert self.experiment is not None
-        return score_experiment(self.experiment)
 
     def _outcomes(self) -> dict[tuple[str, str], list[Outcome]]:
         found: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
@@ -119,50 +117,6 @@ class StoredRun:
             (name, one.id): one for name, questions in asked for one in questions if (name, one.id) in self.outcomes
         }
 
-    def _once(self, name: str, make: Callable[[], T]) -> T:
-        with self._lock:
-            lock = self._locks.setdefault(name, threading.Lock())
-        with lock:
-            if name not in self._made:
-                self._made[name] = make()
-            return cast(T, self._made[name])
-
-
-class RunShelf:
-    """The runs that were read last."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._lock = threading.Lock()
-        self._runs: OrderedDict[tuple[str, str], StoredRun] = OrderedDict()
-
-    def get(self, run: str) -> StoredRun:
-        """A run; one that still goes on is read anew each time.
-
-        Raises:
-            RecordsError: There is no such run.
-        """
-        summary = require_run(self._database, run)
-        key = (run, summary.ended_at or "")
-        with self._lock:
-            if key in self._runs:
-                self._runs.move_to_end(key)
-                return self._runs[key]
-        stored = StoredRun(run_details(self._database, run))
-        if summary.status != "running":
-            with self._lock:
-                stored = self._runs.setdefault(key, stored)
-                while len(self._runs) > KEPT_RUNS:
-                    self._runs.popitem(last=False)
-        return stored
-
-    def is_ready(self, run: str, published: str = "") -> bool:
-        """Whether the results of a run can be shown at once: they were computed before, or are few."""
-        with self._lock:
-            if any(name == run and stored.has_report(published) for (name, _), stored in self._runs.items()):
-                return True
-        return count_rows(self._database, run) <= MANY_ROWS
-
 
 def count_rows(database: Database, run: str) -> int:
     """Rows of all tables that a run stored."""
@@ -171,6 +125,203 @@ def count_rows(database: Database, run: str) -> int:
         return int(connection.execute(ours).scalar_one())
 
 
-def shelf_of(place: Place) -> RunShelf:
-    """The server's shelf of runs."""
-    return place.shared("results:runs", lambda: RunShelf(place.database))
+def found_summary(app: AppState, run: str) -> RunSummary:
+    """The run of an address; missing where there is none."""
+    try:
+        return require_run(app.database, run)
+    except RecordsError:
+        raise Missing(f"There is no run {run[:40]}.") from None
+
+
+def found_run(app: AppState, run: str) -> StoredRun:
+    """The run of an address, with its results; missing where there is none. One that goes on is read anew each time."""
+    summary = found_summary(app, run)
+    if summary.status == "running":
+        return StoredRun(run_details(app.database, run))
+    return _read_runs(app).get((run, summary.ended_at), lambda: StoredRun(run_details(app.database, run)))
+
+
+def results_are_ready(app: AppState, run: RunSummary, published: str) -> bool:
+    """Whether the results of a run can be shown at once: they were computed before, or are few."""
+    known = (run.id, run.ended_at) in _read_runs(app) and found_run(app, run.id).has_report(published)
+    return known or count_rows(app.database, run.id) <= MANY_ROWS
+
+
+def _read_runs(app: AppState) -> ResultCache:
+    """The runs that were read last."""
+    return app.shared("results:runs", lambda: ResultCache(KEPT_RUNS))
+
+
+Maker = Callable[[StoredRun, str], Report]
+"""Makes a report from a finished run; the text names the published results to show beside it, or is empty."""
+
+
+def run_report(run: StoredRun, published: str = "") -> Report:
+    """The report of a run: that of its command, and every stored table that this one does not show, as it is.
+
+    Args:
+        run: With everything kept about it.
+        published: ``gold`` or ``silver``: the paper's results stand beside those of an experiment; else empty.
+    """
+    details = run.details
+    stored = details.results
+    maker, used = next(
+        (
+            (maker, (needed, *others))
+            for command, needed, maker, others in _MAKERS
+            if needed in stored and command in ("", details.summary.command)
+        ),
+        (None, ()),
+    )
+    if maker is None:
+        return Report(_title(details), "", tuple(_plain_section(name, rows) for name, rows in stored.items()))
+    try:
+        made = maker(run, published)
+    except (ClimassayError, KeyError, TypeError, ValueError) as error:
+        # Results of another version, or of somebody's own code under a name of ours: shown as they are.
+        words = Prose(f"These results cannot be shown in their usual form ({type(error).__name__}), so here they are.")
+        plain = (_plain_section(name, rows) for name, rows in stored.items())
+        return Report(_title(details), "", (Section("Stored results", (words,)), *plain))
+    more = tuple(_plain_section(name, rows) for name, rows in stored.items() if name not in used)
+    return Report(made.title, made.lead, (*made.sections, *more), made.facts)
+
+
+def _title(details: RunDetails) -> str:
+    return f"{details.summary.command}, {details.summary.id}"
+
+
+def experiment_page(run: StoredRun, published: str, *, answers: bool = False) -> Report:
+    """The report of an experiment.
+
+    Args:
+        run: One that kept an experiment.
+        published: As for :func:`run_report`.
+        answers: Whether it ends with every question and every answer.
+
+    Raises:
+        InputError: What the run kept is no experiment.
+    """
+    from climassay.evaluation import experiment_report, published_scores
+
+    experiment = run.experiment
+    if experiment is None:
+        raise InputError("The run keeps no experiment that can be read.")
+    beside = published_scores("gold" if published == "gold" else "silver") if published else ()
+    return experiment_report(experiment, scores=run.scores, published=beside, answers=answers)
+
+
+def _factcheck(run: StoredRun, _published: str) -> Report:
+    from climassay.factcheck import analyse, factcheck_report, load_scale, stored_truths
+
+    details = run.details
+    transcripts = run.transcripts
+    truths = stored_truths(details.results.get("published", ()), transcripts)
+    pages: dict[str, str] = {}
+    for number, transcript in enumerate(transcripts, start=1):
+        pages.setdefault(transcript.claim.id, f"/results/{details.summary.id}/claims/{number}")
+    scale = load_scale(str(details.config.get("scale", transcripts[0].scale)))
+    file = str(details.config.get("file", "a claim"))
+    return factcheck_report(analyse(transcripts, truths, scale), file=file, pages=pages)
+
+
+def _judges(run: StoredRun, _published: str) -> Report:
+    from climassay.judging.experiment import judge_results_of
+    from climassay.judging.report import judge_sections
+
+    details = run.details
+    results = judge_results_of(details)
+    items = max((result.scores.n_items for result in results), default=0)
+    title = f"{details.config.get('model', '?')} as a judge"
+    return Report(title, f"{items} labelled items.", tuple(judge_sections(results)))
+
+
+def _ranking(run: StoredRun, _published: str) -> Report:
+    from climassay.judging.report_tables import stored_ranking_table
+
+    details = run.details
+    lead = f"{len(details.results['ranking'])} items, best first, as {details.config.get('model', '?')} judges them."
+    return Report(_title(details), lead, (Section("Ranking", (stored_ranking_table(details),)),))
+
+
+def _labels(run: StoredRun, _published: str) -> Report:
+    from climassay.judging.report_tables import stored_label_table
+
+    details = run.details
+    lead = f"{len(details.results['labels'])} new items between labelled ones."
+    return Report(_title(details), lead, (Section("Labels", (stored_label_table(details),)),))
+
+
+def _answer(run: StoredRun, _published: str) -> Report:
+    details = run.details
+    cards = tuple(_answer_card(row) for row in details.results["answer"])
+    return Report("A cited answer", f"Written by {details.config.get('model', '?')}.", (Section("Answer", cards),))
+
+
+def _answer_card(row: Mapping[str, Any]) -> AnswerCard:
+    said = tuple((one["text"], tuple(one["citations"]), bool(one["in_house"])) for one in row["sentences"])
+    sources = tuple((one["number"], one["citation"], one["passage"]["text"]) for one in row["sources"])
+    # Runs before references were read have none.
+    unchecked = unchecked_note(name for one in row["sentences"] for name in one.get("unchecked_references", ()))
+    note = " ".join(filter(None, (removed_note(row["removed_citations"]), unchecked)))
+    return AnswerCard(row["question"], said or ((row["text"] or row["error"] or "", (), False),), sources, note)
+
+
+def _generation(run: StoredRun, _published: str) -> Report:
+    details = run.details
+    rows = details.results["streams"]
+    columns = ("stream", "wanted", "drafts", "failed", "accepted")
+    cells = [(*(str(row[name]) for name in columns), row["ended"] or "-") for row in rows]
+    table = Table.of("Drafts of this run", ["kind and level", *columns[1:], "ended"], cells)
+    accepted = sum(row["accepted"] for row in rows)
+    return Report(_title(details), f"{accepted} questions accepted.", (Section("Yield", (table,)),))
+
+
+def _stored_report(run: StoredRun, _published: str) -> Report:
+    from climassay.reporting.stored_reports import report_from_data
+
+    return report_from_data(run.details.results["report"][0])
+
+
+_EXPERIMENT = ("experiment", "cells", "questions", "passages", "metric_sources", "predictions")
+_MAKERS: Sequence[tuple[str, str, Maker, tuple[str, ...]]] = (
+    ("", "report", _stored_report, ()),
+    ("evaluate run", "outcomes", experiment_page, _EXPERIMENT),
+    ("evaluate mcq", "outcomes", experiment_page, _EXPERIMENT),
+    ("evaluate mcq", "predictions", experiment_page, ("accuracy", "paired", "position", "questions")),
+    ("", "transcript", _factcheck, ("published",)),
+    ("judge benchmark", "judges", _judges, ()),
+    ("judge rank", "ranking", _ranking, ()),
+    ("judge insert", "labels", _labels, ()),
+    ("ask", "answer", _answer, ()),
+    ("generate run", "streams", _generation, ()),
+)
+"""Command (empty for any), the stored table that decides, what shows it, and the other tables that it shows."""
+
+
+def _plain_section(name: str, rows: Sequence[Mapping[str, Any]]) -> Section:
+    block: Block = Facts(tuple(_flat(rows[0]))) if len(rows) == 1 else _plain_table(name, rows)
+    return Section(name.replace("_", " ").capitalize(), (block,))
+
+
+def _plain_table(name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Stored rows as they are, at most so many: a column for every name that occurs."""
+    headings = list(dict.fromkeys(heading for row in rows for heading in row))
+    shown = [tuple(_words(row.get(heading, "")) for heading in headings) for row in rows[:MOST_ROWS]]
+    note = f"The first {MOST_ROWS} of {len(rows)} rows; all are in the downloads." if len(rows) > MOST_ROWS else ""
+    return Table.of(name, headings, shown, note=note, left=len(headings))
+
+
+def _flat(row: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
+    """Names and values of nested data, names joined by dots."""
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{at}{name}.")
+        else:
+            yield f"{at}{name}", _words(value)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST_CELL else text[:LONGEST_CELL] + " …"

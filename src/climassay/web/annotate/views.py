@@ -1,0 +1,295 @@
+"""What the pages of annotation show and read: items, labels and changes in words, and what a form says."""
+
+import math
+import re
+import secrets
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from pydantic import BaseModel
+
+from climassay.errors import InputError
+from climassay.generation import Draft, Wording
+from climassay.generation.annotation import ANNOTATION_REASONS, Item, Label
+from climassay.generation.masking import words
+from climassay.questions import Level, option_letter
+from climassay.reporting.highlighting import Piece, marked
+from climassay.web.pages import is_web_address
+
+LEVELS: dict[Level, str] = {"base": "base level", "reasoning": "needs reasoning", "hypothetical": "hypothetical"}
+LONGEST_TEXT = 10_000
+"""Characters of one field."""
+LONGEST_TIME = 86_400.0
+"""Seconds; a page that was open longer says nothing about the time spent on a question."""
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|\w+")
+_TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
+
+
+class LabelForm(BaseModel):
+    """The fields of an item's forms; each form sends those that it has."""
+
+    key: str = ""
+    """Made with the page, so that what is sent twice is stored once."""
+    verdict: str = ""
+    """``valid``, ``invalid`` or ``edit``."""
+    reason: list[str] = []
+    remark: str = ""
+    seconds: str = ""
+    """Empty where the browser runs no scripts."""
+    term: str = ""
+    question: str = ""
+    answer: str = ""
+    option: list[str] = []
+    correct: str = ""
+
+
+class LabelInput(NamedTuple):
+    """What a form says about a draft, by the names under which the annotation store takes it."""
+
+    accepted: bool
+    reasons: tuple[str, ...]
+    remark: str
+    wording: Wording | None
+    seconds: float | None
+    key: str
+
+
+def new_key() -> str:
+    """A key that nobody guesses, for the forms of one page."""
+    return secrets.token_urlsafe(12)
+
+
+def read_form(form: LabelForm, draft: Draft) -> LabelInput:
+    """What a form says about a draft.
+
+    Args:
+        form: As it was sent.
+        draft: What is labelled.
+
+    Returns:
+        The label. Its wording is None where the words stay as they are, also after an edit that changed nothing.
+
+    Raises:
+        InputError: There is no verdict or no key, a text is too long, or a number is none.
+    """
+    if not form.key:
+        raise InputError("The form has no key: load the page again, and send it once more.")
+    if form.verdict not in ("valid", "invalid", "edit"):
+        raise InputError(f"The verdict is valid, invalid or edit, not {form.verdict!r}.")
+    for text in (form.remark, form.term, form.question, form.answer, *form.option):
+        if len(text) > LONGEST_TEXT:
+            raise InputError(f"A text has {len(text)} characters; at most {LONGEST_TEXT} are taken.")
+    accepted = form.verdict != "invalid"
+    wording = _wording(form, draft) if accepted else None
+    return LabelInput(
+        accepted=accepted,
+        reasons=() if accepted else tuple(dict.fromkeys(form.reason)),
+        remark=_plain(form.remark),
+        wording=None if wording == draft.wording else wording,
+        seconds=_seconds(form.seconds),
+        key=form.key,
+    )
+
+
+def _wording(form: LabelForm, draft: Draft) -> Wording:
+    """The words that an accepting form stands for."""
+    if form.verdict == "valid":
+        if not draft.type.gap:
+            return draft.wording
+        if not form.term:
+            raise InputError("Choose the word that is left out, or edit the statement.")
+        return Wording(draft.wording.question, form.term)
+    question = _plain(form.question)
+    if not draft.type.options:
+        return Wording(question, _plain(form.answer))
+    options = tuple(map(_plain, form.option))
+    if not form.correct.isdecimal() or int(form.correct) >= len(options):
+        raise InputError("Mark the option that is correct.")
+    correct = int(form.correct)
+    return Wording(question, options[correct], options, correct)
+
+
+def _plain(text: str) -> str:
+    """A field's text with this system's line ends, and nothing around it."""
+    return text.replace("\r\n", "\n").strip()
+
+
+def _seconds(text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not math.isfinite(seconds) or seconds < 0:
+        raise InputError(f"The time spent is a number of seconds, not {text[:40]!r}.")
+    return min(seconds, LONGEST_TIME)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One part of a wording before and after; what differs is marked on both sides."""
+
+    part: str
+    """For people: *question*, *answer*, *option b*, *correct option*."""
+    before: tuple[Piece, ...]
+    after: tuple[Piece, ...]
+
+
+def changes(before: Wording, after: Wording) -> tuple[Change, ...]:
+    """The parts of a wording that were changed, in the order in which they are read."""
+    return tuple(
+        Change(part, *_compared(first, second)) for part, first, second in _parts(before, after) if first != second
+    )
+
+
+def _parts(before: Wording, after: Wording) -> Iterator[tuple[str, str, str]]:
+    yield "question", before.question, after.question
+    if not before.options and not after.options:
+        yield "answer", before.answer, after.answer
+        return
+    for place, (first, second) in enumerate(zip_longest(before.options, after.options, fillvalue="")):
+        yield f"option {option_letter(place)}", first, second
+    first, second = ("" if one.correct is None else option_letter(one.correct) for one in (before, after))
+    yield "correct option", first, second
+
+
+def _compared(before: str, after: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    first, second = _TOKEN.findall(before), _TOKEN.findall(after)
+    left: list[Piece] = []
+    right: list[Piece] = []
+    for kind, a, b, c, d in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
+        for pieces, tokens in ((left, first[a:b]), (right, second[c:d])):
+            if tokens:
+                pieces.append(("".join(tokens), kind != "equal"))
+    return tuple(left), tuple(right)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPart:
+    """A stretch of a statement: a word that can be chosen, or what stands between such words."""
+
+    text: str
+    choosable: bool = False
+    """Whether it can be left out; of a word that stands twice only the first one can, since the gap goes there."""
+    chosen: bool = False
+    """Whether it is chosen already: by the annotator before, or by the masker."""
+    hinted: bool = False
+    """Whether it is a term that a gap makes sense for: what the Tab key goes through."""
+
+
+def statement_parts(
+    statement: str, chosen: str | None = None, hinted: Collection[str] = ()
+) -> tuple[StatementPart, ...]:
+    """Cut a statement into words that can be chosen and what stands between them.
+
+    Args:
+        statement: Nothing masked.
+        chosen: The term to begin with, as it stands in the statement; one of several words is a part of its own.
+        hinted: Terms that a gap makes sense for.
+
+    Returns:
+        Parts that give the statement when they are joined. Leaving out a choosable part's text leaves out just it.
+    """
+    spans = {word.start: word.end for word in words(statement)}
+    at = _first_place(statement, chosen)
+    if at is not None and chosen:
+        # A term of several words, chosen by an expert elsewhere, takes the place of those words.
+        spans = {start: end for start, end in spans.items() if end <= at or start >= at + len(chosen)}
+        spans[at] = at + len(chosen)
+    parts: list[StatementPart] = []
+    done = 0
+    for start, end in sorted(spans.items()):
+        term = statement[start:end]
+        if start > done:
+            parts.append(StatementPart(statement[done:start]))
+        first = _first_place(statement, term) == start
+        parts.append(StatementPart(term, first, start == at, first and term in hinted))
+        done = end
+    if done < len(statement):
+        parts.append(StatementPart(statement[done:]))
+    return tuple(parts)
+
+
+def _first_place(statement: str, term: str | None) -> int | None:
+    """Where the gap goes when a term is left out; see ``Draft.as_question``."""
+    found = re.search(rf"(?<!\w){re.escape(term)}(?!\w)", statement) if term else None
+    return None if found is None else found.start()
+
+
+def address(dataset: str, *parts: str) -> str:
+    """Path of a page below ``/annotate``."""
+    return "/".join(["/annotate", *(quote(part, safe="") for part in (dataset, *parts))])
+
+
+def item_view(
+    item: Item, *, confidence: bool, own: Label | None = None, form: LabelForm | None = None
+) -> dict[str, Any]:
+    """All that the page of an item says about its draft.
+
+    Args:
+        item: What is labelled.
+        confidence: Whether the validator's P(valid) is to be seen.
+        own: What the reader said about it before; the fields begin with it.
+        form: What the reader just sent and what could not be stored; it goes before all else.
+    """
+    draft, wording = item.draft, item.draft.wording
+    edited = own.wording if own is not None and own.wording is not None else wording
+    chosen = item.preselected if own is None else own.reasons
+    term = (form.term if form else "") or edited.answer or item.suggested_term
+    if form is not None:
+        chosen = tuple(form.reason)
+        if form.verdict == "edit":
+            # As it was typed, whether it can be stored or not.
+            correct = int(form.correct) if form.correct.isdecimal() else edited.correct
+            edited = Wording(form.question, form.answer, tuple(form.option), correct)
+    verdict = form.verdict if form else "invalid" if own is not None and not own.accepted else ""
+    cloze = draft.type.gap
+    # What the passages have to say for the draft to be right; the C of °C and the like are everywhere.
+    support = [word for word in _WORD.findall(draft.type.support(draft.content)) if len(word) > 1 or word.isdigit()]
+    passages = [
+        {
+            "source": source,
+            "title": f"Passage {place + 1}" if place else "Main passage",
+            "pieces": marked(source.text, support),
+            "url": source.url if is_web_address(source.url) else None,
+        }
+        for place, source in enumerate(draft.passages)
+    ]
+    return {
+        "id": draft.id,
+        "type": draft.type,
+        "kind_words": draft.type.title,
+        "level_words": LEVELS[draft.level],
+        "question": wording.question,
+        "answer": wording.answer,
+        # Letter, text, and whether it is the one that is said to be right.
+        "options": [
+            (option_letter(place), text, place == wording.correct) for place, text in enumerate(wording.options)
+        ],
+        "parts": statement_parts(wording.question, term, item.term_candidates) if cloze else (),
+        "suggested": item.suggested_term if cloze else None,
+        "passages": passages,
+        "reasons": [(reason, reason.name in chosen) for reason in ANNOTATION_REASONS],
+        "remark": form.remark if form else own.remark if own is not None else "",
+        "edited": edited,
+        "confidence": item.p_valid if confidence else None,
+        # Which part of the page begins open.
+        "opened": {"invalid": "reject", "edit": "edit"}.get(verdict, ""),
+    }
+
+
+def label_view(label: Label, item: Item) -> dict[str, Any]:
+    """A label beside the item that it is about; a term where it accepts a cloze statement."""
+    before, after = item.draft.wording, label.wording
+    return {
+        "label": label,
+        "kind_words": item.draft.type.title,
+        "question": before.question,
+        "term": (after or before).answer if item.draft.type.gap and label.accepted else "",
+        "changes": () if after is None else changes(before, after),
+    }

@@ -1,0 +1,203 @@
+"""The start page, signing in and out, one's own account, and the accounts of others."""
+
+import asyncio
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Form, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from climassay.errors import InputError
+from climassay.web.access import DEVICE_COOKIE, SESSION_COOKIE, VISITOR_COOKIE, Admin, Annotator, Visitor
+from climassay.web.accounts import ROLES, Link, Purpose, Role, TooManyAttempts, User
+from climassay.web.app_state import App, AppState
+from climassay.web.failures import Missing
+from climassay.web.pages import back_to, keep_cookie, page, safe_next
+from climassay.web.visitors import visitor_address
+
+router = APIRouter(include_in_schema=False)
+Field = Annotated[str, Form()]
+ShortField = Annotated[str, Form(max_length=120)]
+
+
+@router.get("/")
+def start(request: Request) -> Response:
+    """What can be done here."""
+    return page(request, "auth/start.html.j2")
+
+
+@router.get("/sign-in")
+def sign_in_page(request: Request, user: Visitor, following: Annotated[str, Query(alias="next")] = "") -> Response:
+    """The form."""
+    return _form(request, following) if user is None else back_to(safe_next(following))
+
+
+@router.post("/sign-in")
+async def sign_in(
+    request: Request,
+    app: App,
+    name: Field = "",
+    password: Field = "",
+    following: Annotated[str, Form(alias="next")] = "",
+) -> Response:
+    """Check the password, and begin a session of a new name."""
+    device = request.cookies.get(DEVICE_COOKIE, "")
+    # A wait holds no thread, so that those who guess keep nobody from being answered.
+    if delay := await run_in_threadpool(app.accounts.delay, name, device):
+        await asyncio.sleep(delay)
+    async with app.visitors.turn(visitor_address(request)):
+        return await run_in_threadpool(_enter, request, app, name, password, following, device)
+
+
+def _enter(request: Request, app: AppState, name: str, password: str, following: str, device: str) -> Response:
+    try:
+        user = app.accounts.check_password(name, password, visitor_address(request), device)
+    except TooManyAttempts as error:
+        return _form(request, following, name, str(error), status=429)
+    if user is None:
+        return _form(request, following, name, "Wrong name or password.", status=401)
+    return _begin(app, request, user, safe_next(following))
+
+
+@router.post("/sign-out")
+def sign_out(request: Request, app: App) -> Response:
+    """End the session."""
+    if token := request.cookies.get(SESSION_COOKIE):
+        app.accounts.end_session(token)
+    answer = back_to("/")
+    answer.delete_cookie(SESSION_COOKIE, path="/")
+    answer.delete_cookie(VISITOR_COOKIE, path="/")
+    return answer
+
+
+@router.get("/enter/{token}")
+def link_page(request: Request, app: App, token: str) -> Response:
+    """What a one-time link is for; only the button uses it up, so that a preview of the link does not."""
+    return page(request, "auth/enter.html.j2", link=_link(app, token), token=token, error="")
+
+
+@router.post("/enter/{token}")
+def use_link(request: Request, app: App, token: str, password: Field = "", again: Field = "") -> Response:
+    """Enter by a one-time link, with a new password where the link asks for one."""
+    link = _link(app, token)
+    try:
+        if link.purpose != "enter" and password != again:
+            raise InputError("The two passwords are not the same.")
+        used = app.accounts.use_link(token, None if link.purpose == "enter" else password)
+    except InputError as error:
+        return page(request, "auth/enter.html.j2", status=400, link=link, token=token, error=str(error))
+    if used is None:
+        raise Missing("This link was used a moment ago.")
+    return _begin(app, request, link.user, "/")
+
+
+def _link(app: AppState, token: str) -> Link:
+    link = app.accounts.link(token)
+    if link is None:
+        raise Missing("This link is no longer good: it was used, or it is too old. Ask for a new one.")
+    return link
+
+
+def _begin(app: AppState, request: Request, user: User, following: str) -> Response:
+    """Begin a session; a token that the browser had before is never taken over."""
+    if earlier := request.cookies.get(SESSION_COOKIE):
+        app.accounts.end_session(earlier)
+    answer = back_to(following)
+    keep_cookie(answer, app, SESSION_COOKIE, app.accounts.begin_session(user.name, app.settings.session_days))
+    keep_cookie(answer, app, DEVICE_COOKIE, app.accounts.device(user.name))
+    answer.delete_cookie(VISITOR_COOKIE, path="/")
+    return answer
+
+
+def _form(request: Request, following: str, name: str = "", error: str = "", status: int = 200) -> Response:
+    values = {"following": following, "name": name[:40], "error": error}
+    return page(request, "auth/sign_in.html.j2", status=status, **values)
+
+
+@router.get("/account")
+def show_account(request: Request, app: App, user: Annotator) -> Response:
+    """One's own account: password, and tokens for programs."""
+    return _account_page(request, app, user)
+
+
+@router.post("/account/password")
+def change_password(
+    request: Request, app: App, user: Annotator, password: Field = "", again: Field = "", present: Field = ""
+) -> Response:
+    """Set another password; other sessions end."""
+    device = request.cookies.get(DEVICE_COOKIE, "")
+    try:
+        address = visitor_address(request)
+        if user.has_password and app.accounts.check_password(user.name, present, address, device) is None:
+            raise InputError("The present password is not right.")
+        if password != again:
+            raise InputError("The two new passwords are not the same.")
+        app.accounts.set_password(user.name, password, keep_session=request.cookies.get(SESSION_COOKIE))
+    except InputError as error:
+        status = 429 if isinstance(error, TooManyAttempts) else 400
+        return _account_page(request, app, user, error=str(error), status=status)
+    return _account_page(request, app, user, said="The password is changed; you are signed out everywhere else.")
+
+
+@router.post("/account/tokens")
+def make_token(request: Request, app: App, user: Annotator, label: ShortField = "") -> Response:
+    """A new token, shown this once."""
+    return _account_page(request, app, user, token=app.accounts.make_token(user.name, label))
+
+
+@router.post("/account/tokens/{token_id}/revoke")
+def revoke_token(app: App, user: Annotator, token_id: str) -> Response:
+    """End a token."""
+    app.accounts.revoke_token(user.name, token_id)
+    return back_to("/account")
+
+
+def _account_page(request: Request, app: AppState, user: User, **values: Any) -> Response:
+    shown = {"error": "", "said": "", "token": "", **values}
+    shown |= {"me": app.accounts.user(user.name), "tokens": app.accounts.tokens(user.name)}
+    return page(request, "auth/account.html.j2", **shown)
+
+
+@router.get("/users")
+def show_users(request: Request, app: App, user: Admin) -> Response:
+    """Everybody's accounts: invitations, roles, new passwords, who is shut out."""
+    return _users_page(request, app)
+
+
+@router.post("/users")
+def invite(
+    request: Request, app: App, user: Admin, name: Field = "", shown: ShortField = "", role: Field = "annotator"
+) -> Response:
+    """Add somebody, and show the link that lets them in."""
+    try:
+        made = app.accounts.add(name.strip().lower(), cast(Role, role), shown)
+    except InputError as error:
+        return _users_page(request, app, error=str(error), status=400)
+    return _users_page(request, app, link=link_address(app, made.name, "invitation"), linked=made.name)
+
+
+@router.post("/users/{name}/link")
+def new_link(request: Request, app: App, user: Admin, name: str) -> Response:
+    """A link by which somebody sets a new password."""
+    return _users_page(request, app, link=link_address(app, name, "password"), linked=name)
+
+
+@router.post("/users/{name}")
+def change(request: Request, app: App, user: Admin, name: str, role: Field = "", active: Field = "") -> Response:
+    """Another role, shut out, or let in again."""
+    try:
+        chosen = cast(Role, role) if role else None
+        app.accounts.change(name, role=chosen, active={"yes": True, "no": False}.get(active))
+    except InputError as error:
+        return _users_page(request, app, error=str(error), status=400)
+    return back_to("/users")
+
+
+def link_address(app: AppState, name: str, purpose: Purpose) -> str:
+    """A new one-time link for somebody."""
+    return f"{app.settings.root}/enter/{app.accounts.make_link(name, purpose)}"
+
+
+def _users_page(request: Request, app: AppState, **values: Any) -> Response:
+    shown = {"link": "", "linked": "", "error": "", **values}
+    return page(request, "auth/people.html.j2", users=app.accounts.users(), roles=ROLES, **shown)

@@ -1,0 +1,170 @@
+"""The collections of a workspace, opened once a server, with what pages tell about them."""
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from climassay.corpus.collection import Collection
+from climassay.corpus.collection_documents import StoredDocument
+from climassay.corpus.collection_store import CollectionStore, check_name
+from climassay.corpus.documents import Passage
+from climassay.errors import InputError
+from climassay.models.encoder import BUNDLED_ENCODER
+from climassay.web.app_state import AppState
+from climassay.web.failures import Missing
+
+_Mark = tuple[int, int]
+"""Tells a collection's folder from one of the same name that was made after this one was removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a collection holds, at one version of it."""
+
+    name: str
+    encoder: str
+    documents: tuple[StoredDocument, ...]
+    """By title."""
+    passages: int
+    bytes: int
+    """On disk, with vectors and index."""
+    version: int
+
+    def document(self, document_id: str) -> StoredDocument:
+        """A document by its id; missing where there is none."""
+        for document in self.documents:
+            if document.id == document_id:
+                return document
+        raise Missing(f"The collection {self.name} has no document {document_id!r}.")
+
+
+class CollectionCache:
+    """The opened collections of a workspace; what other processes add, make or remove is seen at the next look."""
+
+    def __init__(self, app: AppState) -> None:
+        self._app = app
+        self._folder = app.workspace.collections
+        self._lock = threading.Lock()
+        self._open: dict[tuple[str, bool], tuple[_Mark, Collection]] = {}
+        self._contents: dict[str, tuple[_Mark, Contents]] = {}
+
+    def has(self, name: str) -> bool:
+        """Whether there is a collection of that name."""
+        try:
+            self._mark(name)
+        except Missing:
+            return False
+        return True
+
+    def browse(self, name: str) -> Collection:
+        """A collection to read in; its encoder need not be here.
+
+        Raises:
+            Missing: There is none of that name.
+            InputError: It is damaged, or none of ours.
+        """
+        return self._opened(name, with_encoder=False)
+
+    def search(self, name: str) -> Collection:
+        """A collection to search in or to add to; all collections share their encoders.
+
+        Raises:
+            Missing: There is none of that name.
+            InputError: It is damaged, or was made with another encoder than the one of that name now.
+            ModelError: Its encoder is not here.
+        """
+        return self._opened(name, with_encoder=True)
+
+    def search_or_make(self, name: str) -> Collection:
+        """A collection to add to, made with the bundled encoder where it is not there.
+
+        Raises:
+            InputError: The name is none, or as for :meth:`search`.
+            ModelError: The encoder is not here.
+        """
+        check_name(name)
+        if not self.has(name):
+            Collection.create(self._app.workspace, name, self._app.encoder(BUNDLED_ENCODER))
+        return self.search(name)
+
+    def contents(self, name: str) -> Contents:
+        """What a collection holds; counted anew only when it has changed.
+
+        Raises:
+            Missing: There is none of that name.
+            InputError: It is damaged, or none of ours.
+        """
+        mark, collection = self._mark(name), self.browse(name)
+        version = collection.version
+        known = self._contents.get(name)
+        if known is None or known[0] != mark or known[1].version != version:
+            documents = tuple(collection.documents())
+            passages = sum(document.passages for document in documents)
+            size = _size(self._folder / f"{name}.lance")
+            contents = Contents(name, collection.settings.encoder, documents, passages, size, version)
+            known = self._contents[name] = (mark, contents)
+        return known[1]
+
+    def all_contents(self) -> list[Contents]:
+        """What every collection holds; tables that are none of ours are left out."""
+        found = []
+        for name in CollectionStore.at(self._app.workspace).names():
+            try:
+                found.append(self.contents(name))
+            except (InputError, Missing):
+                continue
+        return found
+
+    def remove_document(self, name: str, document_id: str) -> None:
+        """Take a document out of a collection; missing where either is not there."""
+        self.contents(name).document(document_id)
+        self.browse(name).remove(document_id)
+
+    def _opened(self, name: str, *, with_encoder: bool) -> Collection:
+        mark = self._mark(name)
+        with self._lock:
+            known = self._open.get((name, with_encoder))
+        if known is not None and known[0] == mark:
+            return known[1]
+        workspace = self._app.workspace
+        collection = Collection.open(workspace, name)
+        if with_encoder:
+            collection = Collection.open(workspace, name, self._app.encoder(collection.settings.encoder))
+        with self._lock:
+            # Two visitors may have opened it at once: both go on with the first, so that vectors are read once.
+            known = self._open.get((name, with_encoder))
+            if known is None or known[0] != mark:
+                known = self._open[name, with_encoder] = (mark, collection)
+        return known[1]
+
+    def _mark(self, name: str) -> _Mark:
+        try:
+            state = (self._folder / f"{check_name(name)}.lance").stat()
+        except (InputError, OSError):
+            raise Missing(f"There is no collection {name!r}.") from None
+        return state.st_ino, state.st_ctime_ns
+
+
+def found_passage(library: CollectionCache, name: str, passage_id: str) -> Passage:
+    """The passage of an address; missing where there is none."""
+    opened = library.browse(name)
+    try:
+        return opened.passage(passage_id)
+    except InputError as error:
+        raise Missing(str(error)) from None
+
+
+def library_of(app: AppState) -> CollectionCache:
+    """The collections of a server."""
+    return app.shared("library", lambda: CollectionCache(app))
+
+
+def _size(folder: Path) -> int:
+    """Bytes of all files of a folder; files that vanish meanwhile, as old versions do, count nothing."""
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except OSError:
+            continue
+    return total

@@ -1,0 +1,380 @@
+"""The pages of the library: collections, documents, passages at permanent addresses, search, adding and removing."""
+
+import csv
+import io
+import itertools
+import json
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Form, Query, Request
+from starlette.datastructures import FormData, UploadFile
+from starlette.responses import JSONResponse, Response
+
+from climassay.corpus.collection import remove_collection
+from climassay.corpus.collection_rows import PASSAGE_COLUMNS
+from climassay.corpus.documents import Passage
+from climassay.corpus.passages import shared_start
+from climassay.errors import InputError
+from climassay.reporting.highlighting import marked
+from climassay.reporting.latex import escape_latex
+from climassay.spreadsheets import safe_cell
+from climassay.web.access import Adjudicator, Admin, Reader
+from climassay.web.app_state import App, AppState
+from climassay.web.failures import Missing
+from climassay.web.library.cache import found_passage, library_of
+from climassay.web.library.search import (
+    HIT_COLUMNS,
+    LONGEST_QUERY,
+    MODES,
+    MOST_HITS,
+    STEP,
+    SearchQuery,
+    SearchResults,
+    SearchSpec,
+    hit_row,
+    search_all,
+    search_collection,
+)
+from climassay.web.library.uploads import (
+    ALLOWED_SUFFIXES,
+    KIND,
+    MOST_FILES,
+    Addition,
+    SentFile,
+    addition_of,
+    outcomes_of,
+    receive_addition,
+    submit,
+)
+from climassay.web.pages import as_file, back_to, is_web_address, page
+
+router = APIRouter(prefix="/library", include_in_schema=False)
+PAGE = 20
+"""Passages on one page of a document."""
+LISTED_DOCUMENTS = 200
+"""Documents on one page of a collection."""
+_YEAR = re.compile(r"\b(?:1[5-9]|20)\d{2}\b")
+_KEY = re.compile(r"[^A-Za-z0-9:_-]+")
+
+
+@router.get("/search")
+def search(request: Request, app: App, reader: Reader, wanted: SearchQuery) -> Response:
+    """Search all collections."""
+    results = search_all(library_of(app), wanted) if wanted.words else None
+    return page(request, "library/search.html.j2", **_search_values("/library/search", wanted, results))
+
+
+@router.get("/search.{ending}")
+def search_file(app: App, reader: Reader, wanted: SearchQuery, ending: str) -> Response:
+    """What a search of all collections found, as CSV or JSON."""
+    return _file(search_all(library_of(app), wanted), wanted, ending, "search")
+
+
+@router.get("/{collection}/search.{ending}")
+def collection_search_file(app: App, reader: Reader, wanted: SearchQuery, collection: str, ending: str) -> Response:
+    """What a search of one collection found, as CSV or JSON."""
+    return _file(search_collection(library_of(app), collection, wanted), wanted, ending, f"{collection}-search")
+
+
+def _search_values(path: str, wanted: SearchSpec, results: SearchResults | None) -> dict[str, Any]:
+    """What templates need to show a search; results are None where nothing was looked for yet."""
+    query = urlencode(_fields(wanted))
+    more = urlencode(_fields(wanted) | {"hits": min(wanted.hits + STEP, MOST_HITS)})
+    everything = urlencode(_fields(wanted) | {"all": "true"})
+    files = path if path.endswith("/search") else f"{path}/search"
+    return {
+        "wanted": wanted,
+        "results": results,
+        "modes": MODES,
+        "here": path,
+        "files": {ending: f"{files}.{ending}?{query}" for ending in ("csv", "json")},
+        "show_more": f"{path}?{more}" if results and results.more and wanted.hits < MOST_HITS else None,
+        "show_everything": f"{path}?{everything}",
+        "passage_query": urlencode({"q": wanted.words}),
+    }
+
+
+def _fields(wanted: SearchSpec) -> dict[str, str | int]:
+    fields: dict[str, str | int] = {"q": wanted.words, "mode": wanted.mode, "hits": wanted.hits}
+    if wanted.document:
+        fields["document"] = wanted.document
+    if wanted.everything:
+        fields["all"] = "true"
+    return fields
+
+
+def _file(results: SearchResults, wanted: SearchSpec, ending: str, name: str) -> Response:
+    rows = [hit_row(found) for found in results.found]
+    if ending == "csv":
+        return as_file(_csv_lines(HIT_COLUMNS, rows), f"{name}.csv")
+    if ending == "json":
+        told = {"query": wanted.words, "mode": wanted.mode, "document": wanted.document, "all": wanted.everything}
+        content = told | {"not_searched": results.failed, "hits": rows}
+        return as_file([json.dumps(content, ensure_ascii=False, indent=2) + "\n"], f"{name}.json")
+    raise Missing("What was found can be had as .csv and as .json.")
+
+
+async def sent_form(request: Request) -> AsyncIterator[FormData]:
+    """The form of a request; its files lie in nameless temporary files, which vanish with whoever holds them."""
+    form = await request.form()
+    try:
+        yield form
+    finally:
+        await form.close()
+
+
+@router.get("/upload")
+def show_form(request: Request, app: App, user: Adjudicator, collection: Annotated[str, Query()] = "") -> Response:
+    """The form to add documents with."""
+    return _form(request, app, {"collection": collection})
+
+
+@router.post("/upload")
+def upload(request: Request, app: App, user: Adjudicator, form: Annotated[FormData, Depends(sent_form)]) -> Response:
+    """Keep the files that were sent, and queue the work of adding them."""
+    fields = {name: form.get(name, "") for name in ("collection", "new_collection", "title", "licence", "url")}
+    given = {name: value if isinstance(value, str) else "" for name, value in fields.items()}
+    from_script = request.headers.get("accept", "").startswith("application/json")
+    try:
+        job = submit(app, _addition(app, form, given), user.name)
+    except InputError as error:
+        if from_script:
+            return JSONResponse({"error": str(error)}, 400)
+        return _form(request, app, given, error=str(error), status=400)
+    address = f"/library/uploads/{job}"
+    return JSONResponse({"page": address}) if from_script else back_to(address)
+
+
+@router.get("/uploads/{job_id}")
+def show_upload(request: Request, app: App, user: Adjudicator, job_id: str) -> Response:
+    """How far an upload is, and what became of each file."""
+    try:
+        job = app.jobs.get(job_id)
+    except InputError as error:
+        raise Missing(str(error)) from None
+    if job.kind != KIND:
+        raise Missing(f"The job {job_id!r} is no upload.")
+    addition = addition_of(job)
+    return page(
+        request,
+        "library/upload_job.html.j2",
+        job=job,
+        collection=addition.collection,
+        files=len(addition.upload.files) + len(addition.upload.refused),
+        outcomes=outcomes_of(app, job),
+        there=library_of(app).has(addition.collection),
+        may_stop=not job.ended and (job.by == user.name or user.may("admin")),
+    )
+
+
+@router.post("/{collection}/documents/{document_id}/remove")
+def remove_document(app: App, user: Admin, collection: str, document_id: str) -> Response:
+    """Take a document out of a collection."""
+    library_of(app).remove_document(collection, document_id)
+    return back_to(f"/library/{collection}")
+
+
+@router.post("/{collection}/remove")
+def remove(
+    request: Request, app: App, user: Admin, collection: str, confirmed: Annotated[str, Form()] = ""
+) -> Response:
+    """Delete a collection, if its name was typed to confirm that."""
+    library_of(app).browse(collection)
+    if confirmed.strip() != collection:
+        raise InputError(f"The collection {collection} was not removed: type its name to confirm.")
+    remove_collection(app.workspace, collection)
+    return back_to("/library")
+
+
+def _addition(app: AppState, form: FormData, given: dict[str, str]) -> Addition:
+    """What the form asks for, its files received.
+
+    Raises:
+        InputError: Something in it makes no sense, or no file can be taken.
+        Missing: The chosen collection is not there any more.
+    """
+    collection = given["new_collection"].strip()
+    if not collection:
+        collection = given["collection"]
+        if not collection:
+            raise InputError("Choose a collection, or name a new one.")
+        library_of(app).browse(collection)
+    files = [part for part in form.getlist("files") if isinstance(part, UploadFile) and part.filename]
+    sent = [SentFile(file.filename or "", file.file) for file in files]
+    told = {name: given[name] for name in ("title", "licence", "url")}
+    return receive_addition(app, sent, collection=collection, **told)
+
+
+def _form(request: Request, app: AppState, given: dict[str, str], *, error: str = "", status: int = 200) -> Response:
+    return page(
+        request,
+        "library/upload.html.j2",
+        status=status,
+        given={"new_collection": "", "title": "", "licence": "", "url": "", **given},
+        error=error,
+        collections=[contents.name for contents in library_of(app).all_contents()],
+        suffixes=ALLOWED_SUFFIXES,
+        most_files=MOST_FILES,
+        most_bytes=app.settings.upload_bytes,
+    )
+
+
+@router.get("")
+def show_collections(request: Request, app: App, reader: Reader) -> Response:
+    """All collections."""
+    return page(request, "library/collections.html.j2", collections=library_of(app).all_contents(), modes=MODES)
+
+
+@router.get("/{collection}")
+def show_collection(
+    request: Request,
+    app: App,
+    reader: Reader,
+    wanted: SearchQuery,
+    collection: str,
+    part: Annotated[int, Query(alias="page", ge=1)] = 1,
+) -> Response:
+    """A collection: its documents, and what a search in it finds."""
+    contents = library_of(app).contents(collection)
+    results = search_collection(library_of(app), collection, wanted) if wanted.words else None
+    values = _search_values(f"/library/{collection}", wanted, results)
+    first = (part - 1) * LISTED_DOCUMENTS
+    return page(
+        request,
+        "library/collection.html.j2",
+        contents=contents,
+        listed=contents.documents[first : first + LISTED_DOCUMENTS],
+        part=part,
+        parts=-(-len(contents.documents) // LISTED_DOCUMENTS),
+        **values,
+    )
+
+
+@router.get("/{collection}/passages.{ending}")
+def all_passages(app: App, reader: Reader, collection: str, ending: str) -> Response:
+    """All passages of a collection as a file."""
+    if ending not in ("jsonl", "csv"):
+        raise Missing("Passages can be had as .jsonl and as .csv.")
+    passages = library_of(app).browse(collection).each_passage()
+    rows = (asdict(passage) | {"citation": passage.citation} for passage in passages)
+    if ending == "csv":
+        lines = _csv_lines((*PASSAGE_COLUMNS, "citation"), rows)
+    else:
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return as_file(lines, f"{collection}-passages.{ending}", "application/jsonl" if ending == "jsonl" else "")
+
+
+@router.get("/{collection}/passages/{passage_id}")
+def show_passage(
+    request: Request,
+    app: App,
+    reader: Reader,
+    collection: str,
+    passage_id: str,
+    q: Annotated[str, Query(max_length=LONGEST_QUERY)] = "",
+) -> Response:
+    """A passage with its neighbours, at an address that stays."""
+    library = library_of(app)
+    passage = found_passage(library, collection, passage_id)
+    places = range(max(passage.position - 1, 0), passage.position + 2)
+    near = {one.position: one for one in library.browse(collection).passages_at(passage.document_id, places)}
+    before, after = near.get(passage.position - 1), near.get(passage.position + 1)
+    address = f"{app.settings.root}{request.url.path}"
+    return page(
+        request,
+        "library/passage.html.j2",
+        collection=collection,
+        passage=passage,
+        pieces=marked(passage.text, [q]),
+        before=before,
+        before_text=before.text[: len(before.text) - shared_start(before.text, passage.text)] if before else "",
+        after=after,
+        after_text=after.text[shared_start(passage.text, after.text) :] if after else "",
+        address=address,
+        bibtex=_bibtex(passage, address),
+        page_of=passage.position // PAGE + 1,
+    )
+
+
+@router.get("/{collection}/documents/{document_id}")
+def show_document(
+    request: Request,
+    app: App,
+    reader: Reader,
+    collection: str,
+    document_id: str,
+    part: Annotated[int, Query(alias="page", ge=1)] = 1,
+) -> Response:
+    """The passages of a document in reading order, a page of them; what neighbours share stands once."""
+    library = library_of(app)
+    document = library.contents(collection).document(document_id)
+    parts = max(-(-document.expected // PAGE), 1)
+    if part > parts:
+        raise Missing(f"{document.title} has {parts} pages of passages.")
+    first = (part - 1) * PAGE
+    passages = library.browse(collection).passages_at(document_id, range(max(first - 1, 0), first + PAGE))
+    shown = [
+        (passage, _without_shared(passages[number - 1] if number else None, passage))
+        for number, passage in enumerate(passages)
+        if passage.position >= first
+    ]
+    return page(
+        request,
+        "library/document.html.j2",
+        collection=collection,
+        document=document,
+        shown=shown,
+        part=part,
+        parts=parts,
+    )
+
+
+def _without_shared(before: Passage | None, passage: Passage) -> str:
+    if before is None or before.position + 1 != passage.position:
+        return passage.text
+    return passage.text[shared_start(before.text, passage.text) :]
+
+
+def _bibtex(passage: Passage, address: str) -> str:
+    year = _YEAR.search(passage.date or "")
+    fields = {
+        "title": escape_latex(passage.document),
+        "series": escape_latex(passage.report or ""),
+        "edition": escape_latex(passage.edition or ""),
+        "chapter": escape_latex(passage.chapter or ""),
+        "year": year.group() if year else "",
+        "pages": _pages(passage),
+        "url": _plain_address(passage.url) if is_web_address(passage.url) else "",
+        "note": escape_latex(f"Passage {passage.id} of {passage.source}"),
+        "annote": _plain_address(address),
+    }
+    lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
+    return "\n".join([f"@misc{{{_KEY.sub('-', passage.id)},", *lines, "}"])
+
+
+def _pages(passage: Passage) -> str:
+    if passage.first_page is None:
+        return ""
+    last = passage.last_page
+    return str(passage.first_page) if last in (None, passage.first_page) else f"{passage.first_page}--{last}"
+
+
+def _plain_address(address: str | None) -> str:
+    """An address that cannot end the braces it stands in."""
+    return re.sub(r"[{}\\\s]", lambda match: f"%{ord(match.group()):02X}", address or "")
+
+
+def _csv_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Lines of a CSV file with a heading row; lists are joined by `` > ``, and nothing runs as a formula."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for row in itertools.chain([dict(zip(columns, columns, strict=True))], rows):
+        cells = (row[column] for column in columns)
+        writer.writerow([safe_cell(" > ".join(one) if isinstance(one, list | tuple) else one) for one in cells])
+        yield out.getvalue()
+        out.seek(0)
+        out.truncate()

@@ -1,0 +1,530 @@
+"""The pages of what was computed: runs, their tables and figures, fact-checks, comparisons, datasets, usage."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Annotated, Any, Literal, cast, get_args
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from climassay.errors import InputError
+from climassay.evaluation.comparing import (
+    RunComparison,
+    compare_runs,
+    comparison_figure,
+    comparison_table,
+    comparison_test_table,
+)
+from climassay.evaluation.results import COMMANDS
+from climassay.factcheck import Transcript, factcheck_page, load_scale, stored_truths
+from climassay.factcheck.page import page_values
+from climassay.factcheck.page_words import OUTCOME
+from climassay.factcheck.scales import Scale
+from climassay.generation.dataset_stats import dataset_report, dataset_stats
+from climassay.generation.dataset_store import DatasetStore, Placed
+from climassay.metrics.registry import METRICS
+from climassay.records.overview import RunOrder, UsageGroup, UsageLine, list_run_page, usage_by
+from climassay.records.queries import iterate_answers, run_settings, usage_by_model
+from climassay.reporting import Prose, Report, Section, Table
+from climassay.reporting.drawing import as_svg
+from climassay.web.access import Annotator, Reader
+from climassay.web.app_state import App, AppState
+from climassay.web.failures import Missing
+from climassay.web.pages import as_file, page
+from climassay.web.results.blocks import (
+    PageNumber,
+    Search,
+    block_assets,
+    cut,
+    figure_at,
+    part_of,
+    section_views,
+    table_at,
+    table_file,
+    within,
+)
+from climassay.web.results.stored_run import StoredRun, experiment_page, found_run, found_summary, results_are_ready
+
+router = APIRouter(include_in_schema=False)
+PAGE = 50
+LONGEST_VALUE = 600
+"""Characters of a value of a configuration; the whole is in the run's JSON."""
+MOST_LINES = 120
+ROWS_AT_ONCE = 1000
+"""Stored rows in one piece of a run's JSON."""
+MOST_RUNS = 8
+DRAFTS = 60
+"""Drafts that a page lists; a report lists more, and all are in the dataset's own export."""
+Published = Literal["", "gold", "silver"]
+PublishedWanted = Annotated[Published, Query(description="Results of the paper to show beside an experiment's.")]
+Level = Literal["overall", "base", "reasoning", "hypothetical"]
+RunsWanted = Annotated[list[str], Query(max_length=64)]
+COLUMNS: tuple[tuple[str, str, bool], ...] = (
+    ("", "Run", False),
+    ("command", "Command", False),
+    ("status", "Status", False),
+    ("started", "Started (UTC)", False),
+    ("", "Models", False),
+    ("asked", "Asked", True),
+    ("failed", "Failed", True),
+    ("served", "From records", True),
+    ("tokens", "Tokens", True),
+    ("cost", "Cost", True),
+)
+"""Name for sorting (empty: not sorted by), heading, and whether it is a number."""
+
+
+@router.get("/results/compare")
+def show_comparison(
+    request: Request,
+    app: App,
+    _user: Reader,
+    runs: RunsWanted = [],  # noqa: B006
+    metric: str = "",
+    level: Level = "overall",
+) -> Response:
+    """One metric of several runs, with paired tests on the questions that they share."""
+    names = _names(runs)
+    stored = [comparable_run(app, name) for name in names]
+    metrics = [name for name in METRICS if any(name in one.metrics for one in stored)]
+    chosen = metric if metric in metrics else next(iter(metrics), "")
+    query = {"runs": ",".join(names), "metric": chosen, "level": level}
+    sections = section_views(_comparison(app, names, chosen, level), "/results/compare", query) if chosen else ()
+    return page(
+        request,
+        "results/compare.html.j2",
+        runs=names,
+        experiments=[one.experiment for one in stored],
+        metrics=[METRICS[name] for name in metrics],
+        metric=chosen,
+        level=level,
+        levels=get_args(Level),
+        sections=sections,
+        **block_assets(),
+    )
+
+
+@router.get("/results/compare/tables/{number}.{form}")
+def send_comparison_table(
+    app: App, _user: Reader, number: int, form: str, runs: RunsWanted, metric: str, level: Level = "overall"
+) -> Response:
+    """A table of a comparison."""
+    table = table_at(_comparison(app, _names(runs), metric, level), number, "The comparison")
+    return table_file(table, form, f"comparison-{metric}-{number}")
+
+
+@router.get("/results/compare/figures/{number}.svg")
+def send_comparison_figure(
+    app: App, _user: Reader, number: int, runs: RunsWanted, metric: str, level: Level = "overall"
+) -> Response:
+    """A figure of a comparison."""
+    figure = figure_at(_comparison(app, _names(runs), metric, level), number, "The comparison")
+    return as_file(as_svg(figure), f"comparison-{metric}.svg")
+
+
+def _names(runs: list[str]) -> list[str]:
+    """Ids of runs, given several times or with commas between them."""
+    names = list(dict.fromkeys(name.strip() for entry in runs for name in entry.split(",") if name.strip()))
+    if len(names) > MOST_RUNS:
+        raise InputError(f"At most {MOST_RUNS} runs are compared at a time, not {len(names)}.")
+    return names
+
+
+def _comparison(app: AppState, runs: list[str], metric: str, level: Level) -> Report:
+    found = compared(app, runs, metric, level)
+    figure, tests = comparison_figure(found), comparison_test_table(found)
+    if figure is None:
+        return Report("Comparison", "", (Section("Scores", (Prose("No run has a score in this metric and level."),)),))
+    sections = [Section("Scores", (comparison_table(found), figure))]
+    if tests is not None or len(runs) > 1:
+        words = "These runs have no question in common, so that nothing can be tested question by question."
+        sections.append(Section("Paired tests", (tests or Prose(words),)))
+    return Report("Comparison", "", tuple(sections))
+
+
+def compared(app: AppState, names: Sequence[str], metric: str, level: str) -> RunComparison:
+    """One metric of several runs.
+
+    Raises:
+        InputError: A run asked no questions, or there is no such metric.
+    """
+    runs = [comparable_run(app, name) for name in names]
+    experiments = [run.experiment for run in runs if run.experiment is not None]
+    key = ("comparison", *((run.id, run.digest) for run in runs), metric, level)
+    return app.computed.get(key, lambda: compare_runs(experiments, metric, level=level))
+
+
+def comparable_run(app: AppState, name: str) -> StoredRun:
+    """A run with an experiment.
+
+    Raises:
+        InputError: It asked no questions of a benchmark.
+    """
+    stored = found_run(app, name)
+    if stored.experiment is None:
+        raise InputError(f"The run {name} asked no questions of a benchmark, so that it cannot be compared.")
+    return stored
+
+
+@router.get("/results/datasets")
+def show_datasets(request: Request, app: App, _user: Reader) -> Response:
+    """All generated datasets."""
+    return page(request, "results/datasets.html.j2", datasets=dataset_store(app).list())
+
+
+@router.get("/results/datasets/{name}")
+def show_dataset(request: Request, app: App, _user: Reader, name: str) -> Response:
+    """The statistics of one dataset."""
+    report = _dataset_report(app, name)
+    return page(
+        request,
+        "results/dataset.html.j2",
+        name=name,
+        report=report,
+        sections=section_views(report, f"/results/datasets/{name}"),
+        **block_assets(),
+    )
+
+
+@router.get("/results/datasets/{name}/tables/{number}.{form}")
+def send_dataset_table(app: App, _user: Reader, name: str, number: int, form: str) -> Response:
+    """One table of a dataset's page."""
+    table = table_at(_dataset_report(app, name), number, f"The dataset {name}")
+    return table_file(table, form, f"{name}-{table.title}")
+
+
+@router.get("/results/datasets/{name}/figures/{number}.svg")
+def send_dataset_figure(app: App, _user: Reader, name: str, number: int) -> Response:
+    """One figure of a dataset's page."""
+    figure = figure_at(_dataset_report(app, name), number, f"The dataset {name}")
+    return as_file(as_svg(figure), f"{name}-{figure.title}.svg")
+
+
+@router.get("/results/datasets/{name}/report.html")
+def send_dataset_report(app: App, _user: Reader, name: str) -> Response:
+    """The dataset's report as one self-contained page."""
+    return as_file(_dataset_report(app, name, None).to_html(), f"{name}.html")
+
+
+def _dataset_report(app: AppState, name: str, most: int | None = DRAFTS) -> Report:
+    drafts = placed_drafts(app, name)
+    return dataset_report(dataset_stats(name, drafts), drafts[:most])
+
+
+def placed_drafts(app: AppState, dataset: str) -> list[Placed]:
+    """The drafts of a dataset with what became of them; missing where there is no such dataset."""
+    store = dataset_store(app)
+    if dataset not in store:
+        raise Missing(f"There is no dataset {dataset[:60]!r}.")
+    return list(store.placed(dataset))
+
+
+def dataset_store(app: AppState) -> DatasetStore:
+    """The generated datasets of the workspace."""
+    return app.shared("results:datasets", lambda: DatasetStore(app.records))
+
+
+@router.get("/results")
+def show_runs(
+    request: Request,
+    app: App,
+    _user: Reader,
+    command: Search = "",
+    text: Search = "",
+    order: str = "started",
+    direction: Literal["down", "up"] = "down",
+    number: PageNumber = 1,
+) -> Response:
+    """All runs, filtered, sorted and paged."""
+    chosen = cast(RunOrder, order if order in get_args(RunOrder) else "started")
+    listed: dict[str, Any] = {
+        "command": command,
+        "text": text.strip(),
+        "order": chosen,
+        "descending": direction == "down",
+        "most": PAGE,
+    }
+    found = list_run_page(app.database, skip=(number - 1) * PAGE, **listed)
+    if number > within(number, found.total, PAGE):
+        number = within(number, found.total, PAGE)
+        found = list_run_page(app.database, skip=(number - 1) * PAGE, **listed)
+    filters: dict[str, Any] = {"command": command, "text": text.strip()}
+    sorting = {"order": "" if chosen == "started" else chosen, "direction": "" if direction == "down" else direction}
+    return page(
+        request,
+        "results/runs.html.j2",
+        part=part_of(found.lines, number, found.total, PAGE, "/results", {**filters, **sorting}),
+        headings=part_of((), 1, 0, PAGE, "/results", filters),
+        commands=found.commands,
+        columns=COLUMNS,
+        order=chosen,
+        direction=direction,
+        **filters,
+    )
+
+
+@router.get("/results/{run}")
+def show_run(
+    request: Request, app: App, _user: Reader, run: str, published: PublishedWanted = "", wait: bool = False
+) -> Response:
+    """One run: what came of it, how it was set up, and what it used.
+
+    Results that take long to compute follow the page: its script fetches them; without it a link does.
+    """
+    summary = found_summary(app, run)
+    ready = wait or results_are_ready(app, summary, published)
+    config, seeds, error = run_settings(app.database, run)
+    # Name of the dataset that the run made.
+    made_dataset = summary.command == "generate run" and isinstance(config.get("recipe"), dict)
+    values: dict[str, Any] = _result_values(found_run(app, run), published) if ready else {"published": published}
+    return page(
+        request,
+        "results/run.html.j2",
+        run=summary,
+        ready=ready,
+        settings=_settings_lines(config),
+        seeds=_settings_lines(seeds),
+        prompts=[(name.removeprefix("prompts."), value) for name, value in _flat(config) if _is_prompt(name)],
+        dataset=config["recipe"].get("name", "") if made_dataset else "",
+        error=error,
+        usage=usage_by_model(app.database, run),
+        **values,
+        **block_assets(),
+    )
+
+
+@router.get("/results/{run}/results")
+def show_results(request: Request, app: App, _user: Reader, run: str, published: PublishedWanted = "") -> Response:
+    """Only the results: the piece that the page of a run fetches."""
+    stored = found_run(app, run)
+    return page(request, "results/run_results.html.j2", run=stored.details.summary, **_result_values(stored, published))
+
+
+def _result_values(stored: StoredRun, published: Published) -> dict[str, Any]:
+    report = stored.report(published)
+    return {
+        "report": report,
+        "sections": section_views(report, f"/results/{stored.id}", {"published": published} if published else None),
+        "experiment": stored.experiment,
+        "questions": len(stored.questions),
+        "claims": len(stored.details.results.get("transcript", ())),
+        "published": published,
+    }
+
+
+def _settings_lines(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Names and values of a configuration, however deep, without the prompts."""
+    lines = [(name, value) for name, value in _flat(config) if not _is_prompt(name)]
+    if len(lines) <= MOST_LINES:
+        return tuple(lines)
+    return (*lines[:MOST_LINES], ("…", f"{len(lines) - MOST_LINES} more in the run's JSON"))
+
+
+def _is_prompt(name: str) -> bool:
+    return (name.startswith("prompts.") and not name.endswith(".origin")) or name == "prompt_sha256"
+
+
+def _flat(config: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in config.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{at}{name}.")
+        elif isinstance(value, list) and any(isinstance(entry, Mapping) for entry in value):
+            for number, entry in enumerate(value, start=1):
+                yield from _flat(entry if isinstance(entry, Mapping) else {"": entry}, f"{at}{name}.{number}.")
+        else:
+            yield f"{at}{name}", _setting_words(value)
+
+
+def _setting_words(value: Any) -> str:
+    if value is None or value in ("", [], {}):
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        text = ", ".join(_setting_words(entry) for entry in value)
+    else:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + " …"
+
+
+@router.get("/results/{run}/tables/{number}.{form}")
+def send_table(app: App, _user: Reader, run: str, number: int, form: str, published: PublishedWanted = "") -> Response:
+    """One table of a run's page."""
+    table = table_at(found_run(app, run).report(published), number, f"The run {run}")
+    return table_file(table, form, f"{run}-{table.title}")
+
+
+@router.get("/results/{run}/figures/{number}.svg")
+def send_figure(app: App, _user: Reader, run: str, number: int, published: PublishedWanted = "") -> Response:
+    """One figure of a run's page."""
+    figure = figure_at(found_run(app, run).report(published), number, f"The run {run}")
+    return as_file(as_svg(figure), f"{run}-{figure.title}.svg")
+
+
+@router.get("/results/{run}/run.json")
+def send_run(app: App, _user: Reader, run: str) -> Response:
+    """A whole run: summary, configuration, seeds, usage and every stored row."""
+    return as_file(_run_pieces(asdict(found_run(app, run).details)), f"{run}.json")
+
+
+@router.get("/results/{run}/report.html")
+def send_report(app: App, _user: Reader, run: str, published: PublishedWanted = "") -> Response:
+    """A run's report as one self-contained page, an experiment's with every answer."""
+    stored = found_run(app, run)
+    command = stored.details.summary.command
+    if command in COMMANDS and stored.experiment is not None:
+        report = experiment_page(stored, published, answers=True)
+    else:
+        made = stored.report(published)
+        report = Report(made.title, made.lead, made.sections, (*made.facts, ("Run", run), ("Command", command)))
+    return as_file(report.to_html(), f"{run}.html")
+
+
+@router.get("/results/{run}/answers.jsonl")
+def send_answers(app: App, _user: Reader, run: str) -> Response:
+    """Every request of a run with its answer, a line each."""
+    found_summary(app, run)
+    bundles = iterate_answers(app.database, run)
+    lines = ("".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in bundle) for bundle in bundles)
+    return as_file(lines, f"{run}-answers.jsonl")
+
+
+def _run_pieces(data: dict[str, Any]) -> Iterator[str]:
+    """JSON in pieces: the tables of results by some rows at a time, for they are what is long."""
+    results = data.pop("results")
+    yield json.dumps(data, ensure_ascii=False)[:-1] + ', "results": {'
+    for place, (name, rows) in enumerate(results.items()):
+        yield (", " if place else "") + json.dumps(name) + ": ["
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            lines = (json.dumps(row, ensure_ascii=False) for row in rows[start : start + ROWS_AT_ONCE])
+            yield (",\n" if start else "\n") + ",\n".join(lines)
+        yield "]"
+    yield "}}\n"
+
+
+@router.get("/results/{run}/claims")
+def show_claims(
+    request: Request, app: App, _user: Reader, run: str, text: Search = "", verdict: Search = "", number: PageNumber = 1
+) -> Response:
+    """The claims that were checked, with their verdicts."""
+    stored = _checked(app, run)
+    lines = _claim_lines(stored)
+    words = text.strip().lower()
+    fitting = [line for line in lines if words in line["text"].lower() and verdict in ("", line["verdict"])]
+    filters: dict[str, Any] = {"text": text.strip(), "verdict": verdict}
+    return page(
+        request,
+        "results/claims.html.j2",
+        run=stored.details.summary,
+        part=cut(fitting, number, PAGE, f"/results/{run}/claims", filters),
+        verdicts=list(dict.fromkeys(line["verdict"] for line in lines)),
+        with_published=any(line["published"] for line in lines),
+        **filters,
+        **block_assets(),
+    )
+
+
+@router.get("/results/{run}/claims/{number}.html")
+def send_claim(app: App, _user: Reader, run: str, number: int) -> Response:
+    """One fact-check as a self-contained page."""
+    _, transcript, scale = _one_check(app, run, number)
+    return as_file(factcheck_page(transcript, scale), f"{run}-claim-{number}.html")
+
+
+@router.get("/results/{run}/claims/{number}")
+def show_claim(request: Request, app: App, _user: Reader, run: str, number: int) -> Response:
+    """One fact-check, from verdict to passages."""
+    stored, transcript, scale = _one_check(app, run, number)
+    return page(
+        request,
+        "results/claim.html.j2",
+        run=stored.details.summary,
+        number=number,
+        last=len(stored.transcripts),
+        published=_claim_lines(stored)[number - 1]["published"],
+        **page_values(transcript, scale),
+    )
+
+
+def _checked(app: AppState, run: str) -> StoredRun:
+    stored = found_run(app, run)
+    if "transcript" not in stored.details.results:
+        raise Missing(f"The run {run} kept no fact-check.")
+    return stored
+
+
+def _one_check(app: AppState, run: str, number: int) -> tuple[StoredRun, Transcript, Scale]:
+    stored = _checked(app, run)
+    if not 1 <= number <= len(stored.transcripts):
+        raise Missing(f"The run {run} has {len(stored.transcripts)} fact-checks, none with the number {number}.")
+    transcript = stored.transcripts[number - 1]
+    return stored, transcript, load_scale(str(stored.details.config.get("scale", transcript.scale)))
+
+
+def _claim_lines(stored: StoredRun) -> list[dict[str, Any]]:
+    """The claims of a list, with their verdicts, or how their checks ended without one."""
+    published = stored_truths(stored.details.results.get("published", ()), stored.transcripts)
+    return [
+        {
+            "number": number,
+            "text": one.claim.text,
+            "verdict": one.verdict.label or OUTCOME[one.verdict.outcome],
+            "published": published.get(one.claim.id, ""),
+            "confidence": one.verdict.levels.confidence if one.verdict.levels else "",
+            "rounds": len(one.rounds),
+        }
+        for number, one in enumerate(stored.transcripts, start=1)
+    ]
+
+
+@router.get("/usage")
+def show_usage(request: Request, app: App, _user: Annotator) -> Response:
+    """Usage of the whole workspace."""
+    lines = usage_by(app.database, "command")
+    names = [one.name for one in fields(UsageLine) if one.name not in ("name", "cost")]
+    counts = {name: sum(getattr(line, name) for line in lines) for name in names}
+    costs = [line.cost for line in lines if line.cost is not None]
+    total = UsageLine("all", cost=sum(costs) if costs else None, **counts)
+    return page(
+        request,
+        "results/usage.html.j2",
+        total=total,
+        sections=section_views(_usage_report(app), "/usage"),
+        **block_assets(),
+    )
+
+
+@router.get("/usage/tables/{number}.{form}")
+def send_usage_table(app: App, _user: Annotator, number: int, form: str) -> Response:
+    """A table of usage as a file."""
+    table = table_at(_usage_report(app), number, "The usage")
+    return table_file(table, form, f"usage-{number}")
+
+
+def _usage_table(lines: Sequence[UsageLine], group: UsageGroup) -> Table:
+    counts = ("answers", "failed", "served", "attempts", "prompt_tokens", "completion_tokens", "reasoning_tokens")
+    rows = []
+    for line in lines:
+        cells = [f"{getattr(line, name):,}" for name in counts]
+        rows.append((line.name, *cells[:3], f"{100 * line.cached:.1f}%", *cells[3:], cost_words(line)))
+    headings = [group, "asked", "failed", "from records", "share", "sent", "prompt tokens", "completion tokens"]
+    note = (
+        "from records: answers of earlier runs that nobody had to pay again; share: of all answers that runs got. "
+        "sent: requests with their repetitions. thought: completion tokens before the answers. cost: in US dollars, of "
+        "what has a price."
+    )
+    return Table.of(f"Tokens, cost and failures by {group}", [*headings, "thought", "cost"], rows, note=note)
+
+
+def cost_words(line: UsageLine) -> str:
+    """A cost as it is shown, with what has no known price beside it."""
+    if line.cost is None:
+        return "unknown" if line.unpriced else "–"
+    return f"{line.cost:.4f}" + (f" + {line.unpriced:,} unpriced" if line.unpriced else "")
+
+
+def _usage_report(app: AppState) -> Report:
+    groups: tuple[UsageGroup, ...] = get_args(UsageGroup)
+    tables = [(group, _usage_table(usage_by(app.database, group), group)) for group in groups]
+    return Report("Usage", "", tuple(Section(f"By {group}", (table,)) for group, table in tables))
