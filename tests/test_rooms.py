@@ -12,9 +12,9 @@ SOURCE = Path(climassay.__file__).parent
 ARCHITECTURE = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 FLOW = (
-    ("__version__", "claim_identity", "progress", "errors", "secrecy", "spreadsheets", "extras"),
-    ("given_files", "folder_files", "registry", "workspace"),
-    ("configuration", "statistics"),
+    ("__version__", "claim_identity", "progress", "errors", "redaction", "optional_dependencies"),
+    ("io", "registry", "workspace"),
+    ("settings", "statistics"),
     ("questions",),
     ("primer", "models"),
     ("reporting", "prompts", "records", "distributed"),

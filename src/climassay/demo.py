@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from climassay import primer
 from climassay.api import add_documents, ask, check_claim
-from climassay.folder_files import write_file
 from climassay.grounding import answer_card, written
+from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL, load_model
 from climassay.models.contract import number_format
 from climassay.models.profiles import ProfileSettings

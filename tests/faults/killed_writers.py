@@ -19,10 +19,10 @@ def writers() -> dict[str, Callable[[Path], object]]:
     from climassay.confidence.statement_files import write_statements
     from climassay.confidence.topics.names_file import write_names
     from climassay.confidence.topics.topic import write_topics
-    from climassay.folder_files import write_file
     from climassay.generation import write_drafts
     from climassay.generation.annotation.files import write_annotations
     from climassay.generation.annotation.labels import AnnotationSettings
+    from climassay.io import write_file
     from climassay.models.openai_finetuning import FineTuningState, write_state
     from climassay.reporting.html import write_page
     from generated_drafts import draft

@@ -14,7 +14,7 @@ from climassay.models.contract import Completion, GenerationRequest, Generator, 
 from climassay.models.openai_api import OpenAIModel
 from climassay.models.openai_prices import Price
 from climassay.models.openai_retry import Clock, RetryPolicy
-from climassay.secrecy import TrustedUrl
+from climassay.redaction import TrustedUrl
 from patience import reached, until
 
 AT_ONCE = RetryPolicy(base=0.0, max_attempts=4)

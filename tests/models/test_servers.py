@@ -20,7 +20,7 @@ from climassay.models.openai_finetuning import fine_tune
 from climassay.models.openai_prices import Price, find_price, model_price
 from climassay.models.openai_retry import RetryPolicy
 from climassay.models.servers import find_server, is_served, normalised_base_url, providers
-from climassay.secrecy import TrustedUrl, without_secrets
+from climassay.redaction import TrustedUrl, without_secrets
 from command_line import run_command
 from patience import LOOK_EVERY
 

@@ -241,7 +241,7 @@ def drafts_of(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
 
 def holds_drafts(path: Path) -> bool:
     """Whether the first line of a file is a draft rather than a question; one that cannot be read is none."""
-    from climassay.given_files import parse_json, read_lines
+    from climassay.io import parse_json, read_lines
 
     try:
         row = parse_json(next((line for line in read_lines(path) if line.strip()), "null"))

@@ -13,7 +13,7 @@ from climassay.cli.learning_options import EncoderOption, FoldsOption, SeedOptio
 from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, done, emit, opened_session
 from climassay.cli.validator import open_reader
 from climassay.errors import InputError
-from climassay.given_files import parse_json, read_text
+from climassay.io import parse_json, read_text
 
 if TYPE_CHECKING:
     from climassay.generation.annotation import Agreement, AnnotationFile, AnnotationStore

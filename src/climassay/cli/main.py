@@ -44,8 +44,8 @@ from climassay.cli import (
 from climassay.cli.learning_options import renamed
 from climassay.cli.option_groups import WholeHelpGroup, show_first_names
 from climassay.errors import ClimassayError
-from climassay.folder_files import keep_to_oneself
-from climassay.secrecy import without_secrets
+from climassay.io import keep_to_oneself
+from climassay.redaction import without_secrets
 
 HEADINGS: dict[str, dict[str, typer.Typer | Callable[..., None]]] = {
     "First steps": {"quickstart": quickstart.quickstart, "demo": demo.demo, "doctor": doctor.doctor},
@@ -169,7 +169,7 @@ def main() -> None:
         _say(_system_words(error))
         sys.exit(ClimassayError.exit_code)
     except ModuleNotFoundError as error:
-        from climassay.extras import sentence_without
+        from climassay.optional_dependencies import sentence_without
 
         sentence = sentence_without(error)
         if sentence is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from climassay.cli.output import waiting
-from climassay.secrecy import TrustedUrl
+from climassay.redaction import TrustedUrl
 from climassay.session import ModelOptions
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from climassay.confidence.vocabulary import Agreement, Evidence, Likelihood, Tag
-from climassay.configuration import check_types
 from climassay.errors import InputError
+from climassay.settings import check_types
 
 
 @dataclass(frozen=True, slots=True)

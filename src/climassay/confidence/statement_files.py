@@ -6,8 +6,7 @@ from pathlib import Path
 
 from climassay.confidence.statement import Statement, statement_from_row, statement_row
 from climassay.errors import InputError
-from climassay.folder_files import cannot_write
-from climassay.given_files import parse_json, read_text
+from climassay.io import cannot_write, parse_json, read_text
 from climassay.reporting.row_files import write_rows
 
 

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from climassay.corpus.documents import Block, Document, Skipped
 from climassay.corpus.options import MEBIBYTE, PageCallback, ReadOptions, ReadResult, TableColumns
-from climassay.secrecy import environment_without_secrets
+from climassay.redaction import environment_without_secrets
 
 LARGEST_MEMORY = 4096 * MEBIBYTE
 """Address space of the reading process."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from climassay.errors import DocumentError
-from climassay.given_files import in_megabytes, read_whole, reason, unpacked
+from climassay.io import in_megabytes, read_whole, reason, unpacked
 from climassay.registry import Registry
 
 if TYPE_CHECKING:

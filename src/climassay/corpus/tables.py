@@ -18,7 +18,7 @@ from climassay.corpus.opening import Read, reader
 from climassay.corpus.options import ReadOptions, ReadResult
 from climassay.corpus.text import decode, paragraphs
 from climassay.errors import DocumentError
-from climassay.given_files import parse_json
+from climassay.io import parse_json
 from climassay.questions.parquet import read_parquet
 
 Row = Mapping[str, Any]

@@ -8,7 +8,7 @@ from importlib import metadata
 from climassay import __version__
 from climassay.doctor.finding import Finding
 from climassay.errors import ClimassayError
-from climassay.extras import EXTRAS, Requirement, requirements
+from climassay.optional_dependencies import EXTRAS, Requirement, requirements
 
 AREA = "installation"
 OLDEST_PYTHON = (3, 11)

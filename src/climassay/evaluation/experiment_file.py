@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
-from climassay.configuration import filled, is_tables, load_toml
 from climassay.errors import InputError
 from climassay.evaluation.settings import SettingSpec, Training, parse_spec
 from climassay.evaluation.tasks import Scoring
 from climassay.models.servers import normalised_base_url
 from climassay.questions import KINDS, Kind
+from climassay.settings import filled, is_tables, load_toml
 
 DEFAULT_ENTAILMENT = "bundled"
 

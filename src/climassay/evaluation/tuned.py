@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from climassay.configuration import located
 from climassay.errors import InputError
 from climassay.evaluation.contamination import question_text
 from climassay.evaluation.examples import TaskPrompts, chat_examples
@@ -15,6 +14,7 @@ from climassay.evaluation.settings import SettingSpec, Training
 from climassay.models.servers import is_served
 from climassay.primer import PRIMER, named_questions
 from climassay.questions import Question, QuestionSet
+from climassay.settings import located
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from climassay.configuration import filled, is_tables, load_toml
 from climassay.errors import InputError
 from climassay.factcheck.subclaims import Splitter
 from climassay.models.profiles import ProfileSettings
+from climassay.settings import filled, is_tables, load_toml
 
 DEFAULT_MODEL = "local:smollm2"
 ADVERSARY_WEIGHT = 0.25

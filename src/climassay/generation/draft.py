@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from climassay.configuration import check_types
 from climassay.corpus import Passage
 from climassay.errors import InputError
 from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
 from climassay.questions.types.base import Content
+from climassay.settings import check_types
 
 Step = Literal["write", "evolve", "screen", "consistency", "expert", "validate", "mask", "deduplicate"]
 """Where a decision is made, in the order of the line."""

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from climassay.errors import InputError
-from climassay.folder_files import cannot_write, put
 from climassay.generation.draft import Draft, draft_from_row, draft_row
-from climassay.given_files import parse_json, read_lines, reason
+from climassay.io import cannot_write, parse_json, put, read_lines, reason
 from climassay.reporting.row_files import write_rows
 
 

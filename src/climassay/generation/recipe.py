@@ -19,13 +19,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from climassay.configuration import filled, load_toml
 from climassay.corpus import SearchMode
 from climassay.errors import InputError
 from climassay.generation.draft import Subject
 from climassay.models.profiles import ProfileSettings
 from climassay.models.servers import normalised_base_url
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Level
+from climassay.settings import filled, load_toml
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,12 @@ from typing import Any, Literal
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.folder_files import remove_files, write_files
-from climassay.given_files import parse_json, read_text
 from climassay.integrations.benchmark import FRAMEWORK_KINDS, Benchmark, open_benchmark
 from climassay.integrations.data_card import data_card
 from climassay.integrations.inspect_files import hub_eval, task_file
 from climassay.integrations.lm_eval.tasks import harness_files, rows_file
 from climassay.integrations.rows import as_json_lines, climaqa_row, prompt_row, question_row
+from climassay.io import parse_json, read_text, remove_files, write_files
 from climassay.primer import PRIMER
 from climassay.questions import Kind
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.given_files import parse_json
+from climassay.io import parse_json
 from climassay.learning.evaluation import RESAMPLES, Calibration, Evaluation, auroc, calibration, evaluate
 from climassay.metrics.entailment import RELATIONS, RelationScorer
 from climassay.questions.rows import Row, parse_rows, read_bytes

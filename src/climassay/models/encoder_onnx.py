@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import MissingExtraError, ModelError
-from climassay.folder_files import write_file
+from climassay.io import write_file
 from climassay.models.contract import EncoderRole
 from climassay.models.encoder_graph import BertShape, Precision, build_graph
 from climassay.models.file_digest import file_digest

@@ -18,7 +18,7 @@ from climassay.models.openai_limits import AdaptiveLimit, Slot
 from climassay.models.openai_replies import BadReplyError, Refusal, Reply, parse_refusal, parse_reply
 from climassay.models.openai_retry import Clock, RetryPolicy, parse_retry_after
 from climassay.models.servers import Server
-from climassay.secrecy import without_key
+from climassay.redaction import without_key
 
 if TYPE_CHECKING:
     import httpx2

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError, ModelError
-from climassay.given_files import parse_json, read_text
+from climassay.io import parse_json, read_text
 from climassay.models.openai_connection import KEY_REPEATED
 from climassay.models.openai_retry import RetryPolicy, parse_retry_after
 from climassay.models.servers import OPENAI, Server, find_server
-from climassay.secrecy import without_key
+from climassay.redaction import without_key
 
 FORMAT = "climassay-finetuning"
 VERSION = 1

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from climassay.configuration import load_toml
 from climassay.errors import InputError
-from climassay.given_files import parse_json, read_text, reason
+from climassay.io import parse_json, read_text, reason
 from climassay.models.servers import OPENAI, configuration_file, is_served, providers
+from climassay.settings import load_toml
 
 PRICE_FILES = ("prices.toml", "prices.json")
 

@@ -115,8 +115,8 @@ def _check(room: Room, answer: str, talk: Talk) -> str:
     from climassay.api import check_claim
     from climassay.factcheck import factcheck_page
     from climassay.factcheck.page_words import DEMONSTRATION, ENDING
-    from climassay.folder_files import write_file
     from climassay.grounding import written
+    from climassay.io import write_file
 
     tell = talk.progress("Debating", None)
     transcript = check_claim(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from climassay.errors import InputError
-from climassay.folder_files import write_file
+from climassay.io import write_file
 from climassay.models.profiles import profile_of
 from climassay.models.servers import is_served
 from climassay.quickstart.first_steps import has_collection

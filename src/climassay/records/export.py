@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError
-from climassay.folder_files import cannot_write, put
+from climassay.io import cannot_write, put, safe_cell
 from climassay.records.database import Database
 from climassay.records.queries import RecordedAnswer, iterate_answers
-from climassay.spreadsheets import safe_cell
 
 Bundles = Iterable[Sequence[RecordedAnswer]]
 COLUMNS = tuple(field.name for field in fields(RecordedAnswer))

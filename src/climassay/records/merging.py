@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.given_files import parse_json, read_lines
+from climassay.io import parse_json, read_lines
 from climassay.records import tables
 from climassay.records.answers import REPLACEMENT
 from climassay.records.database import Database

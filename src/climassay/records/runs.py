@@ -16,7 +16,7 @@ from climassay.records.answers import storable_text
 from climassay.records.database import Database
 from climassay.records.in_flight import InFlight
 from climassay.records.writer import AnswerWriter
-from climassay.secrecy import without_secrets
+from climassay.redaction import without_secrets
 
 SILENCE_SECONDS = 90.0
 """A running run without a sign of life for so long has been killed."""

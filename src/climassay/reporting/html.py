@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay import __version__
-from climassay.folder_files import write_file
+from climassay.io import write_file
 from climassay.reporting.answers import AnswerTables
 from climassay.reporting.figures import DotPlot, HeatMap, LinePlot, ScatterPlot, StackedBars
 from climassay.reporting.tables import Table

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError, MissingExtraError
-from climassay.folder_files import write_file
+from climassay.io import write_file
 from climassay.reporting.html import Block, Report, Section, block_style, render_block, write_page
 from climassay.reporting.row_files import ROW_SUFFIXES, write_rows
 from climassay.reporting.tables import Table, as_markdown

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from climassay.folder_files import write_file
+from climassay.io import safe_cell, write_file
 from climassay.reporting.tables import Table, as_csv, headed_cells
-from climassay.spreadsheets import safe_cell
 
 ROW_SUFFIXES = (".csv", ".xlsx", ".jsonl")
 _NAMESPACE = "http://schemas.openxmlformats.org"

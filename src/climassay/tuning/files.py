@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from climassay.errors import InputError
-from climassay.folder_files import cannot_write
+from climassay.io import cannot_write
 
 if TYPE_CHECKING:
     from torch import Tensor

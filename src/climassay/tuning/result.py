@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError
-from climassay.given_files import parse_json, read_text
+from climassay.io import parse_json, read_text
 from climassay.reporting.results import Result
 from climassay.reporting.tables import Table
 from climassay.tuning.config import TuningConfig

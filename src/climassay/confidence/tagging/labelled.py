@@ -23,7 +23,7 @@ from climassay.confidence.statement import Statement
 from climassay.confidence.statement_files import read_statements
 from climassay.confidence.vocabulary import TAGS, Tag
 from climassay.errors import InputError
-from climassay.given_files import parse_json
+from climassay.io import parse_json
 from climassay.learning.features import Text
 
 LEVELS: tuple[Tag, ...] = TAGS[1:]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.configuration import load_toml
 from climassay.errors import InputError
-from climassay.folder_files import cannot_write
+from climassay.io import cannot_write
+from climassay.settings import load_toml
 
 SKETCH = 200
 """Statements of a topic that are remembered."""

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from climassay.errors import InputError
-from climassay.folder_files import cannot_write
-from climassay.given_files import parse_json, read_text
+from climassay.io import cannot_write, parse_json, read_text
 
 OUTSIDE = -1
 """Number of no topic: statements that were left as outliers."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from climassay.errors import InputError
-from climassay.folder_files import write_file
 from climassay.generation.annotation.edits import (
     EditTexts,
     accepted_from,
@@ -23,7 +22,7 @@ from climassay.generation.annotation.labels import AnnotationSettings, Item, Lab
 from climassay.generation.annotation.rows import wording_from
 from climassay.generation.annotation.taking_in import GivenLabel, GivenSkip
 from climassay.generation.draft import Draft
-from climassay.given_files import parse_json
+from climassay.io import parse_json, write_file
 from climassay.questions.rows import Row, parse_rows, read_bytes
 from climassay.reporting.row_files import write_rows
 

@@ -9,14 +9,13 @@ from typing import Any
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.folder_files import remove_files, write_file, write_files
 from climassay.generation.draft import Draft, draft_row
 from climassay.generation.publishing.canary import canaries, canary_guid, canary_sentence
 from climassay.generation.publishing.card import CardFacts, dataset_card, filled_splits
 from climassay.generation.publishing.entries import Entry, content_sha256, entries_of, placement_of, waiting
 from climassay.generation.publishing.rows import as_table, climaqa_columns, climaqa_row, columns, question_row
 from climassay.generation.publishing.splitting import SHARES, Split, SplitPlan, split_placements
-from climassay.given_files import parse_json, read_text
+from climassay.io import parse_json, read_text, remove_files, write_file, write_files
 from climassay.questions import KINDS, TYPES, Kind, Question, QuestionSet
 
 FORMAT = "climassay-dataset"

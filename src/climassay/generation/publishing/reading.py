@@ -9,7 +9,7 @@ from climassay.generation.draft import Draft
 from climassay.generation.draft_files import read_drafts
 from climassay.generation.publishing.dataset import DRAFTS, MANIFEST, read_manifest
 from climassay.generation.publishing.splitting import SPLITS, Split
-from climassay.given_files import MOST_BYTES, read_whole
+from climassay.io import MOST_BYTES, read_whole
 from climassay.questions import QuestionSet, join_questions, read_questions
 
 

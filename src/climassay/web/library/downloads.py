@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from climassay.corpus.collection_rows import PASSAGE_COLUMNS
 from climassay.corpus.documents import Passage
-from climassay.spreadsheets import safe_cell
+from climassay.io import safe_cell
 
 COLUMNS = (*PASSAGE_COLUMNS, "citation")
 

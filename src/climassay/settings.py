@@ -9,7 +9,7 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from climassay.errors import InputError
-from climassay.given_files import read_text, reason
+from climassay.io import read_text, reason
 
 T = TypeVar("T")
 
