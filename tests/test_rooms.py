@@ -24,10 +24,10 @@ FLOW = (
     ("judging", "evaluation"),
     ("confidence", "factcheck", "generation"),
     ("integrations",),
-    ("session",),
+    ("session", "merging"),
     ("api",),
     ("demo",),
-    ("quickstart", "doctor", "web", "merging"),
+    ("quickstart", "doctor", "web"),
     ("cli",),
 )
 """Rooms from the lowest to the highest; a room imports from those before its own place only."""

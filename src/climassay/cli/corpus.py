@@ -1,4 +1,4 @@
-"""``climassay corpus``: collections of documents, and what is found in them."""
+"""``climassay corpus`` and ``climassay ask``: collections of documents, and what is found in them."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from climassay.cli.model_options import LoadingOptions, ModelOption, ProfileOption
 from climassay.cli.option_groups import grouped
 from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, done, emit, opened_session
 from climassay.cli.ray_option import RayOptions
-from climassay.errors import InputError
+from climassay.errors import InputError, ModelError
 
-app = typer.Typer(no_args_is_help=True, help="Make collections of documents, search them, and measure the search.")
+app = typer.Typer(no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(metavar="COLLECTION", help="Name of the collection.")]
 ModeOption = Annotated[str, typer.Option("--mode", "-m", help="hybrid, dense, bm25 or rrf.")]
@@ -98,9 +99,9 @@ def list_(workspace: WorkspaceOption = None, output: FilesOption = None, as_json
     from climassay.corpus.collection import survey_collections
     from climassay.corpus.presentation import collections_table
     from climassay.reporting.results import Shown
-    from climassay.workspace import Workspace
 
-    place = Workspace.open(workspace)
+    with opened_session(workspace) as session:
+        place = session.workspace
     summaries, damaged = survey_collections(place)
     none = f"No collections yet in {place.root}: make one with `climassay corpus add NAME FILES`."
     tables = (collections_table(summaries),) if summaries else ()
@@ -225,6 +226,41 @@ def evaluate(
     with opened_session(workspace, as_json=as_json) as session:
         found = api.evaluate_search(name, questions, ks=k or (), modes=modes or (), workspace=session)
     emit(found, as_json, output)
+
+
+@grouped
+def ask(
+    question: Annotated[str, typer.Argument(help="Your question, in quotes.")],
+    collection: Annotated[list[str], typer.Option("--collection", "-c", help="Collection to look in; repeat.")],
+    model: ModelOption = "local:smollm2",
+    passages: Annotated[int, typer.Option("--passages", "-k", min=1, help="Passages put before the model.")] = 4,
+    threshold: Annotated[
+        float | None, typer.Option(min=-1, max=1, help="Similarity below which a passage is not relevant.")
+    ] = None,
+    sentences: Annotated[int, typer.Option(min=1, help="Most sentences of the answer.")] = 3,
+    profile: ProfileOption = None,
+    output: FilesOption = None,
+    loading: LoadingOptions = LoadingOptions(),
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question from your collections, with numbered citations, or say that they do not hold the answer."""
+    from climassay import api
+
+    with opened_session(workspace, loading, as_json=as_json) as session:
+        answer = api.ask(
+            question,
+            collection,
+            model=model,
+            workspace=session,
+            passages=passages,
+            threshold=threshold,
+            sentences=sentences,
+            profile=profile or "auto",
+        )
+    emit(answer, as_json, output)
+    if answer.error is not None:
+        raise ModelError(f"The model gave no answer: {answer.error}")
 
 
 def table_columns(given: Sequence[str]) -> Any:

@@ -1,15 +1,14 @@
 """``climassay check`` and ``climassay factcheck``: claims by debate, one or a file of them, and scores of verdicts."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from climassay.cli import evidence, evidence_head
+from climassay.cli import evidence
 from climassay.cli.factcheck_fallacies import app as fallacies
 from climassay.cli.model_options import LoadingOptions
 from climassay.cli.option_groups import WholeHelpGroup, grouped
@@ -17,7 +16,6 @@ from climassay.cli.output import (
     FilesOption,
     JsonOption,
     WorkspaceOption,
-    done,
     emit,
     opened_session,
     stderr_console,
@@ -29,15 +27,14 @@ from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError, ModelError
 
 if TYPE_CHECKING:
-    from climassay.factcheck import DebateSettings, KeptChecks, PastCheck
+    from climassay.factcheck import DebateSettings, PastCheck
     from climassay.factcheck.debate import Table
+    from climassay.factcheck.estimate import Estimate
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
-    from climassay.session import Session
 
-app = typer.Typer(no_args_is_help=True, help="Check claims of a file by debates, and score verdicts.")
+app = typer.Typer(no_args_is_help=True)
 kept = typer.Typer(no_args_is_help=True, help="Fact-checks that were asked for in the browser, with their reviews.")
 app.add_typer(fallacies, name="fallacies")
-_SHOWN_CHARACTERS = 90
 
 
 @dataclass(frozen=True)
@@ -187,6 +184,7 @@ def check(
 ) -> None:
     """Check a claim by a debate: advocates with a collection each, a mediator, and a verdict with citations."""
     from climassay import api
+    from climassay.api.claims import estimate_debates
     from climassay.factcheck import CheckedClaim, find_past, load_scale, make_claim
     from climassay.factcheck.claims import iso_date
 
@@ -199,9 +197,11 @@ def check(
     made, settings = make_claim(claim[0], source=source, date=iso_date(date)), debate.settings()
     with opened_session(debate.workspace, debate, as_json=as_json, where=debate) as session:
         if dry_run or estimate:
-            _estimate(session, settings, [made], samples, only=dry_run, as_json=as_json)
-        if dry_run:
-            return
+            expected = estimate_debates([made], settings, samples=samples, workspace=session)
+            if dry_run:
+                emit(expected, as_json)
+                return
+            _tell(expected)
         company = session.debate(settings)
         past = tuple(find_past(session.records, made.text, company.encoder, most=3)) if company.encoder else ()
         told = _Teller(past)
@@ -247,7 +247,7 @@ def run(
 ) -> None:
     """Check all claims of a file, and score the verdicts where the file has published ones."""
     from climassay import api
-    from climassay.api.claims import claim_table, sample_claims
+    from climassay.api.claims import claim_table, estimate_debates, sample_claims
     from climassay.factcheck import ClaimColumns
 
     if transcripts is not None and transcripts.is_dir():
@@ -259,9 +259,11 @@ def run(
     with opened_session(debate.workspace, debate, as_json=as_json, where=debate) as session:
         if dry_run or (estimate and not as_json):
             drawn = sample_claims(table, limit, settings.seed)
-            _estimate(session, settings, drawn.claims, samples, only=dry_run, as_json=as_json)
-        if dry_run:
-            return
+            expected = estimate_debates(drawn.claims, settings, samples=samples, workspace=session)
+            if dry_run:
+                emit(expected, as_json)
+                return
+            _tell(expected)
         found = api.check_claims(
             table,
             settings=settings,
@@ -279,33 +281,6 @@ def run(
         lines = [json.dumps(one.to_dict(), ensure_ascii=False, allow_nan=False) for one in found.transcripts]
         write_text(transcripts, "".join(line + "\n" for line in lines))
     emit(found, as_json, output)
-
-
-def _estimate(
-    session: "Session",
-    settings: "DebateSettings",
-    claims: "Sequence[Claim]",
-    samples: int,
-    *,
-    only: bool,
-    as_json: bool,
-) -> None:
-    """Rehearse debates and say what they will take: on standard output where nothing else is asked for."""
-    from climassay.factcheck.checking import set_table
-    from climassay.factcheck.estimate import rehearse
-    from climassay.records.queries import seconds_per_answer
-
-    company = session.debate(settings)
-    with session.progress.waiting("Estimating ..."):
-        table = set_table(settings, company, session.options.prompts)
-        found = rehearse(
-            table, company, claims, samples, lambda model: seconds_per_answer(session.records.database, model)
-        )
-    if only:
-        emit(found, as_json)
-        return
-    for line in found.lines():
-        stderr_console().print(line, highlight=False)
 
 
 @app.command()
@@ -345,19 +320,11 @@ def score(
     emit(scored, as_json, output)
 
 
-app.command("evidence")(evidence.factcheck_evidence)
-app.command("train")(evidence_head.train)
-app.command("evaluate")(evidence_head.evaluate)
-app.command("apply")(evidence_head.apply)
+app.command("evidence")(evidence.evidence)
+app.command("train")(evidence.train)
+app.command("evaluate")(evidence.evaluate)
+app.command("apply")(evidence.apply)
 app.add_typer(kept, name="kept", cls=WholeHelpGroup)
-
-
-@contextmanager
-def _kept(workspace: Path | None) -> "Iterator[KeptChecks]":
-    from climassay.factcheck import KeptChecks
-
-    with opened_session(workspace) as session:
-        yield KeptChecks(session.records)
 
 
 @kept.command("list")
@@ -373,29 +340,10 @@ def list_checks(
     as_json: JsonOption = False,
 ) -> None:
     """List checks, the newest first, and how often people agree with the verdicts."""
-    from climassay.factcheck import Wanted
-    from climassay.factcheck.kept_check import iso_time, summary_data
-    from climassay.reporting import Table
-    from climassay.reporting.results import Shown
+    from climassay.api import claims
 
-    with _kept(workspace) as checks:
-        found = checks.list(Wanted(words, verdict, review), page)
-        share = checks.agreement()
-    records = [summary_data(one) for one in found.checks]
-    data = {"total": found.total, "page": found.page, "pages": found.pages, "checks": records, "reviews": share}
-    rows = []
-    for one in found.checks:
-        claim = one.claim.text
-        short = claim if len(claim) <= _SHOWN_CHARACTERS else claim[:_SHOWN_CHARACTERS] + "…"
-        ended = one.label or one.outcome or one.state
-        rows.append((one.id, iso_time(one.asked_at)[:10], short, ended, str(one.agree), str(one.disagree)))
-    note = f"{found.total} checks, page {found.page} of {found.pages}."
-    if share.agreed is not None:
-        low, high = share.agreed.interval.low, share.agreed.interval.high
-        agreed = f"{share.agreed.value:.0%} of {share.agreed.n} reviewed"
-        note += f" People agree with {agreed} ({low:.0%} to {high:.0%})."
-    table = Table.of("", ("id", "asked", "claim", "ended with", "agree", "disagree"), rows, left=4, note=note)
-    emit(Shown(data, (table,), records), as_json, output)
+    with opened_session(workspace) as session:
+        emit(claims.list_checks(words, verdict, review, page=page, workspace=session), as_json, output)
 
 
 @kept.command()
@@ -405,25 +353,10 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a check with its verdict and its reviews."""
-    from climassay.factcheck import check_data, load_scale
-    from climassay.factcheck.checked_claims import verdict_lines
-    from climassay.factcheck.kept_check import iso_time
-    from climassay.reporting.results import Shown
+    from climassay.api import claims
 
-    with _kept(workspace) as checks:
-        found, reviews = checks.get(check), checks.reviews(check)
-    lines: list[Any] = [f"Claim: {found.about.claim.text}"]
-    if found.transcript is None:
-        reason = f": {found.about.error}" if found.about.error else ""
-        lines.append(f"No result; the check is {found.about.state}{reason}")
-    else:
-        lines += verdict_lines(found.transcript, load_scale(found.settings.scale))
-    told = {"agree": "agrees", "disagree": "disagrees", "undecided": "comments"}
-    for one in reviews:
-        changed = "" if one.current else " (changed since)"
-        comment = f": {one.comment}" if one.comment else ""
-        lines.append(f"{one.by} {told[one.opinion]}{changed}, {iso_time(one.made_at)[:10]}{comment}")
-    emit(Shown(lambda: check_data(found, reviews), said=lines), as_json)
+    with opened_session(workspace) as session:
+        emit(claims.show_check(check, workspace=session), as_json)
 
 
 @kept.command()
@@ -433,17 +366,10 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Write all checks, the oldest first, with their debates and every review."""
-    from climassay.factcheck import check_data
+    from climassay.api import claims
 
-    if file.suffix != ".jsonl":
-        raise InputError(f"{file} must end in .jsonl: checks are written one a line.")
-    if file.is_dir():
-        raise InputError(f"{file} is a folder: name a file.")
-    with _kept(workspace) as checks:
-        ids = checks.ids()
-        lines = [json.dumps(check_data(checks.get(one), checks.reviews(one)), ensure_ascii=False) for one in ids]
-    write_text(file, "".join(line + "\n" for line in lines))
-    done({"file": file, "checks": len(ids)}, notes=[f"{file} written: {len(ids)} checks."], as_json=as_json)
+    with opened_session(workspace) as session:
+        emit(claims.export_checks(file, workspace=session), as_json)
 
 
 _REASONS = {
@@ -456,6 +382,11 @@ _REASONS = {
     "contrast": "the verdicts contrast",
     "uncertain": "the mediator is not certain",
 }
+
+
+def _tell(expected: "Estimate") -> None:
+    for line in expected.lines():
+        stderr_console().print(line, highlight=False)
 
 
 class _Teller:

@@ -5,16 +5,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from climassay.cli.model_options import (
-    DeadlineOption,
-    LoadingOptions,
-    MaxOutputTokensOption,
-    NoCacheOption,
-    PromptsOption,
-    ReasoningEffortOption,
-    TimeoutOption,
-)
-from climassay.cli.option_groups import grouped
+from climassay.cli import generate_learned
+from climassay.cli.model_options import LoadingOptions, PromptsOption, RequestOptions
+from climassay.cli.option_groups import WholeHelpGroup, grouped
 from climassay.cli.output import (
     FilesOption,
     JsonOption,
@@ -27,8 +20,9 @@ from climassay.cli.output import (
 from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError
 
-app = typer.Typer(no_args_is_help=True, help="Make, screen, validate and publish question benchmarks.")
-
+app = typer.Typer(no_args_is_help=True)
+app.add_typer(generate_learned.validate, name="validate", cls=WholeHelpGroup)
+app.add_typer(generate_learned.mask, name="mask", cls=WholeHelpGroup)
 
 DatasetArgument = Annotated[str, typer.Argument(help="Name of the dataset, see climassay generate list.")]
 
@@ -52,12 +46,7 @@ def run(
         bool, typer.Option("--dry-run", "--estimate", help="Say what it would take, and ask no model.")
     ] = False,
     output: FilesOption = None,
-    prompts: PromptsOption = None,
-    deadline: DeadlineOption = None,
-    timeout: TimeoutOption = None,
-    max_output_tokens: MaxOutputTokensOption = None,
-    reasoning_effort: ReasoningEffortOption = None,
-    no_cache: NoCacheOption = False,
+    requests: RequestOptions = RequestOptions(),
     where: RayOptions = RayOptions(),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -68,20 +57,11 @@ def run(
     from climassay.generation.estimate import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
     from climassay.reporting.results import Shown
-    from climassay.session import ModelOptions
 
     recipe = load_recipe(file)
-    options = ModelOptions(
-        deadline=deadline,
-        timeout=timeout,
-        max_output_tokens=max_output_tokens,
-        reasoning_effort=reasoning_effort,
-        prompts=prompts,
-        no_cache=no_cache,
-    )
-    with opened_session(workspace, options, as_json=as_json, where=where) as session:
+    with opened_session(workspace, requests, as_json=as_json, where=where) as session:
         if dry_run:
-            found = estimate_run(with_limits(recipe, session), session.workspace, prompts=prompts)
+            found = estimate_run(with_limits(recipe, session), session.workspace, prompts=requests.prompts)
             emit(Shown(found, (estimate_table(found),)), as_json, output)
         else:
             emit(api.generate(recipe.name, recipe=recipe, workspace=session), as_json, output)

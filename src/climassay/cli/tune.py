@@ -11,7 +11,7 @@ from climassay.cli.option_groups import grouped
 from climassay.cli.output import FilesOption, JsonOption, WorkspaceOption, emit, opened_session
 from climassay.errors import InputError
 
-app = typer.Typer(no_args_is_help=True, help="Train local models on documents or on questions (LoRA).")
+app = typer.Typer(no_args_is_help=True)
 _SETTINGS = (
     *("rank", "alpha", "dropout", "epochs", "warmup", "schedule", "weight_decay", "batch_size", "seed"),
     *("accumulation", "max_length", "max_gradient_norm", "dtype", "patience", "evaluations"),
@@ -119,11 +119,6 @@ def _axis(text: str) -> tuple[str, tuple[Any, ...]]:
         return "learning_rate" if name == "lr" else name, tuple(read(value.strip()) for value in values.split(","))
     except ValueError as error:
         raise InputError(f"The grid {text!r} has a value that is not {wanted}.") from error
-
-
-@app.callback()
-def group() -> None:
-    """Train local models on documents or on questions (LoRA)."""
 
 
 @app.command()

@@ -55,7 +55,7 @@ def _add(room: Room, answer: str, talk: Talk) -> str:
     report = add_documents(
         NAME,
         files,
-        workspace=room.workspace,
+        workspace=room.session,
         passage_size=PASSAGE_SIZE,
         passage_overlap=PASSAGE_OVERLAP,
         on_progress=on_progress,
@@ -83,7 +83,7 @@ def _ask(room: Room, answer: str, talk: Talk) -> str:
     from climassay.api import ask
 
     tell = talk.progress("Searching and asking", 1)
-    found = ask(answer, NAME, model=room.model, workspace=room.workspace, passages=PASSAGES)
+    found = ask(answer, NAME, model=room.model, workspace=room.session, passages=PASSAGES)
     tell(1)
     if found.error is not None:
         return found.text
@@ -123,7 +123,7 @@ def _check(room: Room, answer: str, talk: Talk) -> str:
         answer,
         settings=debate_settings(room),
         model=room.model,
-        workspace=room.workspace,
+        workspace=room.session,
         force=True,
         tell=lambda _claim, _event: tell(1),
     )

@@ -90,13 +90,11 @@ def _write_recipe(room: Room, count: int) -> "Recipe":
 def _drafts(room: Room) -> "list[Draft]":
     """The drafts of the quickstart's dataset, with what was said about them; none where there is no dataset."""
     from climassay.generation import DatasetStore
-    from climassay.records import Records
 
     if not room.workspace.has_records:
         return []
-    with Records(room.workspace.records_url) as records:
-        store = DatasetStore(records)
-        return list(store.drafts(NAME)) if NAME in store else []
+    store = DatasetStore(room.session.records)
+    return list(store.drafts(NAME)) if NAME in store else []
 
 
 def _has_questions(room: Room) -> bool:
@@ -137,7 +135,7 @@ def _generate(room: Room, answer: str, talk: Talk) -> str:
         tell(asked - told)
         told = asked
 
-    drafts = generate(NAME, recipe=recipe, workspace=room.workspace, on_round=on_round)
+    drafts = generate(NAME, recipe=recipe, workspace=room.session, on_round=on_round)
     if not drafts:
         return f"None of {told} drafts passed the checks: write them with a larger model (--model)."
     lines = [f"{draft.as_question().question}   [{draft.wording.answer}]" for draft in drafts]
@@ -146,12 +144,10 @@ def _generate(room: Room, answer: str, talk: Talk) -> str:
 
 def _annotated(room: Room) -> str | None:
     from climassay.generation.annotation import AnnotationStore
-    from climassay.records import Records
 
-    with Records(room.workspace.records_url) as records:
-        store = AnnotationStore(records)
-        labels = store.labels(NAME)
-        left = store.progress(NAME, room.labels_by).left_for_me
+    store = AnnotationStore(room.session.records)
+    labels = store.labels(NAME)
+    left = store.progress(NAME, room.labels_by).left_for_me
     if len(labels) < LABELS and (left or not labels):
         return None
     return f"{len(labels)} labels, {sum(label.accepted for label in labels)} of them for valid."
@@ -160,10 +156,9 @@ def _annotated(room: Room) -> str | None:
 def _annotate(room: Room, answer: str, talk: Talk) -> str:
     from climassay.generation.annotation import AnnotationStore
     from climassay.quickstart.annotating import annotate
-    from climassay.records import Records
 
-    with Records(room.workspace.records_url) as records:
-        accepted, rejected = annotate(AnnotationStore(records), NAME, room.labels_by, _number(answer), talk)
+    store = AnnotationStore(room.session.records)
+    accepted, rejected = annotate(store, NAME, room.labels_by, _number(answer), talk)
     return f"Labelled {accepted + rejected}: {accepted} valid, {rejected} not. The labels are {room.labels_by}'s."
 
 
@@ -203,7 +198,7 @@ def _evaluate(room: Room, _answer: str, talk: Talk) -> str:
 
     plan = load_plan(_write_experiment(room, _publish(room)))
     tell = talk.progress("Asking and scoring", None)
-    result = run_plan(plan, model=room.model, workspace=room.workspace, on_answers=tell)
+    result = run_plan(plan, model=room.model, workspace=room.session, on_answers=tell)
     report = room.folder / "report.html"
     write_file(report, result.report.to_html().encode())
     tables = "\n".join(as_markdown(table) for table in result.tables[:1])

@@ -11,6 +11,7 @@ from climassay.workspace import Workspace
 if TYPE_CHECKING:
     from climassay.models import Generator
     from climassay.records.queries import RunDetails
+    from climassay.session import Session
 
 NAME = "quickstart"
 """Of the collection, the dataset and the experiment."""
@@ -50,6 +51,13 @@ class Room:
     labels_by: str
 
     @cached_property
+    def session(self) -> "Session":
+        """What is open in the workspace: records, encoders and the model, once a step needs them."""
+        from climassay.session import Session
+
+        return Session(self.workspace)
+
+    @property
     def model(self) -> "Generator":
         """The model, loaded when a step first needs it.
 
@@ -57,9 +65,7 @@ class Room:
             InputError: Its name is not understood.
             ModelError: It cannot be loaded.
         """
-        from climassay.models import load_model
-
-        return load_model(self.model_name, folder=self.workspace.root)
+        return self.session.model(self.model_name)
 
     @property
     def folder(self) -> Path:
@@ -68,20 +74,19 @@ class Room:
 
     def runs(self, *commands: str) -> "Iterator[RunDetails]":
         """Finished runs of a command in this workspace, the newest first; it may have had other names before."""
-        from climassay.records import Records
         from climassay.records.queries import list_runs, run_details
 
         if not self.workspace.has_records:
             return
-        with Records(self.workspace.records_url) as store:
-            for one in reversed(list_runs(store.database)):
-                if one.command in commands and one.status == "done":
-                    yield run_details(store.database, one.id)
+        database = self.session.records.database
+        for one in reversed(list_runs(database)):
+            if one.command in commands and one.status == "done":
+                yield run_details(database, one.id)
 
     def close(self) -> None:
-        """Give back the model, if it was loaded."""
-        if "model" in self.__dict__:
-            self.model.close()
+        """Close what was opened."""
+        if "session" in self.__dict__:
+            self.session.close()
 
 
 @dataclass(frozen=True, slots=True)
