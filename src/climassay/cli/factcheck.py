@@ -11,7 +11,7 @@ import typer
 from climassay.cli import evidence
 from climassay.cli.factcheck_fallacies import app as fallacies
 from climassay.cli.model_options import LoadingOptions
-from climassay.cli.option_groups import WholeHelpGroup, grouped
+from climassay.cli.option_groups import WholeHelpGroup, grouped, with_flags
 from climassay.cli.output import (
     FilesOption,
     JsonOption,
@@ -25,9 +25,18 @@ from climassay.cli.output import (
 )
 from climassay.cli.ray_option import RayOptions
 from climassay.errors import InputError, ModelError
+from climassay.factcheck.configuration import (
+    COMMENTED,
+    AdvocateSettings,
+    DebateSettings,
+    MediatorSettings,
+    advocates_from_names,
+    load_settings,
+)
+from climassay.settings import entries
 
 if TYPE_CHECKING:
-    from climassay.factcheck import DebateSettings, PastCheck
+    from climassay.factcheck import PastCheck
     from climassay.factcheck.debate import Table
     from climassay.factcheck.estimate import Estimate
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
@@ -38,6 +47,7 @@ app.add_typer(fallacies, name="fallacies")
 
 
 @dataclass(frozen=True)
+@with_flags(DebateSettings, AdvocateSettings, MediatorSettings)
 class DebateOptions(LoadingOptions, RayOptions):
     """Who debates, and by which rules; what is named here overrides the configuration file."""
 
@@ -54,96 +64,35 @@ class DebateOptions(LoadingOptions, RayOptions):
     adversary: Annotated[
         list[str] | None, typer.Option(help="An adversarial advocate with this collection; repeat.")
     ] = None
-    model: Annotated[
-        str | None,
-        typer.Option("--model", "-m", help="local:smollm2 (default), local:FOLDER_OR_HUB_ID or openai:MODEL."),
-    ] = None
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            help="accuracy (default: five steps from false to true), climate-feedback (its twelve verdicts), "
-            "climate-fever, science-feedback, binary, or a .toml file."
-        ),
-    ] = None
-    rounds: Annotated[int | None, typer.Option(min=1, help="Most rounds of debate.")] = None
-    split: Annotated[
-        Literal["model", "rules", "none"] | None, typer.Option(help="Splitter of the claim into statements.")
-    ] = None
-    passages: Annotated[int | None, typer.Option("--passages", "-k", min=1, help="Passages an advocate.")] = None
-    excerpt_words: Annotated[
-        int | None, typer.Option(min=0, help="Words of each passage nearest to the claim; 0: the whole passage.")
-    ] = None
-    rerank: Annotated[
-        bool | None, typer.Option("--rerank/--no-rerank", help="Choose among four times as many passages.")
-    ] = None
-    elicitation: Annotated[
-        Literal["auto", "scored", "schema"] | None, typer.Option(help="Verdicts by scored options or by a JSON answer.")
-    ] = None
-    wording: Annotated[
-        Literal["auto", "full", "brief"] | None, typer.Option(help="Full prompts, or brief ones for small models.")
-    ] = None
-    verdict_first: Annotated[
-        bool | None, typer.Option("--verdict-first/--verdict-last", help="Decide before the assessment is written.")
-    ] = None
-    calibrated: Annotated[
-        bool | None, typer.Option("--calibrate/--no-calibrate", help="Correct scores by a content-free prompt.")
-    ] = None
-    context_prefix: Annotated[
-        bool | None, typer.Option("--prefix/--no-prefix", help="Put claims into a climate-change context.")
-    ] = None
-    check_claims: Annotated[
-        bool | None,
-        typer.Option("--screen/--no-screen", help="Do not debate what is not checkable or not about climate."),
-    ] = None
-    latest_only: Annotated[
-        bool | None, typer.Option("--latest-only/--all-editions", help="Latest edition of each document only.")
-    ] = None
-    mediator: Annotated[
-        Literal["auto", "expert", "neutral"] | None, typer.Option(help="expert, neutral, or what fits.")
-    ] = None
-    decide: Annotated[
-        Literal["mediator", "pool"] | None,
-        typer.Option(help="Verdict by the mediator, or pooled from the advocates' probabilities."),
-    ] = None
-    head: Annotated[str | None, typer.Option(metavar="FILE", help="A verdict head: climassay factcheck train.")] = None
-    entailment: Annotated[
-        bool | None, typer.Option("--entailment/--no-entailment", help="Measure whether citations entail sentences.")
-    ] = None
-    leave_one_out: Annotated[
-        bool | None, typer.Option("--leave-one-out/--all-in", help="Ask the mediator again without each advocate.")
-    ] = None
-    text_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of a draft or an explanation.")] = None
-    seed: Annotated[int | None, typer.Option(help="Seed of everything that is drawn.")] = None
     workspace: WorkspaceOption = None
 
-    def settings(self) -> "DebateSettings":
+    def settings(self) -> DebateSettings:
         """The debate.
 
         Raises:
             InputError: The configuration does not fit, or nobody debates.
         """
-        from climassay.factcheck.configuration import DebateSettings, advocates_from_names, load_settings
-
         base = load_settings(self.config) if self.config else DebateSettings()
-        names = ("model", "scale", "rounds", "split", "elicitation", "wording", "verdict_first", "calibrated",
-                 "context_prefix", "check_claims", "latest_only", "head", "entailment", "leave_one_out",
-                 "text_tokens", "seed", "max_output_tokens", "reasoning_effort")  # fmt: skip
-        changed = {name: value for name in names if (value := getattr(self, name)) is not None}
         advocates = base.advocates
         if self.collection or self.plain or self.adversary:
             advocates = advocates_from_names(self.collection or (), plain=self.plain, adversaries=self.adversary or ())
         if not advocates:
             raise InputError("Nobody debates: name a collection (--collection NAME), --plain, or a file (--config).")
-        every = {"passages": self.passages, "excerpt_words": self.excerpt_words, "rerank": self.rerank}
-        own: dict[str, Any] = {name: value for name, value in every.items() if value is not None}
-        mediator = {"style": self.mediator, "decide": self.decide}
-        given: dict[str, Any] = {name: value for name, value in mediator.items() if value is not None}
+        limits = {"max_output_tokens": self.max_output_tokens, "reasoning_effort": self.reasoning_effort}
+        given = {name: value for name, value in limits.items() if value is not None}
+        own = self._given(AdvocateSettings)
         return replace(
             base,
-            **changed,
+            **self._given(DebateSettings),
+            **given,
             advocates=tuple(replace(advocate, **own) for advocate in advocates),
-            mediator=replace(base.mediator, **given),
+            mediator=replace(base.mediator, **self._given(MediatorSettings)),
         )
+
+    def _given(self, kind: type) -> dict[str, Any]:
+        """What the user says of the entries of a table."""
+        named = {one.name: getattr(self, one.flag.field or one.name) for one in entries(kind) if one.flag}
+        return {name: value for name, value in named.items() if value is not None}
 
 
 SamplesOption = Annotated[int, typer.Option(min=1, help="Debates of each claim; above 1, their stability is shown.")]
@@ -157,8 +106,6 @@ def init(
     as_json: JsonOption = False,
 ) -> None:
     """Write the configuration of a debate with every entry explained."""
-    from climassay.factcheck.commented_settings import COMMENTED
-
     write_commented(
         file, COMMENTED, f"{file} written: edit it, then run climassay check CLAIM --config {file}", as_json
     )

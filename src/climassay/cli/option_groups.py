@@ -5,12 +5,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial, wraps
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, get_origin, get_type_hints
+from types import MappingProxyType, UnionType
+from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command_from_info, get_group_from_info
 from typer.models import CommandInfo, TyperInfo
+
+from climassay.settings import Flag, entries
+
+T = TypeVar("T")
 
 
 class LazyCommands(dict[str, Any]):
@@ -136,6 +141,47 @@ def _first_names(option: Any, record: Callable[[Any], Any], old: list[str], ctx:
         return record(ctx)
     finally:
         option.opts = names
+
+
+def with_flags(
+    *kinds: type, helps: Mapping[str, str] = MappingProxyType({}), **names: str
+) -> Callable[[type[T]], type[T]]:
+    """Give a dataclass of options, before it is made one, an option for each entry of settings that is a flag.
+
+    A field of such an option is None where the user does not give it.
+
+    Args:
+        kinds: Settings (:mod:`climassay.settings`), whose entries with a ``Flag`` are taken.
+        helps: Explanations of entries whose settings have none; these are taken, too.
+        names: Names of options by entry, where they are others.
+    """
+
+    def add(group: type[T]) -> type[T]:
+        for entry in (entry for kind in kinds for entry in entries(kind)):
+            flag = entry.flag or (Flag() if entry.name in helps else None)
+            if flag is None:
+                continue
+            parts = [part for part in get_args(entry.kind) if part is not type(None)]
+            wanted = entry.kind
+            if get_origin(wanted) in (Union, UnionType):
+                wanted = parts[0]
+            elif get_origin(wanted) is tuple:
+                wanted = list[parts[0]]  # type: ignore[valid-type]
+            words = helps.get(entry.name) or entry.description
+            if (
+                isinstance(entry.default, (str, int, float))
+                and not isinstance(entry.default, bool)
+                and entry.default != ""
+            ):
+                words += f"  [default: {entry.default}]"
+            option = typer.Option(*(names.get(entry.name, "").split() or flag.names), help=words)
+            option.min = flag.min if entry.low is None else entry.low
+            name = flag.field or entry.name
+            group.__annotations__[name] = Annotated[wanted | None, option]
+            setattr(group, name, None)
+        return group
+
+    return add
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
