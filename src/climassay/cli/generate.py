@@ -130,14 +130,9 @@ def screen(
 @app.command()
 def checks(output: FilesOption = None, as_json: JsonOption = False) -> None:
     """List the checks of the screening: name, kinds of questions, and what is faulty."""
-    from climassay.generation.screening import CHECKS, MODEL_CHECKS
-    from climassay.reporting.results import listing
+    from climassay.api import generation
 
-    found = [(one.name, list(one.kinds), one.words) for one in CHECKS.values()]
-    found += [(name, ["mcq", "freeform", "cloze"], words) for name, words in MODEL_CHECKS.items()]
-    records = [{"name": name, "kinds": kinds, "words": words} for name, kinds, words in found]
-    columns = {"name": "check", "kinds": "kinds", "words": "what is faulty"}
-    emit(listing("Checks", records, columns, left=3), as_json, output)
+    emit(generation.checks(), as_json, output)
 
 
 @app.command()
@@ -158,19 +153,10 @@ def stats(
 @app.command(name="list")
 def list_datasets(workspace: WorkspaceOption = None, output: FilesOption = None, as_json: JsonOption = False) -> None:
     """List the datasets of the workspace."""
-    from dataclasses import asdict
-
-    from climassay.generation import DatasetStore
-    from climassay.records.queries import iso_time
-    from climassay.reporting import Table
-    from climassay.reporting.results import Shown
+    from climassay.api import generation
 
     with opened_session(workspace, as_json=as_json) as session:
-        found = DatasetStore(session.records).list()
-    records = [{**asdict(one), "made_at": iso_time(one.made_at)} for one in found]
-    states = ("accepted", "rejected", "failed")
-    rows = [(one.name, iso_time(one.made_at), *(str(one.states.get(state, 0)) for state in states)) for one in found]
-    emit(Shown(records, (Table.of("Datasets", ("name", "begun", *states), rows, left=2),)), as_json, output)
+        emit(generation.datasets(workspace=session), as_json, output)
 
 
 @app.command()

@@ -168,11 +168,7 @@ def with_flags(
             elif get_origin(wanted) is tuple:
                 wanted = list[parts[0]]  # type: ignore[valid-type]
             words = helps.get(entry.name) or entry.description
-            if (
-                isinstance(entry.default, (str, int, float))
-                and not isinstance(entry.default, bool)
-                and entry.default != ""
-            ):
+            if entry.flag and entry.default != "" and type(entry.default) in (str, int, float):
                 words += f"  [default: {entry.default}]"
             option = typer.Option(*(names.get(entry.name, "").split() or flag.names), help=words)
             option.min = flag.min if entry.low is None else entry.low
