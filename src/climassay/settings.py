@@ -252,7 +252,7 @@ def _validator(kind: Any) -> "TypeAdapter[Any]":
 
     needed = {one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING}
     hints = get_type_hints(kind, include_extras=True)
-    table = TypedDict(  # type: ignore[misc]
+    table: Any = TypedDict(  # type: ignore[misc,operator]
         kind.__name__,
         {name: hints[name] if name in needed else NotRequired[hints[name]] for name in (f.name for f in fields(kind))},
     )

@@ -122,7 +122,7 @@ def lint(
     ] = None,
     as_json: JsonOption = False,
     form: Annotated[
-        Literal["text", "github", "sarif"], typer.Option("--format", help="How findings are printed.")
+        Literal["text", "github", "sarif"], typer.Option("--format", help="Form in which findings are printed.")
     ] = "text",
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 in spite of findings.")] = False,
     list_rules: Annotated[bool, typer.Option("--list-rules", help="Explain all rules, and check nothing.")] = False,
@@ -300,7 +300,7 @@ def report(
         str | None, typer.Option(metavar="FILE|bundled", help="Tag the untagged statements that have a topic.")
     ] = None,
     sample: Annotated[
-        int | None, typer.Option(min=1, help="With --tagger: tag this many untagged statements, drawn at random.")
+        int | None, typer.Option(min=1, help="Number of untagged statements that --tagger tags, drawn at random.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals' resampling, and of --sample.")] = 0,
     workspace: WorkspaceOption = None,

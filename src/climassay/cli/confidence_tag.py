@@ -68,7 +68,7 @@ def apply(
     mix: Annotated[
         str,
         typer.Option(
-            help="How frequent levels are among the statements, lowest first: natural (as in training), equal, or "
+            help="Frequencies of the levels among the statements, lowest first: natural (as in training), equal, or "
             "shares as 50,100,100,50. Answers for equal shares are always given beside."
         ),
     ] = "natural",
@@ -133,7 +133,7 @@ def evaluate(
     tagger: EarlierOption = None,
     split_by: Annotated[
         str,
-        typer.Option("--split-by", "--apart", help="What training and test do not share: statement or document."),
+        typer.Option("--split-by", "--apart", help="Unit that training and test do not share: statement or document."),
     ] = "statement",
     folds: FoldsOption = 5,
     seed: SeedOption = 0,

@@ -79,7 +79,7 @@ class DebateOptions(LoadingOptions, RayOptions):
         if not advocates:
             raise InputError("Nobody debates: name a collection (--collection NAME), --plain, or a file (--config).")
         limits = {"max_output_tokens": self.max_output_tokens, "reasoning_effort": self.reasoning_effort}
-        given = {name: value for name, value in limits.items() if value is not None}
+        given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
         own = self._given(AdvocateSettings)
         return replace(
             base,

@@ -50,9 +50,9 @@ FieldOption = Annotated[
 def train(
     labels: LabelsArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="File (features, probe, api) or folder (adapter).")],
-    method: Annotated[Method, typer.Option(help="What learns.")] = Method.features,
+    method: Annotated[Method, typer.Option(help="Kind of validator, by what learns.")] = Method.features,
     model: Annotated[
-        str, typer.Option("--model", "-m", help="For probe and adapter a local: model, for api a model of the server.")
+        str, typer.Option("--model", "-m", help="Local model of probe and adapter, or the server's model of api.")
     ] = "local:smollm2",
     precision: Annotated[
         float | None, typer.Option(help="Wanted share of valid questions among those kept, for example 0.95.")
@@ -141,7 +141,7 @@ def apply(
 def simulate(
     labels: LabelsArgument,
     strategies: Annotated[
-        str, typer.Option(help="Which to compare, between commas: random,paper,margin,diverse.")
+        str, typer.Option(help="Strategies to compare, between commas: random,paper,margin,diverse.")
     ] = "random,paper,margin,diverse",
     splits: Annotated[int, typer.Option(min=2, help="Random splits into training and test passages.")] = 100,
     start: Annotated[int, typer.Option(min=2, help="Labels before the first choice.")] = 20,

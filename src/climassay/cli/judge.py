@@ -119,8 +119,8 @@ class QualityOptions:
     quality: Annotated[str | None, typer.Option(metavar="SENTENCE", help="A quality of your own in one sentence.")] = (
         None
     )
-    noun: Annotated[str, typer.Option(help="What the texts are called, for --kind text.")] = "summary"
-    source: Annotated[str, typer.Option(help="What their source is called, for --kind text.")] = "article"
+    noun: Annotated[str, typer.Option(help="Name of the texts in prompts, for --kind text.")] = "summary"
+    source: Annotated[str, typer.Option(help="Name of their source in prompts, for --kind text.")] = "article"
     wording: Annotated[list[int] | None, typer.Option(help="Wording of the prompts, 1 to 3; repeat for several.")] = (
         None
     )
@@ -452,7 +452,7 @@ def insert(
     asked: QualityOptions,
     who: JudgeOptions,
     samples: Annotated[int, typer.Option(min=1, help="Anchors of a label that an item is compared with.")] = 10,
-    mode: Annotated[str, typer.Option(help="What counts as equal: band or three-way.")] = "band",
+    mode: Annotated[str, typer.Option(help="Rule by which items are equal: band or three-way.")] = "band",
     truth: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of FILE with the true labels, to score the result.")
     ] = None,

@@ -76,7 +76,7 @@ def export(
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="What records export wrote; ends in .jsonl or .parquet.")],
+    file: Annotated[Path, typer.Argument(help="File that records export wrote; ends in .jsonl or .parquet.")],
     workspace: WorkspaceOption = None,
     url: UrlOption = None,
     as_json: JsonOption = False,

@@ -60,7 +60,7 @@ class TuningOptions:
         list[str] | None,
         typer.Option(
             metavar="SETTING=VALUES",
-            help="For --search, e.g. rank=8,32; repeat.  [default: rank=8,32 learning_rate=3e-4,1e-3]",
+            help="Values to search, e.g. rank=8,32; repeat.  [default: rank=8,32 learning_rate=3e-4,1e-3]",
         ),
     ] = None
     replace: Annotated[bool, typer.Option("--replace", help="Remove another adapter of this name.")] = False
